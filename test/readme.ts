@@ -10,6 +10,12 @@ export function readReadme(): string {
   return readFileSync(README, 'utf8')
 }
 
+/** The README, and the pages for operators that it leads to. */
+export function readGuides(): string {
+  const pages = ['database.md', 'operating.md'].map((name) => new URL(`../deploy/${name}`, import.meta.url))
+  return [readReadme(), ...pages.map((page) => readFileSync(page, 'utf8'))].join('\n')
+}
+
 /** The README with the settings as they are. */
 export function withSettings(readme: string): string {
   const list = readFileSync(SETTINGS, 'utf8').trimEnd()

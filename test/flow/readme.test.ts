@@ -22,7 +22,7 @@ import { parse } from '../../tasks/settings.ts'
 import { startWorker } from '../../workers/worker.ts'
 import { emptyDatabase, testDatabase } from '../database.ts'
 import { SECRET, startEdge } from '../edge/harness.ts'
-import { blocksOf, readReadme, withSettings } from '../readme.ts'
+import { blocksOf, readGuides, readReadme, withSettings } from '../readme.ts'
 import { Client, startProcess } from '../service.ts'
 
 /** Whatever the README says to type is typed here. */
@@ -30,7 +30,7 @@ import { Client, startProcess } from '../service.ts'
 const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const readme = readReadme()
-const blocks = blocksOf(readme)
+const blocks = blocksOf(readGuides())
 const shell = blocks
   .filter(({ language, text }) => language === 'sh' && !text.startsWith('#'))
   .map(({ text }) => text)
@@ -176,6 +176,26 @@ async function tokenOf(email: string): Promise<{ TOKEN: string }> {
   await client.register(email)
   return { TOKEN: client.token }
 }
+
+test('every link of the pages for operators is there, down to its heading', () => {
+  const slug = (heading: string): string =>
+    heading
+      .toLowerCase()
+      .replace(/[^a-z0-9 -]/g, '')
+      .replaceAll(' ', '-')
+  for (const name of ['README.md', 'deploy/README.md', 'deploy/database.md', 'deploy/operating.md']) {
+    const text = readFileSync(join(ROOT, name), 'utf8')
+    for (const [, target, heading] of text.matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g)) {
+      const file = target === '' ? join(ROOT, name) : join(ROOT, dirname(name), target!)
+      assert.ok(existsSync(file), `${target} in ${name}`)
+      if (heading === undefined) continue
+      const headings = [...readFileSync(file, 'utf8').matchAll(/^#+ (.+)$/gm)].map(([, title]) =>
+        slug(title!),
+      )
+      assert.ok(headings.includes(heading), `#${heading} in ${target}`)
+    }
+  }
+})
 
 test('every link and picture is there, and no picture is large', () => {
   for (const [, target] of readme.matchAll(/(?:\]\(|src="|srcset=")([^)"#]+)[)"]/g)) {

@@ -7,7 +7,7 @@ import { describe, test } from 'node:test'
 import { parse as parseYaml } from 'yaml'
 import { START_REFUSED } from '../../tasks/process.ts'
 import { parse } from '../../tasks/settings.ts'
-import { blocksOf, readReadme } from '../readme.ts'
+import { blocksOf, readGuides } from '../readme.ts'
 import {
   checkNames,
   fileAt,
@@ -169,7 +169,7 @@ describe('compose.yaml', () => {
 
   test('has a pooler with the settings of the README', () => {
     const lines = fileAt('deploy/pgbouncer/pgbouncer.ini').split('\n')
-    const { text: wanted } = blocksOf(readReadme()).find(({ language }) => language === 'pgbouncer')!
+    const { text: wanted } = blocksOf(readGuides()).find(({ language }) => language === 'pgbouncer')!
     for (const line of wanted.trim().split('\n')) assert.ok(lines.includes(line), line)
     assert.ok(!lines.some((line) => line.startsWith('ignore_startup_parameters')))
   })

@@ -9,7 +9,7 @@ import { type Finding, note, ok, problem } from './findings.ts'
 const OLDEST_MAJOR = 15
 // Beyond this, times that people compare look wrong.
 const CLOCK_MS = 1_000
-// How many connections each opens at most, see "Connections" in the README.
+// How many connections each opens at most, see "Connections" in deploy/database.md.
 const OF_EDGE = 9
 const OF_WORKER = 14
 const OF_THREAD = 6
