@@ -78,7 +78,7 @@ function familiesOf(text: string): ReadonlyMap<string, Family> {
       assert.ok(name === helped && !families.has(name!), `${line} once, after its help`)
       families.set(name!, { type: rest!, samples: [] })
     } else {
-      const [, sample] = /^([a-z0-9_]+)(?:\{[^}]*\})? (?:[-+]?\d\S*|NaN)$/.exec(line) ?? []
+      const [, sample] = /^([a-z0-9_]+)(?:\{[^}]*\})? (?:[-+]?\d\S*|NaN)$/i.exec(line) ?? []
       assert.ok(sample?.startsWith(helped), line)
       families.get(helped)!.samples.push(line)
     }
@@ -162,7 +162,7 @@ test('readers within a second are given the same bytes, compressed or not', asyn
   assert.ok(small.bytes.length < plain.bytes.length / 2)
 })
 
-test('whatever was asked, the text stays under 200 KB', async () => {
+test('whatever was asked, the text stays under 250 KB', async () => {
   const { metrics } = guarded.serving.edge
   const { entries } = createMatcher(areas)
   assert.ok(entries.length > 140)
@@ -179,7 +179,7 @@ test('whatever was asked, the text stays under 200 KB', async () => {
     const { bytes, text } = await guarded.get('/metrics', { headers: { authorization } })
     // Of the second before it may know nothing.
     if (!text.includes('method="other"')) continue
-    assert.ok(bytes.length < 200_000, `${bytes.length} bytes`)
+    assert.ok(bytes.length < 250_000, `${bytes.length} bytes`)
     break
   }
 })

@@ -48,8 +48,6 @@ const IO_SLOTS = 2048
 const IO_CLAIM = 500
 // A delivery that gets no slot within this time is put back, for workers that have one.
 const SLOT_WAIT_MS = 250
-// How soon a delivery that a limit has turned away is put back.
-const LIMIT_WAIT_MS = 100
 // Polling only finds what LISTEN has missed; normally a notification wakes the runner.
 const POLL_MS = 1000
 // For how long completed deliveries gather to share a statement.
@@ -79,6 +77,8 @@ class GroupRunner implements QueueRunner {
   // Jobs that run here, and how many may.
   #running = 0
   #places: number | null
+  // Deliveries that wait for a place.
+  readonly #waiting = new Set<() => void>()
   #resume: (() => void) | null = null
   #current: Runner | null = null
   #poolId: string | null = null
@@ -107,6 +107,7 @@ class GroupRunner implements QueueRunner {
   allow(places: number | null): void {
     if (places === this.#places) return
     this.#places = places
+    for (const wake of this.#waiting) wake()
     if (places === 0 && this.#current !== null) this.#stopRunner(this.#current)
     if (places !== 0) this.#resume?.()
   }
@@ -190,31 +191,55 @@ class GroupRunner implements QueueRunner {
     runner.stop().catch((error) => log.debug({ err: error, queue }, 'A queue runner had stopped already'))
   }
 
-  /** Claims and runs as many jobs of a delivery as there are free places; without one, puts the delivery back. */
+  /** Claims and runs as many jobs of a delivery as there are places and slots; without any, puts the delivery back. */
   async #handleDelivery(delivery: Delivery, slots: Slots, most: number): Promise<void> {
     const { ledger, executor } = this.#options
     const owner = delivery.owner ?? 0
-    const reserved = await slots.reserve(owner, Math.min(most, mostJobsOf(delivery)), SLOT_WAIT_MS)
-    const places = this.#take(reserved)
-    slots.release(owner, reserved - places)
-    if (places === 0) {
-      if (reserved > 0) await delay(LIMIT_WAIT_MS)
-      return ledger.sendAgain(delivery)
-    }
+    const places = await this.#place(Math.min(most, mostJobsOf(delivery)))
+    const reserved = places === 0 ? 0 : await slots.reserve(owner, places, SLOT_WAIT_MS)
+    this.#free(places - reserved)
+    if (reserved === 0) return ledger.sendAgain(delivery)
     const release = (n: number): void => {
-      this.#running -= n
       slots.release(owner, n)
+      this.#free(n)
     }
-    const jobs = await ledger.claim(delivery, places)
-    release(places - jobs.length)
+    const jobs = await ledger.claim(delivery, reserved)
+    release(reserved - jobs.length)
     for (const job of jobs) void executor.run(job).finally(() => release(1))
   }
 
-  /** Takes as many of the wanted places as are allowed. */
-  #take(wanted: number): number {
-    const free = this.#places === null ? wanted : Math.max(0, Math.min(wanted, this.#places - this.#running))
-    this.#running += free
-    return free
+  /** Takes as many of the wanted places as are allowed; waits for the first one, but for no longer than for a slot. */
+  async #place(wanted: number): Promise<number> {
+    const end = performance.now() + SLOT_WAIT_MS
+    for (;;) {
+      const free = this.#places === null ? wanted : Math.min(wanted, this.#places - this.#running)
+      if (free > 0) {
+        this.#running += free
+        return free
+      }
+      const leftMs = end - performance.now()
+      if (leftMs <= 0) return 0
+      await this.#freed(leftMs)
+    }
+  }
+
+  #free(places: number): void {
+    if (places === 0) return
+    this.#running -= places
+    for (const wake of this.#waiting) wake()
+  }
+
+  /** Resolves when a place may be free, or after some time. */
+  #freed(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        clearTimeout(timer)
+        this.#waiting.delete(wake)
+        resolve()
+      }
+      const timer = setTimeout(wake, ms)
+      this.#waiting.add(wake)
+    })
   }
 
   async #closeSlots(): Promise<void> {
