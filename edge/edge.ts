@@ -12,7 +12,8 @@ import { untilReached } from '../tasks/outage.ts'
 import { createRetrieval } from '../tasks/rag/retrieval.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { type ShutdownStep, shutDown, step } from '../tasks/shutdown.ts'
-import { logSlowStatements, type Tracing } from '../tasks/telemetry/tracing.ts'
+import { openTracing } from '../tasks/telemetry/open.ts'
+import { logSlowStatements } from '../tasks/telemetry/tracing.ts'
 import { ensureAdmin } from './admin.ts'
 import { createServer } from './http/server.ts'
 import { createMetrics } from './metrics.ts'
@@ -146,19 +147,12 @@ async function createCore(
     accounts: createAccounts({ settings, reader, secretKey, now: () => pulse.now() }),
     publisher: createPublisher(db, warn('A notification was not sent')),
     metrics: createMetrics({ db, reader: statistics, hub, streams, replica }),
-    tracing: await tracingOf(options),
+    tracing: await openTracing(settings.tracing, 'edge', log),
   }
 }
 
 const slowOf = ({ settings, log }: EdgeOptions) =>
   logSlowStatements(settings.slowQueryMs, (data, message) => log.warn(data, message))
-
-/** Loads nothing of OpenTelemetry while it is off. */
-async function tracingOf({ settings: { tracing }, log }: EdgeOptions): Promise<Tracing | null> {
-  return tracing === null
-    ? null
-    : (await import('../tasks/telemetry/otlp.ts')).createTracing(tracing, 'edge', log)
-}
 
 /** Checks once a second whether the database answers, and logs changes. */
 function feelPulse(

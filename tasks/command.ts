@@ -40,12 +40,20 @@ export function withQueries<T>(
   name: string,
   work: (db: Database) => Promise<T>,
 ): Promise<T> {
-  return withDatabase(settings, async ({ url }) => {
-    const applicationName = `${settings.projectName}-${name}`
-    const { checked: validateRows, databasePooled: pooled } = settings
-    const db = createDatabase({ url, applicationName, size: 2, validateRows, pooled })
-    return work(db).finally(() => db.close())
-  })
+  return withDatabase(settings, ({ url }) => withPool(settings, url, name, work))
+}
+
+/** The same where the database is known already. */
+export async function withPool<T>(
+  settings: Settings,
+  url: string,
+  name: string,
+  work: (db: Database) => Promise<T>,
+): Promise<T> {
+  const applicationName = `${settings.projectName}-${name}`
+  const { checked: validateRows, databasePooled: pooled } = settings
+  const db = createDatabase({ url, applicationName, size: 2, validateRows, pooled })
+  return work(db).finally(() => db.close())
 }
 
 /** A command was called wrongly; the message is its usage. */

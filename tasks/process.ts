@@ -32,8 +32,8 @@ export function settingsOrExit(): Settings {
 export const START_REFUSED = 2
 
 /**
- * Starts a process. If that fails, the log says why, and the process exits: with {@link START_REFUSED} for a StartError, and
- * else with 1.
+ * Starts a process. If that fails, the log says why, and the process exits: with {@link START_REFUSED} for a StartError,
+ * and else with 1.
  */
 export async function startOrExit(log: Log, start: () => Promise<void>): Promise<void> {
   try {
@@ -95,8 +95,8 @@ export function secretKeyOf(settings: Settings): string {
 const REPEATED_MS = 2_000
 
 /**
- * Stops in order on SIGTERM and SIGINT, at once on another one more than 2 s later. An uncaught error ends the process with status 1: its
- * state is unknown, and a restart repairs it.
+ * Stops in order on SIGTERM and SIGINT, at once on another one more than 2 s later. An uncaught error ends the process
+ * with status 1: its state is unknown, and a restart repairs it.
  */
 export function stopOnSignals(
   log: Log,

@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs'
 import { openDataDir } from '../sql/data-dir.ts'
-import { createDatabase } from '../sql/db.ts'
-import { runCommand, say, UsageError, withDatabase } from '../tasks/command.ts'
+import { runCommand, say, UsageError, withDatabase, withPool } from '../tasks/command.ts'
 import { createBlobs } from '../tasks/documents/blobs.ts'
 import { reasonOf } from '../tasks/outage.ts'
 import { portProblem } from '../tasks/port.ts'
@@ -86,24 +85,22 @@ async function checkStores(settings: Settings, urls: DatabaseUrls): Promise<Find
 }
 
 /** Stores a few bytes, and removes them. */
-async function checkFiles(settings: Settings, { databaseUrl: url }: DatabaseUrls): Promise<Finding> {
-  const applicationName = `${settings.projectName}-doctor`
-  const { checked: validateRows, databasePooled: pooled } = settings
-  const db = createDatabase({ url, applicationName, size: 1, validateRows, pooled })
-  const blobs = createBlobs(db, settings)
+function checkFiles(settings: Settings, { databaseUrl }: DatabaseUrls): Promise<Finding> {
   const store = settings.blobs.store
-  try {
-    const { at } = await blobs.store(
-      (async function* () {
-        yield Buffer.from('doctor')
-      })(),
-    )
-    await blobs.discard(at)
-    return ok('files', `${store} takes and removes them`)
-  } catch (error) {
-    return problem('files', `BLOB_STORE=${store} takes none: ${reasonOf(error)}`)
-  } finally {
-    await blobs.close()
-    await db.close()
-  }
+  return withPool(settings, databaseUrl, 'doctor', async (db) => {
+    const blobs = createBlobs(db, settings)
+    try {
+      const { at } = await blobs.store(
+        (async function* () {
+          yield Buffer.from('doctor')
+        })(),
+      )
+      await blobs.discard(at)
+      return ok('files', `${store} takes and removes them`)
+    } catch (error) {
+      return problem('files', `BLOB_STORE=${store} takes none: ${reasonOf(error)}`)
+    } finally {
+      await blobs.close()
+    }
+  })
 }

@@ -12,6 +12,7 @@ import { runEntry, schedule } from '../tasks/schedule.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { shutDown, step } from '../tasks/shutdown.ts'
 import type { AnyTask } from '../tasks/task.ts'
+import { openTracing } from '../tasks/telemetry/open.ts'
 import { type FinishedSpan, logSlowStatements, type Tracing, within } from '../tasks/telemetry/tracing.ts'
 import { createExecutor, type Executor } from './attempts/executor.ts'
 import { holdLease, type Lease, type LeaseOptions } from './attempts/lease.ts'
@@ -68,7 +69,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   const runners: QueueRunner[] = []
   const connections = new Connections()
   // Nothing asks for the lease before it exists, because nothing is claimed until then.
-  const tracing = await tracingOf(options)
+  const tracing = await openTracing(settings.tracing, 'worker', log)
   const parts = createParts(options, { tasks, connections, tracing, leaseId: () => lease.id })
   const pulse = await untilReached(log, () => feelPulse(options, connections, parts))
   const lease: Lease = await untilReached(log, () => holdLease(leaseOptions(options, queues, parts, runners)))
@@ -85,13 +86,6 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     executor: parts.executor,
     stop: () => stopWorker({ ...parts, pulse, lease, runners, queuePool, repair, shares }),
   }
-}
-
-/** Loads nothing of OpenTelemetry while it is off. */
-async function tracingOf({ settings: { tracing }, log }: WorkerOptions): Promise<Tracing | null> {
-  return tracing === null
-    ? null
-    : (await import('../tasks/telemetry/otlp.ts')).createTracing(tracing, 'worker', log)
 }
 
 type Parts = ReturnType<typeof createParts>

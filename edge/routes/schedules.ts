@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { readWithin } from '../../sql/db.ts'
+import { type Query, readWithin } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
 import { readJob } from '../../sql/jobs.ts'
 import {
@@ -12,8 +12,9 @@ import {
 import { nextRun } from '../../tasks/cron.ts'
 import { type CronEntry, runEntry, schedule } from '../../tasks/schedule.ts'
 import { audit } from '../pipeline/audit.ts'
+import type { Caller } from '../pipeline/auth.ts'
 import type { Edge } from '../pipeline/context.ts'
-import { area, json, route } from '../pipeline/route.ts'
+import { type Answer, area, type Input, json, route, type Writes } from '../pipeline/route.ts'
 import { Timestamp } from '../pipeline/schemas.ts'
 import { Job, STATUSES, visible } from './jobs/shapes.ts'
 
@@ -43,6 +44,9 @@ const Schedule = z
       .meta({ description: 'That job, for `WORKER_KEEP_RESULT_SECONDS` after its end' }),
   })
   .meta({ id: 'Schedule' })
+
+type OfSchedule = Input<z.output<typeof Params>, unknown, undefined, Caller> &
+  Writes<z.input<typeof Schedule>>
 
 /** Everything that runs on a schedule. The work is the worker's; here it is seen, paused and begun. */
 export const schedules = area('schedules', '/api/v1/schedules', { auth: 'admin' }, [
@@ -92,14 +96,8 @@ export const schedules = area('schedules', '/api/v1/schedules', { auth: 'admin' 
     errors: ['schedule.missing'],
     sideEffect: true,
     handle: (input) => {
-      const { params, caller, edge, transaction } = input
-      const entry = entryNamed(params.name)
-      return transaction(async (tx) => {
-        const changed = await tx.run(pauseScheduled(entry.identifier, caller.ownerId))
-        if (changed > 0)
-          await tx.run(audit(input, 'schedule.paused', { data: { schedule: entry.identifier } }))
-        return json((await readWithin(tx, readSchedule, stateOf(edge, [entry])))!)
-      })
+      const entry = entryNamed(input.params.name)
+      return change(input, entry, pauseScheduled(entry.identifier, input.caller.ownerId), 'schedule.paused')
     },
   }),
 
@@ -113,14 +111,8 @@ export const schedules = area('schedules', '/api/v1/schedules', { auth: 'admin' 
     errors: ['schedule.missing'],
     sideEffect: true,
     handle: (input) => {
-      const { params, edge, transaction } = input
-      const entry = entryNamed(params.name)
-      return transaction(async (tx) => {
-        const changed = await tx.run(resumeScheduled(entry.identifier))
-        if (changed > 0)
-          await tx.run(audit(input, 'schedule.resumed', { data: { schedule: entry.identifier } }))
-        return json((await readWithin(tx, readSchedule, stateOf(edge, [entry])))!)
-      })
+      const entry = entryNamed(input.params.name)
+      return change(input, entry, resumeScheduled(entry.identifier), 'schedule.resumed')
     },
   }),
 ])
@@ -130,6 +122,20 @@ function entryNamed(name: string): CronEntry {
   const entry = schedule.find(({ identifier }) => identifier === name)
   if (entry === undefined) throw fail('schedule.missing')
   return entry
+}
+
+/** Makes a change, with an event of it unless it was so already; the state of the entry then. */
+async function change(
+  input: OfSchedule,
+  entry: CronEntry,
+  statement: Query<unknown>,
+  kind: 'schedule.paused' | 'schedule.resumed',
+): Promise<Answer<z.input<typeof Schedule>>> {
+  return input.transaction(async (tx) => {
+    if ((await tx.run(statement)) > 0)
+      await tx.run(audit(input, kind, { data: { schedule: entry.identifier } }))
+    return json((await readWithin(tx, readSchedule, stateOf(input.edge, [entry])))!)
+  })
 }
 
 /** Parameters for reading the state of entries. */

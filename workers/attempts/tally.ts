@@ -82,7 +82,10 @@ class StoredTallies implements Tallies {
     await this.#store()
   }
 
-  /** Never twice at the same time. What a lost answer may have stored is not stored again: it counts twice never, and rarely not. */
+  /**
+   * Never twice at the same time. A write that failed is not repeated, since it may have been committed: nothing is counted
+   * twice, and what was lost with it is not counted.
+   */
   #store(): Promise<void> {
     if (this.#storing !== null || (this.#tallies.size === 0 && Object.keys(this.#counters).length === 0))
       return this.#storing ?? Promise.resolve()

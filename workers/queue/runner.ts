@@ -86,7 +86,7 @@ class GroupRunner implements QueueRunner {
 
   constructor(options: QueueRunnerOptions) {
     this.#options = options
-    this.#places = options.places === undefined ? null : options.places
+    this.#places = options.places ?? null
     this.#slots = new Map(poolsOf(options).map((pool) => [pool, createSlots(slotsOf(options, pool))]))
     const poolOf = new Map(options.tasks.map(({ name, pool }) => [name, pool]))
     this.#handle = (delivery) => {

@@ -70,9 +70,6 @@ class KeptShares implements Shares {
   async #look(): Promise<void> {
     const { db, leaseId, runners } = this.#options
     const places = new Map((await db.any(sharesOf(leaseId()))).map((row) => [row.queue, row.places]))
-    for (const runner of runners) {
-      const allowed = places.get(runner.queue)
-      runner.allow(allowed === undefined ? null : allowed)
-    }
+    for (const runner of runners) runner.allow(places.get(runner.queue) ?? null)
   }
 }

@@ -1,4 +1,4 @@
-// Failed jobs by task and error.
+// The failed jobs of the last hour, by task and error.
 
 import { call } from './api.js'
 import { sparkline } from './chart.js'
@@ -6,11 +6,12 @@ import { h, keyed, panel, say } from './dom.js'
 import { count, since } from './format.js'
 import { bulkButton, linkToJobs } from './bulk.js'
 
+const SECONDS = 3600
 const GAP_MS = 2000
 const MOST_SHOWN = 20
 
 /** A panel that reads them anew when it is told to, at most every two seconds. */
-export function makeFailures(seconds = 3600) {
+export function makeFailures() {
   const list = h('ul', { class: 'jobs' })
   const none = h('p', { class: 'soft' }, 'No jobs have failed in the last hour.')
   const more = h('p', { class: 'soft', hidden: true })
@@ -22,13 +23,13 @@ export function makeFailures(seconds = 3600) {
     }
     reading = true
     try {
-      const { groups } = await call('GET', `/api/v1/jobs/failures?seconds=${seconds}`)
+      const { groups } = await call('GET', `/api/v1/jobs/failures?seconds=${SECONDS}`)
       keyed(list, groups.slice(0, MOST_SHOWN), ({ queue, task, code }) => `${queue} ${task} ${code}`, groupRow)
       none.hidden = groups.length > 0
       more.hidden = groups.length <= MOST_SHOWN
       say(more, `and ${count(Math.max(0, groups.length - MOST_SHOWN))} more kinds`)
     } catch {
-      // The stream tells of what is wrong with the connection or the account.
+      // The stream says what is wrong with the connection or the account.
     }
     setTimeout(() => {
       reading = false
