@@ -1,0 +1,383 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import * as crash from '../flow/crash.ts'
+import { until } from '../until.ts'
+import { findingsOf } from './axe.ts'
+import { findChromium, NO_CHROMIUM } from './chromium.ts'
+import { triedJob } from './tried-job.ts'
+import { EMAIL, jobIn, READER, section, signIn, watchedService } from './watched.ts'
+
+/** The pages of admins: usage, jobs, queues and schedules. */
+
+const chromium = findChromium()
+if (chromium === null) process.stderr.write(`${NO_CHROMIUM}\n`)
+
+describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrency: false }, async () => {
+  if (chromium === null) return
+  const { query, port, client, open } = await watchedService(chromium)
+
+  test('what the service takes is shown to admins: tables, and the models and messages of the days they choose', async (t) => {
+    await query(`insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, cost, estimated, success, created_at)
+      select 'u', 'chat', 'openai', 'gpt-4o-mini', 900, 100, 0.5, false, true, now() - n * interval '20 days' from generate_series(0, 3) n`)
+    await query(`insert into comms_send (id, channel, job_id, recipients, status, message, requested_at, settled_at)
+      select gen_random_uuid(), 'sms', gen_random_uuid(), '{x}', 'unknown', '{}', now(), now() from generate_series(1, 7)`)
+    await query('analyze')
+    const page = await open(t, '/monitor')
+    await signIn(page)
+    await page.getByRole('link', { name: 'Usage', exact: true }).click()
+    const cost = section(page, 'Cost of models')
+    await cost.getByRole('row', { name: 'gpt-4o-mini openai 2 2,000 $1.00' }).waitFor()
+    await cost.getByRole('img', { name: 'Cost of models by day, $1.00 in all' }).waitFor()
+    await section(page, 'Messages').getByRole('row', { name: 'Text messages 0 0 7 0' }).waitFor()
+    await section(page, 'Tables')
+      .getByRole('row', { name: /^ai_usage 4 .* 365 days 0$/ })
+      .waitFor()
+    await page.getByLabel('The last').selectOption('90 days')
+    await cost.getByRole('row', { name: 'gpt-4o-mini openai 4 4,000 $2.00' }).waitFor()
+    await cost.locator('summary').focus()
+    await page.keyboard.press('Enter')
+    const days = cost.getByRole('row', { name: /^\d{4}-\d\d-\d\d .* \$0\.50$/ })
+    await until('each of its days', async () => (await days.count()) === 4)
+    // Nobody else is led there.
+    const other = await open(t, '/monitor/usage')
+    await signIn(other, READER)
+    await other.getByRole('heading', { name: 'For admins' }).waitFor()
+    assert.equal(await other.getByRole('link', { name: 'Usage' }).count(), 0)
+  })
+
+  test('a running job shows its progress and is cancelled by the keyboard', async (t) => {
+    const page = await open(t, '/monitor')
+    await signIn(page)
+    const id = await crash.extract(client, await crash.uploadText(client, 300, 'too long'))
+    const row = jobIn(page, 'Running', id)
+    await row.getByText(/^Pages? (\d+ to )?\d+ of 300/).waitFor()
+    const value = () =>
+      row.getByRole('progressbar').evaluate((bar) => (bar as unknown as { value: number }).value)
+    const before = await value()
+    await until('it gets on', async () => (await value()) > before)
+    await row.getByRole('button', { name: /^Cancel/ }).focus()
+    await page.keyboard.press('Enter')
+    await row.waitFor({ state: 'detached' })
+    const job = await (await client.fetch(`/api/v1/jobs/${id}`)).json()
+    assert.equal((job as { status: string }).status, 'cancelled')
+  })
+
+  test('a failed job says why, is retried, and leads to the job that does it again', async (t) => {
+    const documentId = await crash.uploadText(client, 3, 'again')
+    const failed = await crash.extract(client, documentId)
+    await crash.jobEnded(query, failed)
+    await query(
+      `update job set status = 'failed', result = null, error_code = 'job.crashed', error_detail = '<b>It broke</b>' where id = $1`,
+      [failed],
+    )
+    const page = await open(t, '/monitor')
+    await signIn(page)
+    const group = section(page, 'Failed').getByRole('listitem').filter({ hasText: 'job.crashed' })
+    await group.getByText('<b>It broke</b>').waitFor()
+    await group.getByText('1×').waitFor()
+    await group.getByRole('link').click()
+    const row = section(page, 'Jobs')
+      .getByRole('row')
+      .filter({ hasText: failed.slice(-8) })
+    await row.getByText('job.crashed: <b>It broke</b>').waitFor()
+    await row.getByRole('button', { name: /^Retry/ }).click()
+    await page.getByText('Retrying documents.extract').waitFor()
+    await page.reload()
+    await row.getByRole('link', { name: 'Retried' }).click()
+    await page.getByRole('heading', { name: 'documents.extract' }).waitFor()
+    await page.locator('h1 + .chip').getByText('done').waitFor()
+    const before = section(page, 'Retries').getByRole('link')
+    assert.equal(await before.getAttribute('href'), `/monitor/jobs/${failed}`)
+    await section(page, 'Events').getByText('Opening the document').first().waitFor()
+    await page.locator('summary', { hasText: 'Result' }).click()
+    await page.getByText('"skipped": 3').waitFor()
+  })
+
+  test('all failures of a kind are retried by one job, whose page says what became of them', async (t) => {
+    await query(`insert into job (id, name, queue, mailbox, payload, status, attempt, tries, max_tries, error_code, error_detail, finished_at)
+      select ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'system.noop', 'system', 'n', '{}', 'failed', 1, 1, 1, 'internal', 'It broke ' || n, now() from generate_series(1, 30) n`)
+    const page = await open(t, '/monitor/jobs?task=system.noop&status=failed')
+    await signIn(page)
+    await section(page, 'Jobs').getByText('30 jobs', { exact: true }).waitFor()
+    await page.getByLabel('Label or error text').fill('broke 7')
+    await page.keyboard.press('Enter')
+    await section(page, 'Jobs').getByText('1 jobs', { exact: true }).waitFor()
+    assert.equal(new URL(page.url()).searchParams.get('search'), 'broke 7')
+    await page.getByRole('button', { name: 'Delete all' }).click()
+    await page.getByRole('dialog').getByText('search broke 7').waitFor()
+    await page.keyboard.press('Escape')
+    await page.goto(`http://127.0.0.1:${port}/monitor`)
+    const group = section(page, 'Failed').getByRole('listitem').filter({ hasText: 'internal' })
+    await group.getByText('30×').waitFor()
+    await group.getByRole('button', { name: /^Retry all/ }).focus()
+    await page.keyboard.press('Enter')
+    await page.getByRole('button', { name: 'Retry them' }).click()
+    await page.getByRole('heading', { name: 'jobs.bulk' }).waitFor()
+    await page.locator('h1 + .chip').getByText('done').waitFor()
+    await until('each has its retry', async () => {
+      const [row] = await query(
+        `select count(*)::int as n from job where retry_of is not null and name = 'system.noop'`,
+      )
+      return row!.n === 30
+    })
+  })
+
+  test('a queue is paused, limited and resumed in its row, which says so; idle ones are folded', async (t) => {
+    const page = await open(t, '/monitor')
+    await signIn(page)
+    const queues = section(page, 'Queues')
+    await queues.getByRole('button', { name: /^Show \d+ idle queues$/ }).click()
+    const voice = queues.getByRole('row').filter({ hasText: 'voice' })
+    await voice.getByRole('button', { name: 'Pause voice' }).click()
+    await voice.getByText('paused', { exact: true }).waitFor()
+    await voice.getByLabel('Limit of voice').fill('3')
+    await page.keyboard.press('Tab')
+    await until('it is kept', async () => {
+      const [row] = await query(`select most_running, paused_at from queue_control where queue = 'voice'`)
+      return row?.most_running === 3 && row.paused_at !== null
+    })
+    await queues.getByRole('button', { name: 'Hide idle queues' }).click()
+    await voice.getByRole('button', { name: 'Resume voice' }).click()
+    await voice.getByText('paused', { exact: true }).waitFor({ state: 'hidden' })
+    await page.getByLabel('The last').selectOption('week')
+    await queues.getByRole('img', { name: /^Jobs in documents that ended in the last week/ }).waitFor()
+    await query('delete from queue_control')
+  })
+
+  test('tools for people who see or hear little find nothing to object to, wide or narrow, light or dark', async (t) => {
+    const page = await open(t, '/monitor')
+    await signIn(page)
+    await page.getByText('Live', { exact: true }).waitFor()
+    for (const [width, colorScheme] of [
+      [1280, 'light'],
+      [390, 'dark'],
+    ] as const) {
+      await page.setViewportSize({ width, height: 844 })
+      await page.emulateMedia({ colorScheme })
+      for (const path of [
+        '/monitor',
+        '/monitor/jobs',
+        '/monitor/documents',
+        '/monitor/usage',
+        '/setup',
+        '/',
+      ]) {
+        await page.goto(`http://127.0.0.1:${port}${path}`)
+        await page.getByRole('heading').first().waitFor()
+        await page.waitForLoadState('networkidle')
+        assert.deepEqual(await findingsOf(page), [], `${path}, ${width}, ${colorScheme}`)
+      }
+    }
+  })
+
+  const scheduleIn = (page: Page, name: string) =>
+    section(page, 'Schedules')
+      .getByRole('row')
+      .filter({ has: page.getByText(name, { exact: true }) })
+
+  test('a schedule is run, paused and resumed by the keyboard, and what others do to it shows', async (t) => {
+    const page = await open(t, '/monitor')
+    await signIn(page)
+    await page.getByRole('navigation').getByRole('link', { name: 'Schedules' }).click()
+    const row = scheduleIn(page, 'rag-purge')
+    await row.getByText('43 * * * *').waitFor()
+    await row.getByText(/^in (\d+ min )?\d+ s$/).waitFor()
+    await page.getByText('Live', { exact: true }).waitFor()
+    const press = async (name: string, said: string) => {
+      const button = row.getByRole('button', { name })
+      await button.focus()
+      await page.keyboard.press('Enter')
+      await page.getByRole('status').getByText(said, { exact: true }).waitFor()
+    }
+    const isFocused = (name: string) =>
+      until(`the focus is at ${name}`, () =>
+        row.getByRole('button', { name }).evaluate((button) => button.matches(':focus')),
+      )
+    await press('Run now', 'Started rag-purge')
+    await isFocused('Run now')
+    const outcome = row.getByRole('link', { name: 'done: the last job of rag-purge' })
+    await outcome.waitFor()
+
+    await press('Pause', 'Paused rag-purge')
+    await row.getByText('paused', { exact: true }).waitFor()
+    await isFocused('Resume')
+    const [paused] = await query(
+      `select email from schedule_control join account on account.id = paused_by where identifier = 'rag-purge'`,
+    )
+    assert.equal(paused!.email, EMAIL)
+    await press('Resume', 'Resumed rag-purge')
+    await isFocused('Pause')
+    await row.getByText(/^in /).waitFor()
+
+    await client.fetch('/api/v1/schedules/collect/pause', { method: 'POST' })
+    await scheduleIn(page, 'collect').getByText('paused', { exact: true }).waitFor()
+    await client.fetch('/api/v1/schedules/collect/resume', { method: 'POST' })
+    await scheduleIn(page, 'collect').getByText(/^in /).waitFor()
+    await outcome.click()
+    await page.getByRole('heading', { name: 'rag.purge' }).waitFor()
+  })
+
+  test('schedules are for admins', async (t) => {
+    const page = await open(t, '/monitor/schedules')
+    await signIn(page, READER)
+    await page.getByRole('heading', { name: 'For admins' }).waitFor()
+    const navigation = page.getByRole('navigation')
+    await navigation.getByRole('link', { name: 'Documents' }).waitFor()
+    assert.equal(await navigation.getByRole('link', { name: 'Schedules' }).count(), 0)
+  })
+
+  test('schedules have no finding of axe-core, light and dark, wide and narrow', async (t) => {
+    await query(
+      `insert into job (id, name, queue, mailbox, payload, status, max_tries, finished_at, error_code, error_detail)
+       select gen_random_uuid(), 'llm.sync', 'system', status, '{}', status, 1, now(), case when status = 'failed' then 'internal' end,
+         'It broke' from unnest(array['failed', 'cancelled', 'done']) status`,
+    )
+    // One of each outcome, and one that is paused.
+    await query(
+      `insert into schedule_control (identifier, last_job_id, last_run_at, paused_at)
+       select case status when 'failed' then 'retention' when 'done' then 'llm-sync' else 'blog-retag' end, id, now(),
+         case status when 'failed' then now() end
+       from job where name = 'llm.sync' and mailbox = status
+       on conflict (identifier) do update set last_job_id = excluded.last_job_id, paused_at = excluded.paused_at`,
+    )
+    const page = await open(t, '/monitor/schedules')
+    await signIn(page)
+    for (const colorScheme of ['light', 'dark'] as const)
+      for (const width of [1280, 390]) {
+        await page.emulateMedia({ colorScheme })
+        await page.setViewportSize({ width, height: 800 })
+        await scheduleIn(page, 'retention')
+          .getByRole('link', { name: /^failed/ })
+          .waitFor()
+        assert.deepEqual(await findingsOf(page), [], `${colorScheme}, ${width}`)
+      }
+    await query(`update schedule_control set paused_at = null`)
+  })
+
+  test('a job tells of each attempt, of what it is about and was given, and of its retries, by the keyboard', async (t) => {
+    const { id, failed } = await triedJob(query, 1, 7)
+    const page = await open(t, `/monitor/jobs/${id}`)
+    await signIn(page)
+    const attempts = section(page, 'Attempts').getByRole('listitem')
+    await attempts.nth(2).waitFor()
+    assert.equal(await attempts.count(), 3)
+    for (const [n, texts] of [
+      ['failed, tried again', 'mill/1', 'Waited 1.5 s', 'Ran 302 ms', 'database.busy'],
+      ['interrupted', 'mill/2', 'Waited 20 ms', 'Ran 2.5 s'],
+      ['done', 'mill/3', 'Waited 5 ms', 'Ran 40 ms'],
+    ].entries())
+      for (const text of texts) await attempts.nth(n).getByText(text, { exact: true }).waitFor()
+    const facts = section(page, 'Job')
+    for (const text of ['Account 1', 'document:7', 'r-tried', '10 s'])
+      await facts.getByText(text, { exact: true }).waitFor()
+    const link = section(page, 'About').getByRole('link', { name: 'Document 7' })
+    assert.equal(await link.getAttribute('href'), '/monitor/documents/7')
+    const before = section(page, 'Retries').getByRole('link')
+    assert.equal(await before.getAttribute('href'), `/monitor/jobs/${failed}`)
+
+    const events = section(page, 'Events').getByRole('row')
+    assert.equal(await events.count(), 1 + 7)
+    assert.deepEqual((await section(page, 'Events').locator('.chip').allTextContents()).toReversed(), [
+      'running',
+      'queued',
+      'running',
+      'progress',
+      'queued',
+      'running',
+      'done',
+    ])
+    await page.locator('summary', { hasText: 'Payload' }).focus()
+    await page.keyboard.press('Enter')
+    await page.getByRole('region', { name: 'Payload' }).getByText('"sealedPassword": "***"').waitFor()
+    await page.keyboard.press('Tab')
+    assert.equal(await page.evaluate('document.activeElement.tagName'), 'PRE')
+  })
+
+  test('a job that was done at once says in milliseconds how long it took', async (t) => {
+    const { id } = await triedJob(query, 1, 8)
+    await query(
+      `update job set attempt = 1, retry_of = null, finished_at = started_at + interval '302 ms', run_at = created_at where id = $1`,
+      [id],
+    )
+    await query('delete from job_event_row where job_id = $1', [id])
+    const page = await open(t, `/monitor/jobs/${id}`)
+    await signIn(page)
+    const took = section(page, 'Job').locator('dl > div').filter({ hasText: 'Took' })
+    await took.getByText('302 ms', { exact: true }).waitFor()
+    await section(page, 'Attempts').getByText('Ran 302 ms').waitFor()
+    await section(page, 'Events')
+      .getByText(/^\d\d:\d\d:\d\d\.\d{3}$/)
+      .first()
+      .waitFor()
+    assert.equal(await section(page, 'Retries').count(), 0)
+  })
+
+  test('a job that waits for another says so, until it is its turn', async (t) => {
+    const documentId = await crash.uploadText(client, 100, 'before it')
+    const [first, next] = [
+      await crash.extract(client, documentId),
+      await crash.extract(client, documentId, '&force=true'),
+    ]
+    const page = await open(t, `/monitor/jobs/${next}`)
+    await signIn(page)
+    const waits = section(page, 'Waits for')
+    await waits.getByText('It is next in its mailbox.').waitFor()
+    assert.equal(await waits.getByRole('link').getAttribute('href'), `/monitor/jobs/${first}`)
+    await section(page, 'Attempts').getByText('No worker has taken it yet.').waitFor()
+    assert.deepEqual(await findingsOf(page), [])
+    await client.fetch(`/api/v1/jobs/${first}`, { method: 'DELETE' })
+    await section(page, 'Attempts').getByText('Attempt 1', { exact: true }).waitFor()
+    assert.equal(await waits.count(), 0)
+    await section(page, 'Attempts')
+      .getByText(/^Running for/)
+      .waitFor()
+    await client.fetch(`/api/v1/jobs/${next}`, { method: 'DELETE' })
+    await section(page, 'Attempts').getByText('cancelled', { exact: true }).waitFor()
+  })
+
+  test('the page of a job fits a narrow screen, light and dark, and axe finds nothing in it', async (t) => {
+    const { id } = await triedJob(query, 1, 9)
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const page = await open(t, `/monitor/jobs/${id}`)
+      await page.emulateMedia({ colorScheme })
+      await signIn(page)
+      await section(page, 'Attempts').getByRole('listitem').first().waitFor()
+      for (const summary of await page.locator('summary').all()) await summary.click()
+      for (const width of [1280, 390]) {
+        await page.setViewportSize({ width, height: 844 })
+        const wider = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
+        assert.equal(await page.evaluate(wider), 0, `${width}`)
+        assert.deepEqual(await findingsOf(page), [], `${colorScheme}, ${width}`)
+      }
+    }
+  })
+
+  test('a narrow screen scrolls down only, and a reader finds headings, tables and one main part', async (t) => {
+    const page = await open(t, '/monitor')
+    await signIn(page)
+    await page.getByText('Live', { exact: true }).waitFor()
+    await page.setViewportSize({ width: 360, height: 740 })
+    for (const path of [
+      '/monitor',
+      '/monitor/jobs',
+      '/monitor/schedules',
+      '/monitor/documents',
+      '/monitor/usage',
+      '/setup',
+      '/',
+      '/payment/success',
+      '/payment/cancel',
+    ]) {
+      await page.goto(`http://127.0.0.1:${port}${path}`)
+      await page.getByRole('heading').first().waitFor()
+      const wider = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
+      assert.equal(await page.evaluate(wider), 0, path)
+      assert.equal(await page.getByRole('main').count(), 1, path)
+      assert.equal(await page.getByRole('heading', { level: 1 }).count(), 1, path)
+    }
+    await page.goto(`http://127.0.0.1:${port}/`)
+    for (const name of ['Monitor', 'Reference', 'Health'])
+      await page.getByRole('link', { name: new RegExp(`^${name}`) }).waitFor()
+  })
+})

@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict'
+import { after } from 'node:test'
+import type { Locator, Page } from 'playwright-core'
+import { type TestDatabase, testDatabase } from '../database.ts'
+import * as crash from '../flow/crash.ts'
+import { Client, startProcess } from '../service.ts'
+import { freePort, launch } from './chromium.ts'
+
+/** The pages as people use them: a real service, the system's Chromium. */
+
+export const EMAIL = 'admin@example.com'
+export const READER = 'reader@example.com'
+const PASSWORD = 'correct horse'
+
+export interface Watched {
+  readonly url: string
+  readonly query: TestDatabase['query']
+  readonly port: number
+  readonly edge: Awaited<ReturnType<typeof startProcess>>
+  /** Of the admin. */
+  readonly client: Client
+  /** A page of a fresh browser; what went wrong in it fails the test. */
+  open(t: { after(work: () => unknown): void }, path: string): Promise<Page>
+}
+
+/** A service with a worker, an admin and a reader, and a browser that ends with the suite. */
+export async function watchedService(chromium: string): Promise<Watched> {
+  const { url, query } = await testDatabase()
+  // Long enough to watch.
+  await crash.witness(query, 60)
+  const port = await freePort()
+  const edge = await startProcess('edge', url, { PORT: String(port), RAG_EMBEDDINGS: 'lexical' })
+  await startProcess('worker', url, { RAG_EMBEDDINGS: 'lexical' })
+  const client = new Client(port)
+  await client.register(EMAIL)
+  await new Client(port).register(READER)
+  const browser = await launch(chromium)
+  after(() => browser.close())
+  const open: Watched['open'] = async (t, path) => {
+    const context = await browser.newContext()
+    const page = await context.newPage()
+    const problems: string[] = []
+    page.on('pageerror', (error) => problems.push(String(error)))
+    page.on('console', (message) => {
+      // Refusals and lost connections are logged by the browser itself.
+      if (message.type() === 'error' && !/Failed to load resource|ERR_/.test(message.text()))
+        problems.push(message.text())
+    })
+    t.after(async () => {
+      await context.close()
+      assert.deepEqual(problems, [])
+    })
+    await page.goto(`http://127.0.0.1:${port}${path}`)
+    return page
+  }
+  return { url, query, port, edge, client, open }
+}
+
+export async function signIn(page: Page, email = EMAIL): Promise<void> {
+  await page.getByLabel('Email').fill(email)
+  await page.getByLabel('Password').fill(PASSWORD)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+}
+
+export const section = (page: Page, name: string): Locator => page.getByRole('region', { name, exact: true })
+
+export const jobIn = (page: Page, list: string, id: string): Locator =>
+  section(page, list)
+    .getByRole('listitem')
+    .filter({ hasText: id.slice(-8) })
