@@ -8,7 +8,7 @@ const linkTo = (id, name) => h('a', { href: `/monitor/jobs/${id}` }, `${name} `,
 /** Shown while it waits. */
 export function makeWaits() {
   const text = h('p', {})
-  const list = h('ul', { class: 'plain' })
+  const list = h('ul', { class: 'bare' })
   const node = panel('Waits for', { hidden: true }, text, list)
   const update = ({ job, waits_for, due_at }) => {
     node.hidden = job.status !== 'queued' || waits_for === null
@@ -42,9 +42,9 @@ const KINDS = {
 
 /** Links, and the chain of retries that the job is part of. */
 export function makeRelations() {
-  const links = h('ul', { class: 'plain' })
+  const links = h('ul', { class: 'bare' })
   const about = panel('About', {}, links)
-  const list = h('ol', { class: 'plain' })
+  const list = h('ol', { class: 'bare' })
   const retries = panel('Retries', {}, list)
   const node = h('div', { class: 'columns' }, about, retries)
   const update = ({ job, links: all, chain: { retry_of, retried_by } }) => {

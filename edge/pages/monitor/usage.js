@@ -69,7 +69,7 @@ function makeTables(tables) {
       )
     }),
   )
-  // Whoever has no mouse scrolls it by the keyboard.
+  // Focusable, so that it can be scrolled by the keyboard.
   const scrolled = h('div', { class: 'scroll', tabindex: '0', role: 'group', 'aria-label': 'Tables' }, node)
   const weeks = tables.flatMap(({ growth }) => growth.week?.bytes ?? [])
   const note =
