@@ -98,7 +98,7 @@ export interface DatabaseOptions {
   readonly connections?: Connections
   /** Gets the end of the WAL after each commit, single statements among them: `sql/wal.ts`. */
   readonly onCommit?: (position: string) => void
-  /** Is told of statements that take long. */
+  /** Gets statements that take long. */
   readonly slow?: SlowStatements | undefined
 }
 

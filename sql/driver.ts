@@ -22,7 +22,7 @@ export interface ConnectOptions {
   readonly idleInTransactionMs?: number
   /** How long a statement may take by the client's clock; after that the connection is closed. */
   readonly answerMs?: number
-  /** Is told of statements that take long, if there is a limit for answers. */
+  /** Gets statements that take long, if there is a limit for answers. */
   readonly slow?: SlowStatements | undefined
   /** Command-line options for the session, as in `psql "options=…"`. Poolers refuse them. */
   readonly startOptions?: string

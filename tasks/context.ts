@@ -26,7 +26,7 @@ export interface TaskContext {
   readonly providers: Providers
   /** The bytes of documents. */
   readonly blobs: Blobs
-  /** Retries failed jobs, whoever owns them; the ids of the jobs that do the work, as far as this version can run them. */
+  /** Retries failed jobs of any owner; the ids of the jobs that do the work, as far as this version can run them. */
   retryJobs(ids: readonly string[]): Promise<readonly string[]>
   readonly log: TaskLog
   /** Aborted on cancel, take-over, time-out and shutdown. A task that ignores it is killed with its thread. */

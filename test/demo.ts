@@ -82,7 +82,7 @@ async function demonstrate(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
 
 async function signIn(): Promise<string> {
   const email = `demo-${randomBytes(4).toString('hex')}@example.com`
-  // Whoever registers first becomes admin, which is for a person to be.
+  // The first account that is registered becomes admin, which should be a person.
   const password = await withQueries(settings, 'demo', (db) => createUser(db, email))
   say(`Created the account ${email}`)
   const body = new URLSearchParams({ username: email, password })

@@ -21,7 +21,7 @@ export const checkout = defineTask({
   // Of two concurrent first checkouts, the second finds the customer that the first created.
   actor: ({ user_id }) => (user_id === null ? null : `payment_payer:${user_id}`),
   links: ({ user_id }) => (user_id === null ? [] : [{ kind: 'account', id: user_id }]),
-  // Whoever has it continues as the payer.
+  // Anyone who has it can continue as the payer.
   secrets: ['checkout_url'],
   payload: Payload,
   result: CheckoutSession,

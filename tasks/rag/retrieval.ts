@@ -19,7 +19,7 @@ export interface Retrieval {
 const THREAD = new URL('./search-main.ts', import.meta.url)
 
 export interface RetrievalOptions extends Omit<SearchThreadData, 'slowQueryMs'> {
-  /** Is told of statements that take long. */
+  /** Gets statements that take long. */
   readonly slow?: SlowStatements | undefined
 }
 

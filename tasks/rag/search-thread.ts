@@ -28,7 +28,7 @@ export type SearchAnswer =
   | { readonly id: number; readonly code: ErrorCode; readonly detail: string }
   | { readonly id: number; readonly error: string }
 
-/** A statement that a question needed was slow: whoever has asked it knows what that was for. */
+/** A slow statement, and the question that needed it, by which the caller finds what that was for. */
 export interface SlowSearch extends SlowStatement {
   readonly id?: number
 }

@@ -199,7 +199,7 @@ describe('many at once', () => {
     assert.deepEqual(await states([running]), ['1 running'], 'what has not ended is not deleted')
   })
 
-  test('an action is told of, with its filter', async () => {
+  test('an action leaves an audit event with its filter', async () => {
     const { json } = await bulk({ action: 'delete', filter: { task: 'none.such' } })
     const [event] = await query(
       `select actor_id, data from audit_event where kind = 'job.bulk' order by id desc limit 1`,

@@ -47,7 +47,7 @@ test('its owner and admins are told all of a job, with secrets masked', async ()
   }
 })
 
-test('others are told of a job of nobody, but not what is in it; private ones and those of others are not there', async () => {
+test('others see a job of nobody, but not what is in it; private ones and those of others are not there', async () => {
   const id = await ledger.add(null, { payload, request_id: 'r-2' })
   await ledger.claim(id)
   for (const token of [ann.token, undefined]) {

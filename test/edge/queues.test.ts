@@ -83,7 +83,7 @@ test('depth, age and figures of what has ended, in each window', async () => {
   }
 })
 
-test('a pause says who and when, is kept once, and is told of', async () => {
+test('a pause says who and when, is kept once, and leaves an audit event', async () => {
   const first = await api.post(`${PATH}/ai/pause`, token)
   assert.equal(first.status, 200)
   const { paused_at, ...rest } = first.json

@@ -28,7 +28,7 @@ const ended = (ids: readonly string[]) =>
   until('all have ended', async () => (await count(ids, ...TERMINAL)) === ids.length)
 
 describe('a paused queue', { concurrency: false }, () => {
-  test('starts no job, whoever adds it, and goes on with all of them; other queues never notice', async () => {
+  test('starts no job, no matter who adds it, and goes on with all of them; other queues never notice', async () => {
     await startTestWorker(url, 'io,other')
     await ended(await add('io.echo', 1, 3))
     await db.run(pauseQueue('io', null))
@@ -84,7 +84,7 @@ describe('a limited queue', { concurrency: false }, () => {
       const given = await shares()
       return given.reduce<number>((sum, places) => sum + places!, 0) === 3 && given.length >= 2
     })
-    // Both have looked by now: they were told of each other's coming.
+    // Both have looked by now: each was notified of the other's lease.
     await ended(await add('io.echo', 1, 4))
     const ids = await add('io.sleep', { ms: 40 }, 60)
     let most = 0

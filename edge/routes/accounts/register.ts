@@ -32,7 +32,7 @@ export const registerRoute = route({
   path: '/register',
   summary: 'Create an account and sign in',
   description:
-    'Accepts the pending invites of the address, and emails a token that verifies it. Whoever registers while there is no admin becomes one; with `setup_token`, from the link that a start prints, also where registration is closed.',
+    'Accepts the pending invites of the address, and emails a token that verifies it. An account that is registered while there is no admin becomes one; with `setup_token`, from the link that a start prints, also where registration is closed.',
   auth: 'public',
   body: NewUser,
   response: User,
