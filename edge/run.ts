@@ -1,6 +1,7 @@
 import { flushCompileCache } from 'node:module'
 import { anyAdmin } from '../sql/accounts.ts'
 import { createLog, type Log } from '../tasks/log.ts'
+import { untilReached } from '../tasks/outage.ts'
 import {
   ALL_IN_ONE,
   databaseOf,
@@ -42,11 +43,8 @@ async function start(settings: Settings, log: Log): Promise<void> {
   const stop = stopOnSignals(log, STOP_MS, () => serving.stop())
   onParentGone(() => stop('the parent process is gone'))
   log.info({ port: serving.port }, 'The edge is listening')
-  process.send?.({
-    ready: true,
-    port: serving.port,
-    lacksAdmin: !(await serving.edge.db.one(anyAdmin())).any,
-  })
+  const { any: hasAdmin } = await untilReached(log, () => serving.edge.db.one(anyAdmin()))
+  process.send?.({ ready: true, port: serving.port, lacksAdmin: !hasAdmin })
   // A killed process writes nothing.
   flushCompileCache()
 }

@@ -20,8 +20,8 @@ export interface CountingLink {
   readonly statements: number
 }
 
-/** Opens a way to the database that counts the statements of the connections of that name. */
-export async function openCountingLink(url: string, applicationName: string): Promise<CountingLink> {
+/** Opens a way to the database that counts the statements of the connections of that name, or of all. */
+export async function openCountingLink(url: string, applicationName?: string): Promise<CountingLink> {
   const open = new Set<Socket>()
   let cut: Cut | null = null
   let statements = 0
@@ -69,9 +69,9 @@ export async function openCountingLink(url: string, applicationName: string): Pr
 class Messages {
   private rest: Buffer = Buffer.alloc(0)
   private counted: boolean | null = null
-  private readonly applicationName: string
+  private readonly applicationName: string | undefined
 
-  constructor(applicationName: string) {
+  constructor(applicationName: string | undefined) {
     this.applicationName = applicationName
   }
 
@@ -87,7 +87,8 @@ class Messages {
       }
       at = data.readInt32BE(0)
       const parameters = data.toString('utf8', 8, at).split('\0')
-      this.counted = parameters[parameters.indexOf('application_name') + 1] === this.applicationName
+      const name = parameters[parameters.indexOf('application_name') + 1]
+      this.counted = this.applicationName === undefined || name === this.applicationName
     }
     while (data.length - at >= 5) {
       const end = at + 1 + data.readInt32BE(at + 1)
