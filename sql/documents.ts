@@ -16,16 +16,15 @@ export const readDocument: ReadStatement<[id: number, owner: number | null]> = {
 // No index serves `is not distinct from`. Null is an owner like any other.
 const OWNER = '(d.owner_id = $1::int or ($1::int is null and d.owner_id is null))'
 export const OF_OWNER = `${OWNER} and d.deleted_at is null`
-const FILTERED = `($2::text is null or d.kind = $2)
-  and ($4::date is null or d.day >= $4) and ($5::date is null or d.day <= $5)`
+const narrowed = (row: string): string => `($2::text is null or ${row}.kind = $2)
+  and ($4::date is null or ${row}.day >= $4) and ($5::date is null or ${row}.day <= $5)`
+const TAGGED = '($3::text[] is null or d.tags @> $3)'
 
 /**
  * The documents of an owner ($1) of a kind ($2), with each of some tags ($3), from a day ($4) to a day ($5), or any (null);
  * with superseded ones if $6.
  */
-export const LISTED = `${OF_OWNER} and ${FILTERED}
-  and ($3::text[] is null or coalesce(d.owner_id, 0) = coalesce($1::int, 0) and d.tags @> $3)
-  and ($6::boolean or d.superseded_by_id is null)`
+export const LISTED = `${OF_OWNER} and ${narrowed('d')} and ${TAGGED} and ($6::boolean or d.superseded_by_id is null)`
 
 export type Filters = [
   owner: number | null,
@@ -35,11 +34,6 @@ export type Filters = [
   to: string | null,
 ]
 export type Listed = [...Filters, withSuperseded: boolean]
-
-// How many have a tag, if nothing else is asked of them; null for other lists. An index on tags would look at each of them.
-const TAG_TOTAL = `case when cardinality($3) = 1 and $2 is null and $4 is null and $5 is null then (
-  select coalesce(sum(case when $6::boolean then documents else documents - superseded end), 0) from document_tag_count
-  where owner_id = coalesce($1::int, 0) and label = $3[1]) end`
 
 /** What may order the documents: a column of a request -> the keys of a list. */
 export const DOCUMENT_ORDERS = {
@@ -61,6 +55,44 @@ export const readDocuments = inOrders(
       order,
       direction,
       item: 'd.json',
+    }),
+  }),
+)
+
+const OF_TAG_COUNT = 'from document_tag_count where owner_id = coalesce($1::int, 0)'
+
+/** The same documents by the rows of the rarest of the tags; nothing without tags. */
+export const LISTED_BY_TAG = `t.owner_id = coalesce($1::int, 0) and t.label = (
+    select label from unnest($3::text[]) label
+    order by (select coalesce(sum(documents), 0) ${OF_TAG_COUNT} and document_tag_count.label = label), label limit 1)
+  and ${narrowed('t')} and ($6::boolean or not t.superseded)
+  and (cardinality($3) = 1 or (select d.tags @> $3 from document d where d.id = t.document_id))`
+
+// How many have a tag, if nothing else is asked of them; null for other lists.
+const TAG_TOTAL = `case when cardinality($3) = 1 and $2 is null and $4 is null and $5 is null then (
+  select coalesce(sum(case when $6::boolean then documents else documents - superseded end), 0) ${OF_TAG_COUNT} and label = $3[1]) end`
+
+const TAGGED_ORDERS = {
+  received_at: { 't.document_id': 'bigint' },
+  document_date: { 't.day': 'date', 't.document_id': 'bigint' },
+  title: { 't.title': 'text', 't.document_id': 'bigint' },
+} as const satisfies Record<keyof typeof DOCUMENT_ORDERS, List['order']>
+
+/** A page of the list of documents with some tags, with the cursors of the whole list. */
+export const readTaggedDocuments = inOrders(
+  TAGGED_ORDERS,
+  (column, order, direction): ReadStatement<[...Listed, ...page: PageValues]> => ({
+    name: `documents_tagged_by_${column}_${direction}`,
+    text: listText('items', {
+      table: 'document_tag',
+      row: 't',
+      id: ['document_id', 'label'],
+      parameters: 6,
+      where: LISTED_BY_TAG,
+      order,
+      direction,
+      join: 'join document d on d.id = t.document_id',
+      item: 'd.json',
       total: TAG_TOTAL,
       isTotalPartial: true,
     }),
@@ -77,8 +109,7 @@ export const readTrash: ReadStatement<[...Filters, ...page: PageValues]> = {
     row: 'd',
     parameters: 5,
     // Those with `collected_at` have no entry in the index.
-    where: `${OWNER} and d.expires_at > now() and d.collected_at is null and ${FILTERED}
-      and ($3::text[] is null or d.tags @> $3)`,
+    where: `${OWNER} and d.expires_at > now() and d.collected_at is null and ${narrowed('d')} and ${TAGGED}`,
     order: TRASH_ORDER,
     direction: 'desc',
     item: `concat(left(d.json, -1), ',"deleted_at":"', iso(d.deleted_at), '","expires_at":"', iso(d.expires_at), '"}')`,
@@ -90,8 +121,7 @@ export const readTags: ReadStatement<[owner: number | null]> = {
   name: 'document_tags',
   text: `
     select coalesce(json_agg(json_build_object('label', label, 'count', count) order by count desc, label), '[]')::text from (
-      select label, sum(documents) as count from document_tag_count where owner_id = coalesce($1::int, 0)
-      group by label having sum(documents) > 0 order by count desc, label limit 1000) tags`,
+      select label, sum(documents) as count ${OF_TAG_COUNT} group by label having sum(documents) > 0 order by count desc, label limit 1000) tags`,
 }
 
 /** Changes to a document; null clears, absent keeps. */

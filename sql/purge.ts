@@ -36,7 +36,12 @@ export const OF_ACCOUNT: readonly Belongings[] = [
     below: { rag_file: 'collection_id' },
     most: 20,
   },
-  { label: 'documents', table: 'document', by: 'owner_id', below: { document_page: 'document_id' } },
+  {
+    label: 'documents',
+    table: 'document',
+    by: 'owner_id',
+    below: { document_page: 'document_id', document_tag: 'document_id' },
+  },
   {
     label: 'conversations',
     table: 'ai_conversation',

@@ -428,6 +428,18 @@ create table document_page (
   constraint document_page_status_check CHECK ((status = ANY (ARRAY['read'::text, 'unread'::text])))
 ) with (autovacuum_vacuum_insert_scale_factor=0.02);
 
+create table document_tag (
+  document_id bigint not null,
+  label text not null,
+  owner_id integer not null,
+  kind text not null,
+  day date not null,
+  title text not null,
+  superseded boolean not null,
+  constraint document_tag_pkey PRIMARY KEY (document_id, label),
+  constraint document_tag_document_id_fkey FOREIGN KEY (document_id) REFERENCES document(id) ON DELETE CASCADE
+);
+
 create table document_tag_count (
   id bigint not null generated always as identity,
   owner_id integer not null,
@@ -1139,11 +1151,15 @@ CREATE INDEX document_supersedes_id_idx ON public.document USING btree (supersed
 
 CREATE UNIQUE INDEX document_supersedes_id_key ON public.document USING btree (supersedes_id) WHERE (deleted_at IS NULL);
 
-CREATE INDEX document_tags_idx ON public.document USING gin (COALESCE(owner_id, 0), tags) WHERE (deleted_at IS NULL);
-
 CREATE INDEX document_title_idx ON public.document USING btree (owner_id, lower(title), id) WHERE (deleted_at IS NULL);
 
 CREATE INDEX document_page_search_idx ON public.document_page USING gin (owned_vector(owner_id, search));
+
+CREATE INDEX document_tag_day_idx ON public.document_tag USING btree (owner_id, label, day, document_id) INCLUDE (kind, superseded);
+
+CREATE INDEX document_tag_owner_id_idx ON public.document_tag USING btree (owner_id, label, document_id) INCLUDE (kind, superseded);
+
+CREATE INDEX document_tag_title_idx ON public.document_tag USING btree (owner_id, label, title, document_id) INCLUDE (kind, superseded);
 
 CREATE INDEX document_tag_count_owner_id_idx ON public.document_tag_count USING btree (owner_id, label) INCLUDE (documents, superseded);
 
@@ -1599,6 +1615,11 @@ CREATE OR REPLACE FUNCTION public.document_tag_count_update()
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
 AS $function$75a2a16f82348ff0b9d848b0eb452cdb$function$;
+
+CREATE OR REPLACE FUNCTION public.document_tagged()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$d46aa8fab3f588a6fe2ba40e140ed85b$function$;
 
 CREATE OR REPLACE FUNCTION public.document_vector(title text, note text, tags text[], document_date date)
  RETURNS tsvector
@@ -2247,6 +2268,10 @@ CREATE TRIGGER document_tag_count_delete AFTER DELETE ON public.document REFEREN
 CREATE TRIGGER document_tag_count_insert AFTER INSERT ON public.document REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION document_tag_count_insert();
 
 CREATE TRIGGER document_tag_count_update AFTER UPDATE ON public.document REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION document_tag_count_update();
+
+CREATE TRIGGER document_tagged_insert AFTER INSERT ON public.document FOR EACH ROW WHEN ((new.tags <> '{}'::text[])) EXECUTE FUNCTION document_tagged();
+
+CREATE TRIGGER document_tagged_update AFTER UPDATE ON public.document FOR EACH ROW WHEN ((((old.tags <> '{}'::text[]) OR (new.tags <> '{}'::text[])) AND (((((((old.tags IS DISTINCT FROM new.tags) OR (old.owner_id IS DISTINCT FROM new.owner_id)) OR (old.kind IS DISTINCT FROM new.kind)) OR (old.day IS DISTINCT FROM new.day)) OR (old.title IS DISTINCT FROM new.title)) OR ((old.superseded_by_id IS NULL) IS DISTINCT FROM (new.superseded_by_id IS NULL))) OR (old.deleted_at IS DISTINCT FROM new.deleted_at)))) EXECUTE FUNCTION document_tagged();
 
 CREATE TRIGGER search_words_inserted AFTER INSERT ON public.document REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION search_words_kept();
 

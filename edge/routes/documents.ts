@@ -1,6 +1,12 @@
 import { z } from 'zod'
 import { SEARCH_ORDERS, searchDocuments } from '../../sql/documents/search.ts'
-import { DOCUMENT_ORDERS, readDocuments, readTrash, TRASH_ORDER } from '../../sql/documents.ts'
+import {
+  DOCUMENT_ORDERS,
+  readDocuments,
+  readTaggedDocuments,
+  readTrash,
+  TRASH_ORDER,
+} from '../../sql/documents.ts'
 import { numbered, pageValues, sortedBy } from '../pipeline/lists.ts'
 import { area, route, verbatim } from '../pipeline/route.ts'
 import { contentRoute } from './documents/content.ts'
@@ -108,7 +114,8 @@ include the days that they name; what has no \`document_date\` counts by the day
         if (!isSearch(search)) {
           const { column, direction } = query.sort ?? NEWEST
           const values = pageValues(query, DOCUMENT_ORDERS[column])
-          return reader.text(readDocuments[column][direction], [...listed, ...values])
+          const statements = tag === null ? readDocuments : readTaggedDocuments
+          return reader.text(statements[column][direction], [...listed, ...values])
         }
         const { column, direction } = query.sort ?? BEST
         const values = pageValues(query, SEARCH_ORDERS[column])

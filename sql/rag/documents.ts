@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
-import { LISTED, type Listed } from '../documents.ts'
+import { LISTED, LISTED_BY_TAG, type Listed } from '../documents.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /** Collections of documents: which ones they have, and what is indexed of them. */
@@ -51,23 +51,36 @@ export const SelectedDocument = z.object({
 })
 export type SelectedDocument = z.output<typeof SelectedDocument>
 
+const selected = (
+  name: string,
+  from: string,
+  listed: string,
+  id: string,
+): ReadStatement<[...Listed, ids: readonly number[] | null, after: number, most: number]> => ({
+  name,
+  text: `select coalesce(json_agg(json_build_object('id', s.id, 'title', s.title, 'digest', s.digest) order by s.id), '[]')::text
+    from (
+      select d.id, d.title, encode(sha256(convert_to(d.title || E'\\n' || pages.times, 'UTF8')), 'hex') as digest
+      from ${from} cross join lateral (
+        select string_agg(concat(p.page_number, ' ', extract(epoch from p.updated_at)), ',' order by p.page_number) as times
+        from document_page p where p.document_id = d.id) pages
+      where ${listed} and ($7::bigint[] is null or ${id} = any($7::bigint[])) and ${id} > $8::bigint
+      order by ${id} limit $9::int) s`,
+})
+
 /**
  * Documents of a list after an id, in their order, as a JSON array; `ids`: only these (null: any). Of their pages it looks
  * only at the times at which they were stored: texts are read for documents that have changed.
  */
-export const readSelected: ReadStatement<
-  [...Listed, ids: readonly number[] | null, after: number, most: number]
-> = {
-  name: 'rag_selected',
-  text: `select coalesce(json_agg(json_build_object('id', s.id, 'title', s.title, 'digest', s.digest) order by s.id), '[]')::text
-    from (
-      select d.id, d.title, encode(sha256(convert_to(d.title || E'\\n' || pages.times, 'UTF8')), 'hex') as digest
-      from document d cross join lateral (
-        select string_agg(concat(p.page_number, ' ', extract(epoch from p.updated_at)), ',' order by p.page_number) as times
-        from document_page p where p.document_id = d.id) pages
-      where ${LISTED} and ($7::bigint[] is null or d.id = any($7::bigint[])) and d.id > $8::bigint
-      order by d.id limit $9::int) s`,
-}
+export const readSelected = selected('rag_selected', 'document d', LISTED, 'd.id')
+
+/** Those of a list with tags. */
+export const readSelectedTagged = selected(
+  'rag_selected_tagged',
+  'document_tag t join document d on d.id = t.document_id',
+  LISTED_BY_TAG,
+  't.document_id',
+)
 
 const PageText = z.object({ page_number: z.number(), text: z.string() })
 

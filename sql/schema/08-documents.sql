@@ -132,8 +132,24 @@ create index document_collected_idx on document (deleted_at) where collected_at 
 -- For finding the documents with given bytes, of any owner.
 create index document_sha256_idx on document (sha256);
 create index document_search_idx on document using gin (owned_vector(owner_id, search)) where deleted_at is null;
--- With the owner, or a tag would be looked for in everybody's documents; 0: nobody's, since GIN can't look for null.
-create index document_tags_idx on document using gin (coalesce(owner_id, 0), tags) where deleted_at is null;
+
+-- A row for each tag of a live document, with what lists of them are ordered and narrowed by; kept by document_tagged.
+create table document_tag (
+  document_id bigint not null,
+  label text not null,
+  -- 0: nobody.
+  owner_id integer not null,
+  kind text not null,
+  day date not null,
+  -- In lower case.
+  title text not null,
+  superseded boolean not null,
+  constraint document_tag_pkey primary key (document_id, label),
+  constraint document_tag_document_id_fkey foreign key (document_id) references document (id) on delete cascade
+);
+create index document_tag_owner_id_idx on document_tag (owner_id, label, document_id) include (kind, superseded);
+create index document_tag_day_idx on document_tag (owner_id, label, day, document_id) include (kind, superseded);
+create index document_tag_title_idx on document_tag (owner_id, label, title, document_id) include (kind, superseded);
 
 -- How many live documents of an owner (0: nobody) have a tag. Kept as functions/sums says.
 create table document_tag_count (

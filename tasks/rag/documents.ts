@@ -1,7 +1,13 @@
 import { z } from 'zod'
 import { readWithin } from '../../sql/db.ts'
 import { searchDocuments } from '../../sql/documents/search.ts'
-import { pageTexts, readSelected, SelectedDocument, type Selection } from '../../sql/rag/documents.ts'
+import {
+  pageTexts,
+  readSelected,
+  readSelectedTagged,
+  SelectedDocument,
+  type Selection,
+} from '../../sql/rag/documents.ts'
 import type { TaskContext } from '../context.ts'
 import { ANALYSIS, type Analyzed, MOST_PAGES_CHARACTERS } from './analyze.ts'
 import { Build, type Indexed } from './build.ts'
@@ -70,8 +76,9 @@ async function* selected(
     const found = Found.parse(JSON.parse(text!)).items.map(({ id }) => id)
     wanted = ids === null ? found : found.filter((id) => ids.includes(id))
   }
+  const statement = tag === null ? readSelected : readSelectedTagged
   for (let after = 0; ; ) {
-    const text = await readWithin(db, readSelected, [...listed, wanted, after, DOCUMENTS_AT_ONCE])
+    const text = await readWithin(db, statement, [...listed, wanted, after, DOCUMENTS_AT_ONCE])
     const documents = SelectedDocuments.parse(JSON.parse(text!))
     yield documents
     if (documents.length < DOCUMENTS_AT_ONCE) return

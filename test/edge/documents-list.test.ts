@@ -19,6 +19,19 @@ const list = async (search = '', token = ann.token) => {
 const titles = async (search = '', token = ann.token): Promise<string[]> =>
   (await list(search, token)).items.map(({ title }) => title)
 
+/** The titles of a list that is read by its cursors, a document at a time. */
+async function followed(search: string, token = ann.token): Promise<string[]> {
+  const found: string[] = []
+  for (let next: string | null = ''; next !== null; ) {
+    const { json } = await api.get(`/api/v1/documents?page_size=1&${search}${next && `&cursor=${next}`}`, {
+      token,
+    })
+    found.push(...json.items.map(({ title }: Document) => title))
+    next = json.next
+  }
+  return found
+}
+
 const ids = new Map<string, number>()
 for (const [title, kind, note] of [
   ['Annual report', 'report', 'the harbour office'],
@@ -105,18 +118,9 @@ test('page and page_size have bounds', async () => {
 })
 
 test('a cursor leads on, in the order in which the list is: newest first, or best first', async () => {
-  for (const search of ['', '&search=invoice', '&search=the']) {
-    const all = await titles(`?page_size=200${search}`)
-    const followed: string[] = []
-    let next: string | null = ''
-    while (next !== null) {
-      const answer = await api.get(`/api/v1/documents?page_size=1${search}${next && `&cursor=${next}`}`, {
-        token: ann.token,
-      })
-      followed.push(...answer.json.items.map(({ title }: Document) => title))
-      next = answer.json.next
-    }
-    assert.deepEqual(followed, all)
+  for (const search of ['', 'tag=2024', 'search=invoice', 'search=the']) {
+    const all = await titles(`?page_size=200&${search}`)
+    assert.deepEqual(await followed(search), all)
     assert.ok(all.length > 1)
   }
   const { next } = (await api.get('/api/v1/documents?page_size=1', { token: ann.token })).json
@@ -165,16 +169,8 @@ test('sorted by title, date or arrival, up and down; from and to name days', asy
   assert.deepEqual(await sorted('title', '&search=alpha'), ['Alpha', 'alpha'])
   assert.deepEqual(await sorted('-document_date', '&search=alpha'), ['alpha', 'Alpha'])
   assert.deepEqual(await titles('?search=alpha&to=2026-02-01', token), ['Alpha'])
-  for (const sort of ['title', '-title', 'document_date', '-document_date', 'title&search=alpha']) {
-    const followed: string[] = []
-    for (let next: string | null = ''; next !== null; ) {
-      const page = `?sort=${sort}&page_size=1${next && `&cursor=${next}`}`
-      const answer = await api.get(`/api/v1/documents${page}`, { token })
-      followed.push(...answer.json.items.map(({ title }: Document) => title))
-      next = answer.json.next
-    }
-    assert.deepEqual(followed, await sorted(sort), sort)
-  }
+  for (const sort of ['title', '-title', 'document_date', '-document_date', 'title&search=alpha'])
+    assert.deepEqual(await followed(`sort=${sort}`, token), await sorted(sort), sort)
   for (const [search, name] of [
     ['sort=size', 'sort'],
     ['sort=--title', 'sort'],
@@ -184,6 +180,43 @@ test('sorted by title, date or arrival, up and down; from and to name days', asy
   ]) {
     const { status, json } = await api.get(`/api/v1/documents?${search}`, { token })
     assert.deepEqual([status, json.errors[0].loc], [422, ['query', name]], search)
+  }
+})
+
+test('with tags in every order, whichever tag is the rarer one', async () => {
+  const { token } = await api.register('tagger@example.com')
+  for (const [title, kind, document_date, tags] of [
+    ['beta', 'letter', '2026-03-01', ['often', 'seldom']],
+    ['Alpha', 'letter', '2026-01-31', ['often']],
+    ['delta', 'bill', '2026-03-01', ['seldom', 'often']],
+    ['gamma', 'bill', '2026-02-10', ['often', 'often too']],
+    ['zeta', 'bill', '2026-03-02', ['seldom too']],
+  ] as const) {
+    const id = await upload(token, title, { kind, document_date })
+    await query('update document set tags = $2 where id = $1', [id, tags])
+  }
+  const orders = {
+    received_at: ['beta', 'Alpha', 'delta', 'gamma'],
+    document_date: ['Alpha', 'gamma', 'beta', 'delta'],
+    title: ['Alpha', 'beta', 'delta', 'gamma'],
+  }
+  for (const [sort, up] of Object.entries(orders)) {
+    const both = up.filter((title) => ['beta', 'delta'].includes(title))
+    for (const [search, expected] of [
+      ['tag=often', up],
+      ['tag=often&tag=seldom', both],
+      ['tag=seldom&tag=often', both],
+      ['tag=often&kind=bill&from=2026-02-11', up.filter((title) => title === 'delta')],
+      ['tag=often&to=2026-02-10', up.filter((title) => ['Alpha', 'gamma'].includes(title))],
+    ] as const) {
+      assert.deepEqual(await followed(`sort=${sort}&${search}`, token), expected, `${sort} ${search}`)
+      assert.deepEqual(
+        await titles(`?sort=-${sort}&${search}`, token),
+        expected.toReversed(),
+        `-${sort} ${search}`,
+      )
+      assert.equal((await list(`?${search}&page_size=1`, token)).total, expected.length)
+    }
   }
 })
 
@@ -221,6 +254,14 @@ test('superseded documents are hidden unless asked for', async () => {
     superseded_by_id: number | null
   })[]
   assert.deepEqual([newer!.supersedes_id, older!.superseded_by_id], [older!.id, newer!.id])
+  for (const [search, expected] of [
+    ['?tag=paid', []],
+    ['?tag=paid&include_superseded=true', ['Invoice 7']],
+    ['?tag=paid&kind=invoice&include_superseded=true', ['Invoice 7']],
+  ] as const) {
+    assert.deepEqual(await titles(search), expected, search)
+    assert.equal((await list(search)).total, expected.length, search)
+  }
   assert.equal(
     (await api.get('/api/v1/documents?include_superseded=maybe', { token: ann.token })).status,
     422,

@@ -16,10 +16,23 @@ const COUNTED = `select owner_id, label, sum(documents)::int as documents, sum(s
 const THERE = `select coalesce(owner_id, 0) as owner_id, label, count(*)::int as documents,
     count(superseded_by_id)::int as superseded from document, unnest(tags) label
   where deleted_at is null group by 1, 2 order by 1, 2`
+const LINKED = `select document_id::int as id, label, owner_id, kind, day::text, title, superseded from document_tag order by 1, 2`
+const TAGGED = `select id::int, label, coalesce(owner_id, 0) as owner_id, kind, day::text, lower(title) as title,
+    superseded_by_id is not null as superseded from document, unnest(tags) label where deleted_at is null order by 1, 2`
 const SUPERSEDED = `select d.id, s.id::int as by from document d
   left join document s on s.supersedes_id = d.id and s.deleted_at is null order by d.id`
 
-const KINDS = ['add', 'add', 'tag', 'delete', 'restore', 'supersede', 'supersede', 'remove'] as const
+const KINDS = [
+  'add',
+  'add',
+  'tag',
+  'change',
+  'delete',
+  'restore',
+  'supersede',
+  'supersede',
+  'remove',
+] as const
 
 /**
  * A circle, a second one that supersedes the same document, one that the other write deletes at the same time, or two that
@@ -27,7 +40,7 @@ const KINDS = ['add', 'add', 'tag', 'delete', 'restore', 'supersede', 'supersede
  */
 const REFUSALS = ['23514', '23505', '23503', '40P01']
 
-test('tags are counted, and superseded documents known, whatever is written', async () => {
+test('tags are counted and linked, and superseded documents known, whatever is written', async () => {
   const chance = chanceOf(SEED)
   const tags = (): string[] => ['a', 'b', 'c'].filter(() => chance.happens(0.4))
   const owner = (): number | null => chance.pick([1, 2, null])
@@ -41,6 +54,13 @@ test('tags are counted, and superseded documents known, whatever is written', as
         [owner(), tags(), chance.between(1, 4)],
       )
     if (kind === 'tag') return query('update document set tags = $2 where id = $1', [some(), tags()])
+    if (kind === 'change')
+      return query(`update document set title = $2, kind = $3, document_date = $4 where id = $1`, [
+        some(),
+        chance.pick(['Ä', 'b', 'C']),
+        chance.pick(['x', 'y']),
+        chance.pick([null, '2026-01-31']),
+      ])
     if (kind === 'delete')
       return query('update document set deleted_at = now(), expires_at = now() where id = $1', [some()])
     if (kind === 'restore')
@@ -72,6 +92,7 @@ test('tags are counted, and superseded documents known, whatever is written', as
     // Two at once: neither loses what the other counts.
     else await Promise.all([attempt(), attempt()])
     assert.deepEqual(await query(COUNTED), await query(THERE))
+    assert.deepEqual(await query(LINKED), await query(TAGGED))
     const documents = await query('select id, superseded_by_id::int as by from document order by id')
     assert.deepEqual(documents, await query(SUPERSEDED))
     mostSuperseded = Math.max(mostSuperseded, documents.filter(({ by }) => by !== null).length)

@@ -16,6 +16,7 @@ import {
   insertDocument,
   readDocument,
   readDocuments,
+  readTaggedDocuments,
   readTags,
   readTrash,
   removeTag,
@@ -60,7 +61,7 @@ import {
 } from '../../sql/pages.ts'
 import { readSchedules } from '../../sql/schedules.ts'
 import { readNamedQueues } from '../../sql/tasks.ts'
-import { testDatabase } from '../database.ts'
+import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { IDLE, spec } from './ledger-help.ts'
 import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './plans-help.ts'
 
@@ -85,8 +86,9 @@ await query(
   `insert into job_event_row (job_id, seq, kind, data) select id, s, 'status', '{"status":"running"}' from job, generate_series(1, 3) s`,
 )
 await query(
-  `insert into document (owner_id, title, media_type, byte_size, sha256, kind) select case when n % 200 > 0 then n % 200 end,
-     'Title ' || n, 'text/plain', 1, sha256(n::text::bytea), case n % 5 when 0 then 'invoice' else 'other' end
+  `insert into document (owner_id, title, media_type, byte_size, sha256, kind, tags) select case when n % 200 > 0 then n % 200 end,
+     'Title ' || n, 'text/plain', 1, sha256(n::text::bytea), case n % 5 when 0 then 'invoice' else 'other' end,
+     array['tag ' || n % 400, 'tag ' || n % 7]
    from generate_series(1, $1) n`,
   [DOCUMENTS],
 )
@@ -119,7 +121,7 @@ await query(
   `insert into schedule_control (identifier, last_job_id, last_run_at) select 's' || n, id, now()
    from (select id, row_number() over (order by id) as n from job limit 10) jobs`,
 )
-await query('analyze')
+await vacuumAnalyze(query)
 
 const client = await connect({ url, applicationName: 'plans' })
 after(() => client.end())
@@ -139,6 +141,19 @@ const reads = [
   ...ORDERS.flatMap((order) => [
     planned(`documents by ${order}`, readDocuments[order].asc, 5, null, null, null, null, false, null, 0, 50),
     planned(`documents by ${order}, downwards`, readDocuments[order].desc, 5, ...ALL, false, null, 0, 50),
+    planned(
+      `documents with a tag by ${order}`,
+      readTaggedDocuments[order].desc,
+      5,
+      null,
+      ['tag 5'],
+      null,
+      null,
+      false,
+      null,
+      0,
+      50,
+    ),
   ]),
   planned("nobody's documents", readDocuments.received_at.desc, null, ...ALL, false, null, 0, 50),
   planned(
@@ -169,7 +184,7 @@ const reads = [
   ),
   planned(
     'documents with two tags',
-    readDocuments.title.asc,
+    readTaggedDocuments.title.asc,
     5,
     null,
     ['tag 5', 'tag 205'],

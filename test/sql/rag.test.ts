@@ -8,6 +8,7 @@ import {
   openDocuments,
   pageTexts,
   readSelected,
+  readSelectedTagged,
   selectionOf,
 } from '../../sql/rag/documents.ts'
 import {
@@ -50,8 +51,8 @@ await query(
   `insert into account (email, password_hash) select 'a' || n || '@example.com', '' from generate_series(1, 1000) n`,
 )
 const owner = (await query('select max(id) as id from account'))[0]!.id as number
-await query(`insert into document (owner_id, title, media_type, byte_size, sha256)
-  select a.id, 'd' || n, 'text/plain', 1, sha256((a.id || ' ' || n)::bytea) from account a, generate_series(1, 10) n`)
+await query(`insert into document (owner_id, title, media_type, byte_size, sha256, tags)
+  select a.id, 'd' || n, 'text/plain', 1, sha256((a.id || ' ' || n)::bytea), array['tag ' || n] from account a, generate_series(1, 10) n`)
 await query(`insert into document_page (document_id, page_number, status, method, text, job_id)
   select d.id, n, 'read', 'text_layer', 'words', gen_random_uuid() from document d, generate_series(1, 2) n`)
 await query(
@@ -82,6 +83,19 @@ describe('reads by index', () => {
       planned('its state', readState, 'c77', false, owner),
       planned('its kind', readKind, 'mine7', false, owner),
       planned('documents', readSelected, owner, null, null, null, null, false, null, 0, 100),
+      planned(
+        'documents with a tag',
+        readSelectedTagged,
+        owner,
+        null,
+        ['tag 5'],
+        null,
+        null,
+        false,
+        null,
+        0,
+        100,
+      ),
       planned('documents with ids', readSelected, owner, 'other', null, null, null, true, documents, 0, 100),
       planned(
         'chunks',

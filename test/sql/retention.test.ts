@@ -31,6 +31,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
   'its owner deletes it, or the account': [
     'document',
     'document_page',
+    'document_tag',
     'ai_conversation',
     'ai_message',
     'ai_sentiment',
@@ -108,6 +109,7 @@ describe('what is old is found by an index', async () => {
      select (select id from organization), 'i' || n || '@example.com', 'member', 'revoked', ${times}`,
     `document (title, media_type, byte_size, sha256, deleted_at, expires_at, collected_at)
      select 't', 't', 1, sha256(n::text::bytea), ${times}, ${times}, now()`,
+    `document (title, media_type, byte_size, sha256, tags) select 'live', 't', 1, sha256(('live' || n)::bytea), '{a}'`,
     `payment_event (id, type, created_at, received_at, applied_at) select n, 'x', now(), ${times}, now()`,
   ])
     await query(`insert into ${rows} from generate_series(1, 20000) n`)

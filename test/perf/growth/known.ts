@@ -20,9 +20,6 @@ const LISTED: Listed = {
     '/api/v1/blog/posts': ['last page [nobody]'],
     '/api/v1/documents': ['last page [big]'],
   },
-  'It reads what has the tag, to find the newest': {
-    '/api/v1/documents': ['of a common tag [big]', 'of a rare tag [big]'],
-  },
   'It answers up to 1,000 rows, and there are fewer of them on a smaller table': {
     '/api/v1/documents/:id/pages': ['of the longest document [big]'],
     '/api/v1/blog/tags': ['the most [nobody]'],

@@ -1,0 +1,22 @@
+-- The rows of a document's tags have what orders and narrows the documents of a tag.
+create or replace function document_tagged() returns trigger language plpgsql as $$
+begin
+  delete from document_tag where document_id = new.id and (new.deleted_at is not null or label <> all (new.tags));
+  insert into document_tag as tag (document_id, label, owner_id, kind, day, title, superseded)
+  select distinct new.id, label, coalesce(new.owner_id, 0), new.kind, new.day, lower(new.title), new.superseded_by_id is not null
+  from unnest(new.tags) label where new.deleted_at is null
+  on conflict (document_id, label) do update set owner_id = excluded.owner_id, kind = excluded.kind, day = excluded.day,
+    title = excluded.title, superseded = excluded.superseded
+  where (tag.owner_id, tag.kind, tag.day, tag.title, tag.superseded)
+    is distinct from (excluded.owner_id, excluded.kind, excluded.day, excluded.title, excluded.superseded);
+  return null;
+end $$;
+
+create or replace trigger document_tagged_insert after insert on document
+  for each row when (new.tags <> '{}') execute function document_tagged();
+
+create or replace trigger document_tagged_update after update on document
+  for each row when ((old.tags <> '{}' or new.tags <> '{}')
+    and (old.tags, old.owner_id, old.kind, old.day, old.title, old.superseded_by_id is null, old.deleted_at)
+      is distinct from (new.tags, new.owner_id, new.kind, new.day, new.title, new.superseded_by_id is null, new.deleted_at))
+  execute function document_tagged();
