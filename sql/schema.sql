@@ -526,6 +526,17 @@ create table job_event_row (
   constraint job_event_row_pkey PRIMARY KEY (job_id, seq)
 ) with (autovacuum_vacuum_scale_factor=0.01);
 
+create table job_log (
+  id bigint not null generated always as identity,
+  job_id uuid not null,
+  attempt integer,
+  at timestamp with time zone not null,
+  level text not null,
+  message text not null,
+  data jsonb not null,
+  constraint job_log_pkey PRIMARY KEY (job_id, id)
+) with (autovacuum_vacuum_scale_factor=0.01);
+
 create table job_tally (
   span integer not null,
   starts_at timestamp with time zone not null,
@@ -1745,7 +1756,7 @@ AS $function$fd3dc80afda420dca77ea97171ffc771$function$;
 CREATE OR REPLACE FUNCTION public.job_gone()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$6eec78ce478f01c41b35087a941d0b29$function$;
+AS $function$a3b03dc8581f713582681cb40122f536$function$;
 
 CREATE OR REPLACE FUNCTION public.job_matches(j job, filter jsonb)
  RETURNS boolean

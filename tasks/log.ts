@@ -36,8 +36,15 @@ const SECRETS = [
   'PROVIDER_WEBHOOK_SECRET',
 ]
 
-/** The process's logger: JSON lines on standard output, readable ones on a terminal; secrets print as `***`. */
-export async function createLog(level: string, process_: string): Promise<Log> {
+/**
+ * The process's logger: JSON lines on standard output, readable ones on a terminal; secrets print as `***`. `take` is given each
+ * line, too.
+ */
+export async function createLog(
+  level: string,
+  process_: string,
+  take?: (line: string) => void,
+): Promise<Log> {
   const options: pino.LoggerOptions = {
     level,
     base: { process: process_, pid: process.pid },
@@ -45,9 +52,14 @@ export async function createLog(level: string, process_: string): Promise<Log> {
     serializers: { err: pino.stdSerializers.err },
     timestamp: pino.stdTimeFunctions.isoTime,
   }
-  if (process.stdout.isTTY) {
-    const { default: pretty } = await import('pino-pretty')
-    return pino(options, pretty({ colorize: true, ignore: 'pid', sync: true }))
-  }
-  return pino(options, pino.destination({ dest: 1, sync: false, minLength: 0 }))
+  const out = await output()
+  if (take === undefined) return pino(options, out)
+  // `level` has dropped what is not to be written.
+  return pino(options, pino.multistream([out, { write: take }].map((stream) => ({ level: 'trace', stream }))))
+}
+
+async function output(): Promise<pino.DestinationStream> {
+  if (!process.stdout.isTTY) return pino.destination({ dest: 1, sync: false, minLength: 0 })
+  const { default: pretty } = await import('pino-pretty')
+  return pretty({ colorize: true, ignore: 'pid', sync: true })
 }

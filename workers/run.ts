@@ -9,6 +9,7 @@ import {
   stopOnSignals,
 } from '../tasks/process.ts'
 import type { Settings } from '../tasks/settings.ts'
+import { createJobLines, type JobLines } from './attempts/lines.ts'
 import { startWorker } from './worker.ts'
 
 const STOP_MS = 9_000
@@ -16,16 +17,18 @@ const STOP_MS = 9_000
 /** One worker process. */
 export async function runWorker(): Promise<void> {
   const settings = settingsOrExit()
-  const log = await createLog(settings.logLevel, 'worker')
-  await startOrExit(log, () => start(settings, log))
+  const lines = createJobLines()
+  const log = await createLog(settings.logLevel, 'worker', lines.take)
+  await startOrExit(log, () => start(settings, log, lines))
 }
 
-async function start(settings: Settings, log: Log): Promise<void> {
+async function start(settings: Settings, log: Log, lines: JobLines): Promise<void> {
   const database = await databaseOf(settings, log)
   const worker = await startWorker({
     settings: { ...settings, secretKey: secretKeyOf(settings) },
     ...database,
     log,
+    lines,
   })
   const stop = stopOnSignals(log, STOP_MS, () => worker.stop())
   onParentGone(() => stop('the parent process is gone'))

@@ -17,6 +17,7 @@ import { type FinishedSpan, logSlowStatements, type Tracing, within } from '../t
 import { createExecutor, type Executor } from './attempts/executor.ts'
 import { holdLease, type Lease, type LeaseOptions } from './attempts/lease.ts'
 import { createLedger } from './attempts/ledger.ts'
+import type { JobLines } from './attempts/lines.ts'
 import { type Repair, startRepair } from './attempts/repair.ts'
 import { createTallies } from './attempts/tally.ts'
 import { createChildPool } from './children/pool.ts'
@@ -39,6 +40,8 @@ export interface WorkerOptions {
   /** A direct connection for LISTEN, when the other one goes through a pooler. */
   readonly directUrl: string
   readonly log: Log
+  /** Keeps what the log says about jobs; by default nothing is kept. */
+  readonly lines?: JobLines
   /** Modules with more tasks, see `loadTasks`. */
   readonly taskModules?: readonly string[]
   /** Delay before a job's first retry, in ms. Default 1000. */
@@ -92,7 +95,7 @@ type Parts = ReturnType<typeof createParts>
 
 /** Creates what runs jobs and reports on them to the database and its listeners. */
 function createParts(
-  { settings, databaseUrl, log, taskModules = [], retryMs }: WorkerOptions,
+  { settings, databaseUrl, log, lines, taskModules = [], retryMs }: WorkerOptions,
   {
     tasks,
     connections,
@@ -147,7 +150,8 @@ function createParts(
     tallies,
     ...(retryMs === undefined ? {} : { retryMs }),
   })
-  return { db, publisher, ledger, tallies, children, pools, alone, executor, tracing }
+  lines?.open(db, log)
+  return { db, publisher, ledger, tallies, lines, children, pools, alone, executor, tracing }
 }
 
 /** Asks the database once a second whether it is there; what was asked of one that is not is given up, and tried again. */
@@ -261,6 +265,7 @@ const stopWorker = (worker: Stoppable): Promise<void> =>
     step('drain the jobs', () => drain(worker.runners, worker.executor), END_MS),
     step('flush the ledger', () => worker.ledger.idle()),
     step('store the figures', () => worker.tallies.close()),
+    step('store the log lines of jobs', () => worker.lines?.close()),
     step('flush the notifications', () => worker.publisher.close()),
     step('give the lease back', () => worker.lease.close()),
     step('end the processes of suspects', () => worker.alone.close()),

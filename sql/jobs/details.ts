@@ -44,10 +44,18 @@ const WAITS_FOR = `case when job.status = 'queued' then json_build_object(
   'ahead', (select count(*) from (
     select from job earlier where earlier.mailbox = job.mailbox and earlier.status = 'queued' and earlier.ordinal < job.ordinal
     limit ${MOST_AHEAD}) waiting),
+  'queue', (select json_build_object('paused_at', iso(max(paused_at)), 'most_running', max(most_running))
+    from queue_control where queue = job.queue),
   'running', (select coalesce(json_agg(json_build_object('job_id', id, 'name', name) order by ordinal), '[]') from (
     select r.id, r.name, r.ordinal from job r
     where r.mailbox = job.mailbox and r.lease_id is not null and r.mailbox_limit is not null and ${VISIBLE_AS('r')}
     order by r.ordinal limit ${MOST_RUNNING}) running)) end`
+
+// For admins only: lines of a log have what no client is told.
+const LOG = `case when $2::boolean then (
+  select coalesce(json_agg(json_build_object('at', iso(at), 'attempt', attempt, 'level', level, 'message', message, 'data', data)
+    order by at, id), '[]')
+  from job_log where job_id = job.id) end`
 
 const RETRY_OF = `(
   with recursive earlier(id, n) as (
@@ -77,6 +85,7 @@ export const readJobDetails: ReadStatement<OneJob> = {
       'payload', case when ${OWN} then job.payload end,
       'attempts', ${ATTEMPTS},
       'waits_for', ${WAITS_FOR},
+      'log', ${LOG},
       'chain', json_build_object('retry_of', ${RETRY_OF}, 'retried_by', ${RETRIED_BY}))::text
     from job where ${VISIBLE_AS('job')} and job.id = $3::uuid and ${KEPT('$4')}`,
 }

@@ -165,6 +165,19 @@ create table job_event_row (
 -- For the attempts of a job among thousands of pieces of an answer.
 create index job_event_row_attempt_idx on job_event_row (job_id, attempt) where attempt is not null;
 
+-- What the logs of workers say about jobs. No foreign key: a job that ends would look for lines, and nearly none has any. They
+-- are deleted with the job's events.
+create table job_log (
+  id bigint generated always as identity,
+  job_id uuid not null,
+  attempt integer,
+  at timestamptz not null,
+  level text not null,
+  message text not null,
+  data jsonb not null,
+  constraint job_log_pkey primary key (job_id, id)
+) with (autovacuum_vacuum_scale_factor = 0.01);
+
 -- A job's own row already has the two most common events: that its first attempt began, and how it ended. Storing rows
 -- for these took a fifth of PostgreSQL's work for a short job (40 us of CPU time, 32 without), and most of the space
 -- that the job left behind. So only the other events are stored, and readers use `job_event`, which combines both. A

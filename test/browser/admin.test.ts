@@ -334,6 +334,8 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
       .waitFor()
     await client.fetch(`/api/v1/jobs/${next}`, { method: 'DELETE' })
     await section(page, 'Attempts').getByText('cancelled', { exact: true }).waitFor()
+    await section(page, 'Log').getByText('An attempt ended').waitFor()
+    assert.deepEqual(await findingsOf(page), [])
   })
 
   test('the page of a job fits a narrow screen, light and dark, and axe finds nothing in it', async (t) => {

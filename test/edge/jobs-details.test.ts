@@ -36,6 +36,7 @@ test('its owner and admins are told all of a job, with secrets masked', async ()
       interruptions: 0,
       payload: shown,
       waits_for: null,
+      log: token === admin.token ? [] : null,
       chain: { retry_of: [], retried_by: [] },
       links: [{ kind: 'document', id: '7', path: '/monitor/documents/7' }],
     })
@@ -120,11 +121,20 @@ test('a job that waits tells what it waits for, and when it is due', async () =>
     mailbox_limit: 1,
     delay_ms: 60_000,
   })
+  const queue = { paused_at: null, most_running: null }
   const holding = [{ job_id: running, name: 'documents.extract' }]
   const [one, two] = [(await details(next, ann.token)).json, (await details(last, ann.token)).json]
-  assert.deepEqual([one.waits_for, one.due_at], [{ ahead: 0, running: holding }, null])
-  assert.deepEqual(two.waits_for, { ahead: 1, running: holding })
+  assert.deepEqual([one.waits_for, one.due_at], [{ ahead: 0, queue, running: holding }, null])
+  assert.deepEqual(two.waits_for, { ahead: 1, queue, running: holding })
   assert.match(two.due_at, /Z$/)
+  await database.query(
+    `insert into queue_control (queue, paused_at, most_running) values ($1, '2026-01-31T12:00:00Z', 3)`,
+    [one.job.queue],
+  )
+  assert.deepEqual((await details(next, ann.token)).json.waits_for.queue, {
+    paused_at: '2026-01-31T12:00:00.000Z',
+    most_running: 3,
+  })
 })
 
 test('a failed job and its retry name each other', async () => {

@@ -13,6 +13,7 @@ const base = await testDatabase()
 const { db, query } = base
 const ledger = ledgerOf(base)
 const [one, two] = [await ledger.lease(60_000, [], 'host/1'), await ledger.lease(60_000, [], 'host/2')]
+const FREE = { paused_at: null, most_running: null }
 const BUSY = { code: 'database.busy', detail: 'The database is busy' }
 
 const outlines = (attempts: readonly Attempt[]) =>
@@ -171,8 +172,8 @@ describe('what it waits for', () => {
     const [second, third] = [spec({ actor: 'x' }), spec({ actor: 'x' })]
     await ledger.enqueue(second, third, spec({ actor: 'y' }))
     const holding = [{ job_id: running.id, name: 'test.task' }]
-    assert.deepEqual((await ledger.details(second.id)).waits_for, { ahead: 0, running: holding })
-    assert.deepEqual((await ledger.details(third.id)).waits_for, { ahead: 1, running: holding })
+    assert.deepEqual((await ledger.details(second.id)).waits_for, { ahead: 0, queue: FREE, running: holding })
+    assert.deepEqual((await ledger.details(third.id)).waits_for, { ahead: 1, queue: FREE, running: holding })
     assert.equal((await ledger.details(running.id)).waits_for, null)
   })
 
@@ -180,8 +181,8 @@ describe('what it waits for', () => {
     const many = Array.from({ length: 1100 }, () => spec({ mailbox: 'many' }))
     await ledger.enqueue(...many)
     const ahead = async (n: number) => (await ledger.details(many[n]!.id)).waits_for
-    assert.deepEqual(await ahead(999), { ahead: 999, running: [] })
-    assert.deepEqual(await ahead(1099), { ahead: 1000, running: [] })
+    assert.deepEqual(await ahead(999), { ahead: 999, queue: FREE, running: [] })
+    assert.deepEqual(await ahead(1099), { ahead: 1000, queue: FREE, running: [] })
   })
 
   test('a job of somebody else is counted, and not named', async () => {
@@ -193,7 +194,11 @@ describe('what it waits for', () => {
     await ledger.running({ actor: 'both', owner_id: other! }, one)
     const waiting = spec({ actor: 'both', owner_id: mine! })
     await ledger.enqueue(waiting)
-    assert.deepEqual((await ledger.details(waiting.id, mine!)).waits_for, { ahead: 0, running: [] })
+    assert.deepEqual((await ledger.details(waiting.id, mine!)).waits_for, {
+      ahead: 0,
+      queue: FREE,
+      running: [],
+    })
     assert.equal((await ledger.details(waiting.id)).waits_for!.running.length, 1)
   })
 })

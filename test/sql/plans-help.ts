@@ -28,7 +28,14 @@ const literal = (value: ReadValue): string => {
 export const PLAN_MODES = ['auto', 'force_custom_plan', 'force_generic_plan'] as const
 
 // Tables of a few rows, which need no index.
-const FEW = ['worker_lease', 'blog_post_count', 'job_count', 'llm_current', 'schedule_control']
+const FEW = [
+  'worker_lease',
+  'blog_post_count',
+  'job_count',
+  'llm_current',
+  'queue_control',
+  'schedule_control',
+]
 
 const EMPTY_MONTHS = `select relname as name from pg_class where relnamespace = 'partitions'::regnamespace and relkind = 'r'
   and reltuples <= 0`

@@ -86,6 +86,9 @@ await query(
   `insert into job_event_row (job_id, seq, kind, data) select id, s, 'status', '{"status":"running"}' from job, generate_series(1, 3) s`,
 )
 await query(
+  `insert into job_log (job_id, at, level, message, data) select id, now(), 'info', 'm', '{}' from job`,
+)
+await query(
   `insert into document (owner_id, title, media_type, byte_size, sha256, kind, tags) select case when n % 200 > 0 then n % 200 end,
      'Title ' || n, 'text/plain', 1, sha256(n::text::bytea), case n % 5 when 0 then 'invoice' else 'other' end,
      array['tag ' || n % 400, 'tag ' || n % 7]

@@ -14,6 +14,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
   'housekeeping deletes it soon': [
     'job',
     'job_event_row',
+    'job_log',
     'refresh_token',
     'session',
     'account_token',

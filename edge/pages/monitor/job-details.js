@@ -1,7 +1,7 @@
 // What a job waits for, what it is about, the jobs that it retries, and what it was given and has given back.
 
 import { h, panel } from './dom.js'
-import { brief, count } from './format.js'
+import { brief, count, exactly } from './format.js'
 
 const linkTo = (id, name) => h('a', { href: `/monitor/jobs/${id}` }, `${name} `, h('code', {}, brief(id)))
 
@@ -13,8 +13,9 @@ export function makeWaits() {
   const update = ({ job, waits_for, due_at }) => {
     node.hidden = job.status !== 'queued' || waits_for === null
     if (node.hidden) return
-    const { ahead, running } = waits_for
-    text.textContent = waitOf(ahead, running.length, due_at !== null)
+    const { ahead, running, queue } = waits_for
+    const limit = queue.most_running === null ? '' : ` At most ${count(queue.most_running)} jobs of its queue run at once.`
+    text.textContent = queue.paused_at === null ? waitOf(ahead, running.length, due_at !== null) + limit : `Its queue has been paused since ${exactly(queue.paused_at)}.`
     list.replaceChildren(...running.map(({ job_id, name }) => h('li', {}, 'Running: ', linkTo(job_id, name))))
   }
   return { node, update }

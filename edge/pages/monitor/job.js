@@ -6,17 +6,20 @@ import { count, exactly, since, span } from './format.js'
 import { makeAttempts } from './job-attempts.js'
 import { makeContents, makeRelations, makeWaits } from './job-details.js'
 import { makeEvents } from './job-events.js'
+import { makeLog } from './job-log.js'
 import { cancelButton, progressBar, retryButton, TONES } from './tables.js'
 
-// What a job waits for changes without an event of its own.
+// What a job waits for changes without an event of its own, and so does its log.
 const LOOK_MS = 5000
+// The last lines of its log are stored a second after its end.
+const LAST_LOOK_MS = 2500
 
 export async function show(view, { id, showLink }) {
   const path = `/api/v1/jobs/${encodeURIComponent(id)}`
   let details = await call('GET', `${path}/details`)
   document.title = `${details.job.name} · Millrace`
   const card = makeCard(details)
-  const parts = [card, makeWaits(), makeAttempts(), makeRelations(), makeContents()]
+  const parts = [card, makeWaits(), makeAttempts(), makeRelations(), makeContents(), makeLog()]
   const events = makeEvents()
   view.replaceChildren(...parts.map(({ node }) => node), events.node)
   const update = () => {
@@ -45,6 +48,7 @@ export async function show(view, { id, showLink }) {
     if (isNews || ENDED.has(status)) look()
     if (!ENDED.has(status)) return
     stop()
+    setTimeout(look, LAST_LOOK_MS)
     showLink('none')
   }
   const stop = follow(`${path}/events`, { status: take }, (state) => {
@@ -53,7 +57,7 @@ export async function show(view, { id, showLink }) {
     if (state === 'live') look()
   })
   setInterval(() => {
-    if (details.job.status === 'queued' && !document.hidden) look()
+    if (!ENDED.has(details.job.status) && !document.hidden) look()
   }, LOOK_MS)
 }
 

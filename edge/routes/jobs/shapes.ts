@@ -41,6 +41,16 @@ const JobAttempt = z
   })
   .meta({ id: 'JobAttempt' })
 
+const JobLogLine = z
+  .strictObject({
+    at: Timestamp,
+    attempt: z.int().nullable(),
+    level: z.string(),
+    message: z.string(),
+    data: z.record(z.string(), z.unknown()),
+  })
+  .meta({ id: 'JobLogLine' })
+
 const LINKS = ['document', 'conversation', 'send', 'payment', 'post', 'collection', 'account'] as const
 
 export const JobDetails = z
@@ -59,9 +69,12 @@ export const JobDetails = z
     waits_for: z
       .strictObject({
         ahead: z.int(),
+        /** What admins have asked of its queue. */
+        queue: z.strictObject({ paused_at: Timestamp.nullable(), most_running: z.int().nullable() }),
         running: z.array(z.strictObject({ job_id: z.uuid(), name: z.string() })),
       })
       .nullable(),
+    log: z.array(JobLogLine).nullable(),
     chain: z.strictObject({ retry_of: z.array(z.uuid()), retried_by: z.array(z.uuid()) }),
     links: z.array(z.strictObject({ kind: z.enum(LINKS), id: z.string(), path: z.string() })),
   })

@@ -1,8 +1,9 @@
--- Deletes the events of deleted jobs, and counts the live ones among them no more. Per statement: housekeeping deletes a thousand jobs at a time, and deleting an
+-- Deletes the events and log lines of deleted jobs, and counts the live ones among them no more. Per statement: housekeeping deletes a thousand jobs at a time, and deleting an
 -- account deletes all of its jobs.
 create or replace function job_gone() returns trigger language plpgsql as $$
 begin
   delete from job_event_row e using gone where e.job_id = gone.id;
+  delete from job_log l using gone where l.job_id = gone.id;
   perform job_counted(array(select queue from gone where finished_at is null and lease_id is null), -1, 0);
   perform job_counted(array(select queue from gone where lease_id is not null), 0, -1);
   return null;

@@ -1,0 +1,34 @@
+import { noRows, type Query, sql } from '../db.ts'
+
+/** What the log of a worker says about a job, kept beside the job for its page. */
+
+export interface LogLine {
+  readonly job_id: string
+  readonly attempt: number | null
+  /** ISO 8601. */
+  readonly at: string
+  readonly level: string
+  readonly message: string
+  /** What else the line says. */
+  readonly data: Readonly<Record<string, unknown>>
+}
+
+/** The first lines of a job are kept. */
+export const MOST_LINES = 200
+
+// Jobs that housekeeping deletes at this moment are left out: it may wait for one that is locked here, and this for another.
+/** Keeps lines of jobs that there are. */
+export const keepLines = (lines: readonly LogLine[]): Query<unknown> =>
+  sql.prepared('job_log_keep', noRows)`
+    with line as materialized (
+      select *, row_number() over (partition by job_id order by n) as place
+      from rows from (jsonb_to_recordset(${JSON.stringify(lines)}::jsonb)
+        as (job_id uuid, attempt integer, at timestamptz, level text, message text, data jsonb))
+        with ordinality as l(job_id, attempt, at, level, message, data, n)
+    ), kept as materialized (
+      select id, (select count(*) from (select from job_log where job_id = job.id limit ${MOST_LINES}) there) as there
+      from job where id = any(array(select job_id from line)) order by id for key share skip locked
+    )
+    insert into job_log (job_id, attempt, at, level, message, data)
+    select job_id, attempt, at, level, message, data from line join kept on kept.id = line.job_id
+    where there + place <= ${MOST_LINES} order by n`

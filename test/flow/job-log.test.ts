@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { Client, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+
+/** What a worker's log says about a job is on the job's page. */
+
+const { url } = await testDatabase()
+const [edge, worker] = await Promise.all([startProcess('edge', url), startProcess('worker', url)])
+const [admin, owner] = [new Client(edge.ready.port!), new Client(edge.ready.port!)]
+await admin.register('admin@example.com')
+await owner.register('owner@example.com')
+const detailsFor = async (client: Client, id: string) =>
+  (await client.fetch(`/api/v1/jobs/${id}/details`)).json() as Promise<{
+    job: { status: string }
+    log: Record<string, unknown>[] | null
+  }>
+
+test('admins read what the log has, its owner does not', async () => {
+  const json = {
+    task_name: 'io_simulation_task',
+    queue_type: 'load_test',
+    args: { operations: 100, duration_ms: 60_000 },
+  }
+  const { task_id: id } = (await (await owner.post('/api/v1/tasks/enqueue', json)).json()) as {
+    task_id: string
+  }
+  const status = async () => (await detailsFor(owner, id)).job.status
+  await until('it runs', async () => (await status()) === 'running')
+  await owner.fetch(`/api/v1/jobs/${id}`, { method: 'DELETE' })
+  const lines = await until('its log is there', async () => {
+    const { log } = await detailsFor(admin, id)
+    return log!.length > 0 && log!
+  })
+  const { at, ...line } = lines[0]!
+  assert.deepEqual(
+    [lines.length, line],
+    [
+      1,
+      {
+        attempt: 1,
+        level: 'info',
+        message: 'An attempt ended',
+        data: { outcome: { kind: 'aborted', reason: 'cancelled' } },
+      },
+    ],
+  )
+  const written = worker.log.find((one) => one.includes('An attempt ended'))!
+  assert.deepEqual([JSON.parse(written).jobId, JSON.parse(written).time], [id, at])
+  assert.equal((await detailsFor(owner, id)).log, null)
+})
