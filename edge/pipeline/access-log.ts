@@ -3,14 +3,18 @@ import type { Settings } from '../../tasks/settings.ts'
 import { traceIdOf } from '../../tasks/telemetry/tracing.ts'
 import type { RequestContext } from './request-context.ts'
 
-/** Logs an answered request; a stream is logged when it opens. */
-export type AccessLog = (exchange: RequestContext) => void
+export interface AccessLog {
+  /** Whether it has a line of every request. */
+  readonly isWhole: boolean
+  /** Logs an answered request; a stream is logged when it opens. */
+  write(exchange: RequestContext): void
+}
 
 export function createAccessLog(log: Log, which: Settings['accessLog']): AccessLog {
-  if (which === 'none' || !log.isLevelEnabled('info')) return () => {}
+  if (which === 'none' || !log.isLevelEnabled('info')) return { isWhole: false, write: () => {} }
   // These lines contain no secrets, and redaction would cost 70 of 76 µs a line.
   const plain = log.child({}, { redact: [] })
-  return (exchange) => {
+  const write = (exchange: RequestContext): void => {
     const { request, responder, status, requestId, entry, caller, traceParent } = exchange
     // No status: the client disconnected before the answer.
     if (which === 'errors' && status > 0 && status < 400) return
@@ -28,4 +32,5 @@ export function createAccessLog(log: Log, which: Settings['accessLog']): AccessL
     const traced = traceParent === null ? line : { ...line, traceId: traceIdOf(traceParent) }
     plain.info(traced, 'Answered')
   }
+  return { isWhole: which === 'all', write }
 }

@@ -64,13 +64,13 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
     exchange.end()
     const { entry, status, request } = exchange
     edge.metrics.answered(entry, request.method, status, exchange.elapsed())
-    access(exchange)
+    access.write(exchange)
   }
 
   const { tracing } = edge
   const isWatched = tracing !== null || edge.settings.slowQueryMs > 0
   return (request, responder) => {
-    const exchange = new RequestContext(request, responder, edge.settings)
+    const exchange = new RequestContext(request, responder, edge.settings, access.isWhole)
     if (tracing !== null) exchange.trace(tracing)
     return isWatched ? within(exchange, answer) : answer(exchange)
   }

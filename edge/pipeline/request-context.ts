@@ -39,12 +39,13 @@ export class RequestContext implements Origin {
   readonly record = null
   private hasEnded = false
 
-  constructor(request: EdgeRequest, responder: Responder, settings: Settings) {
+  /** @param isLogged whether its line will be in the access log, whatever the answer. */
+  constructor(request: EdgeRequest, responder: Responder, settings: Settings, isLogged: boolean) {
     this.request = request
     this.responder = responder
     this.settings = settings
     // The address can't be read after a disconnect or an answer; the log and the audit trail need it for every write.
-    if (request.method !== 'GET' || settings.accessLog === 'all') void request.address
+    if (request.method !== 'GET' || isLogged) void request.address
     const given = request.header('x-request-id')
     this.requestId = given !== '' && REQUEST_ID.test(given) ? given : `${PREFIX}-${(++counter).toString(36)}`
   }

@@ -20,7 +20,7 @@ import type { Edge } from '../../pipeline/context.ts'
 import { array, numbered, pageValues } from '../../pipeline/lists.ts'
 import { jobFailure } from '../../pipeline/responders.ts'
 import { Answer, json, route } from '../../pipeline/route.ts'
-import { DocumentParams, found, Page, PageParams, PageWithText } from './shapes.ts'
+import { DocumentParams, Page, PageParams, PageWithText } from './shapes.ts'
 
 // PDF 2.0 takes 127 bytes of UTF-8 (ISO 32000-2, 7.6.4.3.3).
 const MOST_PASSWORD_CHARACTERS = 127
@@ -79,8 +79,11 @@ export const pageRoutes = [
     params: DocumentParams,
     response: z.strictObject({ job_id: z.uuid().nullable() }),
     errors: ['document.missing'],
-    handle: async ({ params, caller, edge }) =>
-      found(await edge.reader.text(readExtraction, [params.id, caller.ownerId])),
+    handle: async ({ params, caller, edge }) => {
+      const text = await edge.reader.text(readExtraction, [params.id, caller.ownerId])
+      if (text === null) throw fail('document.missing')
+      return json(text)
+    },
   }),
 
   route({

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import { Paged } from '../../pipeline/lists.ts'
-import { type Answer, json } from '../../pipeline/route.ts'
+import { type Answer, verbatim } from '../../pipeline/route.ts'
 import { LongRowId, RowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the document routes. */
@@ -68,8 +68,8 @@ export const METADATA = {
 export const DocumentParams = z.object({ id: LongRowId })
 export const PageParams = z.object({ id: LongRowId, number: RowId })
 
-/** JSON that PostgreSQL built, or 404. */
+/** A document as it is stored, or 404. */
 export function found<T>(text: string | null): Answer<T> {
   if (text === null) throw fail('document.missing')
-  return json<T>(text)
+  return verbatim<T>(text)
 }
