@@ -98,9 +98,17 @@ interface Numbered {
 export function pageValues({ page, page_size, cursor }: Numbered, order?: Order): PageValues {
   if ((page - 1) * page_size > MOST_COUNTED)
     throw invalid('query', 'page', `reaches ${MOST_COUNTED} rows; follow \`next\` beyond them`, 'too_big')
+  return [cursorValues(cursor, order), (page - 1) * page_size, page_size]
+}
+
+/**
+ * What a statement takes of a cursor; `order`: that of the statement, if the list has several.
+ * @throws request.invalid for a cursor of another order.
+ */
+export function cursorValues(cursor: string | undefined, order?: Order): string | null {
   if (cursor !== undefined && order !== undefined && !isCursorOf(order, JSON.parse(cursor)))
     throw invalid('query', 'cursor', NOT_OF_LIST, 'custom')
-  return [cursor ?? null, (page - 1) * page_size, page_size]
+  return cursor ?? null
 }
 
 /**

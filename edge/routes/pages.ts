@@ -29,6 +29,7 @@ const MONITOR_PARTS = new Set([
   'job-attempts.js',
   'job-details.js',
   'job-events.js',
+  'job-log.js',
   'documents.js',
   'document.js',
   'others.js',

@@ -38,13 +38,28 @@ const ROW = `json_build_object('job_id', job.id, 'name', job.name, 'queue', job.
 /** A cursor of the found jobs: the ids are in the order in which jobs were added. */
 export const FOUND_ORDER = { id: 'uuid' } as const
 
+/** A cursor of an order by a measure: the latest job and the time of the first page, and the last job of the one before. */
+export const MEASURED_ORDER = { newest: 'uuid', at: 'timestamptz', value: 'bigint', id: 'uuid' } as const
+
+// At the time of the first page, so that no job comes twice because it has gone on.
+const AT = 'coalesce(($2::jsonb ->> 1)::timestamptz, now())'
+const DUE =
+  'case when job.started_at < job.run_at then job.created_at else greatest(job.created_at, job.run_at) end'
+const ms = (from: string, to: string): string =>
+  `greatest(0, round(extract(epoch from least(coalesce(${to}, ${AT}), ${AT}) - ${from}) * 1000))::bigint`
+const MEASURES = {
+  ran: `coalesce(${ms('job.started_at', 'job.finished_at')}, 0)`,
+  waited: ms(DUE, 'coalesce(job.started_at, job.finished_at)'),
+  attempts: 'job.attempt::bigint',
+} as const
+
 type Found = ReadStatement<[filter: string, after: string | null, limit: number]>
 
 /**
  * Jobs of a filter, the latest first or the oldest first: the cursor of what follows, or an empty line, and a JSON array. A
  * page may have fewer jobs than asked for, or none, and a cursor: then it has looked at as many as it may.
  */
-export const readFound: Readonly<Record<'desc' | 'asc', Found>> = { desc: found('desc'), asc: found('asc') }
+const readByTime: Readonly<Record<'desc' | 'asc', Found>> = { desc: found('desc'), asc: found('asc') }
 
 function found(direction: 'desc' | 'asc'): Found {
   const beyond = direction === 'desc' ? '<' : '>'
@@ -64,6 +79,35 @@ function found(direction: 'desc' | 'asc'): Found {
         E'\\n', (select coalesce(json_agg(${ROW} order by job.id ${direction}), '[]') from shown job))`,
   }
 }
+
+/** Of the latest 100,000 jobs those of a filter that ran or waited longest, or had most attempts; answered in the same way. */
+const measured = (name: keyof typeof MEASURES): Found => ({
+  name: `jobs_found_by_${name}`,
+  text: `
+    with looked as materialized (
+      select id from job where $2::jsonb is null or id <= ($2::jsonb ->> 0)::uuid order by id desc limit ${MOST_LOOKED}
+    ), fitting as (
+      select looked.id, value from looked cross join lateral (
+        select ${MEASURES[name]} as value from job where job.id = looked.id and job_matches(job, $1::jsonb) offset 0) job
+    ), beyond as materialized (
+      select * from fitting where $2::jsonb is null or (value, id) < (($2::jsonb ->> 2)::bigint, ($2::jsonb ->> 3)::uuid)
+      order by value desc, id desc limit $3::int + 1
+    ), shown as (select * from beyond order by value desc, id desc limit $3::int)
+    select concat(
+      case when (select count(*) from beyond) > $3::int then (
+        select ${cursorOf(['(select id from looked order by id desc limit 1)', `${AT}`, 'value', 'id'])}
+        from shown order by value, id limit 1) end,
+      E'\\n', (select coalesce(json_agg(${ROW} order by value desc, id desc), '[]') from shown join job using (id)))`,
+})
+
+/** By what the found jobs may be sorted. */
+export const readFound = {
+  created_at: readByTime.asc,
+  '-created_at': readByTime.desc,
+  '-ran': measured('ran'),
+  '-waited': measured('waited'),
+  '-attempts': measured('attempts'),
+} as const satisfies Record<string, Found>
 
 /**
  * Failed jobs by task and code, most first: of the last 200,000 failures, those of a filter that ended in the last `seconds`.

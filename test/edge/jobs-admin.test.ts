@@ -96,6 +96,54 @@ describe('looking for jobs', () => {
     }
   })
 
+  test('by how long they ran and waited, and by attempts, in pages that stay as jobs go on', async () => {
+    const owner_id = String((await api.register('bob@example.com')).id)
+    const measured = async (attempt: number, waited: number | null, ran: number | null): Promise<string> => {
+      const id = await ledger.add(Number(owner_id))
+      if (waited !== null) await ledger.claim(id)
+      if (ran !== null) await ledger.finish(id, 'done')
+      await query(
+        `update job set attempt = $2, created_at = now() - interval '1 hour', run_at = now() - interval '1 hour',
+           started_at = now() - interval '1 hour' + make_interval(secs => $3),
+           finished_at = now() - interval '1 hour' + make_interval(secs => $3 + $4)
+         where id = $1`,
+        [id, attempt, waited, ran],
+      )
+      return id
+    }
+    const mine = { owner_id }
+    const [one, two, three, four] = [
+      await measured(2, 300, null),
+      await measured(3, 200, 5),
+      await measured(1, 400, 60),
+      await measured(0, null, null),
+    ]
+    for (const [sort, ids] of [
+      ['-ran', [one, three, two, four]],
+      ['-waited', [four, three, one, two]],
+      ['-attempts', [two, one, three, four]],
+    ] as const) {
+      assert.deepEqual(await found({ sort, ...mine }), ids, sort)
+      assert.deepEqual(await found({ sort, ...mine, status: 'running' }), [one])
+      const seen: string[] = []
+      let added: string | null = null
+      for (let next: string | null = ''; next !== null; ) {
+        const { json } = await search({ sort, ...mine, limit: '1', ...(next === '' ? {} : { cursor: next }) })
+        seen.push(...json.jobs.map(({ job_id }: { job_id: string }) => job_id))
+        next = json.next
+        // One that comes later is on no later page.
+        added ??= await measured(1, 1, 1)
+      }
+      assert.deepEqual(seen, ids, sort)
+      await query('delete from job where id = $1', [added])
+    }
+    await query('delete from job where owner_id = $1', [owner_id])
+    const { next } = (await search({ sort: '-ran', limit: '1' })).json
+    assert.equal((await search({ cursor: next })).status, 422)
+    const other = (await search({ limit: '1' })).json.next
+    assert.equal((await search({ sort: '-ran', cursor: other })).status, 422)
+  })
+
   test('what is no filter is refused', async () => {
     for (const params of [
       { status: 'lost' },

@@ -7,6 +7,13 @@ import { brief, count, moment, span } from './format.js'
 import { cancelButton, retryButton, TONES } from './tables.js'
 
 const STATES = ['queued', 'running', 'done', 'failed', 'cancelled']
+const ORDERS = [
+  ['-created_at', 'newest first'],
+  ['created_at', 'oldest first'],
+  ['-ran', 'longest run first'],
+  ['-waited', 'longest wait first'],
+  ['-attempts', 'most attempts first'],
+]
 const FIELDS = ['status', 'queue', 'task', 'code', 'owner_id', 'request_id', 'search', 'from', 'to']
 
 export async function show(view) {
@@ -85,17 +92,18 @@ function makeList() {
   ])
   const note = h('p', { class: 'soft', role: 'status' })
   const more = h('button', { class: 'plain', type: 'button', hidden: true }, 'More')
-  let [filter, sort, next, shown] = [{}, '-created_at', null, 0]
-  const sorted = h('button', { class: 'plain', type: 'button' }, 'Oldest first')
+  let [filter, next, shown] = [{}, null, 0]
+  const sort = h('select', {}, ...ORDERS.map(([value, text]) => h('option', { value }, text)))
 
   const read = async (from) => {
-    const params = new URLSearchParams({ ...filter, sort, limit: '100', ...(from === null ? {} : { cursor: from }) })
+    const params = new URLSearchParams({ ...filter, sort: sort.value, limit: '100', ...(from === null ? {} : { cursor: from }) })
     const answer = await call('GET', `/api/v1/jobs/search?${params}`)
     next = answer.next
     shown += answer.jobs.length
     body.append(...answer.jobs.map((job) => jobRow(row, job)))
     more.hidden = next === null
-    say(note, next === null ? `${count(shown)} jobs` : `${count(shown)} jobs, and perhaps more`)
+    const jobs = `${count(shown)} ${shown === 1 ? 'job' : 'jobs'}`
+    say(note, next === null ? jobs : `${jobs}, and perhaps more`)
   }
   const find = async (wanted) => {
     filter = wanted
@@ -105,22 +113,16 @@ function makeList() {
     for (const old of kept) old.remove()
   }
   more.addEventListener('click', () => read(next).catch((error) => say(note, error.message)))
-  sorted.addEventListener('click', () => {
-    sort = sort === 'created_at' ? '-created_at' : 'created_at'
-    say(sorted, sort === 'created_at' ? 'Newest first' : 'Oldest first')
-    find(filter).catch((error) => say(note, error.message))
-  })
+  sort.addEventListener('change', () => find(filter).catch((error) => say(note, error.message)))
   const meant = () => (filter.owner_id === undefined ? filter : { ...filter, owner_id: Number(filter.owner_id) })
   const actions = h(
     'div',
     { class: 'actions' },
-    sorted,
-    h('span', { class: 'gap' }),
     bulkButton('retry', meant, 'Retry all that were found and failed'),
     bulkButton('cancel', meant, 'Cancel all that were found and have not ended'),
     bulkButton('delete', meant, 'Delete all that were found and have ended'),
   )
-  return { node: panel('Jobs', {}, actions, node, note, more), find }
+  return { node: panel('Jobs', {}, h('label', { class: 'period' }, 'Order ', sort), actions, node, note, more), find }
 }
 
 const between = (from, to) => (from === null || to === null ? '–' : span(Date.parse(to) - Date.parse(from)))

@@ -1,11 +1,17 @@
 import { z } from 'zod'
 import { readWithin } from '../../../sql/db.ts'
-import { FOUND_ORDER, MOST_IN_BULK, readFailures, readFound } from '../../../sql/jobs/search.ts'
+import {
+  FOUND_ORDER,
+  MEASURED_ORDER,
+  MOST_IN_BULK,
+  readFailures,
+  readFound,
+} from '../../../sql/jobs/search.ts'
 import { readJob } from '../../../sql/jobs.ts'
 import { bulkJobs, JobFilter, JobsAction } from '../../../tasks/system/bulk.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { audit } from '../../pipeline/audit.ts'
-import { cursor, Next } from '../../pipeline/lists.ts'
+import { cursor, cursorValues, Next } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { count, RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { Job, STATUSES, visible } from './shapes.ts'
@@ -68,20 +74,20 @@ export const adminRoutes = [
     path: '/search',
     summary: 'Look for jobs by what they are like',
     description: `Newest first, or oldest first with \`sort=created_at\`. Each page looks through at most 100,000 jobs: one with \
-fewer jobs than asked for, or none, may have a \`next\` all the same.`,
+fewer jobs than asked for, or none, may have a \`next\` all the same. The other orders are of the latest 100,000 jobs alone: those \
+that ran or waited longest, or had most attempts, first.`,
     auth: 'admin',
     query: Filter.extend({
-      sort: z.enum(['created_at', '-created_at']).default('-created_at'),
+      sort: z.enum(Object.keys(readFound) as (keyof typeof readFound)[]).default('-created_at'),
       limit: count({ min: 1, max: 200, fallback: 50 }),
-      cursor: cursor(FOUND_ORDER),
+      cursor: cursor(FOUND_ORDER, MEASURED_ORDER),
     }),
     response: FoundJobs,
     reads: 'list',
-    handle: async ({ query: { sort, limit, cursor = null, ...filter }, reader }) => {
-      const statement = readFound[sort === 'created_at' ? 'asc' : 'desc']
-      const [next, ...jobs] = (await reader.text(statement, [JSON.stringify(filter), cursor, limit]))!.split(
-        '\n',
-      )
+    handle: async ({ query: { sort, limit, cursor, ...filter }, reader }) => {
+      const order = sort.endsWith('created_at') ? FOUND_ORDER : MEASURED_ORDER
+      const values = [JSON.stringify(filter), cursorValues(cursor, order), limit] as const
+      const [next, ...jobs] = (await reader.text(readFound[sort], values))!.split('\n')
       return json(`{"jobs":${jobs.join('\n')},"next":${next === '' ? 'null' : JSON.stringify(next)}}`)
     },
   }),

@@ -182,6 +182,7 @@ const jobs: Record<string, Make> = {
   '/api/v1/jobs/search': () => [
     admin(),
     admin({ what: 'from the oldest on', query: { sort: 'created_at' } }),
+    admin({ what: 'the longest runs', query: { sort: '-ran' } }),
     admin({ what: 'a text that none has', query: { search: 'no such text' } }),
     ...values('admin', 'status', ['queued', 'failed', 'done']),
   ],
