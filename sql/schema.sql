@@ -1641,7 +1641,7 @@ AS $function$3bcfcc5cb080227d4574c42bfe2eaebe$function$;
 CREATE OR REPLACE FUNCTION public.idempotency_claim(scope text, key text, fingerprint bytea)
  RETURNS TABLE(state text, status smallint, headers jsonb, body text, job_id uuid)
  LANGUAGE plpgsql
-AS $function$145ff5cac39888bd3eb7b905679197d3$function$;
+AS $function$f31a5c4b184423adfafd7582741e2b21$function$;
 
 CREATE OR REPLACE FUNCTION public.invite_address_lock(email text)
  RETURNS void

@@ -1,6 +1,11 @@
--- Claims a key for the rest of the transaction, or returns what became of the request that has it. Writes nothing:
--- keepKey (sql/idempotency.ts) stores the key with its response. `first`: nobody has used it for 24 hours; `running`:
--- an open transaction has claimed it; `other`: it was used for another request; `repeated`: for this one.
+-- Claims a key for the rest of the transaction, or returns what became of the request that has it; keepKey
+-- (sql/idempotency.ts) stores the key with its response. `first`: nobody has used it for 24 hours; `running`: an open
+-- transaction has claimed it; `other`: it was used for another request; `repeated`: for this one.
+--
+-- A repetition writes a record of nothing into the log: its commit then waits for the synchronous standby, which so has
+-- what the first request has committed, too. Without it a request whose wait was cut, by a crash or pg_terminate_backend, is
+-- visible on a primary that may be lost
+-- (https://www.postgresql.org/docs/current/warm-standby.html#SYNCHRONOUS-REPLICATION-HA).
 create or replace function idempotency_claim(scope text, key text, fingerprint bytea)
 returns table (state text, status smallint, headers jsonb, body text, job_id uuid)
 language plpgsql as $$
@@ -19,5 +24,7 @@ begin
   if not found then
     state := 'first';
     return next;
+  else
+    perform pg_logical_emit_message(true, 'millrace.repeated', '');
   end if;
 end $$;

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { migrate } from '../../sql/migrate.ts'
+import { Cluster } from '../cluster.ts'
+import { startEdge } from '../edge/harness.ts'
+import { stopAfterFile } from '../services.ts'
+import { until } from '../until.ts'
+
+/**
+ * What is committed on the primary alone: a client that terminates, or a crash, cuts the wait for the synchronous standby, and
+ * others see it. A repetition may acknowledge it only once the standby has it, too.
+ */
+
+const cluster = await Cluster.start()
+stopAfterFile(() => cluster.stop())
+const { primary, standby } = cluster
+await migrate(primary.url)
+await cluster.attachStandby()
+const api = await startEdge(primary.url, { env: { DATABASE_URL: primary.url } })
+const { token } = await api.register('admin@example.com')
+
+const waiting = async (): Promise<readonly number[]> =>
+  (await primary.query(`select pid from pg_stat_activity where wait_event = 'SyncRep'`)).map(({ pid }) =>
+    Number(pid),
+  )
+
+for (const [path, json, stored] of [
+  ['/api/v1/blog/tags', { name: 'Kept' }, `select from blog_tag where name = 'Kept'`],
+  [
+    '/api/v1/tasks/enqueue',
+    { task_name: 'io_simulation_task', queue_type: 'load_test' },
+    `select from job where name = 'load_test.io_simulation_task'`,
+  ],
+] as const)
+  test(`POST ${path}: a repetition waits until the standby has what was done`, async () => {
+    const post = () => api.post(path, { token, json, headers: { 'idempotency-key': 'once' } })
+    await standby.kill('SIGINT')
+    const first = post()
+    const [pid] = await until('its commit waits', async () => {
+      const pids = await waiting()
+      return pids.length > 0 && pids
+    })
+    await primary.query('select pg_terminate_backend($1)', [pid])
+    assert.equal((await first).status, 503)
+    await until('the primary shows it', async () => (await primary.query(stored)).length === 1)
+    const again = post().then((answer) => ({ answer }))
+    const early = await Promise.race([
+      again,
+      until('it waits, too', async () => (await waiting()).length > 0),
+    ])
+    assert.equal(early, true, JSON.stringify(early))
+    await standby.start()
+    const { answer } = await again
+    assert.ok(answer.status < 300, answer.text)
+    assert.equal((await standby.query(stored)).length, 1)
+    assert.equal((await primary.query(stored)).length, 1)
+  })
