@@ -17,6 +17,8 @@ const { primary, standby } = cluster
 await migrate(primary.url)
 await cluster.attachStandby()
 const api = await startEdge(primary.url, { env: { DATABASE_URL: primary.url } })
+// A write's limit ends its wait, too.
+const hasty = await startEdge(primary.url, { env: { DATABASE_URL: primary.url, WRITE_TIMEOUT_SECONDS: '1' } })
 const { token } = await api.register('admin@example.com')
 
 const waiting = async (): Promise<readonly number[]> =>
@@ -55,3 +57,17 @@ for (const [path, json, stored] of [
     assert.equal((await standby.query(stored)).length, 1)
     assert.equal((await primary.query(stored)).length, 1)
   })
+
+test('a wait that exceeds the limit of a write is no acknowledgement', async () => {
+  await standby.kill('SIGINT')
+  const json = { name: 'Late' }
+  const post = () => hasty.post('/api/v1/blog/tags', { token, json, headers: { 'idempotency-key': 'late' } })
+  assert.deepEqual([(await post()).status, (await post()).status], [503, 409])
+  await standby.start()
+  const answer = await until('it is acknowledged', async () => {
+    const given = await post()
+    return given.status !== 409 && given
+  })
+  assert.equal(answer.status, 201, answer.text)
+  assert.equal((await standby.query(`select from blog_tag where name = 'Late'`)).length, 1)
+})
