@@ -35,8 +35,9 @@ const ROW = `json_build_object('job_id', job.id, 'name', job.name, 'queue', job.
   'started_at', iso(job.started_at), 'finished_at', iso(job.finished_at),
   'retried_by', (select again.id from job again where again.retry_of = job.id))`
 
-/** A cursor of the found jobs: the ids are in the order in which jobs were added. */
+/** Cursors of the found jobs by when they were added: the order of their ids; and by when they ended. */
 export const FOUND_ORDER = { id: 'uuid' } as const
+export const ENDED_ORDER = { finished_at: 'timestamptz', ordinal: 'bigint' } as const
 
 /** A cursor of an order by a measure: the latest job and the time of the first page, and the last job of the one before. */
 export const MEASURED_ORDER = { newest: 'uuid', at: 'timestamptz', value: 'bigint', id: 'uuid' } as const
@@ -56,54 +57,67 @@ const MEASURES = {
 type Found = ReadStatement<[filter: string, after: string | null, limit: number]>
 
 /**
- * Jobs of a filter, the latest first or the oldest first: the cursor of what follows, or an empty line, and a JSON array. A
- * page may have fewer jobs than asked for, or none, and a cursor: then it has looked at as many as it may.
+ * Jobs of a filter in an order that an index has: the cursor of what follows, or an empty line, and a JSON array. A page may have
+ * fewer jobs than asked for, or none, and a cursor: then it has looked at as many as it may.
  */
-const readByTime: Readonly<Record<'desc' | 'asc', Found>> = { desc: found('desc'), asc: found('asc') }
-
-function found(direction: 'desc' | 'asc'): Found {
-  const beyond = direction === 'desc' ? '<' : '>'
+const walked = (
+  name: string,
+  order: Readonly<Record<string, string>>,
+  direction: 'asc' | 'desc',
+  where = 'true',
+): Found => {
+  const keys = Object.keys(order)
+  const sorted = (way: 'asc' | 'desc') => keys.map((key) => `${key} ${way}`).join(', ')
+  const bounds = Object.values(order).map((type, place) => `($2::jsonb ->> ${place})::${type}`)
+  const rest = `job where ${where} and ($2::jsonb is null
+    or (${keys.join(', ')}) ${direction === 'desc' ? '<' : '>'} (${bounds.join(', ')})) order by ${sorted(direction)}`
+  const end = (rows: string) => `(select ${cursorOf(keys)} from (${rows}) last)`
   return {
-    name: `jobs_found_${direction}`,
+    name: `jobs_found_${name}`,
     text: `
-      with looked as (
-        select id from job where $2::jsonb is null or id ${beyond} ($2::jsonb ->> 0)::uuid order by id ${direction} limit ${MOST_LOOKED}
-      ), fitting as (
-        select job.* from looked cross join lateral (
-          select job.* from job where job.id = looked.id and job_matches(job, $1::jsonb) offset 0) job
-        limit $3::int + 1
-      ), shown as (select * from fitting order by id ${direction} limit $3::int)
+      with fitting as materialized (
+        select * from (select job, ${keys.join(', ')} from ${rest} limit ${MOST_LOOKED}) looked
+        where job_matches(looked.job, $1::jsonb) limit $3::int + 1
+      ), shown as (select * from fitting order by ${sorted(direction)} limit $3::int)
       select concat(
-        case when (select count(*) from fitting) > $3::int then (select ${cursorOf(['id'])} from (select id from shown order by id ${direction === 'desc' ? 'asc' : 'desc'} limit 1) last)
-          when (select count(*) from looked) = ${MOST_LOOKED} then (select ${cursorOf(['id'])} from (select id from looked order by id ${direction === 'desc' ? 'asc' : 'desc'} limit 1) last) end,
-        E'\\n', (select coalesce(json_agg(${ROW} order by job.id ${direction}), '[]') from shown job))`,
+        case when (select count(*) from fitting) > $3::int
+          then ${end(`select * from shown order by ${sorted(direction === 'desc' ? 'asc' : 'desc')} limit 1`)}
+          else ${end(`select ${keys.join(', ')} from ${rest} offset ${MOST_LOOKED - 1} limit 1`)} end,
+        E'\\n', (select coalesce(json_agg(${ROW} order by ${keys.map((key) => `shown.${key} ${direction}`).join(', ')}), '[]')
+          from shown cross join lateral (select (shown.job).*) job))`,
   }
 }
+
+// By an index that has the state, if one is asked for.
+const ENDED = `job.finished_at is not null and ($1::jsonb ->> 'status' is null or job.status = $1::jsonb ->> 'status')`
 
 /** Of the latest 100,000 jobs those of a filter that ran or waited longest, or had most attempts; answered in the same way. */
 const measured = (name: keyof typeof MEASURES): Found => ({
   name: `jobs_found_by_${name}`,
   text: `
-    with looked as materialized (
-      select id from job where $2::jsonb is null or id <= ($2::jsonb ->> 0)::uuid order by id desc limit ${MOST_LOOKED}
+    with newest as materialized (
+      select coalesce(($2::jsonb ->> 0)::uuid, (select id from job order by id desc limit 1)) as id
     ), fitting as (
-      select looked.id, value from looked cross join lateral (
-        select ${MEASURES[name]} as value from job where job.id = looked.id and job_matches(job, $1::jsonb) offset 0) job
+      select looked.id, value
+      from (select job, id from job where id <= (select id from newest) order by id desc limit ${MOST_LOOKED}) looked
+      cross join lateral (select (looked.job).*) job cross join lateral (select ${MEASURES[name]} as value) measure
+      where job_matches(looked.job, $1::jsonb)
     ), beyond as materialized (
       select * from fitting where $2::jsonb is null or (value, id) < (($2::jsonb ->> 2)::bigint, ($2::jsonb ->> 3)::uuid)
       order by value desc, id desc limit $3::int + 1
     ), shown as (select * from beyond order by value desc, id desc limit $3::int)
     select concat(
       case when (select count(*) from beyond) > $3::int then (
-        select ${cursorOf(['(select id from looked order by id desc limit 1)', `${AT}`, 'value', 'id'])}
+        select ${cursorOf(['(select id from newest)', AT, 'value', 'id'])}
         from shown order by value, id limit 1) end,
       E'\\n', (select coalesce(json_agg(${ROW} order by value desc, id desc), '[]') from shown join job using (id)))`,
 })
 
 /** By what the found jobs may be sorted. */
 export const readFound = {
-  created_at: readByTime.asc,
-  '-created_at': readByTime.desc,
+  created_at: walked('asc', FOUND_ORDER, 'asc'),
+  '-created_at': walked('desc', FOUND_ORDER, 'desc'),
+  '-finished_at': walked('ended', ENDED_ORDER, 'desc', ENDED),
   '-ran': measured('ran'),
   '-waited': measured('waited'),
   '-attempts': measured('attempts'),
@@ -117,15 +131,15 @@ export const readFailures: ReadStatement<[filter: string, seconds: number]> = {
   name: 'job_failures',
   text: `
     with failed as (
-      select job.* from (
-        select id from job where status = 'failed' and finished_at > now() - make_interval(secs => $2::float8)
+      select id, name, queue, error_code, finished_at from (
+        select job, job.* from job where status = 'failed' and finished_at > now() - make_interval(secs => $2::float8)
         order by finished_at desc, ordinal desc limit ${MOST_FAILURES}) latest
-      cross join lateral (select job.* from job where job.id = latest.id and job_matches(job, $1::jsonb) offset 0) job
+      where job_matches(latest.job, $1::jsonb)
     ), spans as (
       select name, queue, error_code, least(23, floor(extract(epoch from finished_at - (now() - make_interval(secs => $2::float8))) / ($2::float8 / 24))::int) as span,
-        count(*) as jobs, count(again.id) as retried, min(finished_at) as first_at, max(finished_at) as last_at,
-        (array_agg(failed.id order by finished_at desc))[1] as last_id
-      from failed left join lateral (select again.id from job again where again.retry_of = failed.id) again on true
+        count(*) as jobs, count(retry) as retried, min(finished_at) as first_at, max(finished_at) as last_at,
+        (array_agg(id order by finished_at desc))[1] as last_id
+      from failed left join (select id as retry, retry_of from job where retry_of is not null) again on again.retry_of = failed.id
       group by name, queue, error_code, span
     ), groups as (
       select name, queue, error_code, sum(jobs) as jobs, sum(retried) as retried, min(first_at) as first_at, max(last_at) as last_at,

@@ -8,6 +8,7 @@ import { cancelButton, retryButton, TONES } from './tables.js'
 
 const STATES = ['queued', 'running', 'done', 'failed', 'cancelled']
 const ORDERS = [
+  ['', 'last ended or newest first'],
   ['-created_at', 'newest first'],
   ['created_at', 'oldest first'],
   ['-ran', 'longest run first'],
@@ -96,7 +97,7 @@ function makeList() {
   const sort = h('select', {}, ...ORDERS.map(([value, text]) => h('option', { value }, text)))
 
   const read = async (from) => {
-    const params = new URLSearchParams({ ...filter, sort: sort.value, limit: '100', ...(from === null ? {} : { cursor: from }) })
+    const params = new URLSearchParams({ ...filter, ...(sort.value === '' ? {} : { sort: sort.value }), limit: '100', ...(from === null ? {} : { cursor: from }) })
     const answer = await call('GET', `/api/v1/jobs/search?${params}`)
     next = answer.next
     shown += answer.jobs.length

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { readWithin } from '../../../sql/db.ts'
 import {
+  ENDED_ORDER,
   FOUND_ORDER,
   MEASURED_ORDER,
   MOST_IN_BULK,
@@ -68,24 +69,37 @@ const Filter = z.object({
   owner_id: RowId.optional(),
 })
 
+type Sort = keyof typeof readFound
+
+const ORDERS: Readonly<Partial<Record<Sort, typeof FOUND_ORDER | typeof ENDED_ORDER>>> = {
+  created_at: FOUND_ORDER,
+  '-created_at': FOUND_ORDER,
+  '-finished_at': ENDED_ORDER,
+}
+
+const orderOf = (status: string | undefined): Sort =>
+  status === undefined || status === 'queued' || status === 'running' ? '-created_at' : '-finished_at'
+
 export const adminRoutes = [
   route({
     method: 'get',
     path: '/search',
     summary: 'Look for jobs by what they are like',
-    description: `Newest first, or oldest first with \`sort=created_at\`. Each page looks through at most 100,000 jobs: one with \
-fewer jobs than asked for, or none, may have a \`next\` all the same. The other orders are of the latest 100,000 jobs alone: those \
-that ran or waited longest, or had most attempts, first.`,
+    description: `Without \`sort\` those of a state that is an end come as they ended, the last one first, and others as they were \
+added, the newest first. Each page looks through at most 100,000 jobs: one with fewer jobs than asked for, or none, may have a \
+\`next\` all the same. \`-ran\`, \`-waited\` and \`-attempts\` are orders of the latest 100,000 jobs alone: those that ran or \
+waited longest, or had most attempts, first.`,
     auth: 'admin',
     query: Filter.extend({
-      sort: z.enum(Object.keys(readFound) as (keyof typeof readFound)[]).default('-created_at'),
+      sort: z.enum(Object.keys(readFound) as Sort[]).optional(),
       limit: count({ min: 1, max: 200, fallback: 50 }),
-      cursor: cursor(FOUND_ORDER, MEASURED_ORDER),
+      cursor: cursor(FOUND_ORDER, ENDED_ORDER, MEASURED_ORDER),
     }),
     response: FoundJobs,
     reads: 'list',
-    handle: async ({ query: { sort, limit, cursor, ...filter }, reader }) => {
-      const order = sort.endsWith('created_at') ? FOUND_ORDER : MEASURED_ORDER
+    handle: async ({ query, reader }) => {
+      const { sort = orderOf(query.status), limit, cursor, ...filter } = query
+      const order = ORDERS[sort] ?? MEASURED_ORDER
       const values = [JSON.stringify(filter), cursorValues(cursor, order), limit] as const
       const [next, ...jobs] = (await reader.text(readFound[sort], values))!.split('\n')
       return json(`{"jobs":${jobs.join('\n')},"next":${next === '' ? 'null' : JSON.stringify(next)}}`)

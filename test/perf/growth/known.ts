@@ -20,9 +20,13 @@ const LISTED: Listed = {
     '/api/v1/blog/posts': ['last page [nobody]'],
     '/api/v1/documents': ['last page [big]'],
   },
+  'It counts the failures of the time that it is asked for, up to 200,000 of them': {
+    '/api/v1/jobs/failures': ['[admin]', 'of a week [admin]'],
+  },
   'It answers up to 1,000 rows, and there are fewer of them on a smaller table': {
     '/api/v1/documents/:id/pages': ['of the longest document [big]'],
     '/api/v1/blog/tags': ['the most [nobody]'],
+    '/api/v1/documents': ['of a rare tag [big]'],
   },
 }
 
