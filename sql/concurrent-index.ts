@@ -32,6 +32,6 @@ export async function buildIndex(client: Client, migration: string, text: string
     // It waits for every transaction that was there before, however long that takes, and nobody waits for it.
     await client.query(text)
   } catch (error) {
-    throw new Error(`Migration ${migration} failed`, { cause: error })
+    throw new Error(`Migration ${migration} could not be applied`, { cause: error })
   }
 }

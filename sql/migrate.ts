@@ -2,6 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import { Logger, runMigrations } from 'graphile-worker'
 import { buildIndex, isConcurrent } from './concurrent-index.ts'
 import { type Client, connect, createQueuePool } from './driver.ts'
+import { LOCK_WAIT, type LockWait, retryLocks } from './lock-retry.ts'
 import {
   BASELINE,
   BEFORE_BASELINE,
@@ -15,39 +16,64 @@ import { StartError } from './start-error.ts'
 const LOCK = 7_236_501_144
 const LOCK_RETRY_MS = 200
 
+export interface MigrateOptions {
+  /** Applies no migration after this one. */
+  readonly until?: string
+  /** Has the migrations after the baseline. */
+  readonly folder?: URL
+  readonly wait?: LockWait
+  /** Gets a line whenever a lock was waited for in vain. */
+  readonly log?: (line: string) => void
+}
+
+interface Run extends Required<Omit<MigrateOptions, 'until'>> {
+  readonly url: string
+  readonly client: Client
+}
+
 /**
  * Brings a database to the current schema: graphile-worker's own migrations, the baseline, the migrations after it,
  * each in a transaction that records its name first, and then the functions that have changed. Forward only; running it
  * again changes nothing.
  *
- * @param until applies no migration after this one.
- * @param folder has the migrations after the baseline.
  * @returns the names of what this call applied.
- * @throws StartError when the database was made before there was a baseline.
+ * @throws StartError when the database was made before there was a baseline, or when a lock is not to be had.
  */
-export async function migrate(
+export function migrate(url: string, options: MigrateOptions = {}): Promise<readonly string[]> {
+  return exclusively(url, options, async (run) => {
+    const { until } = options
+    const pending = (await pendingOf(run)).filter((name) => until === undefined || name <= until)
+    await migrateQueue(run)
+    for (const name of pending) {
+      await applyMigration(run, name)
+      if (name === BASELINE) await applyFunctions(run)
+    }
+    return [...pending, ...(await applyFunctions(run))]
+  })
+}
+
+async function exclusively<T>(
   url: string,
-  until?: string,
-  folder: URL = MIGRATIONS,
-): Promise<readonly string[]> {
+  { folder = MIGRATIONS, wait = LOCK_WAIT, log = () => {} }: MigrateOptions,
+  work: (run: Run) => Promise<T>,
+): Promise<T> {
   const client = await connect({ url, applicationName: 'millrace-migrate' })
   try {
+    // Limits that the role or the database has are meant for requests; an index may take hours.
+    await client.query('set statement_timeout = 0; set lock_timeout = 0')
     await lock(client)
     await client.query(NOTES)
-    const { rows } = await client.query<{ name: string }>('select name from migration')
-    const applied = new Set(rows.map((row) => row.name))
-    if (applied.has(BEFORE_BASELINE)) throw new StartError(TOO_OLD)
-    const names = (await migrationNames(folder)).filter((name) => until === undefined || name <= until)
-    const pending = names.filter((name) => !applied.has(name))
-    if (pending.length > 0) await migrateQueue(url)
-    for (const name of pending) {
-      await applyMigration(client, name, await migrationText(name, folder))
-      if (name === BASELINE) await applyFunctions(client)
-    }
-    return [...pending, ...(await applyFunctions(client))]
+    return await work({ url, client, folder, wait, log })
   } finally {
     await client.end()
   }
+}
+
+async function pendingOf({ client, folder }: Run): Promise<string[]> {
+  const { rows } = await client.query<{ name: string }>('select name from migration')
+  const applied = new Set(rows.map((row) => row.name))
+  if (applied.has(BEFORE_BASELINE)) throw new StartError(TOO_OLD)
+  return (await migrationNames(folder)).filter((name) => !applied.has(name))
 }
 
 const TOO_OLD =
@@ -71,24 +97,27 @@ async function lock(client: Client): Promise<void> {
   }
 }
 
-async function applyMigration(client: Client, name: string, text: string): Promise<void> {
+async function applyMigration(run: Run, name: string): Promise<void> {
+  const { client, folder } = run
+  const text = await migrationText(name, folder)
   const concurrent = isConcurrent(text)
   if (concurrent) await buildIndex(client, name, text)
-  await inTransaction(client, `Migration ${name} failed`, async () => {
+  await inTransaction(run, `Migration ${name}`, async () => {
     await client.query('insert into migration (name) values ($1)', [name])
     if (!concurrent) await client.query(text)
   })
 }
 
 /** Returns the areas whose functions have changed, as `functions/AREA`. */
-async function applyFunctions(client: Client): Promise<string[]> {
+async function applyFunctions(run: Run): Promise<string[]> {
+  const { client } = run
   const { rows } = await client.query<{ area: string; digest: string }>(
     'select area, digest from migration_functions',
   )
   const known = new Map(rows.map(({ area, digest }) => [area, digest]))
   const changed = (await functionAreas()).filter(({ name, digest }) => known.get(name) !== digest)
   for (const { name, text, digest } of changed)
-    await inTransaction(client, `The functions of ${name} could not be applied`, async () => {
+    await inTransaction(run, `The functions of ${name}`, async () => {
       await client.query(text)
       await client.query(
         'insert into migration_functions (area, digest) values ($1, $2) on conflict (area) do update set digest = excluded.digest',
@@ -98,22 +127,32 @@ async function applyFunctions(client: Client): Promise<string[]> {
   return changed.map(({ name }) => `functions/${name}`)
 }
 
-async function inTransaction(client: Client, failure: string, work: () => Promise<void>): Promise<void> {
-  // All that come later wait behind a lock that is waited for. Function bodies may refer to what is created after them.
-  await client.query(`begin; set local lock_timeout = '10s'; set local check_function_bodies = off`)
-  try {
-    await work()
-    await client.query('commit')
-  } catch (error) {
-    await client.query('rollback')
-    throw new Error(failure, { cause: error })
-  }
+function inTransaction(run: Run, subject: string, work: () => Promise<void>): Promise<void> {
+  const { client, wait } = run
+  return retryLocks(client, subject, run, async () => {
+    // Function bodies may refer to what is created after them.
+    await client.query(
+      `begin; set local lock_timeout = ${wait.waitMs}; set local check_function_bodies = off`,
+    )
+    try {
+      await work()
+      await client.query('commit')
+    } catch (error) {
+      await client.query('rollback')
+      throw new Error(`${subject} could not be applied`, { cause: error })
+    }
+  })
 }
 
-async function migrateQueue(url: string): Promise<void> {
+async function migrateQueue(run: Run): Promise<void> {
+  const { url, client, wait } = run
   const pgPool = createQueuePool({ url, applicationName: 'millrace-migrate', size: 1, onError: () => {} })
+  // Sent before whatever the library sends.
+  pgPool.on('connect', (one) => void one.query(`set lock_timeout = ${wait.waitMs}`).catch(() => {}))
   try {
-    await runMigrations({ pgPool, logger: new Logger(() => () => {}) })
+    await retryLocks(client, "The queue's own migrations", run, () =>
+      runMigrations({ pgPool, logger: new Logger(() => () => {}) }),
+    )
   } finally {
     await pgPool.end()
   }

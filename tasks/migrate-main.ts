@@ -7,7 +7,7 @@ import { settingsOrExit } from './process.ts'
 await runCommand(async () => {
   const log = { warn: say, info: say }
   const applied = await withDatabase(settingsOrExit(), ({ directUrl }) =>
-    untilReached(log, () => migrate(directUrl)),
+    untilReached(log, () => migrate(directUrl, { log: say })),
   )
   say(applied.length === 0 ? 'Nothing to migrate' : `Migrated: ${applied.join(', ')}`)
 })

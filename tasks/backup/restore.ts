@@ -54,7 +54,7 @@ export async function restore(
     if (!(await isEmpty(client)))
       throw new BackupError('The database is not empty: a backup is restored into a new one')
     try {
-      await migrate(database.directUrl, migrations.at(-1))
+      await migrate(database.directUrl, { until: migrations.at(-1)! })
       const report = await fill(settings, database, client, file)
       await migrate(database.directUrl)
       return { createdAt, ...report }

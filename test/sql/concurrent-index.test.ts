@@ -19,7 +19,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const run = () => migrate(url, undefined, pathToFileURL(`${folder}/`))
+const run = (at = url) => migrate(at, { folder: pathToFileURL(`${folder}/`) })
 const given = (name: string, statement: string) =>
   writeFileSync(join(folder, name), `-- not in a transaction\n-- Why.\n${statement};\n`)
 const validity = async (index: string): Promise<unknown> =>
@@ -29,6 +29,8 @@ const recorded = async (name: string): Promise<number> =>
   (await query('select 1 from migration where name = $1', [name])).length
 const insert = (slug: string) =>
   writer.query(`insert into organization (name, slug) values ('N', $1)`, [slug])
+const clock = async (): Promise<number> =>
+  Number((await query('select extract(epoch from clock_timestamp()) * 1000 as ms'))[0]!.ms)
 const building = () =>
   until('it waits for the transaction', async () => {
     const rows = await query(`select from pg_stat_activity where datname = current_database()
@@ -62,7 +64,7 @@ describe('a migration in no transaction', { concurrency: false }, () => {
     given(name, 'create unique index concurrently organization_description_key on organization (description)')
     await query(`update organization set description = 'twice'`)
     await assert.rejects(run(), (error: Error & { cause?: { code?: string } }) => {
-      assert.match(error.message, /Migration 000002-description\.sql failed/)
+      assert.match(error.message, /Migration 000002-description\.sql could not be applied/)
       assert.equal(error.cause?.code, '23505')
       return true
     })
@@ -89,17 +91,32 @@ describe('a migration in no transaction', { concurrency: false }, () => {
     assert.equal(await validity('organization_created_at_idx'), true)
   })
 
+  test('takes as long as it takes, whatever limits statements have otherwise', async () => {
+    const name = '000004-updated.sql'
+    given(name, 'create index concurrently organization_updated_at_idx on organization (updated_at)')
+    const limited = new URL(url)
+    limited.searchParams.set('options', '-c lock_timeout=10ms -c statement_timeout=10ms')
+    await writer.query('begin')
+    await insert('slow')
+    const migrated = run(limited.href)
+    await building()
+    const before = await clock()
+    await until('more than the limits have passed', async () => (await clock()) > before + 50)
+    await writer.query('commit')
+    assert.deepEqual(await migrated, [name])
+  })
+
   test('that was done and not recorded is recorded', async () => {
     await query(`delete from migration where name like '00000_-%.sql'`)
     const before = await query(`select 'organization_name_idx'::regclass::oid as oid`)
-    assert.equal((await run()).length, 3)
+    assert.equal((await run()).length, 4)
     assert.deepEqual(await query(`select 'organization_name_idx'::regclass::oid as oid`), before)
   })
 
   test('is applied once by several starts at the same time, which do not wait for each other for ever', async () => {
-    given('000004-slug.sql', 'create index concurrently organization_slug_idx on organization (slug, name)')
+    given('000005-slug.sql', 'create index concurrently organization_slug_idx on organization (slug, name)')
     const applied = await Promise.all([run(), run(), run()])
-    assert.deepEqual(applied.flat(), ['000004-slug.sql'])
+    assert.deepEqual(applied.flat(), ['000005-slug.sql'])
   })
 
   test('is refused unless it is one index', async () => {
@@ -108,11 +125,11 @@ describe('a migration in no transaction', { concurrency: false }, () => {
       'create index concurrently if not exists organization_x_idx on organization (name)',
       'update organization set name = name',
     ]) {
-      given('000005-x.sql', statement)
-      await assert.rejects(run(), /000005-x\.sql: only "create index concurrently NAME on …"/)
+      given('000006-x.sql', statement)
+      await assert.rejects(run(), /000006-x\.sql: only "create index concurrently NAME on …"/)
     }
     given(
-      '000005-x.sql',
+      '000006-x.sql',
       'create index concurrently organization_x_idx on organization (name); create index concurrently organization_y_idx on organization (name)',
     )
     await assert.rejects(

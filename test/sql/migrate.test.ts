@@ -68,7 +68,7 @@ describe('migrate', () => {
     const url = await empty()
     await rowsOf(url, 'create table job_event (nothing integer)')
     await assert.rejects(migrate(url), (error: Error & { cause?: { code?: string } }) => {
-      assert.match(error.message, /Migration 000000-baseline failed/)
+      assert.match(error.message, /Migration 000000-baseline could not be applied/)
       assert.equal(error.cause?.code, '42P07')
       return true
     })
@@ -90,6 +90,23 @@ describe('migrate', () => {
     await rowsOf(url, `delete from migration where name = '${seeds}'`)
     await assert.rejects(migrate(url), new RegExp(seeds))
     assert.equal((await rowsOf(url, 'select name from migration')).length, names.length - 1)
+  })
+
+  test('the tables of the queue are migrated even when nothing else is new', async () => {
+    const url = await empty()
+    await migrate(url)
+    await rowsOf(url, 'drop schema graphile_worker cascade')
+    assert.deepEqual(await migrate(url), [])
+    await rowsOf(url, 'select from graphile_worker.jobs')
+  })
+
+  // Workers of the version before stop when their queue's tables are migrated by one of these.
+  test('the tables of the queue have no breaking migration after 1.0.0', async () => {
+    const url = await empty()
+    await migrate(url)
+    const [last] = await rowsOf(url, 'select max(id) as id from graphile_worker.migrations where breaking')
+    const hint = 'such a release needs all workers stopped: say so in CHANGELOG.md, and its number here'
+    assert.equal(last!.id, 19, hint)
   })
 
   test('functions that have changed are applied anew, an area as a whole', async () => {

@@ -70,7 +70,7 @@ async function start(settings: Settings, log: Log): Promise<void> {
       database === null
         ? await databaseOf(settings, log)
         : { databaseUrl: database.url, directUrl: database.url }
-    const applied = await migrate(urls.directUrl)
+    const applied = await migrate(urls.directUrl, { log: (line) => log.warn(line) })
     if (applied.length > 0) log.info({ applied }, 'The database was migrated')
     const setupToken = randomBytes(24).toString('base64url')
     const { port, lacksAdmin } = await startChildren(supervisor, settings, urls, setupToken)

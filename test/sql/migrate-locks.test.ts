@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, test } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { type Client, connect } from '../../sql/driver.ts'
+import { LOCK_WAIT, type LockWait } from '../../sql/lock-retry.ts'
+import { migrate } from '../../sql/migrate.ts'
+import { parse } from '../../tasks/settings.ts'
+import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
+
+/** Migrations of tables that a long transaction uses. */
+
+const { url, query } = await testDatabase()
+const folder = mkdtempSync(join(tmpdir(), 'millrace-migrations-'))
+after(() => rmSync(folder, { recursive: true, force: true }))
+
+const given = (name: string, statement: string) => writeFileSync(join(folder, name), `${statement};\n`)
+
+interface Run {
+  readonly applied: Promise<readonly string[]>
+  readonly log: readonly string[]
+  readonly isOver: () => boolean
+}
+
+function run(wait: Partial<LockWait> = {}): Run {
+  const log: string[] = []
+  let over = false
+  const applied = migrate(url, {
+    folder: pathToFileURL(`${folder}/`),
+    wait: { ...LOCK_WAIT, ...wait },
+    log: (line) => log.push(line),
+  }).finally(() => {
+    over = true
+  })
+  applied.catch(() => {})
+  return { applied, log, isOver: () => over }
+}
+
+/** Runs `work` while a transaction of another program has read a table. */
+async function whileRead(table: string, work: (older: Client) => Promise<void>): Promise<void> {
+  const older = await connect({ url, applicationName: 'a long report' })
+  try {
+    await older.query(`begin; select from ${table} limit 1`)
+    await work(older)
+  } finally {
+    await older.end()
+  }
+}
+
+const waiting = () =>
+  until('the migration waits for a lock', async () => {
+    const rows = await query(`select from pg_stat_activity where datname = current_database()
+      and application_name = 'millrace-migrate' and wait_event_type = 'Lock'`)
+    return rows.length > 0
+  })
+const columns = async (name: string): Promise<number> =>
+  (await query(`select from pg_attribute where attrelid = 'organization'::regclass and attname = $1`, [name]))
+    .length
+
+describe('a migration that waits for a lock', { concurrency: false }, () => {
+  test('keeps others waiting for a moment, then tries again', async () => {
+    given('000001-first.sql', 'alter table organization add column first text')
+    await whileRead('organization', async (older) => {
+      const { applied, log, isOver } = run({ pauseMs: 50 })
+      await waiting()
+      // It queues behind the migration, which waits for the transaction.
+      await query('select from organization limit 1')
+      assert.equal(isOver(), false)
+      await until('it has told twice', () => log.length >= 2)
+      assert.match(
+        log[1]!,
+        /^Migration 000001-first\.sql got no lock, next attempt in 0\.05 s: a transaction of a long report \(process \d+\) has been open for \d+ s$/,
+      )
+      await older.query('commit')
+      assert.deepEqual(await applied, ['000001-first.sql'])
+    })
+    assert.equal(await columns('first'), 1)
+  })
+
+  test('gives up after its time with a sentence, and leaves nothing of itself', async () => {
+    given(
+      '000002-second.sql',
+      'alter table account add column second text; alter table organization add column second text',
+    )
+    await whileRead('organization', async () => {
+      const { applied } = run({ waitMs: 20, pauseMs: 20, limitMs: 200 })
+      await assert.rejects(applied, (error: Error) => {
+        assert.match(
+          error.message,
+          /^Migration 000002-second\.sql got no lock within 0\.2 s: a transaction of a long report \(process \d+\) has been open for \d+ s\. End what is in the way, then run this again; nothing of it has been applied$/,
+        )
+        assert.equal(error.cause, undefined)
+        return true
+      })
+    })
+    assert.deepEqual(await query(`select from migration where name = '000002-second.sql'`), [])
+    assert.equal(await columns('second'), 0)
+    assert.deepEqual(await run().applied, ['000002-second.sql'])
+  })
+
+  test('does the same when functions with triggers are applied', async () => {
+    await query(`update migration_functions set digest = 'of before' where area = 'orgs'`)
+    const older = await connect({ url, applicationName: 'a long report' })
+    try {
+      await older.query('begin; lock table organization_member in row exclusive mode')
+      const { applied, log } = run({ waitMs: 20, pauseMs: 20 })
+      await until('it has told', () => log.length > 0)
+      assert.match(log[0]!, /^The functions of orgs got no lock/)
+      await older.query('commit')
+      assert.deepEqual(await applied, ['functions/orgs'])
+    } finally {
+      await older.end()
+    }
+  })
+
+  test('waits for less than a read may take, and for longer than PostgreSQL needs to end an autovacuum in the way', async () => {
+    const [row] = await query(
+      `select extract(epoch from reset_val::int * interval '1 ms') * 1000 as ms from pg_settings where name = 'deadlock_timeout'`,
+    )
+    const { readTimeoutMs } = parse({ NODE_ENV: 'test', SECRET_KEY: 'x'.repeat(32) })
+    assert.ok(LOCK_WAIT.waitMs > Number(row!.ms))
+    assert.ok(LOCK_WAIT.waitMs < readTimeoutMs * 0.9)
+  })
+})
