@@ -10,6 +10,7 @@ import {
   MIGRATIONS,
   migrationNames,
   migrationText,
+  SEEDS,
 } from './migrations.ts'
 import { StartError } from './start-error.ts'
 
@@ -17,8 +18,6 @@ const LOCK = 7_236_501_144
 const LOCK_RETRY_MS = 200
 
 export interface MigrateOptions {
-  /** Applies no migration after this one. */
-  readonly until?: string
   /** Has the migrations after the baseline. */
   readonly folder?: URL
   readonly wait?: LockWait
@@ -26,29 +25,44 @@ export interface MigrateOptions {
   readonly log?: (line: string) => void
 }
 
-interface Run extends Required<Omit<MigrateOptions, 'until'>> {
+interface Run extends Required<MigrateOptions> {
   readonly url: string
   readonly client: Client
 }
 
 /**
- * Brings a database to the current schema: graphile-worker's own migrations, the baseline, the migrations after it,
- * each in a transaction that records its name first, and then the functions that have changed. Forward only; running it
- * again changes nothing.
+ * Brings a database to the current schema: graphile-worker's own migrations, the baseline, the migrations after it, each
+ * in a transaction that records its name first, the functions that have changed, and the initial rows of a new
+ * database, which these functions write. Forward only; running it again changes nothing. Processes of the previous version go on
+ * meanwhile.
  *
  * @returns the names of what this call applied.
  * @throws StartError when the database was made before there was a baseline, or when a lock is not to be had.
  */
 export function migrate(url: string, options: MigrateOptions = {}): Promise<readonly string[]> {
   return exclusively(url, options, async (run) => {
-    const { until } = options
-    const pending = (await pendingOf(run)).filter((name) => until === undefined || name <= until)
+    const pending = await pendingOf(run)
     await migrateQueue(run)
-    for (const name of pending) {
-      await applyMigration(run, name)
-      if (name === BASELINE) await applyFunctions(run)
-    }
-    return [...pending, ...(await applyFunctions(run))]
+    for (const name of pending) if (name !== SEEDS) await applyMigration(run, name)
+    const functions = await applyFunctions(run)
+    if (pending.includes(SEEDS)) await applyMigration(run, SEEDS)
+    return pending.includes(BASELINE) ? pending : [...pending, ...functions]
+  })
+}
+
+/**
+ * Brings an empty database to the tables of an earlier version, which a restore then fills: without initial rows, and with those
+ * functions of this version that fit the tables as they are. `migrate` does the rest.
+ *
+ * @param last the last migration of that version.
+ */
+export function migrateEmpty(url: string, last: string): Promise<void> {
+  return exclusively(url, {}, async (run) => {
+    await migrateQueue(run)
+    for (const name of await pendingOf(run))
+      if (name !== SEEDS && name <= last) await applyMigration(run, name)
+    await run.client.query('insert into migration (name) values ($1)', [SEEDS])
+    await applyFitting(run)
   })
 }
 
@@ -125,6 +139,18 @@ async function applyFunctions(run: Run): Promise<string[]> {
       )
     })
   return changed.map(({ name }) => `functions/${name}`)
+}
+
+/** Those that name tables or columns to come are left to `migrate`, which applies all of them. */
+async function applyFitting(run: Run): Promise<void> {
+  const { client } = run
+  const files = (await functionAreas()).flatMap((area) => area.files)
+  await inTransaction(run, 'The functions', async () => {
+    for (const text of files) {
+      await client.query('savepoint before')
+      await client.query(text).catch(() => client.query('rollback to savepoint before'))
+    }
+  })
 }
 
 function inTransaction(run: Run, subject: string, work: () => Promise<void>): Promise<void> {

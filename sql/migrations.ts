@@ -10,8 +10,8 @@ import { readdir, readFile } from 'node:fs/promises'
 /** The name under which a database records that it was made from `schema/`. */
 export const BASELINE = '000000-baseline'
 
-// The initial rows of its tables: they are written by its functions.
-const SEEDS = '000000-seeds'
+/** The name of the initial rows of a new database. */
+export const SEEDS = '000000-seeds'
 
 /** The migration that made databases before there was a baseline; those can't be migrated. */
 export const BEFORE_BASELINE = '000001-accounts.sql'
@@ -20,6 +20,8 @@ export const BEFORE_BASELINE = '000001-accounts.sql'
 export interface FunctionArea {
   readonly name: string
   readonly text: string
+  /** The same by files, in order. */
+  readonly files: readonly string[]
   /** The digest of `text`, in hexadecimal: differs when a function has changed. */
   readonly digest: string
 }
@@ -29,7 +31,7 @@ const at = (path: string): URL => new URL(path, import.meta.url)
 /** Where the migrations after the baseline are. */
 export const MIGRATIONS = at('./migrations/')
 
-/** The names of the baseline, of its seeds and of all migrations, in the order in which they are applied. */
+/** The names of the baseline, of the initial rows and of all migrations, in the order of their numbers. */
 export async function migrationNames(folder: URL = MIGRATIONS): Promise<string[]> {
   const later = (await filesOf(folder)).filter((name) => /^\d{6}-[a-z0-9-]+\.sql$/.test(name))
   return [BASELINE, SEEDS, ...later]
@@ -37,8 +39,9 @@ export async function migrationNames(folder: URL = MIGRATIONS): Promise<string[]
 
 /** The SQL of one of them. */
 export async function migrationText(name: string, folder: URL = MIGRATIONS): Promise<string> {
-  if (name === BASELINE) return textOf(at('./schema/'))
-  return name === SEEDS ? textOf(at('./seeds/')) : readFile(new URL(name, folder), 'utf8')
+  if (name === BASELINE) return (await textsOf(at('./schema/'))).join('\n')
+  if (name === SEEDS) return (await textsOf(at('./seeds/'))).join('\n')
+  return readFile(new URL(name, folder), 'utf8')
 }
 
 /** The functions of all areas. Bodies may refer to what comes later, so they must be applied without being checked. */
@@ -46,18 +49,19 @@ export async function functionAreas(): Promise<readonly FunctionArea[]> {
   const areas = (await readdir(at('./functions/'))).sort()
   return Promise.all(
     areas.map(async (name) => {
-      const text = await textOf(at(`./functions/${name}/`))
-      return { name, text, digest: createHash('sha256').update(text).digest('hex') }
+      const files = await textsOf(at(`./functions/${name}/`))
+      const text = files.join('\n')
+      return { name, text, files, digest: createHash('sha256').update(text).digest('hex') }
     }),
   )
 }
 
 // `settings.sql` configures the functions of its area, so it comes after them.
-async function textOf(folder: URL): Promise<string> {
+async function textsOf(folder: URL): Promise<string[]> {
   const names = await filesOf(folder)
   const last = (name: string): number => Number(name === 'settings.sql')
   names.sort((a, b) => last(a) - last(b))
-  return (await Promise.all(names.map((name) => readFile(new URL(name, folder), 'utf8')))).join('\n')
+  return Promise.all(names.map((name) => readFile(new URL(name, folder), 'utf8')))
 }
 
 async function filesOf(folder: URL): Promise<string[]> {

@@ -64,19 +64,23 @@ export async function beginLoad(client: Client): Promise<Held> {
   return { constraints, tables }
 }
 
-/**
- * Ends a load: checks every reference, and sends deliveries for the queued jobs to workers. The jobs that were running
- * have no worker any more, and the first one that starts takes them over.
- */
+/** Ends a load: checks every reference. */
 export async function endLoad(client: Client, { constraints, tables }: Held): Promise<void> {
   for (const { table, name, definition } of constraints)
     await client.query(`alter table ${table} add constraint ${quoted([name])} ${definition}`)
   for (const name of tables) await client.query(`alter table ${quoted([name])} enable trigger user`)
+  await client.query('commit')
+}
+
+/**
+ * Sends deliveries for the queued jobs to workers, once the functions are those of the tables. The jobs that were running
+ * have no worker any more, and the first one that starts takes them over.
+ */
+export async function sendQueued(client: Client): Promise<void> {
   await client.query(`
     select job_send(array_agg(id), array_agg(last)) from (
       select (array_agg(id order by ordinal))[1] as id, case when run_at > now() then max(ordinal) end as last
       from job where status = 'queued' group by mailbox, greatest(run_at, now()), run_at > now()) firsts`)
-  await client.query('commit')
 }
 
 /** Reads a section to its end, which verifies it; returns its number of bytes. */

@@ -1,10 +1,10 @@
 import type { Header } from '../../sql/backup/dump.ts'
 import { BackupError, readSections } from '../../sql/backup/format.ts'
-import { beginLoad, clear, drain, endLoad, isEmpty, loadSection } from '../../sql/backup/load.ts'
+import { beginLoad, clear, drain, endLoad, isEmpty, loadSection, sendQueued } from '../../sql/backup/load.ts'
 import { relocateBlob } from '../../sql/blobs.ts'
 import { createDatabase } from '../../sql/db.ts'
 import { type Client, connect } from '../../sql/driver.ts'
-import { migrate } from '../../sql/migrate.ts'
+import { migrate, migrateEmpty } from '../../sql/migrate.ts'
 import { migrationNames } from '../../sql/migrations.ts'
 import type { CommandDatabase } from '../command.ts'
 import { createBlobs } from '../documents/blobs.ts'
@@ -54,9 +54,10 @@ export async function restore(
     if (!(await isEmpty(client)))
       throw new BackupError('The database is not empty: a backup is restored into a new one')
     try {
-      await migrate(database.directUrl, { until: migrations.at(-1)! })
+      await migrateEmpty(database.directUrl, migrations.at(-1)!)
       const report = await fill(settings, database, client, file)
       await migrate(database.directUrl)
+      await sendQueued(client)
       return { createdAt, ...report }
     } catch (error) {
       await client.query('rollback')
