@@ -16,17 +16,23 @@ export interface Child {
   readonly log: readonly string[]
 }
 
-const SECRET = 'a secret for tests, long enough to be one'
+export const SECRET = 'a secret for tests, long enough to be one'
+const ROOT = new URL('../', import.meta.url)
 
-/** Starts `edge/main.ts` or `workers/main.ts` as its own process; ended after the file. Call it at the top of the file, not in a hook. */
+/**
+ * Starts `edge/main.ts` or `workers/main.ts` as its own process; ended after the file. Call it at the top of the file, not in a hook.
+ *
+ * @param root where the code is, if it is another version.
+ */
 export async function startProcess(
   kind: 'edge' | 'worker',
   url: string,
   env: Readonly<Record<string, string>> = {},
   execArgv: readonly string[] = [],
   log: string[] = [],
+  root: URL = ROOT,
 ): Promise<Child> {
-  const child = await launch(kind, url, env, execArgv, log)
+  const child = await launch(kind, url, env, execArgv, log, root)
   after(() => child.kill())
   return child
 }
@@ -38,10 +44,9 @@ export async function launch(
   env: Readonly<Record<string, string>> = {},
   execArgv: readonly string[] = [],
   log: string[] = [],
+  root: URL = ROOT,
 ): Promise<Child> {
-  const script = fileURLToPath(
-    new URL(kind === 'edge' ? '../edge/main.ts' : '../workers/main.ts', import.meta.url),
-  )
+  const script = fileURLToPath(new URL(kind === 'edge' ? 'edge/main.ts' : 'workers/main.ts', root))
   const child = fork(script, [], {
     execArgv: ['--disable-warning=ExperimentalWarning', ...execArgv],
     env: {
@@ -114,12 +119,17 @@ export class Client {
     const response = await this.post('/api/v1/auth/register', { email, password })
     if (response.status !== 200) throw new Error(`register: ${response.status} ${await response.text()}`)
     const user = (await response.json()) as { id: number; role: string }
-    const token = await this.fetch('/api/v1/auth/token', {
+    await this.signIn(email, password)
+    return user
+  }
+
+  async signIn(email: string, password = 'correct horse'): Promise<void> {
+    const response = await this.fetch('/api/v1/auth/token', {
       method: 'POST',
       body: new URLSearchParams({ username: email, password }),
     })
-    this.token = ((await token.json()) as { access_token: string }).access_token
-    return user
+    if (response.status !== 200) throw new Error(`token: ${response.status} ${await response.text()}`)
+    this.token = ((await response.json()) as { access_token: string }).access_token
   }
 
   async upload(bytes: Uint8Array, name: string, fields: Record<string, string> = {}): Promise<Response> {

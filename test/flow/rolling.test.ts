@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { Agent, request } from 'node:http'
 import net from 'node:net'
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { testDatabase } from '../database.ts'
+import { keepingClient } from '../keeping-client.ts'
 import { type Child, Client, type Frame, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
@@ -27,31 +27,6 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** A client with one connection, which it keeps as long as it may, and that tries nothing twice. */
-function keepingClient() {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-  const ask = (method: string, path: string, body?: object): Promise<{ status: number; text: string }> =>
-    new Promise((resolve, reject) => {
-      const text = body === undefined ? '' : JSON.stringify(body)
-      const headers = {
-        authorization: `Bearer ${client.token}`,
-        ...(text === ''
-          ? {}
-          : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
-      }
-      request({ host: '127.0.0.1', port: PORT, agent, method, path, headers }, (response) => {
-        let text = ''
-        response.setEncoding('utf8')
-        response.on('data', (chunk: string) => (text += chunk))
-        response.on('end', () => resolve({ status: response.statusCode!, text }))
-        response.on('error', reject)
-      })
-        .on('error', reject)
-        .end(text)
-    })
-  return { ask, close: () => agent.destroy() }
-}
-
 const TASK = { task_name: 'io_simulation_task', queue_type: 'load_test' }
 const posted: string[] = []
 const failures: string[] = []
@@ -60,7 +35,7 @@ let over = false
 
 /** Adds tasks and looks at them, one request after the other. */
 async function keepAsking(): Promise<void> {
-  const { ask, close } = keepingClient()
+  const { ask, close } = keepingClient(PORT, client.token)
   const asked = async (status: number, ...what: Parameters<typeof ask>): Promise<{ task_id: string }> => {
     const answer = await ask(...what).catch((error: Error) => ({ status: 0, text: error.message }))
     if (answer.status === status) return JSON.parse(answer.text) as { task_id: string }

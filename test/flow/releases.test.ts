@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { dumpSchema } from '../../sql/dump.ts'
+import { emptyDatabase, testDatabase } from '../database.ts'
+import { assertKept } from '../kept-data.ts'
+import { makeSnapshot, RELEASES, released } from '../releases.ts'
+import { startProcess } from '../service.ts'
+import { withClient } from '../sql/ledger-help.ts'
+import { contracted, expanded, PRESENT, release, restore, type Version } from '../versions.ts'
+
+/** The database of each release, with data and waiting jobs, is upgraded to the newest version, and goes on there. */
+
+for (const number of released())
+  test(`the database of ${number} is upgraded to this version`, () =>
+    assertUpgraded(fileURLToPath(new URL(`${number}.backup`, RELEASES)), PRESENT))
+
+test('the database of this version is upgraded to one that comes after the next', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-snapshot-'))
+  after(() => rmSync(folder, { recursive: true, force: true }))
+  const { url } = await testDatabase()
+  const edge = await startProcess('edge', url)
+  const file = join(folder, 'present.backup')
+  await makeSnapshot(url, edge.ready.port!, file)
+  await edge.kill('SIGTERM')
+  await assertUpgraded(file, contracted(expanded()))
+})
+
+/** Restores a snapshot with a version's own command: that makes the tables of its time, fills them, and migrates them. */
+async function assertUpgraded(file: string, version: Version): Promise<void> {
+  const url = await emptyDatabase()
+  const restoring = restore(version, url, file)
+  assert.equal(await restoring.ended, 0, restoring.log.join('\n'))
+  const releasing = release(version, url)
+  assert.equal(await releasing.ended, 0)
+  assert.deepEqual(releasing.log, ['Nothing to migrate'])
+  const { rows } = await withClient(url, (client) =>
+    client.query<{ name: string }>(
+      'select name from job except select task_identifier from graphile_worker.jobs',
+    ),
+  )
+  assert.deepEqual(rows, [], 'a delivery tells workers of each task that has jobs')
+  const [edge] = await Promise.all(
+    (['edge', 'worker'] as const).map((kind) =>
+      startProcess(kind, url, { WORKER_THREADS: '1' }, [], [], version.root),
+    ),
+  )
+  await assertKept(edge!.ready.port!)
+
+  const fresh = await emptyDatabase()
+  assert.equal(await release(version, fresh).ended, 0)
+  assert.deepEqual((await dumpSchema(url)).split('\n'), (await dumpSchema(fresh)).split('\n'))
+}

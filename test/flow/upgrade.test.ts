@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict'
+import net from 'node:net'
+import { test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { connect } from '../../sql/driver.ts'
+import { dumpSchema } from '../../sql/dump.ts'
+import { emptyDatabase, testDatabase } from '../database.ts'
+import { multipart } from '../edge/harness.ts'
+import { Content, keepingClient } from '../keeping-client.ts'
+import { assertKept, writeKept } from '../kept-data.ts'
+import { type Child, Client, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+import { type Command, contracted, expanded, PRESENT, release, type Version } from '../versions.ts'
+
+/** Two upgrades under load, old and new processes side by side: no request fails, and each job is done once. */
+
+const { url, query } = await testDatabase()
+const PORT = await freePort()
+const next = expanded()
+const last = contracted(next)
+
+const edge = (version: Version) =>
+  startProcess('edge', url, { PORT: String(PORT), SHARE_PORT: '1' }, [], [], version.root)
+// The jobs of `documents` wait for a worker that serves all queues.
+const worker = (version: Version, queues = '') =>
+  startProcess('worker', url, { WORKER_QUEUES: queues, WORKER_THREADS: '1' }, [], [], version.root)
+const LOAD_QUEUES = 'load_test,system'
+
+async function freePort(): Promise<number> {
+  const probe = net.createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => probe.once('listening', resolve))
+  const { port } = probe.address() as net.AddressInfo
+  await new Promise((resolve) => probe.close(resolve))
+  return port
+}
+
+let edges = [await edge(PRESENT)]
+await writeKept(PORT)
+let workers = [await worker(PRESENT, LOAD_QUEUES)]
+const client = new Client(PORT)
+await client.register('loader@example.com')
+
+const TASK = { task_name: 'io_simulation_task', queue_type: 'load_test' }
+const failures: string[] = []
+const tasks: string[] = []
+let rounds = 0
+let over = false
+
+/** Writes and reads in several areas, one request after the other; what it wrote is what it reads, whichever version answers. */
+async function keepAsking(name: string): Promise<void> {
+  const { ask, close } = keepingClient(PORT, client.token)
+  const asked = async (status: number, ...what: Parameters<typeof ask>): Promise<Answered> => {
+    const answer = await ask(...what).catch((error: Error) => ({ status: 0, text: error.message }))
+    if (answer.status === status) return JSON.parse(answer.text) as Answered
+    failures.push(`${what[0]} ${what[1]}: ${answer.status} ${answer.text}`)
+    return {}
+  }
+  for (let n = 0; !over; n++) {
+    const slug = `${name}-${n}`
+    const { id } = await asked(201, 'POST', '/api/v1/orgs', { name, slug, description: 'first' })
+    await asked(200, 'PATCH', `/api/v1/orgs/${id}?description=second`)
+    const { description } = await asked(200, 'GET', `/api/v1/orgs/${id}`)
+    if (description !== 'second') failures.push(`${slug} is ${description}`)
+    const { type, body } = multipart(`text of ${slug}`, { name: `${slug}.txt` })
+    await asked(201, 'POST', '/api/v1/documents', new Content(type, body))
+    await asked(200, 'GET', `/api/v1/documents?search=${slug}`)
+    const { task_id } = await asked(202, 'POST', '/api/v1/tasks/enqueue', {
+      ...TASK,
+      args: { duration_ms: 1 },
+    })
+    await asked(200, 'GET', `/api/v1/tasks/result/${task_id}`)
+    tasks.push(task_id!)
+    rounds++
+    await delay(10)
+  }
+  close()
+}
+
+interface Answered {
+  readonly id?: number
+  readonly description?: string
+  readonly task_id?: string
+}
+
+/** Some more rounds of the load. */
+const more = (): Promise<unknown> => {
+  const before = rounds
+  return until('the load goes on', () => rounds > before + 5)
+}
+
+/** Starts a version's processes beside those that run, sees that they work, and stops the others. */
+async function replace(version: Version, queues?: string): Promise<void> {
+  const [newEdge, newWorker] = await Promise.all([edge(version), worker(version, queues)])
+  const [named] = await query('select name from worker_lease where id = $1', [newWorker.ready.lease])
+  await until('the new worker shares the work', async () => {
+    const done = await query('select from job where worker = $1 limit 1', [named!.name])
+    return done.length > 0
+  })
+  await until('the new edge shares the work', async () => {
+    // The clients of the load keep the connections that they have.
+    const another = keepingClient(PORT, client.token)
+    const { status, text } = await another.ask('GET', '/api/v1/orgs?limit=1')
+    another.close()
+    if (status !== 200) failures.push(text)
+    return newEdge.log.some((line) => line.includes('/api/v1/orgs'))
+  })
+  await Promise.all([...edges, ...workers].map(stop))
+  edges = [newEdge]
+  workers = [newWorker]
+}
+
+async function stop(old: Child): Promise<void> {
+  await old.kill('SIGTERM')
+  assert.equal(old.process.exitCode, 0)
+}
+
+async function ended({ log, ended }: Command): Promise<void> {
+  assert.equal(await ended, 0, log.join('\n'))
+}
+
+/** A job that takes seconds, once it runs. */
+async function runningJob(): Promise<string> {
+  const args = { operations: 70, duration_ms: 100 }
+  const response = await client.post('/api/v1/tasks/enqueue', { ...TASK, args })
+  const { task_id } = (await response.json()) as { task_id: string }
+  tasks.push(task_id)
+  await until('it runs', async () => (await statusOf(task_id)) === 'running')
+  return task_id
+}
+
+const statusOf = async (id: string): Promise<unknown> =>
+  (await query('select status from job where id = $1', [id]))[0]!.status
+
+test('each release runs beside the processes of the version before, which lose nothing', async () => {
+  const load = ['a', 'b', 'c'].map((name) =>
+    keepAsking(name).catch((error: Error) => failures.push(`${error} ${error.cause ?? ''}`)),
+  )
+  try {
+    await more()
+    await upgrade()
+  } finally {
+    over = true
+    await Promise.all(load)
+  }
+  assert.deepEqual(failures, [])
+  await assertAllDoneOnce()
+  await assertKept(PORT)
+})
+
+async function upgrade(): Promise<void> {
+  // The release meets a transaction that has read what it changes, and waits without keeping anybody else waiting.
+  const report = await connect({ url, applicationName: 'a long report' })
+  await report.query('begin; select from organization limit 1')
+  const expanding = release(next, url)
+  await until('the release waits', () => expanding.log.some((line) => line.includes('got no lock')))
+  const running = await runningJob()
+  await more()
+  await report.end()
+  await ended(expanding)
+  assert.equal(await statusOf(running), 'running')
+  const waiting = await query("select status from job where name = 'documents.extract'")
+  assert.deepEqual(waiting, [{ status: 'queued' }])
+  await more()
+
+  // Back to the version before, on the new schema, and then on.
+  await replace(PRESENT, LOAD_QUEUES)
+  await replace(next)
+  await more()
+
+  await ended(release(last, url))
+  await more()
+}
+
+async function assertAllDoneOnce(): Promise<void> {
+  const unfinished = `select count(*)::int as n from job where id = any($1) and status <> 'done'`
+  await until('all jobs are done', async () => (await query(unfinished, [tasks]))[0]!.n === 0)
+  assert.equal(new Set(tasks).size, (await query('select from job where id = any($1)', [tasks])).length)
+  const twice = await query(
+    `select job_id from job_event where data ->> 'status' = 'done' group by job_id having count(*) > 1`,
+  )
+  assert.deepEqual(twice, [])
+}
+
+test('what was upgraded has the schema of a new database', async () => {
+  const fresh = await emptyDatabase()
+  await ended(release(last, fresh))
+  const [upgraded, made] = (await Promise.all([dumpSchema(url), dumpSchema(fresh)])).map((dump) =>
+    dump.split('\n'),
+  )
+  assert.deepEqual(
+    upgraded!.filter((line) => !made!.includes(line)),
+    [],
+  )
+  assert.deepEqual(
+    made!.filter((line) => !upgraded!.includes(line)),
+    [],
+  )
+  assert.equal(upgraded!.length, made!.length)
+})

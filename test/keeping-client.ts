@@ -1,0 +1,47 @@
+import { Agent, request } from 'node:http'
+
+export interface Answer {
+  readonly status: number
+  readonly text: string
+}
+
+/** A client with one connection, which it keeps as long as it may, and that tries nothing twice. */
+export interface KeepingClient {
+  ask(method: string, path: string, body?: object | Content): Promise<Answer>
+  close(): void
+}
+
+/** A body that is not JSON. */
+export class Content {
+  readonly type: string
+  readonly bytes: Buffer
+
+  constructor(type: string, bytes: Buffer) {
+    this.type = type
+    this.bytes = bytes
+  }
+}
+
+export function keepingClient(port: number, token: string): KeepingClient {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  const ask = (method: string, path: string, body?: object | Content): Promise<Answer> =>
+    new Promise((resolve, reject) => {
+      const content = body === undefined || body instanceof Content ? body : jsonOf(body)
+      const headers = {
+        authorization: `Bearer ${token}`,
+        ...(content && { 'content-type': content.type, 'content-length': content.bytes.length }),
+      }
+      request({ host: '127.0.0.1', port, agent, method, path, headers }, (response) => {
+        let text = ''
+        response.setEncoding('utf8')
+        response.on('data', (chunk: string) => (text += chunk))
+        response.on('end', () => resolve({ status: response.statusCode!, text }))
+        response.on('error', reject)
+      })
+        .on('error', reject)
+        .end(content?.bytes)
+    })
+  return { ask, close: () => agent.destroy() }
+}
+
+const jsonOf = (body: object): Content => new Content('application/json', Buffer.from(JSON.stringify(body)))

@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { digests, needsSnapshot, RELEASES, released, versionOf } from '../releases.ts'
+
+/** What a release must leave behind, so that later versions are tested on what it has stored. */
+
+const version = versionOf(new URL('../../package.json', import.meta.url))
+
+test('each version from 1.0.0 on has a snapshot', () => {
+  const hint = `${version} has no snapshot in test/data/releases: run \`npm run snapshot\``
+  assert.ok(!needsSnapshot(version) || released().includes(version), hint)
+})
+
+test('versions before 1.0.0 need none', () => {
+  const needing = ['0.1.0', '0.99.9', '1.0.0-rc.1', '1.0.0', '1.0.1', '2.0.0', '10.1.0'].filter(needsSnapshot)
+  assert.deepEqual(needing, ['1.0.0-rc.1', '1.0.0', '1.0.1', '2.0.0', '10.1.0'])
+})
+
+test('the baseline and the migrations that a release has are not changed after it', async () => {
+  const present = await digests()
+  for (const name of released()) {
+    const then = JSON.parse(readFileSync(new URL(`${name}.json`, RELEASES), 'utf8')) as Record<string, string>
+    for (const [migration, digest] of Object.entries(then))
+      assert.equal(
+        present[migration],
+        digest,
+        `${name} was released with another ${migration}: add a migration instead`,
+      )
+  }
+})

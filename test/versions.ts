@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { after } from 'node:test'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { versionOf } from './releases.ts'
+import { SECRET } from './service.ts'
+
+/** Versions that do not exist yet: copies of this code with changes to the schema, as later releases will have them. */
+
+const ROOT = fileURLToPath(new URL('../', import.meta.url))
+const COPIED = ['edge', 'sql', 'tasks', 'workers', 'Procfile']
+
+/** What a version changes: paths of new files to their text, or of existing ones to replacements. */
+type Changes = Readonly<Record<string, string | readonly (readonly [old: string, replacement: string])[]>>
+
+/** A version's folder. */
+export interface Version {
+  readonly number: string
+  readonly root: URL
+}
+
+export const PRESENT: Version = {
+  number: versionOf(join(ROOT, 'package.json')),
+  root: pathToFileURL(ROOT),
+}
+
+function minorAfter({ number }: Version): string {
+  const [major, minor] = number.split('.')
+  return `${major}.${Number(minor) + 1}.0`
+}
+
+/** Makes a version; removed after the file. */
+function makeVersion(number: string, before: Version, changes: Changes): Version {
+  const folder = mkdtempSync(join(tmpdir(), `millrace-${number}-`))
+  after(() => rmSync(folder, { recursive: true, force: true }))
+  for (const name of COPIED)
+    cpSync(fileURLToPath(new URL(name, before.root)), join(folder, name), { recursive: true })
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+  const manifest = JSON.parse(readFileSync(new URL('package.json', before.root), 'utf8')) as object
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ ...manifest, version: number }))
+  for (const [path, change] of Object.entries(changes)) {
+    const file = join(folder, path)
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, typeof change === 'string' ? change : replaced(file, change))
+  }
+  return { number, root: pathToFileURL(`${folder}/`) }
+}
+
+function replaced(file: string, replacements: readonly (readonly [string, string])[]): string {
+  let text = readFileSync(file, 'utf8')
+  for (const [old, replacement] of replacements) {
+    assert.equal(text.split(old).length, 2, `${file} has ${old} once`)
+    text = text.replace(old, () => replacement)
+  }
+  return text
+}
+
+/** A command under way. */
+export interface Command {
+  /** The lines of its output so far. */
+  readonly log: readonly string[]
+  /** Resolves with its status. */
+  readonly ended: Promise<number | null>
+}
+
+/** Runs a command of a version on a database; ended after the test. */
+function runIn({ root }: Version, command: string, url: string): Command {
+  const log: string[] = []
+  const child: ChildProcess = spawn('sh', ['-c', command], {
+    cwd: fileURLToPath(root),
+    env: { ...process.env, DATABASE_URL: url, SECRET_KEY: SECRET, NODE_ENV: 'test' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  after(() => child.kill())
+  for (const output of [child.stdout!, child.stderr!])
+    output.on('data', (data: Buffer) => log.push(...data.toString().split('\n').filter(Boolean)))
+  return { log, ended: once(child, 'close').then(([code]) => code as number | null) }
+}
+
+/** Its `release`, as the Procfile has it. */
+export function release(version: Version, url: string): Command {
+  const line = /^release: (.+)$/m.exec(readFileSync(new URL('Procfile', version.root), 'utf8'))![1]!
+  return runIn(version, line, url)
+}
+
+/** Its `npm run restore FILE`. */
+export function restore(version: Version, url: string, file: string): Command {
+  const { scripts } = JSON.parse(readFileSync(new URL('package.json', version.root), 'utf8')) as {
+    scripts: { restore: string }
+  }
+  return runIn(version, `exec node_modules/.bin/${scripts.restore} '${file}'`, url)
+}
+
+/**
+ * The next version: what was the description of an organization is in a column `about`, some tables have more columns, there is a table
+ * of reminders with a trigger, and a new index of a busy table. The version before works beside it.
+ */
+export const expanded = (): Version =>
+  makeVersion(minorAfter(PRESENT), PRESENT, {
+    'sql/migrations/900001-organization-about.sql': `
+      -- \`about\` takes the place of \`description\`: each follows the other until nothing writes the old one any more.
+      alter table organization add column about text;
+      alter table organization add constraint organization_about_check check (length(about) between 1 and 2000) not valid;
+      create function organization_about() returns trigger language plpgsql as $$
+      begin
+        if tg_op = 'INSERT' then
+          new.about := coalesce(new.about, new.description);
+          new.description := new.about;
+        elsif new.about is distinct from old.about then
+          new.description := new.about;
+        else
+          new.about := new.description;
+        end if;
+        return new;
+      end $$;
+      create trigger organization_about before insert or update of about, description on organization
+        for each row execute function organization_about();`,
+    'sql/migrations/900002-organization-about-rows.sql': `
+      update organization set about = description where about is distinct from description;
+      alter table organization validate constraint organization_about_check;`,
+    'sql/migrations/900003-document-shelf.sql': `alter table document add column shelf text default 'unsorted';`,
+    'sql/migrations/900004-job-origin.sql': `alter table job add column origin text default 'api';`,
+    'sql/migrations/900005-reminder.sql': `
+      create table reminder (
+        id bigint generated always as identity,
+        document_id bigint not null,
+        due_at timestamptz not null,
+        noted_at timestamptz,
+        constraint reminder_pkey primary key (id),
+        constraint reminder_document_id_fkey foreign key (document_id) references document (id) on delete cascade
+      );
+      create index reminder_document_id_idx on reminder (document_id);`,
+    'sql/migrations/900006-job-name.sql':
+      '-- not in a transaction\ncreate index concurrently job_name_idx on job (name, ordinal);',
+    // Of a table that the baseline does not have.
+    'sql/functions/documents/reminder_noted.sql': `
+      create or replace function reminder_noted() returns trigger language plpgsql as $$
+      begin
+        new.noted_at := now();
+        return new;
+      end $$;
+      create or replace trigger reminder_noted before insert on reminder for each row execute function reminder_noted();`,
+    'sql/functions/orgs/organization_json.sql': [['o.description', 'o.about']],
+    // All functions of the ledger are applied anew, and its triggers.
+    'sql/functions/jobs/job_done.sql': [['create or replace', '-- Changed.\ncreate or replace']],
+    'sql/orgs.ts': [
+      ['(name, slug, description, is_active)', '(name, slug, about, is_active)'],
+      ['description = case when', 'about = case when'],
+      ['then description else', 'then about else'],
+    ],
+  })
+
+/** The version after that one: it takes away what the present version alone used. */
+export const contracted = (before: Version): Version =>
+  makeVersion(minorAfter(before), before, {
+    'sql/migrations/900007-organization-description.sql': `
+      -- contracts: ${before.number}
+      drop trigger organization_about on organization;
+      drop function organization_about();
+      alter table organization drop column description;`,
+  })
