@@ -96,12 +96,11 @@ export function restore(version: Version, url: string, file: string): Command {
 }
 
 /**
- * The next version: what was the description of an organization is in a column `about`, some tables have more columns, there is a table
+ * What the next version changes: what was the description of an organization is in a column `about`, some tables have more columns, there is a table
  * of reminders with a trigger, and a new index of a busy table. The version before works beside it.
  */
-export const expanded = (): Version =>
-  makeVersion(minorAfter(PRESENT), PRESENT, {
-    'sql/migrations/900001-organization-about.sql': `
+export const EXPANDING: Changes = {
+  'sql/migrations/900001-organization-about.sql': `
       -- \`about\` takes the place of \`description\`: each follows the other until nothing writes the old one any more.
       alter table organization add column about text;
       alter table organization add constraint organization_about_check check (length(about) between 1 and 2000) not valid;
@@ -119,12 +118,12 @@ export const expanded = (): Version =>
       end $$;
       create trigger organization_about before insert or update of about, description on organization
         for each row execute function organization_about();`,
-    'sql/migrations/900002-organization-about-rows.sql': `
+  'sql/migrations/900002-organization-about-rows.sql': `
       update organization set about = description where about is distinct from description;
       alter table organization validate constraint organization_about_check;`,
-    'sql/migrations/900003-document-shelf.sql': `alter table document add column shelf text default 'unsorted';`,
-    'sql/migrations/900004-job-origin.sql': `alter table job add column origin text default 'api';`,
-    'sql/migrations/900005-reminder.sql': `
+  'sql/migrations/900003-document-shelf.sql': `alter table document add column shelf text default 'unsorted';`,
+  'sql/migrations/900004-job-origin.sql': `alter table job add column origin text default 'api';`,
+  'sql/migrations/900005-reminder.sql': `
       create table reminder (
         id bigint generated always as identity,
         document_id bigint not null,
@@ -134,32 +133,36 @@ export const expanded = (): Version =>
         constraint reminder_document_id_fkey foreign key (document_id) references document (id) on delete cascade
       );
       create index reminder_document_id_idx on reminder (document_id);`,
-    'sql/migrations/900006-job-name.sql':
-      '-- not in a transaction\ncreate index concurrently job_name_idx on job (name, ordinal);',
-    // Of a table that the baseline does not have.
-    'sql/functions/documents/reminder_noted.sql': `
+  'sql/migrations/900006-job-name.sql':
+    '-- not in a transaction\ncreate index concurrently job_name_idx on job (name, ordinal);',
+  // Of a table that the baseline does not have.
+  'sql/functions/documents/reminder_noted.sql': `
       create or replace function reminder_noted() returns trigger language plpgsql as $$
       begin
         new.noted_at := now();
         return new;
       end $$;
       create or replace trigger reminder_noted before insert on reminder for each row execute function reminder_noted();`,
-    'sql/functions/orgs/organization_json.sql': [['o.description', 'o.about']],
-    // All functions of the ledger are applied anew, and its triggers.
-    'sql/functions/jobs/job_done.sql': [['create or replace', '-- Changed.\ncreate or replace']],
-    'sql/orgs.ts': [
-      ['(name, slug, description, is_active)', '(name, slug, about, is_active)'],
-      ['description = case when', 'about = case when'],
-      ['then description else', 'then about else'],
-    ],
-  })
+  'sql/functions/orgs/organization_json.sql': [['o.description', 'o.about']],
+  // All functions of the ledger are applied anew, and its triggers.
+  'sql/functions/jobs/job_done.sql': [['create or replace', '-- Changed.\ncreate or replace']],
+  'sql/orgs.ts': [
+    ['(name, slug, description, is_active)', '(name, slug, about, is_active)'],
+    ['description = case when', 'about = case when'],
+    ['then description else', 'then about else'],
+  ],
+}
 
-/** The version after that one: it takes away what the present version alone used. */
+export const expanded = (): Version => makeVersion(minorAfter(PRESENT), PRESENT, EXPANDING)
+
+/** What the version after that one takes away: what no process has used since `number`. */
+export const contractingChanges = (number: string): Changes => ({
+  'sql/migrations/900007-organization-description.sql': `
+-- contracts: ${number}
+drop trigger organization_about on organization;
+drop function organization_about();
+alter table organization drop column description;`.trimStart(),
+})
+
 export const contracted = (before: Version): Version =>
-  makeVersion(minorAfter(before), before, {
-    'sql/migrations/900007-organization-description.sql': `
-      -- contracts: ${before.number}
-      drop trigger organization_about on organization;
-      drop function organization_about();
-      alter table organization drop column description;`,
-  })
+  makeVersion(minorAfter(before), before, contractingChanges(before.number))

@@ -162,8 +162,11 @@ async function upgrade(): Promise<void> {
   assert.deepEqual(waiting, [{ status: 'queued' }])
   await more()
 
-  // Back to the version before, on the new schema, and then on.
+  // Back to the version before, on the new schema and with its own functions, and then on.
   await replace(PRESENT, LOAD_QUEUES)
+  await ended(release(PRESENT, url))
+  await more()
+  await ended(release(next, url))
   await replace(next)
   await more()
 

@@ -21,7 +21,7 @@ test('sql/schema.sql is what `schema` and `functions` make', async () => {
 })
 
 test('every constraint and index has a name that says what it is', async () => {
-  const sources = [...globSync('sql/schema/*.sql', { cwd: root }), 'sql/migrate.ts']
+  const sources = [...globSync('sql/{schema,migrations}/*.sql', { cwd: root }), 'sql/migrate.ts']
   const texts = sources.map((file) => readFileSync(new URL(file, root), 'utf8')).join('\n')
   const constraints = await query(`
     select relname as table, conname as name, contype as type from pg_constraint join pg_class on pg_class.oid = conrelid

@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
+import { describe, test } from 'node:test'
+import { migrationNames, migrationText } from '../../sql/migrations.ts'
+import { contractingChanges, EXPANDING } from '../versions.ts'
+import { refusals } from './migration-rules.ts'
+
+/** A migration runs beside processes of the previous version. */
+
+const root = new URL('../../', import.meta.url)
+const read = (path: string): string => readFileSync(new URL(path, root), 'utf8')
+const released = [...read('CHANGELOG.md').matchAll(/^## \[?(\d+\.\d+\.\d+)/gm)].map(([, version]) => version!)
+const rowTypes = new Set(
+  globSync('sql/functions/*/*.sql', { cwd: root }).flatMap((file) =>
+    [...read(file).matchAll(/\breturns (?:setof )?(\w+)/g)].map(([, type]) => type!),
+  ),
+)
+
+test('no migration breaks what runs beside it, or says from which release on nothing uses that', async () => {
+  const names = (await migrationNames()).filter((name) => name.endsWith('.sql'))
+  const texts = await Promise.all(names.map((name) => migrationText(name)))
+  for (const [n, name] of names.entries()) {
+    const earlier = texts.slice(0, n)
+    assert.deepEqual(refusals(texts[n]!, { released, earlier, rowTypes }), [], name)
+  }
+})
+
+const REFUSED: readonly (readonly [statement: string, reason: RegExp])[] = [
+  ['drop table job_tally', /breaks/],
+  ['drop function iso(timestamptz)', /breaks/],
+  ['drop index job_queued_idx', /breaks/],
+  ['drop trigger job_gone on job', /breaks/],
+  ['truncate job_tally', /breaks/],
+  ['alter table job drop column label', /breaks/],
+  ['alter table job drop label', /breaks/],
+  ['ALTER TABLE job ADD COLUMN a text,\n  DROP COLUMN label', /breaks/],
+  ['alter table job rename column label to title', /breaks/],
+  ['alter table job rename to work', /breaks/],
+  ['alter table if exists only job rename label to title', /breaks/],
+  ['alter function iso(timestamptz) rename to iso8601', /breaks/],
+  ['alter table job alter column label drop default', /breaks/],
+  ['alter table job alter column seq type bigint', /anew/],
+  ['alter table job alter seq set data type bigint', /anew/],
+  ['alter table job alter column owner_id set not null', /not valid/],
+  ['alter table job add column owner integer not null', /breaks/],
+  ['alter table job add column key uuid default gen_random_uuid()', /anew/],
+  ['alter table job add column day date generated always as (date(created_at)) stored', /anew/],
+  ['alter table job add column n bigserial', /anew/],
+  ['alter table job add column kind text check (length(kind) > 0)', /constraint/],
+  ['alter table job add column owner integer references account (id)', /constraint/],
+  ['alter table job add constraint job_seq_check check (seq >= 0)', /not valid/],
+  [
+    'alter table job add constraint job_owner_id_fkey foreign key (owner_id) references account (id)',
+    /not valid/,
+  ],
+  ['alter table job add constraint job_ordinal_key unique (ordinal)', /not valid/],
+  ['create index job_name_idx on job (name)', /concurrently/],
+  ['create unique index job_name_key on job(name)', /concurrently/],
+  ['lock table job in exclusive mode', /locks/],
+  ['alter table payment_sum add column refunds numeric', /row of a function/],
+]
+
+const ALLOWED: readonly string[] = [
+  `alter table job add column origin text default 'api', add at timestamptz default now()`,
+  `alter table job add column origin text not null default 'a; drop table job'`,
+  'alter table job alter column label drop not null',
+  'alter table job alter column label set default 0',
+  'alter table job drop constraint job_max_tries_check',
+  'alter table job add constraint job_seq_check check (seq >= 0) not valid',
+  'alter table job validate constraint job_seq_check',
+  'alter table job add constraint job_ordinal_key unique using index job_ordinal_idx',
+  '-- not in a transaction\ncreate index concurrently job_name_idx on job (name)',
+  'create table reminder (id bigint, constraint reminder_pkey primary key (id)); create index reminder_idx on reminder (id); alter table reminder add constraint reminder_check check (id > 0)',
+  '-- Later: drop table job\nupdate job set label = label',
+  `create function f() returns trigger language plpgsql as $$ begin drop table x; end $$`,
+  `alter table job add constraint job_owner_check check (owner_id is not null) not valid;
+   alter table job validate constraint job_owner_check; alter table job alter column owner_id set not null`,
+]
+
+describe('a migration', () => {
+  for (const [statement, reason] of REFUSED)
+    test(`is refused: ${statement}`, () => {
+      const found = refusals(`${statement};`, { released, rowTypes })
+      assert.equal(found.length, 1, String(found))
+      assert.match(found[0]!, reason)
+    })
+
+  for (const statement of ALLOWED)
+    test(`is allowed: ${statement}`, () =>
+      assert.deepEqual(refusals(`${statement};`, { released, rowTypes }), []))
+
+  test('may contract what no process has used since a release, not since one to come', () => {
+    const text = '-- Superseded.\n-- contracts: 1.1.0\nalter table job drop column label;\n'
+    assert.deepEqual(refusals(text, { released: ['1.1.0', '1.0.0'] }), [])
+    assert.deepEqual(refusals(text, { released: ['1.0.0'] }), [
+      'contracts: 1.1.0 is no release of CHANGELOG.md',
+    ])
+    assert.equal(refusals(text.replace('-- contracts', '--'), { released }).length, 1)
+  })
+
+  test('may set not null what an earlier one has checked and validated', () => {
+    const text = 'alter table job alter owner_id set not null;'
+    const check = 'alter table job add constraint job_owner_check check (owner_id is not null) not valid;'
+    const validated = 'alter table job validate constraint job_owner_check;'
+    assert.deepEqual(refusals(text, { released, earlier: [check, validated] }), [])
+    assert.equal(refusals(text, { released, earlier: [check] }).length, 1)
+  })
+
+  test('of the versions that other tests make keeps the rules', () => {
+    const migrations = (changes: Readonly<Record<string, unknown>>): string[] =>
+      Object.keys(changes)
+        .filter((path) => path.startsWith('sql/migrations/'))
+        .map((path) => String(changes[path]))
+    for (const text of migrations(EXPANDING))
+      assert.deepEqual(refusals(text, { released, rowTypes }), [], text)
+    const [contracting] = migrations(contractingChanges('1.1.0'))
+    assert.deepEqual(refusals(contracting!, { released: ['1.1.0'] }), [])
+    assert.equal(refusals(contracting!.replace('contracts', ''), { released }).length, 3)
+  })
+})

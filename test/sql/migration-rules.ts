@@ -1,0 +1,117 @@
+/**
+ * What a migration must not do while processes of the previous version run: break what they use, or lock a table for long. A
+ * header `-- contracts: VERSION` says which release was the first that no longer used what the migration takes away; then all is
+ * allowed. As much of a parser as our own style needs.
+ */
+
+export interface Known {
+  /** The versions that have been released. */
+  readonly released: readonly string[]
+  /** The migrations before this one. */
+  readonly earlier?: readonly string[]
+  /** Tables whose rows a function returns: it must have been changed together with them. */
+  readonly rowTypes?: ReadonlySet<string>
+}
+
+interface Rule {
+  readonly pattern: RegExp
+  readonly reason: string
+}
+
+const SCANS = 'checks all rows under a lock: add it "not valid", and validate it in a later migration'
+const REWRITES = 'writes the table anew under a lock'
+const BREAKS = 'breaks the previous version'
+
+const STATEMENTS: readonly Rule[] = [
+  { pattern: /^drop /, reason: BREAKS },
+  { pattern: /^alter (?!table).* rename /, reason: BREAKS },
+  { pattern: /^truncate /, reason: BREAKS },
+  { pattern: /^(cluster|lock|vacuum full) /, reason: 'locks a table' },
+]
+
+// Of `alter table`.
+const ACTIONS: readonly Rule[] = [
+  { pattern: /^drop (?!constraint)/, reason: BREAKS },
+  { pattern: /^rename /, reason: BREAKS },
+  { pattern: /^alter (column )?\S+ drop default/, reason: BREAKS },
+  { pattern: /^alter (column )?\S+ (set data )?type /, reason: REWRITES },
+  { pattern: /^add (?!constraint).* not null(?!.* default )/, reason: BREAKS },
+  {
+    pattern: /^add (?!constraint).* (generated |default (?!now\()\w+\()|^add (column )?\S+ \w*serial/,
+    reason: REWRITES,
+  },
+  {
+    pattern: /^add (?!constraint).* (references|check|unique|primary key)\b/,
+    reason: 'has a constraint: add that by itself, "not valid"',
+  },
+  { pattern: /^add constraint (?!.* (not valid|using index \S+)$)/, reason: SCANS },
+]
+
+/** The reasons against a migration; none if it may run beside the previous version. */
+export function refusals(text: string, { released, earlier = [], rowTypes = new Set() }: Known): string[] {
+  const contracts = /^(?:--.*\n)*-- contracts: (\S+)\n/.exec(text)?.[1]
+  if (contracts !== undefined)
+    return released.includes(contracts) ? [] : [`contracts: ${contracts} is no release of CHANGELOG.md`]
+  const statements = statementsOf(text)
+  const isNew = newTables(statements)
+  const before = [...earlier.flatMap(statementsOf), ...statements].join('; ')
+  return statements.flatMap((statement) => {
+    const reasons = STATEMENTS.filter(({ pattern }) => pattern.test(statement)).map(({ reason }) => reason)
+    const [, table, actions] = /^alter table (?:if exists )?(?:only )?(\S+) (.*)$/.exec(statement) ?? []
+    if (table !== undefined && !isNew(table)) {
+      const parts = split(actions!, ',')
+      for (const action of parts) {
+        reasons.push(...ACTIONS.filter(({ pattern }) => pattern.test(action)).map(({ reason }) => reason))
+        if (requiresScan(action, before)) reasons.push(SCANS)
+      }
+      if (rowTypes.has(table) && parts.some((action) => /^add (?!constraint)/.test(action)))
+        reasons.push('is the row of a function, which fails until it is changed: make a new table')
+    }
+    const indexed = /^create (?:unique )?index (?!concurrently).*? on (?:only )?([^\s(]+)/.exec(
+      statement,
+    )?.[1]
+    if (indexed !== undefined && !isNew(indexed))
+      reasons.push('keeps all from writing: build it "concurrently"')
+    return reasons.map((reason) => `${statement}: ${reason}`)
+  })
+}
+
+/** Whether `set not null` reads the whole table: a validated check of the same spares that. */
+function requiresScan(action: string, before: string): boolean {
+  const column = /^alter (?:column )?(\S+) set not null/.exec(action)?.[1]
+  if (column === undefined) return false
+  const checks = before.matchAll(/add constraint (\S+) check \((\S+) is not null\)/g)
+  return ![...checks].some(
+    ([, name, checked]) => checked === column && before.includes(`validate constraint ${name}`),
+  )
+}
+
+function newTables(statements: readonly string[]): (table: string) => boolean {
+  const made = statements.map(
+    (statement) => /^create table (?:if not exists )?([^\s(]+)/.exec(statement)?.[1],
+  )
+  return (table) => made.includes(table)
+}
+
+/** Statements in lower case, on one line each, without comments and the insides of texts. */
+function statementsOf(text: string): string[] {
+  const plain = text
+    .replace(/(\$\w*\$)[\s\S]*?\1/g, "''")
+    .replace(/'(?:[^']|'')*'/g, "''")
+    .replace(/--.*$/gm, ' ')
+    .replace(/\s+/g, ' ')
+  return split(plain.toLowerCase(), ';')
+}
+
+/** Parts between separators that are in no parentheses. */
+function split(text: string, separator: string): string[] {
+  const parts = ['']
+  let depth = 0
+  for (const letter of text) {
+    if (letter === '(') depth++
+    if (letter === ')') depth--
+    if (letter === separator && depth === 0) parts.push('')
+    else parts[parts.length - 1] += letter
+  }
+  return parts.map((part) => part.trim()).filter((part) => part !== '')
+}
