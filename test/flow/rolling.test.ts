@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import net from 'node:net'
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { testDatabase } from '../database.ts'
+import { freePort } from '../free-port.ts'
 import { keepingClient } from '../keeping-client.ts'
 import { type Child, Client, type Frame, startProcess } from '../service.ts'
 import { until } from '../until.ts'
@@ -18,14 +18,6 @@ const serving = await Promise.all([edge(), edge()])
 const working = await Promise.all([worker(), worker()])
 const client = new Client(PORT)
 await client.register('tester@example.com')
-
-async function freePort(): Promise<number> {
-  const probe = net.createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => probe.once('listening', resolve))
-  const { port } = probe.address() as net.AddressInfo
-  await new Promise((resolve) => probe.close(resolve))
-  return port
-}
 
 const TASK = { task_name: 'io_simulation_task', queue_type: 'load_test' }
 const posted: string[] = []

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import net from 'node:net'
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { connect } from '../../sql/driver.ts'
 import { dumpSchema } from '../../sql/dump.ts'
 import { emptyDatabase, testDatabase } from '../database.ts'
 import { multipart } from '../edge/harness.ts'
+import { freePort } from '../free-port.ts'
 import { Content, keepingClient } from '../keeping-client.ts'
 import { assertKept, writeKept } from '../kept-data.ts'
 import { type Child, Client, startProcess } from '../service.ts'
@@ -25,14 +25,6 @@ const edge = (version: Version) =>
 const worker = (version: Version, queues = '') =>
   startProcess('worker', url, { WORKER_QUEUES: queues, WORKER_THREADS: '1' }, [], [], version.root)
 const LOAD_QUEUES = 'load_test,system'
-
-async function freePort(): Promise<number> {
-  const probe = net.createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => probe.once('listening', resolve))
-  const { port } = probe.address() as net.AddressInfo
-  await new Promise((resolve) => probe.close(resolve))
-  return port
-}
 
 let edges = [await edge(PRESENT)]
 await writeKept(PORT)
