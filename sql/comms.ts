@@ -84,11 +84,11 @@ export const settleFailed = (id: string, code: string, detail: string): Query<un
     update comms_send set status = 'failed', error_code = ${code}, detail = ${detail}, settled_at = now()
     where id = ${id}::uuid and status in ('queued', 'sending', 'failed')`
 
-/** Settles a message that may have been accepted. */
-export const settleUnknown = (id: string, detail: string): Query<unknown> =>
-  sql.type(noRows)`
+/** Settles a message that may have been accepted. No row when it was settled otherwise. */
+export const settleUnknown = (id: string, detail: string): Query<Send> =>
+  sql.type(Send)`
     update comms_send set status = 'unknown', detail = ${detail}, settled_at = now()
-    where id = ${id}::uuid and status = 'sending'`
+    where id = ${id}::uuid and status = 'sending' returning ${SEND}`
 
 /** The provider ids of the other messages to a recipient, since a time in ms. */
 export const takenIds = (

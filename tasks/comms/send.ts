@@ -47,18 +47,23 @@ const PATIENT_ATTEMPTS = 25
 export async function sendOnce(ctx: TaskContext, id: string, mediumOf: MediumOf): Promise<Send> {
   if (ctx.job.attempt > 1 && ctx.job.attempt <= PATIENT_ATTEMPTS)
     ctx.progress('Waiting for its turn once more')
-  const send = await ctx.db.one(sendById(id))
-  if (send.status === 'sent' || send.status === 'unknown') return send
-  const medium = mediumOf(send)
-  // An earlier attempt got this far, and ended before the answer arrived.
-  if (send.status === 'sending' && !medium.repeatable)
-    return lookUp(ctx, send, medium, { kind: 'unknown', reason: CUT_OFF, answered: false })
-  return request(ctx, send, medium)
+  for (;;) {
+    const send = await ctx.db.one(sendById(id))
+    if (send.status === 'sent' || send.status === 'unknown') return send
+    const medium = mediumOf(send)
+    // An earlier attempt got this far, and ended before the answer arrived.
+    const isCutOff = send.status === 'sending' && !medium.repeatable
+    const settled = isCutOff
+      ? await lookUp(ctx, send, medium, { kind: 'unknown', reason: CUT_OFF, answered: false })
+      : await request(ctx, send, medium)
+    if (settled !== null) return settled
+  }
 }
 
 export type MediumOf = (send: Send) => Medium
 
-async function request(ctx: TaskContext, send: Send, medium: Medium): Promise<Send> {
+/** Null: somebody else has changed it meanwhile, such as an attempt that was taken over and knows more. */
+async function request(ctx: TaskContext, send: Send, medium: Medium): Promise<Send | null> {
   let begun: Send | null = null
   const begin = async (): Promise<void> => {
     begun = await ctx.fenced((tx) => tx.maybeOne(beginRequest(send.id, medium.repeatable)))
@@ -69,7 +74,7 @@ async function request(ctx: TaskContext, send: Send, medium: Medium): Promise<Se
   try {
     handed = await medium.hand({ signal: ctx.signal, begin })
   } catch (error) {
-    if (error instanceof AlreadySettled) return ctx.db.one(sendById(send.id))
+    if (error instanceof AlreadySettled) return null
     // This request was not accepted, but an earlier one may have been.
     if (error instanceof Failure && error.code !== 'job.superseded' && send.status !== 'sending')
       await persist(ctx, () => ctx.db.run(settleFailed(send.id, error.code, error.detail)))
@@ -82,13 +87,13 @@ async function request(ctx: TaskContext, send: Send, medium: Medium): Promise<Se
 /** Somebody else has settled it since this attempt began. */
 class AlreadySettled extends Error {}
 
-/** Settles a message that may have been accepted: by the provider's list, or as unknown. */
+/** Settles a message that may have been accepted: by the provider's list, or as unknown. Null as in `request`. */
 async function lookUp(
   ctx: TaskContext,
   send: Send,
   medium: Medium,
   handed: Handed & { kind: 'unknown' },
-): Promise<Send> {
+): Promise<Send | null> {
   // The next attempt of the job sends the same message again.
   if (medium.repeatable) throw fail(medium.failed, { reason: handed.reason })
   const found = await lookRepeatedly(ctx, send, medium)
@@ -100,9 +105,10 @@ async function lookUp(
   }
   // Aborted by a shutdown or a time limit: another attempt follows, and looks again.
   if (ctx.signal.aborted && ctx.signal.reason !== 'cancelled') ctx.signal.throwIfAborted()
-  await persist(ctx, () => ctx.db.run(settleUnknown(send.id, handed.reason)))
-  ctx.log.warn({ sendId: send.id, reason: handed.reason }, 'It is unknown whether a message was sent')
-  return ctx.db.one(sendById(send.id))
+  const settled = await persist(ctx, () => ctx.db.maybeOne(settleUnknown(send.id, handed.reason)))
+  if (settled !== null)
+    ctx.log.warn({ sendId: send.id, reason: handed.reason }, 'It is unknown whether a message was sent')
+  return settled
 }
 
 async function lookRepeatedly(ctx: TaskContext, send: Send, medium: Medium): Promise<Found | null> {
@@ -132,10 +138,12 @@ export async function look(ctx: TaskContext, send: Send, medium: Medium): Promis
   return all.find(({ providerId }) => !taken.has(providerId)) ?? null
 }
 
-/** Stores that a message was accepted. Not fenced: that holds whichever attempt learns of it. */
-export async function store(ctx: TaskContext, send: Send, taken: Handed & { kind: 'taken' }): Promise<Send> {
-  const stored = await persist(ctx, () => ctx.db.maybeOne(settleSent(send.id, taken)))
-  return stored ?? ctx.db.one(sendById(send.id))
+/**
+ * Stores that a message was accepted. Not fenced: that holds whichever attempt learns of it. Null: it was settled otherwise, or
+ * another message has the provider's id.
+ */
+export function store(ctx: TaskContext, send: Send, taken: Handed & { kind: 'taken' }): Promise<Send | null> {
+  return persist(ctx, () => ctx.db.maybeOne(settleSent(send.id, taken)))
 }
 
 /** Retries a write for a while during an outage: what is not stored now must be looked up at the provider again. */

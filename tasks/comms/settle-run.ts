@@ -27,7 +27,7 @@ async function lookUpOnce(ctx: TaskContext, id: string, channel: Channel): Promi
   try {
     const found = await look(ctx, send, mediumOf(ctx, channel, send))
     if (found === null) return false
-    return (await store(ctx, send, { kind: 'taken', detail: null, ...found })).status === 'sent'
+    return (await store(ctx, send, { kind: 'taken', detail: null, ...found })) !== null
   } catch (error) {
     ctx.log.warn({ sendId: id, error: String(error) }, 'The provider could not be asked')
     return false

@@ -21,7 +21,7 @@ export interface Bench {
   looks: number
   does: Does
   /** What the provider's list has, or how it fails. */
-  list: readonly Found[] | Failure | ((look: number) => readonly Found[])
+  list: readonly Found[] | Failure | ((look: number) => readonly Found[] | Promise<readonly Found[]>)
   repeatable: boolean
   /** Whether the attempt is no longer the running one. */
   superseded: boolean

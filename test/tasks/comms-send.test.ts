@@ -168,6 +168,24 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       assert.equal(one.looks, 2)
     })
 
+    test('is sent when the attempt that was taken over learns meanwhile that it was not', async () => {
+      const one = await make()
+      const answer = Promise.withResolvers<Handed>()
+      one.does = answer.promise
+      const frozen = fails(one)
+      await until('its request is out', async () => (await one.row()).status === 'sending')
+      one.does = taken(`X${one.id}`)
+      one.list = async (look) => {
+        if (look === 1) answer.reject(failed())
+        await until('it is known', async () => (await one.row()).status !== 'sending')
+        return []
+      }
+      const result = await run(one)
+      assert.equal('sid' in result && result.sid, `X${one.id}`)
+      assert.deepEqual([one.requests, (await one.row()).status], [2, 'sent'])
+      assert.ok((await frozen) instanceof Failure)
+    })
+
     test('is not what another send has been answered with', async () => {
       const first = await make()
       first.does = taken(`X${first.id}`)
