@@ -6,7 +6,7 @@ import { until } from '../until.ts'
 import { findingsOf } from './axe.ts'
 import { findChromium, NO_CHROMIUM } from './chromium.ts'
 import { triedJob } from './tried-job.ts'
-import { EMAIL, jobIn, READER, section, signIn, watchedService } from './watched.ts'
+import { EMAIL, focused, jobIn, press, READER, section, signIn, watchedService } from './watched.ts'
 
 /** The pages of admins: usage, jobs, queues and schedules. */
 
@@ -187,30 +187,23 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     await row.getByText('43 * * * *').waitFor()
     await row.getByText(/^in (\d+ min )?\d+ s$/).waitFor()
     await page.getByText('Live', { exact: true }).waitFor()
-    const press = async (name: string, said: string) => {
-      const button = row.getByRole('button', { name })
-      await button.focus()
-      await page.keyboard.press('Enter')
+    const button = (name: string) => row.getByRole('button', { name })
+    const pressed = async (name: string, said: string, then: string) => {
+      await press(page, button(name))
       await page.getByRole('status').getByText(said, { exact: true }).waitFor()
+      await focused(then, button(then))
     }
-    const isFocused = (name: string) =>
-      until(`the focus is at ${name}`, () =>
-        row.getByRole('button', { name }).evaluate((button) => button.matches(':focus')),
-      )
-    await press('Run now', 'Started rag-purge')
-    await isFocused('Run now')
+    await pressed('Run now', 'Started rag-purge', 'Run now')
     const outcome = row.getByRole('link', { name: 'done: the last job of rag-purge' })
     await outcome.waitFor()
 
-    await press('Pause', 'Paused rag-purge')
+    await pressed('Pause', 'Paused rag-purge', 'Resume')
     await row.getByText('paused', { exact: true }).waitFor()
-    await isFocused('Resume')
     const [paused] = await query(
       `select email from schedule_control join account on account.id = paused_by where identifier = 'rag-purge'`,
     )
     assert.equal(paused!.email, EMAIL)
-    await press('Resume', 'Resumed rag-purge')
-    await isFocused('Pause')
+    await pressed('Resume', 'Resumed rag-purge', 'Pause')
     await row.getByText(/^in /).waitFor()
 
     await client.fetch('/api/v1/schedules/collect/pause', { method: 'POST' })

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import type { Locator } from 'playwright-core'
 import * as crash from '../flow/crash.ts'
 import { textPdf } from '../pdfs.ts'
 import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { findChromium, NO_CHROMIUM } from './chromium.ts'
-import { EMAIL, jobIn, READER, section, signIn, watchedService } from './watched.ts'
+import { EMAIL, focused, jobIn, press, READER, section, signIn, watchedService } from './watched.ts'
 
 /** Sessions, documents and the reference, and a connection that is lost. */
 
@@ -139,6 +140,76 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
       const isDark = await page.evaluate(`document.documentElement.classList.contains('dark-mode')`)
       assert.equal(isDark, colorScheme === 'dark')
     }
+  })
+
+  test('a row that is drawn anew keeps the focus, and one that goes leaves it to the next', async (t) => {
+    const page = await open(t, '/monitor')
+    await signIn(page)
+    const queues = section(page, 'Queues')
+    const switched = async (table: Locator, from: string, to: string) => {
+      await press(page, table.getByRole('button', { name: from, exact: true }))
+      await focused(to, table.getByRole('button', { name: to, exact: true }))
+    }
+    await press(page, queues.getByRole('button', { name: /^Show \d+ idle queues$/ }))
+    await switched(queues, 'Pause voice', 'Resume voice')
+    await switched(queues, 'Resume voice', 'Pause voice')
+    await switched(queues, 'Pause voice', 'Resume voice')
+    await press(page, queues.getByRole('button', { name: 'Hide idle queues' }))
+    const voice = queues.getByRole('button', { name: 'Resume voice' })
+    await press(page, voice)
+    await voice.waitFor({ state: 'detached' })
+    await focused('the queues', queues, true)
+
+    const workers = section(page, 'Workers')
+    const [row] = await query('select name from worker_lease')
+    await switched(workers, `Drain ${row!.name}`, `Resume ${row!.name}`)
+    await switched(workers, `Resume ${row!.name}`, `Drain ${row!.name}`)
+
+    const documentId = await crash.uploadText(client, 300, 'watched')
+    const ids = [
+      await crash.extract(client, documentId),
+      await crash.extract(client, documentId, '&force=true'),
+    ]
+    const [running, waiting] = [jobIn(page, 'Running', ids[0]!), jobIn(page, 'Waiting', ids[1]!)]
+    await press(page, waiting.getByRole('button', { name: /^Cancel/ }))
+    await waiting.waitFor({ state: 'detached' })
+    await focused('what waits', section(page, 'Waiting'), true)
+    await press(page, running.getByRole('button', { name: /^Cancel/ }))
+    await running.waitFor({ state: 'detached' })
+    await focused('what runs', section(page, 'Running'), true)
+  })
+
+  test('what failed keeps the focus where it was, also when it moves, and so does a job that is retried', async (t) => {
+    const fail = (code: string, count: number) =>
+      query(
+        `insert into job (id, name, queue, mailbox, payload, status, max_tries, finished_at, error_code, error_detail)
+         select gen_random_uuid(), 'system.noop', 'system', 'n', '{}', 'failed', 1, now(), $1, 'It broke'
+         from generate_series(1, $2::int)`,
+        [code, count],
+      )
+    await fail('database.busy', 1)
+    await fail('internal', 2)
+    const page = await open(t, '/monitor')
+    await signIn(page)
+    const groups = section(page, 'Failed').getByRole('listitem')
+    const retry = groups.filter({ hasText: 'database.busy' }).getByRole('button', { name: /^Retry all/ })
+    await groups.first().getByText('internal', { exact: true }).waitFor()
+    await press(page, retry)
+    await page.getByRole('dialog').waitFor()
+    await page.keyboard.press('Escape')
+    await focused('Retry all', retry)
+    await fail('database.busy', 2)
+    await query(`select pg_notify('job_events', '*')`)
+    await groups.first().getByText('database.busy', { exact: true }).waitFor()
+    await focused('Retry all, which has moved', retry)
+
+    await page.goto(`http://127.0.0.1:${port}/monitor/jobs?code=internal`)
+    const again = section(page, 'Jobs')
+      .getByRole('button', { name: /^Retry system.noop/ })
+      .first()
+    await press(page, again)
+    await page.getByText('Retrying system.noop').waitFor()
+    await focused('Retry', again)
   })
 
   test('an edge that restarts is found again without a reload, and what happened meanwhile shows', async (t) => {

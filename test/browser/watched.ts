@@ -4,6 +4,7 @@ import type { Locator, Page } from 'playwright-core'
 import { type TestDatabase, testDatabase } from '../database.ts'
 import * as crash from '../flow/crash.ts'
 import { Client, startProcess } from '../service.ts'
+import { until } from '../until.ts'
 import { freePort, launch } from './chromium.ts'
 
 /** The pages as people use them: a real service, the system's Chromium. */
@@ -60,6 +61,18 @@ export async function signIn(page: Page, email = EMAIL): Promise<void> {
   await page.getByLabel('Email').fill(email)
   await page.getByLabel('Password').fill(PASSWORD)
   await page.getByRole('button', { name: 'Sign in' }).click()
+}
+
+/** Presses a button, or what else there is to press, by the keyboard. */
+export async function press(page: Page, button: Locator): Promise<void> {
+  await button.focus()
+  await page.keyboard.press('Enter')
+}
+
+/** Waits until it has the keyboard's focus; `within`: or something in it. */
+export async function focused(name: string, node: Locator, within = false): Promise<void> {
+  const selector = within ? ':focus, :focus-within' : ':focus'
+  await until(`the focus is at ${name}`, () => node.evaluate((one, at) => one.matches(at), selector))
 }
 
 export const section = (page: Page, name: string): Locator => page.getByRole('region', { name, exact: true })

@@ -1,8 +1,9 @@
 // What is done to all jobs of a filter at once.
 
 import { call } from './api.js'
-import { announce, h } from './dom.js'
+import { h } from './dom.js'
 import { count } from './format.js'
+import { act } from './tables.js'
 
 /** The page of the jobs of a filter. */
 export const linkToJobs = (filter) => `/monitor/jobs?${new URLSearchParams(filter)}`
@@ -16,22 +17,16 @@ const WORDS = {
 /** A button that asks, and then has a job do it, to whose page it leads. `filterNow` may be a function. */
 export function bulkButton(action, filterNow, label) {
   const [text, sure] = WORDS[action]
-  const button = h('button', { class: 'plain', type: 'button', 'aria-label': label }, text)
-  button.addEventListener('click', async () => {
+  const work = async () => {
     const filter = typeof filterNow === 'function' ? filterNow() : filterNow
     const named = Object.entries(filter).map(([name, value]) => `${name} ${value}`)
     const which = named.length === 0 ? 'Of all jobs that there are.' : `Of all jobs with ${named.join(', ')}.`
-    if (!(await confirmed(label, `${which} At most ${count(100_000)} of them, as one job whose page shows how far it is.`, sure))) return
-    button.disabled = true
-    try {
-      const { job_id } = await call('POST', '/api/v1/jobs/bulk', { json: { action, filter } })
-      location.assign(`/monitor/jobs/${job_id}`)
-    } catch (error) {
-      button.disabled = false
-      announce(`${label}: ${error.message}`)
-    }
-  })
-  return button
+    if (!(await confirmed(label, `${which} At most ${count(100_000)} of them, as one job whose page shows how far it is.`, sure))) return null
+    const { job_id } = await call('POST', '/api/v1/jobs/bulk', { json: { action, filter } })
+    location.assign(`/monitor/jobs/${job_id}`)
+    return null
+  }
+  return act(text, text, label, work, true)
 }
 
 /** Asks in a dialog; whether the answer is yes. */

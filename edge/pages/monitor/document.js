@@ -1,7 +1,7 @@
 // One document: the images of its pages beside their text, filled in as it is read.
 
 import { call, ENDED, follow } from './api.js'
-import { announce, h, say } from './dom.js'
+import { announce, h, keepFocus, say } from './dom.js'
 import { bytes, count } from './format.js'
 import { noticeOthers } from './others.js'
 import { makeQuestions } from './questions.js'
@@ -95,12 +95,13 @@ function makeCard({ title, media_type, byte_size }, read) {
     bar.node,
     note,
   )
+  const show = (...buttons) => keepFocus(actions, () => actions.replaceChildren(...buttons))
   return {
     node,
     busy: (jobId) => {
       bar.node.hidden = false
       bar.update(null)
-      actions.replaceChildren(h('a', { href: `/monitor/jobs/${jobId}` }, 'Job'), cancelButton(jobId, 'the reading'))
+      show(h('a', { href: `/monitor/jobs/${jobId}` }, 'Job'), cancelButton(jobId, 'the reading'))
     },
     progress: (label, progress) => {
       say(note, label)
@@ -112,8 +113,7 @@ function makeCard({ title, media_type, byte_size }, read) {
       note.classList.toggle('bad', problem !== null)
       say(note, problem ?? (all === 0 ? 'Not read yet' : `${count(readOnes)} of ${count(all)} pages read`))
       const again = all > 0
-      const button = act(again ? 'Read again' : 'Read', 'Reading…', again ? 'Read again' : 'Read the document', () => read(again))
-      actions.replaceChildren(button)
+      show(act(again ? 'Read again' : 'Read', 'Reading…', again ? 'Read again' : 'Read the document', () => read(again)))
     },
     fail: (problem) => {
       note.classList.add('bad')

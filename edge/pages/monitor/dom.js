@@ -26,13 +26,52 @@ export function say(node, text) {
   if (node.textContent !== text) node.textContent = text
 }
 
+/** Has a button say what it is doing. It is not disabled, which would cost it the focus: its listener asks `isBusy`. */
+export function setBusy(button, text) {
+  button.setAttribute('aria-disabled', 'true')
+  say(button, text)
+}
+
+export const isBusy = (button) => button.hasAttribute('aria-disabled')
+
+/** Gives a node the focus, even one that can't be reached by the keyboard. */
+export function giveFocus(node, options) {
+  // What had no tabindex and needs none gets 0, and everything else -1.
+  node.tabIndex = node.tabIndex
+  node.focus(options)
+}
+
+/**
+ * Draws what is in a node, and keeps the focus. What has been moved has it still; what is gone or hidden leaves it to a
+ * button or link beside it, else to the row in its place, which can't be pressed by mistake, else to this part of the page.
+ */
+export function keepFocus(parent, draw) {
+  const focused = document.activeElement
+  if (focused === parent || !parent.contains(focused)) return draw()
+  const around = []
+  for (let node = focused; node !== parent; node = node.parentElement) around.push(node)
+  const place = [...parent.children].indexOf(around.at(-1))
+  draw()
+  if (focused === document.activeElement && isShown(focused)) return
+  const left = around.filter(isShown)
+  const [to] = left.flatMap((node) => (node === focused ? node : [...node.querySelectorAll('button, a[href]')].filter(isShown)))
+  const row = left.at(-1) ?? parent.children[Math.min(place, parent.children.length - 1)]
+  giveFocus(to ?? row ?? parent.closest('section'), { preventScroll: true })
+}
+
+const isShown = (node) => node.checkVisibility()
+
 const rows = new WeakMap()
 
 /**
  * Brings the children of a node in line with a list. Each item has one row `{node, update}` by its key, which stays as
- * long as the item does: with its focus, its selection and its images.
+ * long as the item does: with its selection and its images. The focus stays in any case.
  */
 export function keyed(parent, items, keyOf, make) {
+  keepFocus(parent, () => bringInLine(parent, items, keyOf, make))
+}
+
+function bringInLine(parent, items, keyOf, make) {
   const known = rows.get(parent) ?? new Map()
   rows.set(parent, known)
   const keys = new Set(items.map(keyOf))

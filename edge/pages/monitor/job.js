@@ -1,7 +1,7 @@
 // One job: what it is, how far along it is, how its attempts went and it ended, and its events.
 
 import { call, ENDED, follow } from './api.js'
-import { h, say } from './dom.js'
+import { h, keepFocus, say } from './dom.js'
 import { count, exactly, since, span } from './format.js'
 import { makeAttempts } from './job-attempts.js'
 import { makeContents, makeRelations, makeWaits } from './job-details.js'
@@ -80,12 +80,12 @@ function makeCard({ job: { job_id, name } }) {
     bar.node.hidden = job.status !== 'running' && job.progress === null
     bar.update(job.status === 'done' ? { current: 1, total: 1 } : job.status === 'running' ? job.progress : (job.progress ?? { current: 0, total: 1 }))
     facts.replaceChildren(...factsOf(details, job_id))
-    // A button keeps its focus as long as nothing has changed.
+    // A button that was pressed says so until something has changed.
     const now = JSON.stringify([job.status, job.error, details.chain.retried_by])
     if (shown === now) return
     shown = now
     outcome.replaceChildren(...outcomeOf(job))
-    actions.replaceChildren(...actionsOf(details))
+    keepFocus(actions, () => actions.replaceChildren(...actionsOf(details)))
   }
   return { node, update }
 }

@@ -2,7 +2,7 @@
 
 import { call } from './api.js'
 import { bulkButton } from './bulk.js'
-import { forAdmins, h, panel, say, table } from './dom.js'
+import { forAdmins, giveFocus, h, panel, say, table } from './dom.js'
 import { brief, count, moment, span } from './format.js'
 import { cancelButton, retryButton, TONES } from './tables.js'
 
@@ -113,7 +113,13 @@ function makeList() {
     await read(null)
     for (const old of kept) old.remove()
   }
-  more.addEventListener('click', () => read(next).catch((error) => say(note, error.message)))
+  const readMore = async () => {
+    const last = body.lastElementChild
+    await read(next)
+    // The button goes with the last page.
+    if (more.hidden && document.activeElement === more) giveFocus(last.nextElementSibling ?? last)
+  }
+  more.addEventListener('click', () => readMore().catch((error) => say(note, error.message)))
   sort.addEventListener('change', () => find(filter).catch((error) => say(note, error.message)))
   const meant = () => (filter.owner_id === undefined ? filter : { ...filter, owner_id: Number(filter.owner_id) })
   const actions = h(

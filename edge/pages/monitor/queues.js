@@ -4,7 +4,7 @@ import { call } from './api.js'
 import { sparkline } from './chart.js'
 import { announce, h, keyed, panel, say, table } from './dom.js'
 import { count, rate, since, span } from './format.js'
-import { act } from './tables.js'
+import { act, actOn } from './tables.js'
 
 // How often figures of the past are read, by window.
 const READ_MS = { '10m': 2000, '1h': 5000, '24h': 30_000, '7d': 60_000 }
@@ -87,9 +87,12 @@ function queueRow(row, { queue }, changed) {
   const [waits, oldest, runs, speed, waited, ran] = Array.from({ length: 6 }, () => h('span', { class: 'figure' }))
   const ended = sparkline()
   const paused = h('span', { class: 'chip warn', hidden: true }, 'paused')
-  const action = h('span', {})
+  const action = actOn((isPaused) =>
+    isPaused
+      ? steer('Resume', 'Resuming…', 'resumed', `/api/v1/queues/${queue}/resume`)
+      : steer('Pause', 'Pausing…', 'paused', `/api/v1/queues/${queue}/pause`),
+  )
   const limit = limitField(queue, changed)
-  let shown = null
   const update = (now) => {
     say(waits, count(now.queued))
     since(oldest, now.oldest_at)
@@ -111,18 +114,16 @@ function queueRow(row, { queue }, changed) {
     say(waited, timesOf(now.wait))
     say(ran, timesOf(now.run))
     const isPaused = now.paused_at !== null
-    if (shown === isPaused) return
-    shown = isPaused
     paused.hidden = !isPaused
-    action.replaceChildren(isPaused ? steer('Resume', 'Resuming…', 'resumed', `/api/v1/queues/${queue}/resume`) : steer('Pause', 'Pausing…', 'paused', `/api/v1/queues/${queue}/pause`))
+    action.update(isPaused)
   }
   const steer = (text, busy, done, path) =>
     act(text, busy, `${text} ${queue}`, async () => {
       await call('POST', path)
       await changed()
       return `${queue} is ${done}`
-    })
-  const cells = [waits, oldest, runs, limit.node, h('span', { class: 'trend' }, ended.node, speed), waited, ran, action]
+    }, true)
+  const cells = [waits, oldest, runs, limit.node, h('span', { class: 'trend' }, ended.node, speed), waited, ran, action.node]
   return { node: row(h('span', { class: 'chips' }, h('strong', {}, queue), paused), ...cells), update }
 }
 

@@ -3,7 +3,7 @@
 import { call } from './api.js'
 import { forAdmins, h, keyed, panel, say, table } from './dom.js'
 import { moment, since, until } from './format.js'
-import { act, TONES } from './tables.js'
+import { act, actOn, TONES } from './tables.js'
 
 const PATH = '/api/v1/schedules'
 const REFRESH_MS = 3000
@@ -54,16 +54,18 @@ const scheduleRow = (row, refresh) => ({ name, cron, task }) => {
     await refresh()
     return `${done} ${name}`
   }
-  const run = act('Run now', 'Starting…', `Run now: ${name}`, doing('run', 'Started'), () => run)
-  const pause = act('Pause', 'Pausing…', `Pause ${name}`, doing('pause', 'Paused'), () => resume)
-  const resume = act('Resume', 'Resuming…', `Resume ${name}`, doing('resume', 'Resumed'), () => pause)
-  const actions = h('span', { class: 'actions' }, run, pause, resume)
+  const run = act('Run now', 'Starting…', `Run now: ${name}`, doing('run', 'Started'), true)
+  const pause = actOn((isPaused) =>
+    isPaused
+      ? act('Resume', 'Resuming…', `Resume ${name}`, doing('resume', 'Resumed'), true)
+      : act('Pause', 'Pausing…', `Pause ${name}`, doing('pause', 'Paused'), true),
+  )
+  const actions = h('span', { class: 'actions' }, run, pause.node)
   const node = row(h('strong', {}, name), h('code', {}, cron), task, next.node, last.node, actions)
   const update = (item) => {
     next.update(item)
     last.update(item)
-    pause.hidden = item.paused_at !== null
-    resume.hidden = item.paused_at === null
+    pause.update(item.paused_at !== null)
   }
   return { node, update }
 }

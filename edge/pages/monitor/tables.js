@@ -1,7 +1,7 @@
 // Rows of the monitor: each is created once for its job, queue or worker, and updated from then on.
 
 import { call } from './api.js'
-import { announce, h, keyed, say } from './dom.js'
+import { announce, h, isBusy, keyed, say, setBusy } from './dom.js'
 import { brief, bytes, clock, count, since } from './format.js'
 
 /** The class of a chip that shows a state. */
@@ -10,29 +10,42 @@ export const TONES = { done: 'good', failed: 'bad', cancelled: 'warn', running: 
 const linkTo = (job) => h('a', { class: 'job', href: `/monitor/jobs/${job.job_id}` }, job.name, h('code', {}, brief(job.job_id)))
 
 /**
- * A button that does one thing, announces that it is done, and can be pressed again after a failure. With `next` it can be
- * pressed again after a success, too, and the focus, which a disabled button loses, goes to the button that `next` returns.
+ * A button that does one thing and announces what has been done, if anything. It can be pressed again after a failure; after a
+ * success it says `busy` until it is drawn anew, unless it can be pressed `again`.
  */
-export function act(text, busy, label, work, next = null) {
+export function act(text, busy, label, work, again = false) {
   const button = h('button', { class: 'plain', type: 'button', 'aria-label': label }, text)
-  const ready = (to) => {
-    button.disabled = false
-    button.textContent = text
-    // Unless somebody has moved on meanwhile.
-    if ([document.body, button].includes(document.activeElement)) to.focus()
+  const ready = () => {
+    button.removeAttribute('aria-disabled')
+    say(button, text)
   }
+  // A key that is held down presses once: the focus may be at the opposite button by then.
+  button.addEventListener('keydown', (event) => event.repeat && event.preventDefault())
   button.addEventListener('click', async () => {
-    button.disabled = true
-    button.textContent = busy
+    if (isBusy(button)) return
+    setBusy(button, busy)
     try {
-      announce(await work())
-      if (next !== null) ready(next(button))
+      const done = await work()
+      if (done !== null) announce(done)
+      if (again) ready()
     } catch (error) {
-      ready(button)
+      ready()
       announce(`${label}: ${error.message}`)
     }
   })
   return button
+}
+
+/** The place of a button that depends on a state: `make` gives another one when that has changed. */
+export function actOn(make) {
+  const node = h('span', {})
+  let shown
+  const update = (state) => {
+    if (state === shown) return
+    shown = state
+    node.replaceChildren(make(state))
+  }
+  return { node, update }
 }
 
 export const cancelButton = (id, name) =>
@@ -82,10 +95,7 @@ export function runningRow(job) {
     say(steps, progress?.total ? `${count(progress.current ?? 0)} / ${count(progress.total)}` : '')
     say(worker, name ?? '')
     bar.update(progress)
-    if (cancelling) {
-      button.disabled = true
-      say(button, 'Cancelling…')
-    }
+    if (cancelling) setBusy(button, 'Cancelling…')
   }
   return { node, update }
 }
@@ -107,9 +117,13 @@ export function waitingRow(job) {
 
 /** Rows of the workers' table. */
 export const workerRow = (row) => (worker) => {
-  const parts = Array.from({ length: 8 }, () => h('span', {}))
-  const [name, state, running, threads, memory, up, queues, action] = parts
-  let drained = null
+  const parts = Array.from({ length: 7 }, () => h('span', {}))
+  const [name, state, running, threads, memory, up, queues] = parts
+  const action = actOn((isDrained) =>
+    isDrained
+      ? steer('Resume', 'Resuming…', 'starts jobs again', `/api/v1/workers/${worker.id}/resume`)
+      : steer('Drain', 'Draining…', 'starts no more jobs', `/api/v1/workers/${worker.id}/drain`),
+  )
   const update = (now) => {
     say(name, now.name)
     say(state, now.alive ? (now.drained ? 'drained' : 'alive') : 'lost')
@@ -119,13 +133,7 @@ export const workerRow = (row) => (worker) => {
     say(memory, now.memory_bytes === 0 ? '–' : bytes(now.memory_bytes))
     since(up, now.started_at)
     keyed(queues, now.queues, (queue) => queue, (queue) => ({ node: h('span', { class: 'chip' }, queue), update: () => {} }))
-    if (drained === now.drained) return
-    drained = now.drained
-    action.replaceChildren(
-      drained
-        ? steer('Resume', 'Resuming…', 'starts jobs again', `/api/v1/workers/${worker.id}/resume`)
-        : steer('Drain', 'Draining…', 'starts no more jobs', `/api/v1/workers/${worker.id}/drain`),
-    )
+    action.update(now.drained)
   }
   const steer = (text, busy, done, path) =>
     act(text, busy, `${text} ${worker.name}`, async () => {
@@ -133,5 +141,5 @@ export const workerRow = (row) => (worker) => {
       return `${worker.name} ${done}`
     })
   queues.className = 'chips'
-  return { node: row(...parts), update }
+  return { node: row(...parts, action.node), update }
 }
