@@ -14,7 +14,9 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { resourceFromAttributes } from '@opentelemetry/resources'
 import {
   BatchSpanProcessor,
+  type IdGenerator,
   ParentBasedSampler,
+  RandomIdGenerator,
   type SpanExporter,
   TraceIdRatioBasedSampler,
   TracerProvider,
@@ -40,7 +42,9 @@ export function createTracing(
   name: string,
   log: Pick<Log, 'warn' | 'info'>,
 ): Tracing {
+  const ids = new SpanIds()
   const provider = new TracerProvider({
+    idGenerator: ids,
     resource: resourceFromAttributes({
       'service.name': serviceName,
       'service.instance.id': `${name}-${hostname()}-${process.pid}`,
@@ -58,11 +62,13 @@ export function createTracing(
   })
   const tracer = provider.getTracer(serviceName)
   return {
-    start: (name, kind, parent, attributes) =>
-      new SdkSpan(
-        tracer.startSpan(name, { kind: KINDS[kind], attributes: given(attributes) }, contextOf(parent)),
-      ),
-    add: ({ name, kind, parent, startMs, endMs, attributes, error }: FinishedSpan) => {
+    start: (name, kind, parent, attributes, id) => {
+      ids.next = id
+      const options = { kind: KINDS[kind], attributes: given(attributes) }
+      return new SdkSpan(tracer.startSpan(name, options, contextOf(parent)))
+    },
+    add: ({ name, kind, parent, id, startMs, endMs, attributes, error }: FinishedSpan) => {
+      ids.next = id
       const options = { kind: KINDS[kind], startTime: startMs, attributes: given(attributes) }
       endSpan(tracer.startSpan(name, options, contextOf(parent)), error, endMs)
     },
@@ -73,6 +79,23 @@ export function createTracing(
       await Promise.race([provider.shutdown().catch(() => {}), limit])
       late.abort()
     },
+  }
+}
+
+/** Random ids, except where a span is given its own. */
+class SpanIds implements IdGenerator {
+  /** Of the span that is begun next. */
+  next: string | undefined
+  readonly #random = new RandomIdGenerator()
+
+  generateTraceId(): string {
+    return this.#random.generateTraceId()
+  }
+
+  generateSpanId(): string {
+    const id = this.next ?? this.#random.generateSpanId()
+    this.next = undefined
+    return id
   }
 }
 

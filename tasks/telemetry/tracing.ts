@@ -3,9 +3,9 @@ import type { SlowStatements } from '../../sql/slow.ts'
 
 /** Spans of what this process does, sent to a collector. Nothing of OpenTelemetry is loaded where this is off. */
 export interface Tracing {
-  /** Begins a span below another one, which may be another process's; null: it begins a trace. */
-  start(name: string, kind: SpanKind, parent: string | null, attributes: Attributes): Span
-  /** Adds a span that has ended, such as in a thread. */
+  /** Begins a span below another one, which may be another process's; null: it begins a trace. `id`: absent, a new one. */
+  start(name: string, kind: SpanKind, parent: string | null, attributes: Attributes, id?: string): Span
+  /** Adds a span that has ended, such as in a thread or in a process that is gone. */
   add(span: FinishedSpan): void
   /** Sends what is left, and takes not much longer than a second. */
   close(): Promise<void>
@@ -27,7 +27,9 @@ export interface Span {
 export interface FinishedSpan {
   readonly name: string
   readonly kind: SpanKind
-  readonly parent: string
+  /** As in `start`, both of them. */
+  readonly parent: string | null
+  readonly id?: string
   /** In ms since the epoch. */
   readonly startMs: number
   readonly endMs: number
