@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { lostAttempts } from '../../sql/jobs/lost.ts'
 import { cancelJob, type Judge, recoverJobs, renewLease, SUSPECT_FROM, unlockPools } from '../../sql/jobs.ts'
 import { testDatabase } from '../database.ts'
 import { type Fields, IDLE, ledgerOf, spec, withClient } from './ledger-help.ts'
@@ -167,6 +168,53 @@ describe('job_recover', () => {
     await db.one(cancelJob(job.id))
     await recover()
     assert.deepEqual([await ledger.state(job.id), await ledger.state(next.id)], ['cancelled', 'delivered'])
+  })
+
+  test('a lost attempt is known by its number, its worker and its times, also when its job ended with it or goes on', async () => {
+    const dead = await ledger.lease(60_000, [], 'host/dead')
+    const fields = { request_id: 'r-1', trace_parent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01` }
+    const [first, again, cancelled] = [
+      await ledger.running(fields, dead),
+      await ledger.running({}, alive),
+      await ledger.running({}, dead),
+    ]
+    await ledger.finish({ ...again, outcome: 'interrupted' })
+    await query(
+      `update job set created_at = now() - interval '1 hour', run_at = now() - interval '5 s' where id = $1`,
+      [again.id],
+    )
+    await ledger.claim(again.id, dead)
+    await db.one(cancelJob(cancelled.id))
+    await expire(dead)
+    const ids = await recover()
+    assert.equal(ids.length, 3)
+    await ledger.claim(first.id, alive)
+    const attempts = async (id: string) => (await ledger.details(id)).attempts
+    const seen = await db.any(lostAttempts(ids))
+    for (const [{ id }, attempt, about] of [
+      [first, 1, fields],
+      [again, 2, { request_id: null, trace_parent: null }],
+      [cancelled, 1, { request_id: null, trace_parent: null }],
+    ] as const) {
+      const { claimed_ms, ended_ms, waited, ...lost } = seen.find((one) => one.id === id)!
+      assert.deepEqual(lost, {
+        id,
+        name: 'test.task',
+        queue: 'test',
+        ...about,
+        attempt,
+        worker: 'host/dead',
+      })
+      const shown = (await attempts(id))[attempt - 1]!
+      assert.deepEqual(
+        [claimed_ms, ended_ms].map(Math.floor),
+        [shown.claimed_at, shown.ended_at!].map(Date.parse),
+      )
+      const difference = waited === null ? null : Math.abs(waited - shown.waited_seconds)
+      assert.ok(id === cancelled.id ? difference === null : difference! < 0.001, `${attempt}: ${waited}`)
+    }
+    assert.equal((await attempts(first.id)).length, 2)
+    await ledger.finish({ id: first.id, attempt: 2, outcome: 'done' })
   })
 
   test("a dead worker's queue pools are unlocked, others stay locked", async () => {

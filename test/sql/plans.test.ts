@@ -29,6 +29,7 @@ import { uuidv7 } from '../../sql/ids.ts'
 import { claimJobs, sendAgain } from '../../sql/jobs/claims.ts'
 import { readJobDetails } from '../../sql/jobs/details.ts'
 import { readJobs, readLiveIds, readQueueDepths } from '../../sql/jobs/lists.ts'
+import { lostAttempts } from '../../sql/jobs/lost.ts'
 import { jobHistory, readMonitor } from '../../sql/jobs/monitor.ts'
 import { jobToRetry, retryOf, tieRetry } from '../../sql/jobs/retry.ts'
 import {
@@ -343,6 +344,7 @@ describe('writes by index', () => {
         sendAgain([{ task: 'n', mailbox: 'actor:200', limit: null, first: 0, last: null, owner: null }], 20),
     ],
     ['recover', async () => recoverJobs(null)],
+    ['lost attempts', async () => lostAttempts([job])],
     ['cancel', async () => cancelJob(await one(`select id from job where status = 'queued' limit 1`))],
     ['fence', async () => fenceJob(job, 1)],
     ['renew', async () => renewLease(lease, IDLE, 60_000)],

@@ -1,0 +1,45 @@
+import { z } from 'zod'
+import { type Query, sql } from '../db.ts'
+
+/** Attempts whose worker died. */
+
+const LostAttempt = z.object({
+  id: z.string(),
+  name: z.string(),
+  queue: z.string(),
+  request_id: z.string().nullable(),
+  trace_parent: z.string().nullable(),
+  attempt: z.number(),
+  /** The name of the worker that died. */
+  worker: z.string().nullable(),
+  /** In ms since the epoch, as the next. */
+  claimed_ms: z.number(),
+  /** When its job was taken over. */
+  ended_ms: z.number(),
+  /** From when it was due until it was claimed, in seconds; null: it is not known any more. */
+  waited: z.number().nullable(),
+})
+export type LostAttempt = z.output<typeof LostAttempt>
+
+/**
+ * The attempts that `recoverJobs` has just found lost, of the jobs that it returned: of each its last interrupted one, or its last
+ * one, if it was to be cancelled and therefore ended with it. A statement of its own, since only traces need it: what happens
+ * to these jobs between the two adds attempts, but changes nothing about this one.
+ */
+export const lostAttempts = (ids: readonly string[]): Query<LostAttempt> =>
+  sql.prepared('job_lost', LostAttempt)`
+    select job.id, job.name, job.queue, job.request_id, job.trace_parent, lost.attempt, lost.worker,
+      extract(epoch from begun.at)::float8 * 1000 as claimed_ms, extract(epoch from lost.at)::float8 * 1000 as ended_ms,
+      extract(epoch from begun.at - lost.due_at)::float8 as waited
+    from job cross join lateral (
+      select e.attempt, e.ended ->> 'worker' as worker, e.created_at as at, (e.ended ->> 'due_at')::timestamptz as due_at
+      from job_event_row e where e.job_id = job.id and e.attempt is not null and e.ended ->> 'outcome' = 'interrupted'
+      union all
+      select job.attempt, job.worker, job.finished_at, null where job.status = 'cancelled'
+      order by attempt desc, at limit 1
+    ) lost cross join lateral (
+      select case when lost.attempt = 1 then job.started_at else (
+        select min(e.created_at) from job_event_row e
+        where e.job_id = job.id and e.attempt = lost.attempt and e.ended is null) end as at
+    ) begun
+    where job.id = any(${sql.array(ids, 'uuid')})`
