@@ -20,6 +20,7 @@ import { createLedger } from './attempts/ledger.ts'
 import type { JobLines } from './attempts/lines.ts'
 import { type Repair, startRepair } from './attempts/repair.ts'
 import { createTallies } from './attempts/tally.ts'
+import { addLostSpans } from './attempts/telemetry.ts'
 import { createChildPool } from './children/pool.ts'
 import { createAlone } from './processes/alone.ts'
 import { type QueueRunner, startQueueRunner } from './queue/runner.ts'
@@ -175,7 +176,7 @@ function feelPulse(
 function leaseOptions(
   { log, settings }: WorkerOptions,
   queues: readonly string[],
-  { db, executor, pools, children, publisher, tallies }: Parts,
+  { db, executor, pools, children, publisher, tallies, tracing }: Parts,
   runners: readonly QueueRunner[],
 ): LeaseOptions {
   return {
@@ -196,8 +197,9 @@ function leaseOptions(
         log.warn({ err: error }, "The interruptions of a late worker's jobs could not be taken back"),
       )
     },
-    onRecovered: (ids) => {
+    onRecovered: async (ids) => {
       for (const id of ids) publisher.notify(id)
+      if (tracing !== null) await addLostSpans(tracing, db, log, ids)
     },
     ttlMs: settings.leaseMs,
   }

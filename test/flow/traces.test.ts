@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { hostname } from 'node:os'
 import { after, test } from 'node:test'
 import { testDatabase } from '../database.ts'
 import { type Child, Client, startProcess } from '../service.ts'
@@ -189,10 +190,51 @@ test('where it is off nothing is kept, and a job has no trace', async () => {
   assert.ok(traces.spans.slice(sent).every(({ kind }) => kind !== 'server'))
 })
 
+test('an attempt whose process was killed is in the trace, between its request and the next attempt', async () => {
+  mail.mode = () => 'hang before'
+  const asked = mail.requests
+  await sendFrom(edge, { 'x-request-id': 'killed-1', prefer: 'respond-async' })
+  await until('the mail server has it', () => mail.requests > asked)
+  const killedMs = Date.now()
+  const { pid } = worker.process
+  await worker.kill()
+  mail.mode = () => 'take'
+  await startProcess('worker', url, on)
+  const [request] = await traceOf('killed-1', 1)
+  const [first, second] = await until('both attempts', () => {
+    const spans = traces.spans.filter(
+      ({ kind, traceId }) => kind === 'consumer' && traceId === request!.traceId,
+    )
+    return spans.length < 2 ? null : spans.toSorted((a, b) => a.startMs - b.startMs)
+  })
+  const job = await jobOf('killed-1')
+  for (const [n, { name, parentSpanId, attributes }] of [first!, second!].entries()) {
+    assert.deepEqual([name, parentSpanId], ['comms.email', request!.spanId])
+    assert.equal(attributes['job.attempt'], n + 1)
+  }
+  const { 'job.waited_ms': waited, ...known } = first!.attributes
+  assert.deepEqual(known, {
+    'task.name': 'comms.email',
+    'job.id': job.id,
+    'job.attempt': 1,
+    'job.queue': 'comms',
+    'job.worker': `${hostname()}/${pid}`,
+    'job.outcome': 'interrupted',
+    'request.id': 'killed-1',
+    'error.type': 'job.crashed',
+  })
+  assert.ok((waited as number) >= 0)
+  assert.equal(first!.failed, true)
+  assert.ok(first!.startMs < killedMs && killedMs < first!.endMs)
+  // By the database's clock, and by the worker's.
+  assert.ok(first!.endMs <= second!.startMs + 1)
+})
+
 test('what is under way when a process stops is sent, and a silent collector does not hold it up', async () => {
+  const last = await startProcess('worker', url, on)
   await sendFrom(edge, { 'x-request-id': 'last-1' })
-  await Promise.all([edge.kill('SIGTERM'), worker.kill('SIGTERM')])
-  assert.deepEqual([edge.process.exitCode, worker.process.exitCode], [0, 0])
+  await Promise.all([edge.kill('SIGTERM'), last.kill('SIGTERM')])
+  assert.deepEqual([edge.process.exitCode, last.process.exitCode], [0, 0])
   assert.equal((await traceOf('last-1', 3)).length, 3)
 
   const another = await startProcess('worker', url, on)

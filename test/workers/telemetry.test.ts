@@ -79,6 +79,39 @@ test('an attempt that another worker has taken over ends as superseded', async (
   await db.one(cancelJob(id))
 })
 
+test('an attempt of a worker that is late has one id, whoever tells of it', async (t) => {
+  const other = await startTestWorker(url, 'io', { settings, log, retryMs: 1 })
+  const id = await add('io.sleep', { ms: 60_000 })
+  t.after(() => db.one(cancelJob(id)))
+  const late = await until('it runs', () =>
+    [worker, other.worker].find(({ executor }) => executor.ids.includes(id)),
+  )
+  const [row] = await query('delete from worker_lease where id = $1 returning name', [late.lease.id])
+  const told = (outcome: string) =>
+    until(outcome, () =>
+      traces.spans.find(
+        ({ attributes }) => attributes['job.id'] === id && attributes['job.outcome'] === outcome,
+      ),
+    )
+  const [own, lost] = [await told('superseded'), await told('interrupted')]
+  assert.equal(lost.spanId, own.spanId)
+  assert.deepEqual([lost.traceId, lost.parentSpanId, lost.kind], [TRACE, ADDER, own.kind])
+  assert.deepEqual([lost.name, lost.failed], ['io.sleep', true])
+  assert.ok(lost.endMs > lost.startMs)
+  const { 'job.waited_ms': waited, ...known } = lost.attributes
+  assert.ok((waited as number) >= 0)
+  assert.deepEqual(known, {
+    'task.name': 'io.sleep',
+    'job.id': id,
+    'job.attempt': 1,
+    'job.queue': 'io',
+    'job.worker': row!.name,
+    'job.outcome': 'interrupted',
+    'request.id': 'r-1',
+    'error.type': 'job.crashed',
+  })
+})
+
 test('a call to a provider is part of its attempt, also of a job that runs alone', async () => {
   const together = await add('io.call', {})
   const alone = await add('io.call', {}, 1, 1000)

@@ -37,7 +37,7 @@ export interface LeaseOptions {
   /** Receives the jobs that the database lists as running here: all of them, or only those among `running`. */
   readonly onHeartbeat: (heartbeat: Heartbeat, full: boolean) => void
   readonly onLost: () => void
-  readonly onRecovered: (jobIds: readonly string[]) => void
+  readonly onRecovered: (jobIds: readonly string[]) => Promise<void> | void
   /** How long the lease is valid without renewal. */
   readonly ttlMs: number
 }
@@ -140,7 +140,7 @@ class HeldLease implements Lease {
       : await db.any(recoverJobs(judge, false))
     if (recovered.length === 0) return
     log.warn({ jobs: recovered.map((row) => row.id) }, 'Took over the jobs of a worker that is gone')
-    onRecovered(recovered.map((row) => row.id))
+    await onRecovered(recovered.map((row) => row.id))
   }
 
   #use(): LeaseUse {
