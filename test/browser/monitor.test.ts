@@ -46,8 +46,8 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
   test('an extraction fills in while one watches', async (t) => {
     const page = await open(t, '/monitor/documents')
     await signIn(page)
-    // Enough that the last is far from read when the first is seen.
-    const PAGES = 40
+    // Enough that the last is far from stored when the first is seen.
+    const PAGES = 100
     const bytes = Buffer.from(await textPdf(PAGES, { line: () => 'filled in' }))
     await page.getByLabel('PDF, picture or text').setInputFiles({
       name: 'Minutes.pdf',
@@ -81,7 +81,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
   })
 
   test('an extraction that was begun elsewhere is noticed by the open page, and so is its end', async (t) => {
-    const id = await crash.uploadText(client, 60, 'elsewhere')
+    const id = await crash.uploadText(client, 100, 'elsewhere')
     const page = await open(t, `/monitor/documents/${id}`)
     await signIn(page)
     await page.getByText('Not read yet').waitFor()
@@ -90,12 +90,12 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     const link = page.getByRole('link', { name: 'Job', exact: true })
     assert.equal(await link.getAttribute('href'), `/monitor/jobs/${first}`)
     const label = page.locator('p.label')
-    await label.getByText(/^Pages? (\d+ to )?\d+ of 60/).waitFor()
-    await page.getByText('60 of 60 pages read').waitFor()
+    await label.getByText(/^Pages? (\d+ to )?\d+ of 100/).waitFor()
+    await page.getByText('100 of 100 pages read').waitFor()
     // Once more, from rest: what was followed has ended.
     await client.fetch(`/api/v1/documents/${id}/extract?background=true&force=true`, { method: 'POST' })
-    await label.getByText(/^Pages? (\d+ to )?\d+ of 60/).waitFor()
-    await page.getByText('60 of 60 pages read').waitFor()
+    await label.getByText(/^Pages? (\d+ to )?\d+ of 100/).waitFor()
+    await page.getByText('100 of 100 pages read').waitFor()
   })
 
   test('a question about a document is answered by the passages of its pages, which lead there', async (t) => {
