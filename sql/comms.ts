@@ -58,9 +58,9 @@ export const sendById = (id: string): Query<Send> =>
  * Records that a request is about to be sent; no row when it must not be: the message is settled, or an earlier request
  * may have been accepted and `repeatable` (a second one changes nothing) is false.
  */
-export const beginRequest = (id: string, repeatable: boolean): Query<Send> =>
+export const beginRequest = (id: string, attempt: number, repeatable: boolean): Query<Send> =>
   sql.type(Send)`
-    update comms_send set status = 'sending', requests = requests + 1, requested_at = clock_timestamp(),
+    update comms_send set status = 'sending', requests = requests + 1, attempt = ${attempt}, requested_at = clock_timestamp(),
       settled_at = null, error_code = null, detail = null
     where id = ${id}::uuid and (status in ('queued', 'failed') or (status = 'sending' and ${repeatable}))
     returning ${SEND}`
@@ -78,11 +78,11 @@ export const settleSent = (
         and other.provider_id = ${taken.providerId}::text and other.id <> comms_send.id)
     returning ${SEND}`
 
-/** Settles a message that was certainly not accepted. */
-export const settleFailed = (id: string, code: string, detail: string): Query<unknown> =>
+/** Settles a message that was certainly not accepted from this attempt; a later one may have a request of its own under way. */
+export const settleFailed = (id: string, attempt: number, code: string, detail: string): Query<unknown> =>
   sql.type(noRows)`
     update comms_send set status = 'failed', error_code = ${code}, detail = ${detail}, settled_at = now()
-    where id = ${id}::uuid and status in ('queued', 'sending', 'failed')`
+    where id = ${id}::uuid and (status in ('queued', 'failed') or (status = 'sending' and attempt = ${attempt}))`
 
 /** Settles a message that may have been accepted. No row when it was settled otherwise. */
 export const settleUnknown = (id: string, detail: string): Query<Send> =>

@@ -332,6 +332,7 @@ create table comms_send (
   message jsonb,
   status text not null default 'queued'::text,
   requests integer not null default 0,
+  attempt integer,
   provider_id text,
   provider_status text,
   error_code text,

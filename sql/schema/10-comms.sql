@@ -21,6 +21,8 @@ create table comms_send (
   message jsonb,
   status text not null default 'queued',
   requests integer not null default 0,
+  -- The attempt of its job that made the last one.
+  attempt integer,
   -- The provider's id for it, and its state when the provider accepted it.
   provider_id text,
   provider_status text,

@@ -37,6 +37,11 @@ export interface Medium {
 // Our clock and the provider's may differ by this much, and the provider's counts whole seconds.
 const CLOCK_SKEW_MS = 30_000
 
+const NOT_STORED = {
+  kind: 'unknown',
+  reason: 'its answer belongs to another message',
+  answered: false,
+} as const
 const CUT_OFF = 'the attempt was cut off before the provider answered'
 
 // An attempt that is cut short while it waits for its turn is not to blame: the job is given up only after this many of
@@ -66,7 +71,7 @@ export type MediumOf = (send: Send) => Medium
 async function request(ctx: TaskContext, send: Send, medium: Medium): Promise<Send | null> {
   let begun: Send | null = null
   const begin = async (): Promise<void> => {
-    begun = await ctx.fenced((tx) => tx.maybeOne(beginRequest(send.id, medium.repeatable)))
+    begun = await ctx.fenced((tx) => tx.maybeOne(beginRequest(send.id, ctx.job.attempt, medium.repeatable)))
     if (begun === null) throw new AlreadySettled()
     ctx.progress('Handed over to the provider')
   }
@@ -77,11 +82,12 @@ async function request(ctx: TaskContext, send: Send, medium: Medium): Promise<Se
     if (error instanceof AlreadySettled) return null
     // This request was not accepted, but an earlier one may have been.
     if (error instanceof Failure && error.code !== 'job.superseded' && send.status !== 'sending')
-      await persist(ctx, () => ctx.db.run(settleFailed(send.id, error.code, error.detail)))
+      await persist(ctx, () => ctx.db.run(settleFailed(send.id, ctx.job.attempt, error.code, error.detail)))
     throw error
   }
-  if (handed.kind === 'taken') return store(ctx, send, handed)
-  return lookUp(ctx, begun ?? send, medium, handed)
+  const stored = handed.kind === 'taken' ? await store(ctx, send, handed) : null
+  if (stored !== null) return stored
+  return lookUp(ctx, begun ?? send, medium, handed.kind === 'unknown' ? handed : NOT_STORED)
 }
 
 /** Somebody else has settled it since this attempt began. */
@@ -100,7 +106,7 @@ async function lookUp(
   if (found !== null) return store(ctx, send, { kind: 'taken', detail: null, ...found })
   if (handed.answered) {
     const failure = fail(medium.failed, { reason: handed.reason })
-    await persist(ctx, () => ctx.db.run(settleFailed(send.id, failure.code, failure.detail)))
+    await persist(ctx, () => ctx.db.run(settleFailed(send.id, ctx.job.attempt, failure.code, failure.detail)))
     throw failure
   }
   // Aborted by a shutdown or a time limit: another attempt follows, and looks again.

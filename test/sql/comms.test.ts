@@ -35,14 +35,14 @@ const taken = (providerId: string | null) => ({ providerId, status: 'queued', de
 /** Ways to bring a send into each state. */
 const reach: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
   queued: () => Promise.resolve(),
-  sending: (id) => db.one(beginRequest(id, false)),
+  sending: (id) => db.one(beginRequest(id, 1, false)),
   sent: async (id) => {
     await reach.sending!(id)
     await db.one(settleSent(id, taken(`SM${id}`)))
   },
   failed: async (id) => {
     await reach.sending!(id)
-    await db.run(settleFailed(id, 'telephony.failed', 'no'))
+    await db.run(settleFailed(id, 1, 'telephony.failed', 'no'))
   },
   unknown: async (id) => {
     await reach.sending!(id)
@@ -55,7 +55,7 @@ describe('every step, from every state', () => {
     Record<string, [(id: string) => Promise<unknown>, Readonly<Record<string, string>>]>
   > = {
     'a request begins': [
-      (id) => db.maybeOne(beginRequest(id, false)),
+      (id) => db.maybeOne(beginRequest(id, 1, false)),
       { queued: 'sending', sending: 'sending', sent: 'sent', failed: 'sending', unknown: 'unknown' },
     ],
     'it was taken': [
@@ -63,7 +63,7 @@ describe('every step, from every state', () => {
       { queued: 'queued', sending: 'sent', sent: 'sent', failed: 'failed', unknown: 'sent' },
     ],
     'it was not': [
-      (id) => db.run(settleFailed(id, 'telephony.failed', 'no')),
+      (id) => db.run(settleFailed(id, 1, 'telephony.failed', 'no')),
       { queued: 'failed', sending: 'failed', sent: 'sent', failed: 'failed', unknown: 'unknown' },
     ],
     'nobody knows': [
@@ -84,16 +84,25 @@ describe('every step, from every state', () => {
   }
 })
 
+test('an attempt does not settle what a later one is sending', async () => {
+  const id = await send()
+  await db.one(beginRequest(id, 2, false))
+  await db.run(settleFailed(id, 1, 'telephony.failed', 'no'))
+  assert.equal(await statusOf(id), 'sending')
+  await db.run(settleFailed(id, 2, 'telephony.failed', 'no'))
+  assert.equal(await statusOf(id), 'failed')
+})
+
 test('a request begins once at a time, and again only where that changes nothing', async () => {
   const id = await send()
-  const begun = await Promise.all(Array.from({ length: 8 }, () => db.maybeOne(beginRequest(id, false))))
+  const begun = await Promise.all(Array.from({ length: 8 }, () => db.maybeOne(beginRequest(id, 1, false))))
   assert.equal(begun.filter((row) => row !== null).length, 1)
-  assert.equal(await db.maybeOne(beginRequest(id, false)), null)
-  assert.notEqual(await db.maybeOne(beginRequest(id, true)), null)
+  assert.equal(await db.maybeOne(beginRequest(id, 1, false)), null)
+  assert.notEqual(await db.maybeOne(beginRequest(id, 1, true)), null)
   const [row] = await query('select requests from comms_send where id = $1', [id])
   assert.equal(row!.requests, 2)
   await db.one(settleSent(id, taken('SM1')))
-  assert.equal(await db.maybeOne(beginRequest(id, true)), null)
+  assert.equal(await db.maybeOne(beginRequest(id, 1, true)), null)
 })
 
 test('a message of the provider is the answer to one send of its channel', async () => {

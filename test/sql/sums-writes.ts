@@ -199,10 +199,10 @@ const newSend: Write = (chance) => {
 
 const comms: readonly Write[] = [
   ...[newSend, newSend],
-  (chance) => beginRequest(send(chance), chance.happens(0.5)),
-  (chance) => beginRequest(send(chance), true),
+  (chance) => beginRequest(send(chance), 1, chance.happens(0.5)),
+  (chance) => beginRequest(send(chance), 1, true),
   (chance) => settleSent(send(chance), { providerId: null, status: 'accepted', detail: null }),
-  (chance) => settleFailed(send(chance), 'comms.refused', 'd'),
+  (chance) => settleFailed(send(chance), 1, 'comms.refused', 'd'),
   (chance) => settleUnknown(send(chance), 'd'),
   (chance) => `delete from comms_send where id = '${send(chance)}'`,
 ]

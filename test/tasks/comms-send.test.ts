@@ -132,6 +132,30 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       assert.equal((await stopped.row()).status, 'sending')
     })
 
+    test('whose first attempt is late to say that it did not begin is sent by the next', async () => {
+      const one = await make()
+      const [held, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<Handed>()]
+      const { context } = one
+      // The database goes while the first attempt begins, and comes back when the second one has begun.
+      const first = {
+        ...context,
+        db: { ...context.db, run: async (query: never) => held.promise.then(() => context.db.run(query)) },
+        fenced: () => Promise.reject(fail('database.down')),
+      } as Bench['context']
+      const late = fails({ ...one, context: first })
+      const second = { ...context, job: { ...context.job, attempt: 2 } }
+      one.does = answer.promise
+      const next = run({ ...one, context: second })
+      await until('the next has begun', async () => (await one.row()).status === 'sending')
+      held.resolve()
+      assert.ok((await late) instanceof Failure)
+      assert.equal((await one.row()).status, 'sending')
+      answer.resolve(taken())
+      await next
+      const { status, requests } = await one.row()
+      assert.deepEqual([status, requests], ['sent', 1])
+    })
+
     test('whose answer comes late, to an attempt that was given up, is sent after all', async () => {
       const one = await make()
       const answer = Promise.withResolvers<Handed>()
