@@ -37,11 +37,6 @@ export interface Medium {
 // Our clock and the provider's may differ by this much, and the provider's counts whole seconds.
 const CLOCK_SKEW_MS = 30_000
 
-const NOT_STORED = {
-  kind: 'unknown',
-  reason: 'its answer belongs to another message',
-  answered: false,
-} as const
 const CUT_OFF = 'the attempt was cut off before the provider answered'
 
 // An attempt that is cut short while it waits for its turn is not to blame: the job is given up only after this many of
@@ -85,9 +80,8 @@ async function request(ctx: TaskContext, send: Send, medium: Medium): Promise<Se
       await persist(ctx, () => ctx.db.run(settleFailed(send.id, ctx.job.attempt, error.code, error.detail)))
     throw error
   }
-  const stored = handed.kind === 'taken' ? await store(ctx, send, handed) : null
-  if (stored !== null) return stored
-  return lookUp(ctx, begun ?? send, medium, handed.kind === 'unknown' ? handed : NOT_STORED)
+  if (handed.kind === 'taken') return store(ctx, send, handed)
+  return lookUp(ctx, begun ?? send, medium, handed)
 }
 
 /** Somebody else has settled it since this attempt began. */
