@@ -24,7 +24,7 @@ export const accounts: MakeArea = (admin) => {
       const { mail, query } = admin.world
       const rows = (await query('select email from account')).map(({ email }) => String(email))
       const sends = await query(
-        `select recipients[1] as email, status, count(*)::int as n from comms_send where purpose = 'account' group by 1, 2`,
+        `select recipients[1] as email, status, error_code, count(*)::int as n from comms_send where purpose = 'account' group by 1, 2, 3`,
       )
       const found = notOnce('account', emails, rows)
       for (const email of emails) {
@@ -37,8 +37,9 @@ export const accounts: MakeArea = (admin) => {
         if (all === 0) found.push(`no mail to ${email} was ever meant`)
         if (came > all || came < all - unknown)
           found.push(`${came} mails came to ${email} of ${JSON.stringify(own)}`)
-        for (const { status } of own)
-          if (status !== 'sent' && status !== 'unknown') found.push(`a mail to ${email} is ${status}`)
+        for (const { status, error_code } of own)
+          if (status !== 'sent' && status !== 'unknown')
+            found.push(`a mail to ${email} is ${status}: ${error_code}`)
       }
       return found
     },

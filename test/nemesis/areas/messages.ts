@@ -26,7 +26,9 @@ export const messages: MakeArea = (admin) => {
     },
     judge: async () => {
       const { mail, twilio, query } = admin.world
-      const rows = await query(`select job_id, status, requests from comms_send where purpose = 'caller'`)
+      const rows = await query(
+        `select job_id, status, requests, attempt, error_code, detail from comms_send where purpose = 'caller'`,
+      )
       const subjects = mail.raw.map((text) => /^Subject: (.*)$/m.exec(text)?.[1]?.trim() ?? '')
       const contents = twilio.taken.map(({ content }) => content.replace('https://example.com/', ''))
       return sent.flatMap(({ channel, word, jobId }) => {
