@@ -1,4 +1,5 @@
 import { BOUNDS, type Counter, type Tally } from '../sql/jobs/tallies.ts'
+import { TERMINAL } from './streams/job-event.ts'
 
 /**
  * What workers have counted, in the text format of Prometheus
@@ -24,8 +25,6 @@ export interface Totals {
 type Labels = Readonly<Record<string, string>>
 type Sample = readonly [labels: Labels, value: number, suffix?: string]
 
-const ENDS: ReadonlySet<string> = new Set(['done', 'failed', 'cancelled'])
-
 const COUNTERS: Readonly<Record<Counter, readonly [name: string, help: string]>> = {
   children_lost: [
     'worker_children_lost_total',
@@ -45,8 +44,8 @@ const SHOWN = BOUNDS.map((bound, place) => ({ bound, place })).filter(
 )
 
 export function jobMetrics({ tallies, counters, workers }: Totals): string {
-  const ended = tallies.filter(({ outcome }) => ENDS.has(outcome))
-  const again = tallies.filter(({ outcome }) => !ENDS.has(outcome))
+  const ended = tallies.filter(({ outcome }) => TERMINAL.has(outcome))
+  const again = tallies.filter(({ outcome }) => !TERMINAL.has(outcome))
   const tasks = [...Map.groupBy(tallies, ({ name }) => name).values()]
   return [
     family('jobs_ended_total', 'counter', 'Jobs that have ended after they had begun', ended.map(countOf)),

@@ -2,6 +2,9 @@ import pino from 'pino'
 
 export type Log = pino.Logger
 
+/** The number of a level in a line of the log -> its name. */
+export const LEVEL_NAMES: Readonly<Record<number, string>> = pino.levels.labels
+
 // The values of these keys are redacted.
 const SECRETS = [
   'password',

@@ -1,6 +1,6 @@
 import net from 'node:net'
 
-/** A port of this machine that nobody listens on now. */
+/** A port that nobody listens on now: a process can be started at it, and again after its end. */
 export async function freePort(): Promise<number> {
   const probe = net.createServer().listen(0, '127.0.0.1')
   await new Promise((resolve) => probe.once('listening', resolve))

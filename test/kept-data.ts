@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { textPdf } from './pdfs.ts'
 import { Client } from './service.ts'
+import { TERMINAL } from './sql/ledger-help.ts'
 import { until } from './until.ts'
 
 /**
@@ -13,7 +14,6 @@ const ADMIN = 'admin@example.com'
 const KEEPER = 'keeper@example.com'
 const PDF = () => textPdf(2, { line: (n) => `kept words of page ${n}` })
 const WAITING = ['documents.extract', 'load_test.io_simulation_task']
-const FINISHED = new Set(['done', 'failed', 'cancelled'])
 
 /** Writes all of it, into a database without accounts. No worker must serve the queues `documents` and `load_test` meanwhile. */
 export async function writeKept(port: number): Promise<void> {
@@ -56,7 +56,7 @@ export async function assertKept(port: number): Promise<void> {
   const jobs = await until('the jobs that waited have ended', async () => {
     // Others have no owner, and everybody sees them.
     const all = (await read<Job[]>('/api/v1/jobs')).filter(({ name }) => WAITING.includes(name))
-    return all.every(({ status }) => FINISHED.has(status)) && all
+    return all.every(({ status }) => TERMINAL.includes(status)) && all
   })
   assert.deepEqual(
     jobs.map(({ name, status }) => [name, status]).sort(),

@@ -13,7 +13,8 @@ export interface JobEvent {
   readonly frame: string
 }
 
-const TERMINAL = new Set(['done', 'failed', 'cancelled'])
+/** The states of a job that are its end. */
+export const TERMINAL: ReadonlySet<string> = new Set(['done', 'failed', 'cancelled'])
 
 /** Whether it is the last event of its job. */
 export function isTerminal(event: JobEvent): boolean {

@@ -1,5 +1,4 @@
 import { accessSync, constants } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { type Browser, chromium } from 'playwright-core'
 
@@ -33,14 +32,4 @@ function isExecutable(file: string): boolean {
   } catch {
     return false
   }
-}
-
-/** A port that an edge can be started at, and again after its end: one that the system chose can not be taken again at once. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo
-      server.close(() => resolve(port))
-    })
-  })
 }

@@ -3,9 +3,10 @@ import { after } from 'node:test'
 import type { Locator, Page } from 'playwright-core'
 import { type TestDatabase, testDatabase } from '../database.ts'
 import * as crash from '../flow/crash.ts'
+import { freePort } from '../free-port.ts'
 import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
-import { freePort, launch } from './chromium.ts'
+import { launch } from './chromium.ts'
 
 /** The pages as people use them: a real service, the system's Chromium. */
 

@@ -7,6 +7,7 @@ import { noRows, sql } from '../../sql/db.ts'
 import { digestOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
 import { createLog } from '../../tasks/log.ts'
 import { testDatabase } from '../database.ts'
+import { freePort } from '../free-port.ts'
 import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { type Api, edgeAndDatabase, PASSWORD, SECRET, startEdge } from './harness.ts'
@@ -111,14 +112,6 @@ test('an account that has not gets the password of the settings, and whoever reg
   const told = edges.flatMap(({ said }) => said.filter((line) => /had not verified its address/.test(line)))
   assert.equal(told.length, 1)
 })
-
-async function freePort(): Promise<number> {
-  const server = net.createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as net.AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
 
 function accepts(port: number): Promise<boolean> {
   return new Promise((resolve) => {

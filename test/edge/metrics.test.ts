@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { createServer } from 'node:net'
 import { test } from 'node:test'
 import pino from 'pino'
 import { createMatcher } from '../../edge/pipeline/match.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { addTallies, BOUNDS } from '../../sql/jobs/tallies.ts'
 import { placeOf } from '../../workers/attempts/tally.ts'
+import { freePort } from '../free-port.ts'
 import { until } from '../until.ts'
 import { type Api, edgeAndDatabase, startEdge } from './harness.ts'
 
@@ -17,14 +17,6 @@ const TOKEN = 'Metrics-token.0123456789'
 const PRODUCTION = { NODE_ENV: 'production', DATABASE_URL: 'postgresql://unused' }
 const lines: string[] = []
 const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
 
 const metricsPort = await freePort()
 const closed = await startEdge(url, { env: PRODUCTION, log })

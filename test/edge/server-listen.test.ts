@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import { test } from 'node:test'
 import { createServer } from '../../edge/http/server.ts'
+import { freePort } from '../free-port.ts'
 import { Client, child, request, serve, until } from './fixtures/raw.ts'
 
 const answers = (name: string) =>
@@ -31,14 +32,6 @@ test('several processes on one port: exclusive refuses the second, the default s
   for (let i = 0; i < 64; i++) await ask()
   assert.deepEqual([...seen].sort(), ['ate', 'own'])
 })
-
-async function freePort(): Promise<number> {
-  const probe = net.createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => probe.once('listening', resolve))
-  const { port } = probe.address() as net.AddressInfo
-  await new Promise((resolve) => probe.close(resolve))
-  return port
-}
 
 test('an exclusive port refuses a second server of the same process', async (t) => {
   const { port } = await serve(t, () => {})

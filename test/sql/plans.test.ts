@@ -142,6 +142,7 @@ const waiting = await one(`select id from job where owner_id = 5 and status = 'q
 
 /** No kind, no tags, any day. */
 const ALL = [null, null, null, null] as const
+const TAGGED = [null, ['tag 5'], null, null] as const
 const FAILED: Meant = { filter: { queue: 'ai' }, states: ['failed'], before: uuidv7(), unretried: true }
 const ORDERS = ['received_at', 'document_date', 'title'] as const
 
@@ -156,10 +157,7 @@ const reads = [
       `documents with a tag by ${order}`,
       readTaggedDocuments[order].desc,
       5,
-      null,
-      ['tag 5'],
-      null,
-      null,
+      ...TAGGED,
       false,
       null,
       0,

@@ -79,7 +79,7 @@ test('an attempt that another worker has taken over ends as superseded', async (
   await db.one(cancelJob(id))
 })
 
-test('an attempt of a worker that is late has one id, whoever tells of it', async (t) => {
+test('an attempt of a worker that is late has one id, whichever worker sends its span', async (t) => {
   const other = await startTestWorker(url, 'io', { settings, log, retryMs: 1 })
   const id = await add('io.sleep', { ms: 60_000 })
   t.after(() => db.one(cancelJob(id)))

@@ -1,6 +1,7 @@
 import type { Database } from '../../sql/db.ts'
 import { keepLines, type LogLine } from '../../sql/jobs/log.ts'
-import type { Log } from '../../tasks/log.ts'
+import { LEVEL_NAMES, type Log } from '../../tasks/log.ts'
+import { storePeriodically } from './periodic.ts'
 
 /**
  * Keeps what the log of this process says about jobs for their pages. Secrets are masked in it already. All of it is in
@@ -19,44 +20,24 @@ const STORE_MS = 1_000
 // What is kept until the next time: 100,000 jobs that fail at once have this many lines in a second, not 100,000.
 const MOST_WAITING = 500
 const MOST_CHARACTERS = 4_000
-const LEVELS: Readonly<Record<number, string>> = {
-  10: 'trace',
-  20: 'debug',
-  30: 'info',
-  40: 'warn',
-  50: 'error',
-  60: 'fatal',
-}
-
 export function createJobLines(storeMs = STORE_MS): JobLines {
   let waiting: LogLine[] = []
-  let store = (): Promise<void> => Promise.resolve()
-  let timer: NodeJS.Timeout | undefined
-  let storing: Promise<void> | null = null
+  let close = (): Promise<void> => Promise.resolve()
   return {
     take: (line) => {
       if (waiting.length < MOST_WAITING && line.includes('"jobId":')) waiting.push(lineOf(line))
     },
     open: (db, log) => {
-      store = async () => {
-        await storing
-        if (waiting.length === 0) return
+      const store = (): Promise<unknown> | null => {
         const lines = waiting
         waiting = []
-        // Not repeated: it may have been committed.
-        storing = db.run(keepLines(lines)).then(
-          () => {},
-          (error) =>
-            log.warn({ err: error, lines: lines.length }, 'Log lines of jobs are not on their pages'),
-        )
-        await storing
+        return lines.length === 0 ? null : db.run(keepLines(lines))
       }
-      timer = setInterval(() => void store(), storeMs).unref()
+      close = storePeriodically(storeMs, store, (error) =>
+        log.warn({ err: error }, 'Log lines of jobs are not on their pages'),
+      )
     },
-    close: () => {
-      clearInterval(timer)
-      return store()
-    },
+    close: () => close(),
   }
 }
 
@@ -68,7 +49,7 @@ function lineOf(line: string): LogLine {
     job_id: jobId,
     attempt: attempt ?? null,
     at: time,
-    level: LEVELS[level] ?? String(level),
+    level: LEVEL_NAMES[level] ?? String(level),
     message: msg ?? '',
     data: text.length <= MOST_CHARACTERS ? data : { cut: text.slice(0, MOST_CHARACTERS) },
   }

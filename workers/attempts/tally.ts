@@ -1,6 +1,7 @@
 import type { Database } from '../../sql/db.ts'
 import { addTallies, BOUNDS, type Counter, type Tally, type TallyOutcome } from '../../sql/jobs/tallies.ts'
 import type { Log } from '../../tasks/log.ts'
+import { storePeriodically } from './periodic.ts'
 
 /** Counts how attempts end, and what else happens in this process, and adds it to what is kept of all workers. */
 export interface Tallies {
@@ -36,17 +37,18 @@ export function createTallies(db: Database, log: Log, storeMs = STORE_MS): Talli
 }
 
 class StoredTallies implements Tallies {
+  readonly close: () => Promise<void>
   readonly #db: Database
-  readonly #log: Log
-  readonly #timer: NodeJS.Timeout
   #tallies = new Map<string, Counted>()
   #counters: Partial<Record<Counter, number>> = {}
-  #storing: Promise<void> | null = null
 
   constructor(db: Database, log: Log, storeMs: number) {
     this.#db = db
-    this.#log = log
-    this.#timer = setInterval(() => this.#store(), storeMs).unref()
+    this.close = storePeriodically(
+      storeMs,
+      () => this.#store(),
+      (error) => log.warn({ err: error }, 'Figures of ended jobs were not stored'),
+    )
   }
 
   ended({ queue, name, outcome, runSeconds, waitSeconds }: EndedAttempt): void {
@@ -76,32 +78,13 @@ class StoredTallies implements Tallies {
     this.#counters[what] = (this.#counters[what] ?? 0) + 1
   }
 
-  async close(): Promise<void> {
-    clearInterval(this.#timer)
-    await this.#storing
-    await this.#store()
-  }
-
-  /**
-   * Never twice at the same time. A write that failed is not repeated, since it may have been committed: nothing is counted
-   * twice, and what was lost with it is not counted.
-   */
-  #store(): Promise<void> {
-    if (this.#storing !== null || (this.#tallies.size === 0 && Object.keys(this.#counters).length === 0))
-      return this.#storing ?? Promise.resolve()
+  /** What is lost with a write is not counted, and nothing is counted twice. */
+  #store(): Promise<unknown> | null {
+    if (this.#tallies.size === 0 && Object.keys(this.#counters).length === 0) return null
     const [tallies, counters] = [[...this.#tallies.values()], this.#counters]
     this.#tallies = new Map()
     this.#counters = {}
-    this.#storing = this.#db
-      .run(addTallies(tallies, counters))
-      .then(
-        () => {},
-        (error) => this.#log.warn({ err: error }, 'Figures of ended jobs were not stored'),
-      )
-      .finally(() => {
-        this.#storing = null
-      })
-    return this.#storing
+    return this.#db.run(addTallies(tallies, counters))
   }
 }
 

@@ -15,6 +15,7 @@ import { audit } from '../../pipeline/audit.ts'
 import { cursor, cursorValues, Next } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { count, RowId, Timestamp } from '../../pipeline/schemas.ts'
+import { TERMINAL } from '../../streams/job-event.ts'
 import { Job, STATUSES, visible } from './shapes.ts'
 
 /** Looking for jobs, and dealing with many at once. */
@@ -78,7 +79,7 @@ const ORDERS: Readonly<Partial<Record<Sort, typeof FOUND_ORDER | typeof ENDED_OR
 }
 
 const orderOf = (status: string | undefined): Sort =>
-  status === undefined || status === 'queued' || status === 'running' ? '-created_at' : '-finished_at'
+  status !== undefined && TERMINAL.has(status) ? '-finished_at' : '-created_at'
 
 export const adminRoutes = [
   route({
