@@ -23,6 +23,8 @@ import { createAccounts } from './pipeline/auth.ts'
 import type { Edge } from './pipeline/context.ts'
 import { createDispatch, type Dispatch } from './pipeline/dispatch.ts'
 import { createEnqueuer } from './pipeline/enqueuer.ts'
+import { createKeyLimits } from './pipeline/key-limits.ts'
+import { createKeyUses, type KeyUses } from './pipeline/key-uses.ts'
 import { createLimits } from './pipeline/limits.ts'
 import type { Area } from './pipeline/route.ts'
 import { createReplica } from './replica.ts'
@@ -61,7 +63,8 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
   const core = await createCore(options, streams)
   const listener = await listenToChanges(options, core, streams)
   const edge: Edge = { ...core, ...createServices(options, core) }
-  const steps = closingSteps({ edge, streams, listener, ownsPasswords: options.passwords === undefined })
+  const ownsPasswords = options.passwords === undefined
+  const steps = closingSteps({ edge, streams, listener, keyUses: core.keyUses, ownsPasswords })
   return {
     edge,
     dispatch: createDispatch(edge, options.areas ?? allAreas, streams),
@@ -98,7 +101,7 @@ const nameOf = ({ projectName }: Settings, what = ''): string => `${projectName}
 async function createCore(
   options: EdgeOptions,
   streams: Streams,
-): Promise<Core & { readonly connections: Connections }> {
+): Promise<Core & { readonly connections: Connections; readonly keyUses: KeyUses }> {
   const { settings, databaseUrl: url, secretKey, log } = options
   const warn = (message: string) => (error: unknown) => log.warn({ err: error }, message)
   const { checked: validateRows, databasePooled: pooled, keepResultSeconds } = settings
@@ -125,6 +128,7 @@ async function createCore(
     waitMs: CONNECTION_MS,
     ...(replica && { onCommit: (position) => replica.wal.committed(position) }),
   })
+  const keyUses = createKeyUses(db, warn('The last use of API keys was not stored'))
   // What the edge reads for itself stays on the primary: notifications come from there.
   const statistics = slowReads.of(ITSELF, 'statistics')
   const hub = createHub({
@@ -144,7 +148,8 @@ async function createCore(
     replica,
     hub,
     overview: createOverview(statistics, keepResultSeconds, warn('The overview could not be read')),
-    accounts: createAccounts({ settings, reader, secretKey, now: () => pulse.now() }),
+    keyUses,
+    accounts: createAccounts({ settings, reader, secretKey, now: () => pulse.now(), keyUses }),
     publisher: createPublisher(db, warn('A notification was not sent')),
     metrics: createMetrics({ db, reader: statistics, hub, streams, replica }),
     tracing: await openTracing(settings.tracing, 'edge', log),
@@ -229,6 +234,7 @@ function createServices(options: EdgeOptions, { db, publisher }: Core): Omit<Edg
       slow: slowOf(options),
     }),
     limits: createLimits(db, settings),
+    keyLimits: settings.apiKeyRate && createKeyLimits(db, settings.apiKeyRate),
     secretKey,
     setupToken: options.setupToken,
   }
@@ -238,11 +244,12 @@ interface Closing {
   readonly edge: Edge
   readonly streams: Streams
   readonly listener: Listener
+  readonly keyUses: KeyUses
   readonly ownsPasswords: boolean
 }
 
 /** First what clients reach, last what the other steps need. */
-function closingSteps({ edge, streams, listener, ownsPasswords }: Closing): ShutdownStep[] {
+function closingSteps({ edge, streams, listener, keyUses, ownsPasswords }: Closing): ShutdownStep[] {
   return [
     step('end the streams', () => streams.close()),
     step('stop following jobs', () => edge.hub.close()),
@@ -251,6 +258,7 @@ function closingSteps({ edge, streams, listener, ownsPasswords }: Closing): Shut
     step('end the password threads', () => (ownsPasswords ? edge.passwords.close() : undefined)),
     step('end the search thread', () => edge.retrieval.close()),
     step('tell what is to be told', () => edge.publisher.close()),
+    step('store the last use of API keys', () => keyUses.close()),
     step('leave the replica', () => edge.replica?.close()),
     step('end the readers', () => Promise.all([edge.reader.close(), edge.slowReads.close()])),
     step('leave the store of bytes', () => edge.blobs.close()),

@@ -8,6 +8,7 @@ import { roleFor } from './pipeline/auth.ts'
 import { showNulls } from './pipeline/optional.ts'
 import { type AnyRoute, type Area, isJobBacked } from './pipeline/route.ts'
 import { Accepted, Problem } from './pipeline/schemas.ts'
+import { admittingScopes } from './pipeline/scopes.ts'
 import { statusOf } from './pipeline/statuses.ts'
 
 /** The OpenAPI 3.1 document of the service, generated from the same schemas that check requests. */
@@ -51,6 +52,12 @@ export function openApi(areas: readonly Area[], settings: Settings): Json {
       schemas: components,
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+        key: {
+          type: 'http',
+          scheme: 'bearer',
+          bearerFormat: 'mill_live_…',
+          description: 'An API key with this scope, or one that includes it',
+        },
         session: { type: 'apiKey', in: 'cookie', name: `${settings.projectName}_session` },
       },
     },
@@ -75,7 +82,7 @@ function operation(area: Area, route: AnyRoute, settings: Settings, components: 
     operationId: operationId(area, route),
     summary: route.summary,
     ...descriptionOf(route, auth, settings),
-    security: securityOf(auth, area, settings),
+    security: securityOf(auth, area, route, settings),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(route.body === undefined
       ? {}
@@ -151,6 +158,8 @@ function exampleText({ example }: AnyRoute): { example?: string } {
 function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): Map<number, string[]> {
   const codes = new Set<ErrorCode>(route.errors)
   if (auth !== 'public') codes.add('auth.required')
+  if (auth !== 'public') codes.add(route.needsSession ? 'auth.session' : 'auth.scope')
+  if (auth !== 'public' && settings.apiKeyRate !== null) codes.add('request.limited')
   if (route.spends) codes.add('request.cross_site')
   if ((auth !== 'public' || route.signsIn) && (route.method !== 'get' || isJobBacked(route)))
     codes.add('request.cross_site')
@@ -175,9 +184,10 @@ function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): 
   return byStatus
 }
 
-function securityOf(auth: Auth, area: Area, settings: Settings): Json[] {
+function securityOf(auth: Auth, area: Area, route: AnyRoute, settings: Settings): Json[] {
   if (auth === 'public' || settings.authLevel === 'none') return []
-  const credentials: Json[] = [{ bearer: [] }, { session: [] }]
+  const key: Json[] = route.needsSession ? [] : [{ key: [admittingScopes(area, route)[0]!] }]
+  const credentials: Json[] = [{ bearer: [] }, { session: [] }, ...key]
   return (auth === 'open' || auth === 'operator') && settings.openAreas.has(area.name)
     ? [...credentials, {}]
     : credentials

@@ -29,14 +29,17 @@ export const readAccounts: ReadStatement<PageValues> = {
 }
 
 /**
- * What decides access: the account, and its sessions that were ended while their access tokens may still be valid; the
- * longest-lived ones last a day.
+ * What decides access: the account, its sessions that were ended while their access tokens may still be valid (the
+ * longest-lived ones last a day), and its API keys.
  */
 export const readAccountState: ReadStatement<[id: number]> = {
   name: 'account_state',
   text: `select json_build_object('account', account_json(account), 'ended', (
       select coalesce(json_agg(session.id), '[]') from session
-      where account_id = account.id and ended_at > now() - interval '25 hours'))::text
+      where account_id = account.id and ended_at > now() - interval '25 hours'), 'keys', (
+      select coalesce(json_agg(json_build_object('id', k.id, 'scopes', k.scopes, 'organization_id', k.organization_id,
+        'expires_at', extract(epoch from k.expires_at))), '[]') from api_key k
+      where k.account_id = account.id and coalesce(k.expires_at > now(), true)))::text
     from account where id = $1::int`,
 }
 

@@ -21,6 +21,8 @@ export const AUDIT_KINDS = [
   'account.deleted',
   'session.ended',
   'session.replayed',
+  'key.created',
+  'key.deleted',
   'organization.created',
   'organization.updated',
   'organization.deleted',

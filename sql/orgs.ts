@@ -65,12 +65,12 @@ export const readMemberships: ReadStatement<PageValues> = {
  * What a caller may see of an organization: $1 organization, $2 caller, null for one who may see all. No row when there
  * is no such organization; for a caller whose role is too low, that role instead of JSON, or `none`.
  */
-const seenBy = (roles: readonly OrgRole[], json: string): string => `
+export const seenBy = (roles: readonly OrgRole[], json: string): string => `
     select case when $2::int is null or own.role in (${roles.map((role) => `'${role}'`).join(', ')}) then (${json})::text
       else coalesce(own.role, 'none') end
     from organization o left join organization_member own on own.organization_id = o.id and own.user_id = $2::int
     where o.id = $1::int and o.deleted_at is null`
-type SeenBy = [organization: number, caller: number | null]
+export type SeenBy = [organization: number, caller: number | null]
 
 /** One organization. */
 export const readOrganization: ReadStatement<SeenBy> = {

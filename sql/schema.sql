@@ -200,6 +200,37 @@ create table ai_usage_sum (
   constraint ai_usage_sum_pkey PRIMARY KEY (id)
 ) with (autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
 
+create table api_key (
+  id uuid not null,
+  account_id integer not null,
+  organization_id integer,
+  name text not null,
+  digest bytea not null,
+  hint text not null,
+  scopes text[] not null,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone,
+  last_used_at timestamp with time zone,
+  constraint api_key_pkey PRIMARY KEY (id),
+  constraint api_key_digest_key UNIQUE (digest),
+  constraint api_key_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
+  constraint api_key_organization_id_account_id_fkey FOREIGN KEY (organization_id, account_id) REFERENCES organization_member(organization_id, user_id) ON DELETE CASCADE,
+  constraint api_key_digest_check CHECK ((length(digest) = 32)),
+  constraint api_key_hint_check CHECK ((length(hint) = 4)),
+  constraint api_key_name_check CHECK (((length(name) >= 1) AND (length(name) <= 100))),
+  constraint api_key_scopes_check CHECK ((array_to_string(scopes, ','::text, ''::text) ~ '^(\*|[a-z]+):(read|write)(,(\*|[a-z]+):(read|write)){0,49}$'::text))
+);
+
+create table api_key_allowance (
+  key_id uuid not null,
+  began_at timestamp with time zone not null,
+  taken integer not null,
+  granted integer not null,
+  constraint api_key_allowance_pkey PRIMARY KEY (key_id),
+  constraint api_key_allowance_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_key(id) ON DELETE CASCADE,
+  constraint api_key_allowance_taken_check CHECK (((granted >= 0) AND (taken >= granted)))
+) with (autovacuum_vacuum_scale_factor=0.02);
+
 create table audit_event (
   id bigint not null generated always as identity,
   at timestamp with time zone not null default now(),
@@ -1077,6 +1108,14 @@ CREATE INDEX ai_usage_user_id_idx ON public.ai_usage USING btree (user_id, creat
 
 CREATE INDEX ai_usage_sum_user_id_idx ON public.ai_usage_sum USING btree (user_id, day, owner_id, vendor, model) INCLUDE (requests, successes, input_tokens, output_tokens, unpriced, estimated, cost);
 
+CREATE INDEX api_key_account_id_idx ON public.api_key USING btree (account_id, id DESC);
+
+CREATE INDEX api_key_expires_at_idx ON public.api_key USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+
+CREATE INDEX api_key_organization_id_account_id_idx ON public.api_key USING btree (organization_id, account_id) WHERE (organization_id IS NOT NULL);
+
+CREATE INDEX api_key_organization_listed_idx ON public.api_key USING btree (organization_id, id DESC) WHERE (organization_id IS NOT NULL);
+
 CREATE INDEX audit_event_account_id_idx ON ONLY public.audit_event USING btree (account_id, id DESC) WHERE (account_id IS DISTINCT FROM actor_id);
 
 CREATE INDEX audit_event_account_id_kind_idx ON ONLY public.audit_event USING btree (account_id, kind, id DESC) WHERE (account_id IS DISTINCT FROM actor_id);
@@ -1462,6 +1501,22 @@ CREATE OR REPLACE FUNCTION public.ai_usage_sum_update()
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
 AS $function$b9c129b208aa4ba15a476e1aa65725ee$function$;
+
+CREATE OR REPLACE FUNCTION public.api_key_ended()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$8bc29de0a16c3103cc6813e228de68db$function$;
+
+CREATE OR REPLACE FUNCTION public.api_key_json(k api_key)
+ RETURNS json
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN json_build_object('id', (k).id, 'account_id', (k).account_id, 'organization_id', (k).organization_id, 'name', (k).name, 'hint', (k).hint, 'scopes', (k).scopes, 'created_at', iso((k).created_at), 'expires_at', iso((k).expires_at), 'last_used_at', iso((k).last_used_at));
+
+CREATE OR REPLACE FUNCTION public.api_keys_lock(account integer)
+ RETURNS SETOF integer
+ LANGUAGE plpgsql
+AS $function$4550b50ddf9bec59f77e7f0b64a033b4$function$;
 
 CREATE OR REPLACE FUNCTION public.array_sum(one bigint[], other bigint[])
  RETURNS bigint[]
@@ -1881,6 +1936,11 @@ CREATE OR REPLACE FUNCTION public.organization_json(o organization)
  STABLE PARALLEL SAFE
 RETURN json_build_object('id', (o).id, 'name', (o).name, 'slug', (o).slug, 'description', (o).description, 'is_active', (o).is_active, 'created_at', iso((o).created_at), 'updated_at', iso((o).updated_at));
 
+CREATE OR REPLACE FUNCTION public.organization_keys_end()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$a75efb570a73f7a350832d7604146b95$function$;
+
 CREATE OR REPLACE FUNCTION public.organization_lock(id integer, caller integer)
  RETURNS TABLE(role text)
  LANGUAGE plpgsql
@@ -2245,6 +2305,8 @@ CREATE TRIGGER ai_usage_sum_insert AFTER INSERT ON public.ai_usage REFERENCING N
 
 CREATE TRIGGER ai_usage_sum_update AFTER UPDATE ON public.ai_usage REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_usage_sum_update();
 
+CREATE TRIGGER api_key_ended AFTER DELETE ON public.api_key FOR EACH ROW EXECUTE FUNCTION api_key_ended();
+
 CREATE TRIGGER audit_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_event FOR EACH STATEMENT EXECUTE FUNCTION audit_append_only();
 
 CREATE TRIGGER blog_post_count_delete AFTER DELETE ON public.blog_post REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION blog_post_count_delete();
@@ -2294,6 +2356,8 @@ CREATE TRIGGER page_indexed_insert BEFORE INSERT ON public.document_page FOR EAC
 CREATE TRIGGER page_indexed_update BEFORE UPDATE OF text ON public.document_page FOR EACH ROW WHEN (((NOT (new.search IS DISTINCT FROM old.search)) AND (new.text <> old.text))) EXECUTE FUNCTION page_indexed();
 
 CREATE TRIGGER job_gone AFTER DELETE ON public.job REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION job_gone();
+
+CREATE TRIGGER organization_keys_end AFTER UPDATE OF deleted_at ON public.organization FOR EACH ROW WHEN ((new.deleted_at IS NOT NULL)) EXECUTE FUNCTION organization_keys_end();
 
 CREATE TRIGGER organization_member_account BEFORE INSERT ON public.organization_member FOR EACH ROW EXECUTE FUNCTION organization_member_account();
 

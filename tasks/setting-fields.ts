@@ -37,16 +37,19 @@ export const list = (...values: readonly string[]) =>
       error: `must be a comma-separated list of ${values.join(', ')}`,
     })
 
-/** `REQUESTS/SECONDS`, or `0` for no limit. */
-export const rate = (most: number, seconds: number) =>
+/** `REQUESTS/SECONDS`, or `0` for no limit; the number of requests has at most so many digits. */
+export const rate = (fallback: Rate | null, digits = 4) =>
   z
     .string()
-    .regex(/^(0|[1-9]\d{0,3}\/[1-9]\d{0,4})$/, 'must be REQUESTS/SECONDS such as 30/60, or 0 for no limit')
+    .regex(
+      new RegExp(`^(0|[1-9]\\d{0,${digits - 1}}/[1-9]\\d{0,4})$`),
+      'must be REQUESTS/SECONDS such as 30/60, or 0 for no limit',
+    )
     .transform((text): Rate | null => {
       const [given, span] = text.split('/').map(Number)
       return span === undefined ? null : { most: given!, seconds: span }
     })
-    .default({ most, seconds })
+    .default(fallback)
 
 /** Whether a text is an origin in the form that browsers send. */
 export const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text

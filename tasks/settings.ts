@@ -70,12 +70,13 @@ const Environment = z.object({
   INVITE_TOKEN_DAYS: count(14, 1, 365),
   LOGIN_MAX_FAILURES: count(5, 1, 1000),
   LOGIN_LOCK_SECONDS: count(900, 1, 86_400),
-  RATE_LIMIT_LOGIN: rate(30, 60),
-  RATE_LIMIT_REGISTER: rate(30, 60),
-  RATE_LIMIT_PASSWORD_RESET: rate(10, 60),
+  RATE_LIMIT_LOGIN: rate({ most: 30, seconds: 60 }),
+  RATE_LIMIT_REGISTER: rate({ most: 30, seconds: 60 }),
+  RATE_LIMIT_PASSWORD_RESET: rate({ most: 10, seconds: 60 }),
+  RATE_LIMIT_API_KEY: rate(null, 7),
   MAX_STREAMS_PER_ADDRESS: count(100),
   MAX_STREAMS_PER_ACCOUNT: count(1000),
-  RATE_LIMIT_INVITE: rate(20, 3600),
+  RATE_LIMIT_INVITE: rate({ most: 20, seconds: 3600 }),
   TRUST_PROXY: flag(false),
   CORS_ORIGINS: list()
     .refine(
@@ -158,6 +159,8 @@ export interface Settings extends TelemetrySettings {
   readonly loginLockSeconds: number
   /** Rate limits by what they limit; null: no limit. */
   readonly limits: Readonly<Record<'login' | 'register' | 'passwordReset' | 'invite', Rate | null>>
+  /** Requests of an API key; null: no limit. */
+  readonly apiKeyRate: Rate | null
   /** Most event streams open at a time; 0: no limit. */
   readonly maxStreams: { readonly perAddress: number; readonly perAccount: number }
   readonly trustProxy: boolean
@@ -316,6 +319,7 @@ function limitSettings(env: Env) {
       passwordReset: env.RATE_LIMIT_PASSWORD_RESET,
       invite: env.RATE_LIMIT_INVITE,
     },
+    apiKeyRate: env.RATE_LIMIT_API_KEY,
     maxStreams: { perAddress: env.MAX_STREAMS_PER_ADDRESS, perAccount: env.MAX_STREAMS_PER_ACCOUNT },
     maxUploadBytes: env.MAX_UPLOAD_BYTES,
     maxDocumentPages: env.MAX_DOCUMENT_PAGES,

@@ -90,7 +90,8 @@ export function corsHeaders(settings: Settings, request: EdgeRequest): readonly 
     ['access-control-allow-credentials', 'true'],
     [
       'access-control-expose-headers',
-      'x-request-id, etag, link, location, retry-after, content-disposition, millrace-position',
+      'x-request-id, etag, link, location, retry-after, content-disposition, millrace-position, ratelimit-limit, ' +
+        'ratelimit-remaining, ratelimit-reset',
     ],
   ]
 }

@@ -27,6 +27,7 @@ export function createAccessLog(log: Log, which: Settings['accessLog']): AccessL
       ms: Math.round(exchange.elapsed() * 1e4) / 10,
       bytes: responder.bytes,
       account: caller?.ownerId ?? null,
+      ...(caller?.key && { key: caller.key.id }),
       address: exchange.address,
     }
     const traced = traceParent === null ? line : { ...line, traceId: traceIdOf(traceParent) }

@@ -10,8 +10,21 @@ export interface AccountState {
   readonly active: boolean
   /** Sessions whose access tokens are refused. */
   readonly ended: ReadonlySet<string>
+  /** Its API keys by id. */
+  readonly keys: ReadonlyMap<string, ApiKey>
   readonly profile: string
   readonly readAt: number
+}
+
+/** An API key, as far as it decides access. */
+export interface ApiKey {
+  readonly id: string
+  /** `AREA:read`, `AREA:write`, and `*` for every area. */
+  readonly scopes: ReadonlySet<string>
+  /** The only organization that it reaches; null: all of its account. */
+  readonly organizationId: number | null
+  /** Seconds since the epoch; Infinity: never. */
+  readonly expiresAt: number
 }
 
 // A change of role or activity drops the entry by NOTIFY; this bounds the effect of a lost notification.
@@ -21,6 +34,23 @@ const MAX_STATES = 100_000
 const StateRow = z.object({
   account: z.looseObject({ role: z.enum(['user', 'moderator', 'admin']), is_active: z.boolean() }),
   ended: z.array(z.string()),
+  keys: z.array(
+    z
+      .object({
+        id: z.string(),
+        scopes: z.array(z.string()),
+        organization_id: z.int().nullable(),
+        expires_at: z.number().nullable(),
+      })
+      .transform(
+        ({ id, scopes, organization_id: organizationId, expires_at }): ApiKey => ({
+          id,
+          scopes: new Set(scopes),
+          organizationId,
+          expiresAt: expires_at ?? Number.POSITIVE_INFINITY,
+        }),
+      ),
+  ),
 })
 
 /** The access state of each account, as last read. */
@@ -79,12 +109,13 @@ export class AccountStates {
   async #readRow(accountId: number): Promise<AccountState> {
     const text = await this.#reader.text(readAccountState, [accountId])
     if (text === null) throw fail('auth.required')
-    const { account, ended } = StateRow.parse(JSON.parse(text))
+    const { account, ended, keys } = StateRow.parse(JSON.parse(text))
     const { role, is_active: active } = account
     return {
       role,
       active,
       ended: new Set(ended),
+      keys: new Map(keys.map((key) => [key.id, key])),
       profile: JSON.stringify(account),
       readAt: performance.now(),
     }

@@ -13,9 +13,17 @@ export interface From {
   readonly exchange: RequestContext
 }
 
-/** The event of a request; the actor is the caller unless the event says otherwise. */
+/** The event of a request; the actor is the caller unless the event says otherwise, and an API key is named. */
 export function eventOf({ caller, requestId, exchange }: From, kind: AuditKind, about: About): AuditEvent {
-  return { actorId: caller?.ownerId ?? null, ...about, kind, address: exchange.address || null, requestId }
+  const data = caller?.key ? { ...about.data, api_key: caller.key.id } : about.data
+  const made = {
+    actorId: caller?.ownerId ?? null,
+    ...about,
+    kind,
+    address: exchange.address || null,
+    requestId,
+  }
+  return data === undefined ? made : { ...made, data }
 }
 
 /** Adds one event of a request to the trail, in the transaction of what it tells of. */

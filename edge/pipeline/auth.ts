@@ -1,11 +1,16 @@
+import { readApiKey } from '../../sql/api-keys.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import type { Reader } from '../../sql/reader.ts'
+import { hasKeyPrefix, isApiKey } from '../../tasks/accounts/api-keys.ts'
+import { digestOf } from '../../tasks/accounts/tokens.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { readCookie } from '../http/cookies.ts'
 import type { EdgeRequest } from '../http/server.ts'
 import type { Auth, Role } from './access.ts'
-import { AccessTokens, type Verified } from './access-tokens.ts'
-import { type AccountState, AccountStates } from './account-states.ts'
+import { AccessTokens, LEEWAY_SECONDS } from './access-tokens.ts'
+import { type AccountState, AccountStates, type ApiKey } from './account-states.ts'
+import { CredentialCache, type Verified } from './credential-cache.ts'
+import type { KeyUses } from './key-uses.ts'
 
 /** The caller of a request. The role is the database's, not the token's. */
 export interface Caller {
@@ -13,8 +18,10 @@ export interface Caller {
   /** The owner id of the caller's rows; null without authentication. */
   readonly ownerId: number | null
   readonly role: Role
-  /** The session (refresh family) of the access token; null without authentication. */
+  /** The session (refresh family) of the access token; null without authentication, and with an API key. */
   readonly sessionId: string | null
+  /** The API key that came in place of an access token. */
+  readonly key: ApiKey | null
   /** The account as clients see it, as JSON text. */
   readonly profile: string
 }
@@ -37,6 +44,7 @@ const EVERYBODY: Caller = {
   ownerId: null,
   role: 'admin',
   sessionId: null,
+  key: null,
   profile: JSON.stringify(NOBODY),
 }
 
@@ -46,6 +54,7 @@ export const ANONYMOUS: Caller = {
   ownerId: null,
   role: 'user',
   sessionId: null,
+  key: null,
   profile: JSON.stringify({ ...NOBODY, role: 'user' }),
 }
 
@@ -66,9 +75,10 @@ interface AccountsOptions {
   readonly secretKey: string
   /** The database's time in ms. */
   readonly now: () => number
+  readonly keyUses: Pick<KeyUses, 'add'>
 }
 
-/** Authenticates callers by access tokens signed with `secretKey`. */
+/** Authenticates callers by access tokens signed with `secretKey`, and by API keys. */
 export function createAccounts(options: AccountsOptions): Accounts {
   return new TokenAccounts(options)
 }
@@ -76,10 +86,17 @@ export function createAccounts(options: AccountsOptions): Accounts {
 class TokenAccounts implements Accounts {
   readonly #authDisabled: boolean
   readonly #cookie: string
+  readonly #reader: Reader
+  readonly #now: () => number
+  readonly #keyUses: Pick<KeyUses, 'add'>
+  readonly #known = new CredentialCache()
   readonly #tokens: AccessTokens
   readonly #states: AccountStates
 
-  constructor({ settings, reader, secretKey, now }: AccountsOptions) {
+  constructor({ settings, reader, secretKey, now, keyUses }: AccountsOptions) {
+    this.#reader = reader
+    this.#now = now
+    this.#keyUses = keyUses
     this.#authDisabled = settings.authLevel === 'none'
     this.#cookie = `${settings.projectName}_session`
     this.#tokens = new AccessTokens(settings, secretKey, now)
@@ -88,26 +105,66 @@ class TokenAccounts implements Accounts {
 
   authenticate(request: EdgeRequest): Caller | null | Promise<Caller | null> {
     if (this.#authDisabled) return EVERYBODY
-    const token = credential(request, this.#cookie)
-    if (token === null) return null
-    const verified = this.#tokens.known(token)
+    const given = credential(request, this.#cookie)
+    if (given === null) return null
+    const verified = this.#verified(given)
     const state = verified && this.#states.fresh(verified.accountId)
     // The hot path: two look-ups and no await.
-    return state === undefined ? this.#authenticateSlowly(token) : callerOf(verified!, state)
+    return state === undefined ? this.#authenticateSlowly(given) : this.#callerOf(verified!, state)
   }
 
-  async #authenticateSlowly(token: string): Promise<Caller> {
-    const verified = this.#tokens.known(token) ?? (await this.#tokens.verify(token))
-    return callerOf(verified, await this.#states.read(verified.accountId))
+  async #authenticateSlowly(given: string): Promise<Caller> {
+    let verified = this.#verified(given)
+    if (verified === undefined) {
+      verified = await (hasKeyPrefix(given) ? this.#verifyKey(given) : this.#tokens.verify(given))
+      this.#known.add(verified)
+    }
+    return this.#callerOf(verified, await this.#states.current(verified.accountId))
+  }
+
+  /** What is known of a credential that has not expired. */
+  #verified(given: string): Verified | undefined {
+    const found = this.#known.get(given)
+    return found !== undefined && (found.expiresAt + LEEWAY_SECONDS) * 1000 > this.#now() ? found : undefined
+  }
+
+  /** @throws fail('auth.required') for a text that is no API key. */
+  async #verifyKey(given: string): Promise<Verified> {
+    const found = isApiKey(given)
+      ? await this.#reader.text(readApiKey, [digestOf(given).toString('hex')])
+      : null
+    if (found === null) throw fail('auth.required')
+    const [keyId, account] = found.split(' ') as [string, string]
+    const accountId = Number(account)
+    // What is cached may be older than the key, which nobody is told of when it is made.
+    this.#states.forget(accountId)
+    return { credential: given, accountId, sessionId: null, keyId, expiresAt: Number.POSITIVE_INFINITY }
+  }
+
+  /** @throws fail('auth.required') for an account that is not active, a session that has ended, a key that is gone. */
+  #callerOf({ accountId, sessionId, keyId }: Verified, state: AccountState): Caller {
+    if (!state.active || (sessionId !== null && state.ended.has(sessionId))) throw fail('auth.required')
+    const { role, profile } = state
+    const key = keyId === null ? null : this.#keyOf(state, keyId)
+    if (key === undefined) throw fail('auth.required')
+    if (key !== null) this.#keyUses.add(key.id)
+    return { id: accountId, ownerId: accountId, role, sessionId, key, profile }
+  }
+
+  #keyOf(state: AccountState, keyId: string): ApiKey | undefined {
+    const key = state.keys.get(keyId)
+    return key !== undefined && key.expiresAt * 1000 > this.#now() ? key : undefined
   }
 
   async isStillAuthorized(caller: Caller): Promise<boolean> {
-    if (caller.sessionId === null) return true
+    const { sessionId, key } = caller
+    if (sessionId === null && key === null) return true
     const state = await this.#states.current(caller.id).catch((error) => {
       if (error instanceof Failure && error.code === 'auth.required') return null
       throw error
     })
-    return state?.active === true && state.role === caller.role && !state.ended.has(caller.sessionId)
+    if (state?.active !== true || state.role !== caller.role) return false
+    return key === null ? !state.ended.has(sessionId!) : this.#keyOf(state, key.id) !== undefined
   }
 
   sign(account: { id: number; role: string }, sessionId: string): Promise<string> {
@@ -119,14 +176,7 @@ class TokenAccounts implements Accounts {
   }
 }
 
-/** @throws fail('auth.required') for an account that is not active, or a session that has ended. */
-function callerOf({ accountId, sessionId }: Verified, state: AccountState): Caller {
-  if (!state.active || state.ended.has(sessionId)) throw fail('auth.required')
-  const { role, profile } = state
-  return { id: accountId, ownerId: accountId, role, sessionId, profile }
-}
-
-/** The bearer token, or else the session cookie; null when neither came. */
+/** The bearer token or API key, or else the session cookie; null when neither came. */
 function credential(request: EdgeRequest, cookie: string): string | null {
   const authorization = request.header('authorization')
   if (authorization !== '') {

@@ -15,6 +15,7 @@ import type { Hub } from '../streams/hub.ts'
 import type { Overview } from '../streams/overview.ts'
 import type { Accounts } from './auth.ts'
 import type { Enqueuer } from './enqueuer.ts'
+import type { KeyLimits } from './key-limits.ts'
 import type { Limits } from './limits.ts'
 
 /** What handlers work with: made once per edge process. */
@@ -41,6 +42,8 @@ export interface Edge {
   readonly passwords: Passwords
   readonly retrieval: Retrieval
   readonly limits: Limits
+  /** Null: API keys may request as much as they like. */
+  readonly keyLimits: KeyLimits | null
   readonly metrics: Metrics
   readonly log: Log
   /** Null: nothing is traced. */

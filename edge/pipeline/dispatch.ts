@@ -5,16 +5,19 @@ import type { EdgeRequest, Responder } from '../http/server.ts'
 import type { Streams } from '../streams/sse.ts'
 import type { Auth } from './access.ts'
 import { createAccessLog } from './access-log.ts'
+import type { ApiKey } from './account-states.ts'
 import { ANONYMOUS, type Caller, requireRole, roleFor } from './auth.ts'
 import type { Edge } from './context.ts'
 import type { Ending } from './ending.ts'
 import { fingerprintOf, refusalOf } from './idempotency.ts'
 import { jsonBytes, parseBody, parsePart, queryValues } from './input.ts'
-import { createMatcher, type Entry } from './match.ts'
+import { limited } from './limits.ts'
+import { createMatcher, type Entry, type Match } from './match.ts'
 import { readerOf } from './readers.ts'
 import { RequestContext } from './request-context.ts'
 import { respondWithHandle, respondWithJob, respondWithRaw, respondWithStream } from './responders.ts'
 import { type AnyRoute, type Area, isJobBacked } from './route.ts'
+import { hasEffect } from './scopes.ts'
 import { statusOf } from './statuses.ts'
 
 /** Serves requests: finds the route, admits the caller, reads the input, runs the ending. Never rejects. */
@@ -34,9 +37,14 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
     const entry = match.entries.get(request.method === 'HEAD' ? 'GET' : request.method)
     if (entry === undefined) return answerMethod(exchange, [...match.entries.keys()])
     exchange.entry = entry
-    const admitted = admit(edge, exchange, entry)
+    const admitted = admit(edge, exchange, entry, match.params)
     exchange.caller = admitted instanceof Promise ? await admitted : admitted
     const { caller, requestId } = exchange
+    if (edge.keyLimits !== null && caller?.key) {
+      const allowance = edge.keyLimits.take(caller.key.id)
+      exchange.allowance = allowance instanceof Promise ? await allowance : allowance
+      if (exchange.allowance.isExceeded) throw limited(exchange.allowance.resetMs)
+    }
     const { route } = entry
     if (edge.replica !== null && (isUnsafe(request, route) || tellsOfWrites(route)))
       exchange.written = edge.replica.positions.of(exchange)
@@ -93,9 +101,11 @@ function endingOf(route: AnyRoute): (ending: Ending) => Promise<void> {
 function admit(
   edge: Edge,
   exchange: RequestContext,
-  { area, route }: Entry,
+  entry: Entry,
+  params: Match['params'],
 ): Caller | null | Promise<Caller | null> {
   const { request } = exchange
+  const { area, route } = entry
   const auth = route.auth ?? area.auth
   if (
     browserMatters(route, auth, request) &&
@@ -103,13 +113,15 @@ function admit(
     isCrossSite(edge.settings, request, route.spends === true)
   )
     throw fail('request.cross_site')
-  if (auth === 'public') return authenticateAnyway(edge, request, route)
+  if (auth === 'public') return authenticateAnyway(edge, request, entry, params)
   const permit = (caller: Caller | null): Caller => {
     const isOpen = (auth === 'open' || auth === 'operator') && edge.settings.openAreas.has(area.name)
     if (caller === null) {
       if (!isOpen) throw fail('auth.required')
       return ANONYMOUS
     }
+    const outOfScope = caller.key === null ? null : refuseKey(caller.key, entry, params)
+    if (outOfScope !== null) throw outOfScope
     const role = isOpen ? null : roleFor(auth, edge.settings)
     const refused = role === null ? null : requireRole(caller, role)
     if (refused !== null) throw refused
@@ -127,10 +139,25 @@ function browserMatters(route: AnyRoute, auth: Auth, request: EdgeRequest): bool
   return request.header('authorization') === '' && request.header('cookie') !== ''
 }
 
-/** The caller of a public route if the credential is valid; otherwise null. */
-async function authenticateAnyway(edge: Edge, request: EdgeRequest, route: AnyRoute): Promise<Caller | null> {
+/** Why an API key does not admit to a route, or null. */
+function refuseKey(key: ApiKey, { area, route, scopes }: Entry, params: Match['params']): Failure | null {
+  if (route.needsSession === true) return fail('auth.session')
+  if (!scopes.some((scope) => key.scopes.has(scope))) return fail('auth.scope', { scope: scopes[0]! })
+  const reachesAll = key.organizationId === null || area.name !== 'organizations'
+  return reachesAll || Number(params.org_id) === key.organizationId ? null : fail('auth.key_organization')
+}
+
+/** The caller of a public route if the credential is valid, and an API key has the scope; otherwise null. */
+async function authenticateAnyway(
+  edge: Edge,
+  request: EdgeRequest,
+  entry: Entry,
+  params: Match['params'],
+): Promise<Caller | null> {
+  const { route } = entry
   try {
-    return await edge.accounts.authenticate(request)
+    const caller = await edge.accounts.authenticate(request)
+    return caller?.key && refuseKey(caller.key, entry, params) !== null ? null : caller
   } catch (error) {
     if (error instanceof Failure && error.code === 'auth.required') return null
     // Unless the route is about the session, it continues without a caller: /health works while the database is down.
@@ -139,10 +166,8 @@ async function authenticateAnyway(edge: Edge, request: EdgeRequest, route: AnyRo
   }
 }
 
-function isUnsafe({ method }: EdgeRequest, route: AnyRoute | undefined): boolean {
-  // A GET that adds a job or costs money has an effect.
-  if (method === 'GET' && route !== undefined && (isJobBacked(route) || route.spends === true)) return true
-  return method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS'
+function isUnsafe({ method }: EdgeRequest, route: AnyRoute): boolean {
+  return method === 'GET' || method === 'HEAD' ? hasEffect(route) : method !== 'OPTIONS'
 }
 
 function tellsOfWrites(route: AnyRoute): boolean {

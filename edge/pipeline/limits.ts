@@ -42,7 +42,8 @@ export function createLimits(db: Database, settings: Settings): Limits {
   }
 }
 
-function limited(waitMs: number): Failure {
+/** The refusal of a request that may be repeated after a time. */
+export function limited(waitMs: number): Failure {
   const seconds = Math.ceil(waitMs / 1000)
   return fail('request.limited', { seconds }, { retryAfter: seconds })
 }

@@ -1,4 +1,5 @@
 import type { AnyRoute, Area } from './route.ts'
+import { admittingScopes } from './scopes.ts'
 
 /** A route of an area, as the matcher finds it. */
 export interface Entry {
@@ -6,6 +7,8 @@ export interface Entry {
   readonly route: AnyRoute
   /** The pattern with its prefix, as in metrics and the reference. */
   readonly pattern: string
+  /** An API key needs one of these; the first is the least. */
+  readonly scopes: readonly string[]
 }
 
 export interface Match {
@@ -36,7 +39,7 @@ export function createMatcher(areas: readonly Area[]): Matcher {
   for (const area of areas) {
     for (const route of area.routes) {
       const pattern = `${area.prefix}${route.path}` || '/'
-      const entry = { area, route, pattern }
+      const entry = { area, route, pattern, scopes: admittingScopes(area, route) }
       all.push(entry)
       insert(root, entry)
     }

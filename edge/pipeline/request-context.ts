@@ -4,6 +4,7 @@ import { type Origin, parseTraceParent, type Span, type Tracing } from '../../ta
 import { corsHeaders, type Header, type KeptAnswer, sendJson } from '../http/reply.ts'
 import type { EdgeRequest, ReplyHead, Responder } from '../http/server.ts'
 import type { Caller } from './auth.ts'
+import type { Allowance } from './key-limits.ts'
 import type { WrittenPosition } from './positions.ts'
 
 // A client may choose the request id, but nothing that could break a log line or a header.
@@ -32,6 +33,8 @@ export class RequestContext implements Origin {
   caller: Caller | null = null
   /** What it has written, if it may write and there is a replica that has to follow. */
   written: WrittenPosition | null = null
+  /** What its API key may still request, where that is limited. */
+  allowance: Allowance | null = null
   /** Status of the answer, once there is one. */
   status = 0
   private span: Span | null = null
@@ -60,6 +63,7 @@ export class RequestContext implements Origin {
       ['x-request-id', this.requestId],
       ...corsHeaders(this.settings, this.request),
     ]
+    if (this.allowance !== null) all.push(...this.allowance.headers())
     if (this.written !== null) all.push(...this.written.headers())
     if (this.entry?.route.credentials === true) all.push(['cache-control', 'no-store'])
     return { status, headers: all }

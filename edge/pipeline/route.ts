@@ -158,6 +158,10 @@ interface Declaration<
   /** An example of such a response, for the reference. */
   readonly example?: string
   readonly errors?: readonly ErrorCode[]
+  /** A POST that only reads: an API key needs the scope to read. */
+  readonly isRead?: boolean
+  /** It is about what people sign in with: API keys are refused. */
+  readonly needsSession?: boolean
   /** A POST whose effect must happen once: takes `Idempotency-Key`. */
   readonly sideEffect?: boolean
   /** For a POST without a key: why repeating it does no harm. */

@@ -1,5 +1,6 @@
 import { area } from '../pipeline/route.ts'
 import { acceptInviteRoute } from './accounts/invites.ts'
+import { keyRoutes } from './accounts/keys.ts'
 import { recoveryRoutes } from './accounts/recovery.ts'
 import { registerRoute } from './accounts/register.ts'
 import { sessionRoutes } from './accounts/sessions.ts'
@@ -8,6 +9,7 @@ import { userRoutes } from './accounts/users.ts'
 export const accounts = area('accounts', '/api/v1/auth', { auth: 'user' }, [
   registerRoute,
   ...sessionRoutes,
+  ...keyRoutes,
   ...recoveryRoutes,
   acceptInviteRoute,
   ...userRoutes,

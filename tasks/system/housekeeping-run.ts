@@ -1,4 +1,5 @@
 import { deleteExpiredMailedTokens, deleteExpiredRefreshTokens } from '../../sql/accounts.ts'
+import { deleteExpiredApiKeys } from '../../sql/api-keys.ts'
 import { deleteAbandonedImports } from '../../sql/blog/transfer.ts'
 import type { Query } from '../../sql/db.ts'
 import { deleteExpiredIdempotencyKeys } from '../../sql/idempotency.ts'
@@ -27,6 +28,7 @@ export async function run({ db, settings, signal }: TaskContext): Promise<Housek
       (await all(() => deleteExpiredLimits(BATCH))) +
       (await all(() => deleteOldLoginFailures(settings.loginLockSeconds, BATCH))),
     keys: await all(() => deleteExpiredIdempotencyKeys(BATCH)),
+    apiKeys: await all(() => deleteExpiredApiKeys(BATCH)),
     imports: await all(() => deleteAbandonedImports(BATCH)),
     tallies: (await db.one(deleteExpiredTallies())).count,
     previews: await all(() => deleteExcessPreviews(MOST_PREVIEWS, BATCH)),

@@ -6,6 +6,7 @@ const Result = z.strictObject({
   tokens: z.int(),
   limits: z.int(),
   keys: z.int(),
+  apiKeys: z.int(),
   imports: z.int(),
   tallies: z.int(),
   previews: z.int(),
@@ -13,8 +14,8 @@ const Result = z.strictObject({
 export type HousekeepingResult = z.output<typeof Result>
 
 /**
- * Removes what has expired: ended jobs, tokens, rate limits, idempotency keys, files of imports, figures of ended jobs; and voice previews
- * beyond a number.
+ * Removes what has expired: ended jobs, tokens, rate limits, idempotency keys, API keys, files of imports, figures of ended
+ * jobs; and voice previews beyond a number.
  */
 export const housekeeping = defineTask({
   name: 'system.housekeeping',

@@ -85,6 +85,7 @@ test('answers and frames have no white space between their parts', async () => {
     '/auth/me',
     '/auth/users',
     '/auth/sessions',
+    '/auth/keys',
     '/auth/audit',
     '/orgs',
     '/orgs/all',

@@ -79,6 +79,10 @@ const accounts: Record<string, Make> = {
   'DELETE /api/v1/auth/sessions/:session_id': async (world) => ({
     params: { session_id: (await world.session(world.owner.id)).id },
   }),
+  'POST /api/v1/auth/keys': () => json({ name: 'a program', scopes: ['documents:read'] }),
+  'DELETE /api/v1/auth/keys/:key_id': async (world) => ({
+    params: { key_id: await world.apiKey(world.owner.id) },
+  }),
   'POST /api/v1/auth/password-reset/request': (world) => json({ email: `${world.name()}@example.com` }),
   'POST /api/v1/auth/password-reset/confirm': async (world) =>
     json({ token: await world.mailed('reset', (await world.account()).id), new_password: PASSWORD }),

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { insertMailedToken, insertSession, type MailedKind } from '../../sql/accounts.ts'
 import { insertFirstTurn } from '../../sql/ai/turns.ts'
+import { insertApiKey } from '../../sql/api-keys.ts'
 import { insertSend } from '../../sql/comms.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { applyChanges } from '../../sql/payment-changes.ts'
@@ -129,6 +130,14 @@ export class World {
     const from = { address: null, userAgent: null }
     await this.database.db.run(insertSession(id, accountId, digestOf(refresh), 3600, from))
     return { id, refresh }
+  }
+
+  async apiKey(accountId: number, organizationId: number | null = null): Promise<string> {
+    const id = uuidv7()
+    const digest = digestOf(id)
+    const key = { id, accountId, organizationId, name: 'a program', digest, hint: id.slice(-4) }
+    await this.database.db.one(insertApiKey({ ...key, scopes: ['documents:read'], expiresAt: null }))
+    return id
   }
 
   async post(status = 'published'): Promise<{ id: number; slug: string }> {

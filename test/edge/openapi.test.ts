@@ -190,20 +190,34 @@ test('the server, the cookie and the schemes are those of the settings', () => {
   assert.deepEqual(reference.servers, [{ url: 'https://api.example.com' }])
   assert.deepEqual(reference.components.securitySchemes, {
     bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+    key: {
+      type: 'http',
+      scheme: 'bearer',
+      bearerFormat: 'mill_live_…',
+      description: 'An API key with this scope, or one that includes it',
+    },
     session: { type: 'apiKey', in: 'cookie', name: 'mill_session' },
   })
 })
 
-test('security says who may call: nobody special, anybody of an open area, or a user', () => {
+test('security says who may call, and which scope an API key needs', () => {
   assert.deepEqual(reference.paths['/health']!.get!.security, [])
-  assert.deepEqual(reference.paths['/api/v1/documents']!.get!.security, [{ bearer: [] }, { session: [] }])
-  assert.deepEqual(reference.paths['/api/v1/jobs']!.get!.security, [{ bearer: [] }, { session: [] }, {}])
+  const signedIn = [{ bearer: [] }, { session: [] }]
+  const { paths } = reference
+  assert.deepEqual(paths['/api/v1/documents']!.get!.security, [...signedIn, { key: ['documents:read'] }])
+  assert.deepEqual(paths['/api/v1/documents']!.post!.security, [...signedIn, { key: ['documents:write'] }])
+  assert.deepEqual(paths['/api/v1/jobs']!.get!.security, [...signedIn, { key: ['jobs:read'] }, {}])
+  assert.deepEqual(paths['/api/v1/auth/keys']!.get!.security, signedIn)
 })
 
 test('a closed area and no authentication at all show in it', async () => {
   const closed = (await (await startEdge(url, { env: { OPEN_AREAS: 'ai' } })).get('/openapi.json'))
     .json as Reference
-  assert.deepEqual(closed.paths['/api/v1/jobs']!.get!.security, [{ bearer: [] }, { session: [] }])
+  assert.deepEqual(closed.paths['/api/v1/jobs']!.get!.security, [
+    { bearer: [] },
+    { session: [] },
+    { key: ['jobs:read'] },
+  ])
   const none = (await (await startEdge(url, { env: { AUTH_LEVEL: 'none' } })).get('/openapi.json'))
     .json as Reference
   assert.deepEqual(none.paths['/api/v1/documents']!.get!.security, [])

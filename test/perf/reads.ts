@@ -12,6 +12,8 @@ const POOL_SIZES = [2, 4, 8, 16]
 interface Server {
   readonly name: string
   readonly child: Child
+  /** What it is asked, if not with an access token. */
+  readonly head?: string
 }
 
 /** One document read by key: the edge against Fastify with a pool, and against uWebSockets.js with nothing around it. */
@@ -23,11 +25,12 @@ export async function reads(stack: Stack): Promise<Measured> {
   const generator = await startGenerator()
   const request = requestText('GET', `/api/v1/documents/${id}`, account.token)
   const bodyBytes = await bodyLength(edge.port, id, account.token)
-  const measure = ({ child }: Server): Promise<LoadResult> =>
+  const key = await apiKeyOf(edge.port, account.token)
+  const measure = ({ child, head = request }: Server): Promise<LoadResult> =>
     generator.run({
       ...ORDINARY,
       port: child.ready.port!,
-      head: request,
+      head,
       bodyBytes,
       serverPids: [child.pid],
       postmaster: stack.postmaster,
@@ -36,6 +39,7 @@ export async function reads(stack: Stack): Promise<Measured> {
   const fastify = await bestFastify(url, measure)
   const servers: Server[] = [
     { name: 'edge', child: edge },
+    { name: 'edge-key', child: edge, head: requestText('GET', `/api/v1/documents/${id}`, key) },
     { name: 'fastify', child: fastify.child },
     { name: 'fastify-cached', child: await startFastify(url, fastify.size, true) },
     {
@@ -83,7 +87,13 @@ function summary(
       against('edge : fastify', `Fastify, pool of ${poolSize}, jwtVerify`, 4),
       against('edge : fastify-cached', `Fastify, pool of ${poolSize}, tokens cached`),
       against('edge : bare', 'bare uWS, no auth', 0.8),
-      ...['edge', 'fastify', 'fastify-cached', 'bare'].map(cpu),
+      {
+        name: 'edge with an API key : edge-token',
+        unit: 'requests/s',
+        values: rate('edge-key'),
+        reference: { name: 'with an access token', values: rate('edge') },
+      },
+      ...['edge', 'edge-key', 'fastify', 'fastify-cached', 'bare'].map(cpu),
       {
         name: 'CPU of PostgreSQL behind the edge',
         unit: 'µs/request',
@@ -132,6 +142,17 @@ async function bodyLength(port: number, id: number, token: string): Promise<numb
   })
   if (response.status !== 200) throw new Error(`GET: ${response.status}`)
   return (await response.arrayBuffer()).byteLength
+}
+
+/** A key of an account that may read documents. */
+async function apiKeyOf(port: number, token: string): Promise<string> {
+  const response = await fetch(`http://127.0.0.1:${port}/api/v1/auth/keys`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'bench', scopes: ['documents:read'] }),
+  })
+  if (response.status !== 201) throw new Error(`POST: ${response.status}`)
+  return ((await response.json()) as { key: string }).key
 }
 
 function stopAll(generator: Generator, children: readonly Child[]): Promise<unknown> {

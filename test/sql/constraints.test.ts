@@ -55,6 +55,21 @@ const running = { status: 'running', lease_id: randomUUID() }
 
 const owner = (await insert('account', account())).id
 const session = (await insert('session', { id: randomUUID(), account_id: owner })).id
+const apiKey = (fields: Row = {}): Row => ({
+  id: randomUUID(),
+  account_id: owner,
+  name: 'n',
+  digest: Buffer.from(randomUUID().replaceAll('-', '')),
+  hint: 'abcd',
+  scopes: ['jobs:read'],
+  ...fields,
+})
+const key = (await insert('api_key', apiKey({ digest: bytes(32), scopes: ['*:write', 'jobs:read'] }))).id
+const allowance = (fields: Row = {}): Row => ({
+  ...{ key_id: key, began_at: new Date(), taken: 1, granted: 1 },
+  ...fields,
+})
+await insert('api_key_allowance', allowance())
 const blob = (await insert('blob', { sha256: bytes(32) })).id
 const doc = (await insert('document', document())).id
 const page = (fields: Row = {}): Row => ({
@@ -140,6 +155,26 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
     ['session_pkey', { id: session, account_id: owner }],
     ['session_account_id_fkey', { id: randomUUID(), account_id: 999_999 }],
     ['session_ended_check', { id: randomUUID(), account_id: owner, ended_at: new Date() }],
+  ],
+  api_key: [
+    ['api_key_pkey', apiKey({ id: key })],
+    ['api_key_digest_key', apiKey({ digest: bytes(32) })],
+    ['api_key_digest_check', apiKey({ digest: bytes(31) })],
+    ['api_key_name_check', apiKey({ name: '' }), apiKey({ name: 'n'.repeat(101) })],
+    ['api_key_hint_check', apiKey({ hint: 'abc' })],
+    [
+      'api_key_scopes_check',
+      ...[[], ['jobs'], ['jobs:admin'], ['Jobs:read'], [null], Array(51).fill('jobs:read')].map((scopes) =>
+        apiKey({ scopes }),
+      ),
+    ],
+    ['api_key_account_id_fkey', apiKey({ account_id: 999_999 })],
+    ['api_key_organization_id_account_id_fkey', apiKey({ organization_id: 999_999 })],
+  ],
+  api_key_allowance: [
+    ['api_key_allowance_pkey', allowance({ key_id: key })],
+    ['api_key_allowance_taken_check', allowance({ granted: -1 }), allowance({ granted: 2 })],
+    ['api_key_allowance_key_id_fkey', allowance({ key_id: randomUUID() })],
   ],
   refresh_token: [
     ['refresh_token_digest_check', token({ digest: bytes(31) }), token({ digest: bytes(33) })],

@@ -1,11 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { after, describe, test } from 'node:test'
-import {
-  deleteExpiredRefreshTokens,
-  readAccount,
-  readAccountState,
-  refreshSession,
-} from '../../sql/accounts.ts'
+import { deleteExpiredRefreshTokens, readAccount, refreshSession } from '../../sql/accounts.ts'
 import { abandonedBlobs, documentContent, sealedBlob, unreferencedBlobs } from '../../sql/blobs.ts'
 import type { Query } from '../../sql/db.ts'
 import { searchDocuments } from '../../sql/documents/search.ts'
@@ -148,7 +143,6 @@ const ORDERS = ['received_at', 'document_date', 'title'] as const
 
 const reads = [
   planned('an account', readAccount, 5),
-  planned('a caller', readAccountState, 5),
   planned('a document', readDocument, 5, 5),
   ...ORDERS.flatMap((order) => [
     planned(`documents by ${order}`, readDocuments[order].asc, 5, null, null, null, null, false, null, 0, 50),

@@ -20,6 +20,10 @@ const FILL = [
      select id from session where account_id = $1 limit 2) few, generate_series(1, $2) n`,
   `insert into account_token (id, account_id, kind, digest, expires_at)
    select gen_random_uuid(), $1, 'reset', sha256(($1 || '-' || n)::bytea), now() from generate_series(1, $2) n`,
+  // Far more than anybody may have.
+  `insert into api_key (id, account_id, name, digest, hint, scopes)
+   select gen_random_uuid(), $1, 'n', sha256(($1 || '+' || n)::bytea), 'hint', '{jobs:read}' from generate_series(1, $2) n`,
+  `insert into api_key_allowance (key_id, began_at, taken, granted) select id, now(), 1, 1 from api_key where account_id = $1`,
   // Each supersedes one that is older, and every tenth is in the trash.
   `insert into document (owner_id, title, media_type, byte_size, sha256, deleted_at, expires_at)
    select $1, 'T' || n, 'text/plain', 1, sha256(($1 || '/' || n)::bytea), deleted_at, deleted_at + interval '30 days'

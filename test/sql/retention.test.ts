@@ -29,6 +29,10 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'organization',
     'organization_member',
   ],
+  'an account has at most 100; housekeeping deletes those that have expired': [
+    'api_key',
+    'api_key_allowance',
+  ],
   'its owner deletes it, or the account': [
     'document',
     'document_page',

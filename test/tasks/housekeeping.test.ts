@@ -42,6 +42,7 @@ describe('housekeeping', { concurrency: false }, () => {
       imports: 0,
       tallies: 0,
       previews: 0,
+      apiKeys: 0,
     })
   })
 
@@ -89,6 +90,7 @@ describe('housekeeping', { concurrency: false }, () => {
       imports: 0,
       tallies: 0,
       previews: 0,
+      apiKeys: 0,
     })
     const left = ['session', 'refresh_token', 'account_token', 'login_failure', 'request_limit']
     assert.deepEqual(await Promise.all(left.map(count)), [1, 1, 1, 2, 1])

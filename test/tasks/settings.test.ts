@@ -22,6 +22,7 @@ test('an empty environment has the documented defaults', () => {
     databasePooled: false,
     dataDir: '.data',
     secretKey: undefined,
+    apiKeyRate: null,
     authLevel: 'rbac',
     adminEmail: undefined,
     adminPassword: undefined,

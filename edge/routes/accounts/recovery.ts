@@ -92,6 +92,7 @@ export const recoveryRoutes = [
     errors: ['account.password_wrong', 'auth.locked'],
     sideEffect: true,
     credentials: true,
+    needsSession: true,
     handle: async (input) => {
       const { body, caller, edge } = input
       const { loginMaxFailures, loginLockSeconds } = edge.settings

@@ -95,6 +95,7 @@ is used.`,
     response: Detail,
     errors: ['auth.required', 'request.cross_site'],
     credentials: true,
+    needsSession: true,
     repeatable: 'the session has already ended',
     handle: signOut,
   }),
@@ -108,6 +109,7 @@ is used.`,
       cursor: cursor(SESSION_ORDER),
     }),
     response: z.array(Session),
+    needsSession: true,
     reads: 'list',
     handle: async ({ query: { limit, cursor = null }, caller, reader, request }) => {
       const values = [caller.ownerId ?? 0, caller.sessionId, cursor, 0, limit] as const
@@ -121,6 +123,7 @@ is used.`,
     summary: 'End a session of the caller and its access tokens at once',
     params: z.object({ session_id: z.string() }),
     errors: ['account.session_missing'],
+    needsSession: true,
     handle: async (input) => {
       const { caller, params, edge } = input
       if (!isUuid(params.session_id) || caller.ownerId === null) throw fail('account.session_missing')

@@ -15,6 +15,7 @@ chunk_index, start_line, end_line, page, heading, and of documents by document_i
   body: SearchRequest,
   response: SearchResult,
   errors: ['rag.missing', 'rag.busy'],
+  isRead: true,
   repeatable: 'a search changes nothing',
   handle: async ({ body, edge, caller, requestId }) => {
     const question = {

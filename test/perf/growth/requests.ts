@@ -58,6 +58,10 @@ const SHORT = { query: { limit: 10 } }
 const accounts: Record<string, Make> = {
   '/api/v1/auth/me': everybody,
   '/api/v1/auth/sessions': by(['admin', 'big', 'small'], SHORT),
+  '/api/v1/auth/keys': () => [
+    ...[admin, big, small].map((one) => one(SHORT)),
+    big({ what: 'of an organization', query: { ...SHORT.query, organization_id: 1 } }),
+  ],
   '/api/v1/auth/users': ({ total }) => ends('admin', total.accounts),
   '/api/v1/auth/users/:user_id': by(['admin'], { params: { user_id: 3 } }),
   '/api/v1/auth/audit': ({ total }) => [

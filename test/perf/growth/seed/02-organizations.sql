@@ -22,3 +22,11 @@ select case when n % 10 = 0 then 1 else 1 + growth.pick(n, 8, growth.size(5000))
   case when state = 'accepted' then at + interval '1 day' end
 from growth.size(20000) size, generate_series(1, size) n, growth.moment(n, size, '14 days') at,
   lateral (select case when n % 3 = 0 then 'accepted' when n % 17 = 0 then 'revoked' else 'pending' end as state) of_it;
+
+-- Two keys for each member of an organization on average, up to the limit of 100 for the big owner.
+insert into api_key (id, account_id, organization_id, name, digest, hint, scopes, created_at, last_used_at)
+select growth.id(at), m.user_id, case when n % 2 = 0 then m.organization_id end, 'key ' || n,
+  sha256(('key ' || m.id || ' ' || n)::bytea), 'seed', '{documents:read}', at, at
+from organization_member m, generate_series(1, case when m.user_id = 2 and m.organization_id = 1 then 90 else 2 end) n,
+  growth.moment(m.id::int, growth.size(20000), '1 year') at
+where m.id % 3 = 0 or (m.user_id = 2 and m.organization_id = 1);

@@ -1,0 +1,88 @@
+import { reserveRequests } from '../../sql/api-keys.ts'
+import type { Database } from '../../sql/db.ts'
+import type { Rate } from '../../tasks/setting-fields.ts'
+import type { Header } from '../http/reply.ts'
+
+/** What an API key may still request in its period. */
+export class Allowance {
+  readonly isExceeded: boolean
+  /** Until the period is over. */
+  readonly resetMs: number
+  readonly #limit: number
+  readonly #remaining: number
+
+  constructor(limit: number, remaining: number, resetMs: number, isExceeded: boolean) {
+    this.#limit = limit
+    this.#remaining = remaining
+    this.resetMs = resetMs
+    this.isExceeded = isExceeded
+  }
+
+  /** As in draft-ietf-httpapi-ratelimit-headers-06. */
+  headers(): Header[] {
+    return [
+      ['ratelimit-limit', String(this.#limit)],
+      ['ratelimit-remaining', String(this.#remaining)],
+      ['ratelimit-reset', String(Math.ceil(this.resetMs / 1000))],
+    ]
+  }
+}
+
+/** A limit on the requests of each API key, which all edge processes share through the database. */
+export interface KeyLimits {
+  /** Counts a request. */
+  take(keyId: string): Allowance | Promise<Allowance>
+}
+
+/** What this process has been given of a key's period. */
+interface Reservation {
+  left: number
+  /** What may still be given, to any process. */
+  readonly elsewhere: number
+  /** When the period is over, by `performance.now()`. */
+  readonly endsAt: number
+}
+
+// A process reserves a hundredth of the limit at a time: with each further process, that much of it may go unused.
+const SHARES = 100
+// Of keys beyond that, what was reserved is lost.
+const MOST_KNOWN = 100_000
+
+/** Limits each key to `most` requests in a period of `seconds`, which begins with its first request after the last one. */
+export function createKeyLimits(db: Database, { most, seconds }: Rate): KeyLimits {
+  const wanted = Math.ceil(most / SHARES)
+  const reservations = new Map<string, Reservation>()
+  const underWay = new Map<string, Promise<void>>()
+
+  const reserve = async (keyId: string): Promise<void> => {
+    const { granted, remaining, reset_ms } = await db.one(reserveRequests(keyId, most, seconds, wanted))
+    if (reservations.size >= MOST_KNOWN) reservations.clear()
+    const endsAt = performance.now() + reset_ms
+    reservations.set(keyId, { left: granted, elsewhere: remaining, endsAt })
+  }
+
+  /** Null: more has to be reserved first. */
+  const takeReserved = (keyId: string): Allowance | null => {
+    const found = reservations.get(keyId)
+    const resetMs = found === undefined ? 0 : found.endsAt - performance.now()
+    if (found === undefined || resetMs <= 0) return null
+    if (found.left > 0) return new Allowance(most, --found.left + found.elsewhere, resetMs, false)
+    return found.elsewhere > 0 ? null : new Allowance(most, 0, resetMs, true)
+  }
+
+  const takeSlowly = async (keyId: string): Promise<Allowance> => {
+    for (;;) {
+      const allowance = takeReserved(keyId)
+      if (allowance !== null) return allowance
+      const reserving =
+        underWay.get(keyId) ??
+        reserve(keyId).finally(() => {
+          underWay.delete(keyId)
+        })
+      underWay.set(keyId, reserving)
+      await reserving
+    }
+  }
+
+  return { take: (keyId) => takeReserved(keyId) ?? takeSlowly(keyId) }
+}

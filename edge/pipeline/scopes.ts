@@ -1,0 +1,40 @@
+import { type AnyRoute, type Area, isJobBacked } from './route.ts'
+
+/** What API keys may do, by area and verb: `write` includes `read`, and `*` is every area. */
+
+/** The areas that scopes name; the others are public. */
+export const SCOPED_AREAS = [
+  'accounts',
+  'ai',
+  'blog',
+  'comms',
+  'documents',
+  'jobs',
+  'llm',
+  'organizations',
+  'payments',
+  'queues',
+  'rag',
+  'schedules',
+  'system',
+  'tasks',
+  'voice',
+  'workers',
+] as const
+
+const VERBS = ['read', 'write'] as const
+
+/** Every scope. */
+export const SCOPES = ['*', ...SCOPED_AREAS].flatMap((area) => VERBS.map((verb) => `${area}:${verb}`))
+
+/** The scopes that admit to a route, the least of them first. */
+export function admittingScopes({ name }: Area, route: AnyRoute): readonly string[] {
+  const writing = [`${name}:write`, '*:write']
+  return hasEffect(route) ? writing : [`${name}:read`, '*:read', ...writing]
+}
+
+/** Whether a request of a route has an effect: it is no GET, or adds a job, or costs money. */
+export function hasEffect(route: AnyRoute): boolean {
+  if (route.method === 'get') return isJobBacked(route) || route.spends === true
+  return route.isRead !== true
+}

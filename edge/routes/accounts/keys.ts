@@ -1,0 +1,171 @@
+import { z } from 'zod'
+import {
+  API_KEY_ORDER,
+  apiKeyOwners,
+  deleteApiKey,
+  insertApiKey,
+  lockKeysOf,
+  MOST_KEYS,
+  readApiKeys,
+  readOrganizationKeys,
+} from '../../../sql/api-keys.ts'
+import { fail } from '../../../sql/errors.ts'
+import { isUuid, uuidv7 } from '../../../sql/ids.ts'
+import { apiKeyOf } from '../../../tasks/accounts/api-keys.ts'
+import { digestOf } from '../../../tasks/accounts/tokens.ts'
+import { audit } from '../../pipeline/audit.ts'
+import type { Caller } from '../../pipeline/auth.ts'
+import type { Edge } from '../../pipeline/context.ts'
+import { invalid } from '../../pipeline/input.ts'
+import { array, cursor, cursorValues } from '../../pipeline/lists.ts'
+import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
+import { count, Moment, RowId, Timestamp } from '../../pipeline/schemas.ts'
+import { SCOPES } from '../../pipeline/scopes.ts'
+import { enter, RANKED, seen } from '../orgs/access.ts'
+
+const Scope = z.enum(SCOPES as [string, ...string[]])
+
+const NewKey = z
+  .strictObject({
+    name: z.string().trim().min(1).max(100),
+    scopes: z.array(Scope).min(1).max(SCOPES.length),
+    expires_at: Moment.optional(),
+    organization_id: z.int().min(1).max(2_147_483_647).optional(),
+  })
+  .meta({ id: 'ApiKeyCreate' })
+
+const keyFields = {
+  id: z.uuid(),
+  account_id: z.int(),
+  organization_id: z.int().nullable(),
+  name: z.string(),
+  hint: z.string().meta({ description: 'The end of the key' }),
+  scopes: z.array(z.string()),
+  created_at: Timestamp,
+  expires_at: Timestamp.nullable(),
+  last_used_at: Timestamp.nullable().meta({ description: 'Up to a minute behind' }),
+}
+const ApiKey = z.strictObject(keyFields).meta({ id: 'ApiKey' })
+const CreatedKey = z
+  .strictObject({ ...keyFields, key: z.string().meta({ description: 'Not shown again' }) })
+  .meta({ id: 'ApiKeyCreated' })
+
+/** API keys, with which programs call in place of people. */
+export const keyRoutes = [
+  route({
+    method: 'post',
+    path: '/keys',
+    summary: 'Make an API key',
+    description: `The answer shows the key, for the only time. It is sent as \`Authorization: Bearer\`, and acts as the \
+account that made it, within its scopes: \`AREA:read\`, or \`AREA:write\`, which includes reading; \`*\` is every area. \
+It can't change what people sign in with. A key of an organization reaches no other one; its admins and owners make, see and \
+delete such keys, and it ends when the account leaves. An account may have ${MOST_KEYS} keys; those that have expired are deleted \
+after 30 days.`,
+    body: NewKey,
+    response: CreatedKey,
+    status: 201,
+    errors: ['key.limit', 'key.no_account', ...RANKED],
+    sideEffect: true,
+    credentials: true,
+    needsSession: true,
+    complete: withKey,
+    handle: createKey,
+  }),
+
+  route({
+    method: 'get',
+    path: '/keys',
+    summary: 'List API keys, newest first',
+    description:
+      'Those of the caller, or with `organization_id` those of an organization, for its admins and owners.',
+    query: z.object({
+      organization_id: RowId.optional(),
+      limit: count({ min: 1, max: 1000, fallback: 100 }),
+      cursor: cursor(API_KEY_ORDER),
+    }),
+    response: z.array(ApiKey),
+    errors: RANKED,
+    needsSession: true,
+    reads: 'list',
+    decidesAccess: true,
+    handle: async ({ query, caller, reader, request }) => {
+      const page = [cursorValues(query.cursor), 0, query.limit] as const
+      const text =
+        query.organization_id === undefined
+          ? await reader.text(readApiKeys, [caller.ownerId ?? 0, ...page])
+          : seen(await reader.text(readOrganizationKeys, [query.organization_id, caller.ownerId, ...page]))
+      return array(text!, request)
+    },
+  }),
+
+  route({
+    method: 'delete',
+    path: '/keys/:key_id',
+    summary: 'Delete an API key, which ends it at once',
+    description:
+      'For the account that made it, for admins and owners of its organization, and for admins of the service.',
+    params: z.object({ key_id: z.string() }),
+    errors: ['key.missing', ...RANKED],
+    needsSession: true,
+    handle: deleteKey,
+  }),
+]
+
+type Making = Input<undefined, undefined, z.output<typeof NewKey>, Caller> &
+  Writes<z.input<typeof CreatedKey>>
+
+function createKey(input: Making): Promise<Answer<z.input<typeof CreatedKey>>> {
+  const { body, caller, edge } = input
+  const { organization_id: organizationId = null, expires_at: expiresAt = null } = body
+  const { ownerId } = caller
+  if (ownerId === null) throw fail('key.no_account')
+  if (expiresAt !== null && Date.parse(expiresAt) <= edge.pulse.now())
+    throw invalid('body', 'expires_at', 'must be in the future', 'too_small')
+  return input.transaction(async (tx) => {
+    if (organizationId !== null) await enter(tx, { params: { org_id: organizationId }, caller }, 'admin')
+    const locked = await tx.maybeOne(lockKeysOf(ownerId))
+    // Deleted since it was authenticated.
+    if (locked === null) throw fail('auth.required')
+    if (locked.keys >= MOST_KEYS) throw fail('key.limit', { most: MOST_KEYS })
+    const id = uuidv7()
+    const key = apiKeyOf(edge.secretKey, id)
+    const scopes = [...new Set(body.scopes)].sort()
+    const created = await tx.one(
+      insertApiKey({
+        ...{ id, accountId: ownerId, organizationId, name: body.name, scopes, expiresAt },
+        digest: digestOf(key),
+        hint: key.slice(-4),
+      }),
+    )
+    const data = { key: id, name: body.name, scopes, expires_at: expiresAt }
+    await tx.run(audit(input, 'key.created', { accountId: ownerId, organizationId, data }))
+    return json(created.json)
+  })
+}
+
+/** Adds the key, which is never stored, to a row that PostgreSQL built. */
+function withKey({ secretKey }: Edge, text: string): string {
+  const row = JSON.parse(text) as z.input<typeof ApiKey>
+  return JSON.stringify({ ...row, key: apiKeyOf(secretKey, row.id) })
+}
+
+function deleteKey(
+  input: Input<{ key_id: string }, undefined, undefined, Caller> & Writes<undefined>,
+): Promise<Answer<undefined>> {
+  const { caller, edge } = input
+  const { key_id: id } = input.params
+  if (!isUuid(id)) throw fail('key.missing')
+  return input.transaction(async (tx) => {
+    const owners = await tx.maybeOne(apiKeyOwners(id))
+    if (owners === null) throw fail('key.missing')
+    const { account_id: accountId, organization_id: organizationId } = owners
+    if (accountId !== caller.ownerId && caller.role !== 'admin') {
+      if (organizationId === null) throw fail('key.missing')
+      await enter(tx, { params: { org_id: organizationId }, caller }, 'admin')
+    }
+    if ((await tx.maybeOne(deleteApiKey(id))) === null) throw fail('key.missing')
+    await tx.run(audit(input, 'key.deleted', { accountId, organizationId, data: { key: id } }))
+    tx.afterCommit(() => edge.accounts.forget(accountId))
+    return undefined
+  })
+}

@@ -1,0 +1,127 @@
+import { z } from 'zod'
+import { JsonText, noRows, type Query, sql } from './db.ts'
+import { arrayText, type PageValues } from './lists.ts'
+import { type SeenBy, seenBy } from './orgs.ts'
+import type { ReadStatement } from './reader.ts'
+
+/** API keys, their last use, and how many requests each may make. */
+
+/** The most keys that an account may have, expired ones included. */
+export const MOST_KEYS = 100
+
+/** The key of a digest, and its account's; whether it still counts is in `readAccountState`. */
+export const readApiKey: ReadStatement<[digest: string]> = {
+  name: 'api_key',
+  text: `select concat(id, ' ', account_id) from api_key where digest = decode($1, 'hex')`,
+}
+
+export const API_KEY_ORDER = { 'k.id': 'uuid' } as const
+
+/** The keys of an account, newest first. */
+export const readApiKeys: ReadStatement<[account: number, ...page: PageValues]> = {
+  name: 'api_keys',
+  text: arrayText({
+    table: 'api_key',
+    row: 'k',
+    parameters: 1,
+    where: 'k.account_id = $1::int',
+    order: API_KEY_ORDER,
+    numbered: false,
+    direction: 'desc',
+    item: 'api_key_json(k)',
+  }),
+}
+
+/** The keys of an organization, newest first, for its admins and owners. */
+export const readOrganizationKeys: ReadStatement<[...SeenBy, ...page: PageValues]> = {
+  name: 'organization_keys',
+  text: seenBy(
+    ['owner', 'admin'],
+    arrayText({
+      table: 'api_key',
+      row: 'k',
+      parameters: 2,
+      where: 'k.organization_id = $1::int',
+      order: API_KEY_ORDER,
+      numbered: false,
+      direction: 'desc',
+      item: 'api_key_json(k)',
+    }),
+  ),
+}
+
+export interface NewApiKey {
+  readonly id: string
+  readonly accountId: number
+  readonly organizationId: number | null
+  readonly name: string
+  readonly digest: Buffer
+  /** The last characters of the key. */
+  readonly hint: string
+  readonly scopes: readonly string[]
+  /** ISO 8601; null: never. */
+  readonly expiresAt: string | null
+}
+
+/** Has other changes to the keys of an account wait; no row when it is gone. */
+export const lockKeysOf = (accountId: number): Query<{ keys: number }> =>
+  sql.type(z.object({ keys: z.number() }))`select api_keys_lock as keys from api_keys_lock(${accountId})`
+
+export const insertApiKey = (key: NewApiKey): Query<{ json: string }> =>
+  sql.type(JsonText)`
+    insert into api_key (id, account_id, organization_id, name, digest, hint, scopes, expires_at)
+    values (${key.id}::uuid, ${key.accountId}, ${key.organizationId}, ${key.name}, ${sql.binary(key.digest)}, ${key.hint},
+      ${sql.array([...key.scopes], 'text')}, ${key.expiresAt}::timestamptz)
+    returning api_key_json(api_key)::text as json`
+
+const Owners = z.object({ account_id: z.number(), organization_id: z.number().nullable() })
+
+/** Whose a key is; no row when there is none. */
+export const apiKeyOwners = (id: string): Query<z.output<typeof Owners>> =>
+  sql.type(Owners)`select account_id, organization_id from api_key where id = ${id}::uuid`
+
+/** Deletes a key: a trigger tells every edge. No row when it is gone already. */
+export const deleteApiKey = (id: string): Query<{ id: string }> =>
+  sql.type(z.object({ id: z.string() }))`delete from api_key where id = ${id}::uuid returning id`
+
+/** Notes that keys are in use; those that another edge has just noted, or is noting, are left out. */
+export const touchApiKeys = (ids: readonly string[]): Query<unknown> =>
+  sql.type(noRows)`
+    update api_key set last_used_at = now() where id in (
+      select id from api_key
+      where id = any(${sql.array([...ids], 'uuid')}) and coalesce(last_used_at < now() - interval '30 seconds', true)
+      order by id for no key update skip locked)`
+
+const Granted = z.object({ granted: z.number(), remaining: z.number(), reset_ms: z.number() })
+
+/**
+ * Gives an edge up to `wanted` of the `most` requests that a key may make in each period of `seconds`; a period begins
+ * with the first request after the last one. `remaining`: how many others may still be given.
+ */
+export const reserveRequests = (
+  keyId: string,
+  most: number,
+  seconds: number,
+  wanted: number,
+): Query<z.output<typeof Granted>> =>
+  sql.prepared('api_key_reserve', Granted)`
+    insert into api_key_allowance as a (key_id, began_at, taken, granted)
+    values (${keyId}::uuid, clock_timestamp(), least(${wanted}::int, ${most}::int), least(${wanted}::int, ${most}::int))
+    on conflict on constraint api_key_allowance_pkey do update set (began_at, taken, granted) = (
+      select case when is_over then excluded.began_at else a.began_at end, before + given, given
+      from (select a.began_at + make_interval(secs => ${seconds}) <= excluded.began_at) period(is_over),
+        lateral (select case when is_over then 0 else a.taken end) used(before),
+        lateral (select least(${wanted}::int, greatest(0, ${most}::int - before))) grant_of(given))
+    returning granted, greatest(0, ${most}::int - taken) as remaining,
+      ceil(extract(epoch from began_at + make_interval(secs => ${seconds}) - clock_timestamp()) * 1000)::int as reset_ms`
+
+/** Deletes keys that expired over 30 days ago; returns how many. */
+export const deleteExpiredApiKeys = (batch: number): Query<{ count: number }> =>
+  sql.type(z.object({ count: z.number() }))`
+    with expired as (
+      delete from api_key where id in (
+        select id from api_key where expires_at < now() - interval '30 days' order by expires_at limit ${batch}
+        for update skip locked)
+      returning 1
+    )
+    select count(*)::int as count from expired`

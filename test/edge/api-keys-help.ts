@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import type { Account, Answered, Api } from './harness.ts'
+
+/** Making and using API keys. */
+
+export const KEYS = '/api/v1/auth/keys'
+
+/** What a test wants of a key; everything by default. */
+export interface Wanted {
+  readonly name?: string
+  readonly scopes?: readonly string[]
+  readonly expires_at?: string
+  readonly organization_id?: number
+}
+
+export const makeKey = (
+  api: Api,
+  { token }: Pick<Account, 'token'>,
+  wanted: Wanted = {},
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Answered> =>
+  api.post(KEYS, { token, json: { name: 'a program', scopes: ['*:write'], ...wanted }, headers })
+
+/** A new key, and its id. */
+export async function keyOf(
+  api: Api,
+  account: Pick<Account, 'token'>,
+  wanted?: Wanted,
+): Promise<{ id: string; key: string }> {
+  const answer = await makeKey(api, account, wanted)
+  assert.equal(answer.status, 201, answer.text)
+  return answer.json
+}
+
+export const deleteKey = (api: Api, { token }: Pick<Account, 'token'>, id: string): Promise<Answered> =>
+  api.call('DELETE', `${KEYS}/${id}`, { token })

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { assertRefused, me } from './accounts-help.ts'
+import { deleteKey, KEYS, keyOf, makeKey } from './api-keys-help.ts'
+import { orgsWorld } from './orgs-help.ts'
+
+/** API keys of organizations: its admins and owners make, see and delete them, and they reach no other. */
+
+const world = await orgsWorld()
+const { api, call, org } = world
+const GONE = [401, 'Not authenticated'] as const
+const RANK = [403, 'This needs the role admin or owner in the organization'] as const
+const OTHER = [403, 'The API key is of one organization, and reaches no other'] as const
+
+test('admins and owners make and see them; members and others do neither', async () => {
+  const { id, owner, admin, member, outsider } = await org()
+  const made = [
+    await keyOf(api, owner, { organization_id: id }),
+    await keyOf(api, admin, { organization_id: id }),
+  ]
+  assertRefused(await makeKey(api, member, { organization_id: id }), ...RANK)
+  assertRefused(
+    await makeKey(api, outsider, { organization_id: id }),
+    403,
+    'Only members of the organization may do this',
+  )
+  assertRefused(await makeKey(api, owner, { organization_id: 999_999 }), 404, 'Organization not found')
+  const list = (token: string, of = id) => api.get(`${KEYS}?organization_id=${of}`, { token })
+  for (const { token } of [owner, admin]) {
+    const answer = await list(token)
+    assert.deepEqual(
+      answer.json.map((key: { id: string }) => key.id),
+      made.map(({ id }) => id).reverse(),
+    )
+    assert.ok(!answer.text.includes('mill_live_'))
+  }
+  assertRefused(await list(member.token), ...RANK)
+  assertRefused(await list(outsider.token), 403, 'Only members of the organization may do this')
+  assertRefused(await list(owner.token, 999_999), 404, 'Organization not found')
+  // Who made it sees it among the own ones, too.
+  const own = await api.get(KEYS, { token: admin.token })
+  assert.deepEqual(
+    own.json.map((key: { id: string; organization_id: number }) => [key.id, key.organization_id]),
+    [[made[1]!.id, id]],
+  )
+})
+
+test('such a key reaches its organization, and no other one', async () => {
+  const { id, owner } = await org()
+  const elsewhere = await world.create(owner)
+  const { key } = await keyOf(api, owner, { organization_id: id })
+  const by = { ...owner, token: key }
+  assert.equal((await call(by, 'GET', `/${id}`)).status, 200)
+  assert.equal((await call(by, 'GET', `/${id}/members`)).status, 200)
+  assert.equal((await call(by, 'PATCH', `/${id}`, { query: { name: 'New' } })).status, 200)
+  for (const path of [`/${elsewhere}`, `/${elsewhere}/members`, '', '/999999'])
+    assertRefused(await call(by, 'GET', path), ...OTHER, path)
+  assertRefused(await call(by, 'POST', '', { json: { name: 'A', slug: 'another-one' } }), ...OTHER)
+  assert.equal((await me(api, key)).json.id, owner.id)
+})
+
+describe('it is deleted', () => {
+  test('by who made it, by admins and owners, and by nobody else', async () => {
+    const { id, owner, admin, member, outsider } = await org()
+    const keys = await Promise.all(
+      [admin, admin, owner].map((who) => keyOf(api, who, { organization_id: id })),
+    )
+    assertRefused(await deleteKey(api, member, keys[0]!.id), ...RANK)
+    assertRefused(
+      await deleteKey(api, outsider, keys[0]!.id),
+      403,
+      'Only members of the organization may do this',
+    )
+    for (const [i, who] of [admin, owner, admin].entries())
+      assert.equal((await deleteKey(api, who, keys[i]!.id)).status, 204)
+    for (const { key } of keys) assertRefused(await me(api, key), ...GONE)
+  })
+
+  test('when its account leaves, is removed, or the organization is deleted', async () => {
+    const [left, removed, deleted] = [await org(), await org(), await org()]
+    const made = {
+      left: await keyOf(api, left.admin, { organization_id: left.id }),
+      own: await keyOf(api, left.admin),
+      removed: await keyOf(api, removed.admin, { organization_id: removed.id }),
+      deleted: await keyOf(api, deleted.owner, { organization_id: deleted.id }),
+    }
+    for (const { key } of Object.values(made)) assert.equal((await me(api, key)).status, 200)
+    await call(left.admin, 'DELETE', `/${left.id}/members/me`)
+    await call(removed.owner, 'DELETE', `/${removed.id}/members/${removed.admin.id}`)
+    await call(deleted.owner, 'DELETE', `/${deleted.id}`)
+    const { edge } = api.serving
+    for (const { id } of [left.admin, removed.admin, deleted.owner]) edge.accounts.forget(id)
+    for (const which of ['left', 'removed', 'deleted'] as const)
+      assertRefused(await me(api, made[which].key), ...GONE, which)
+    assert.equal((await me(api, made.own.key)).status, 200)
+  })
+
+  test('not when its account goes down in rank, which its key then has, too', async () => {
+    const { id, owner, admin } = await org()
+    const { key } = await keyOf(api, admin, { organization_id: id })
+    await call(owner, 'PATCH', `/${id}/members/${admin.id}`, { query: { role: 'member' } })
+    const by = { ...admin, token: key }
+    assert.equal((await call(by, 'GET', `/${id}`)).status, 200)
+    assertRefused(await call(by, 'GET', `/${id}/invites`), ...RANK)
+  })
+})

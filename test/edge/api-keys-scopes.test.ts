@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { AnyRoute, Area } from '../../edge/pipeline/route.ts'
+import { admittingScopes, SCOPED_AREAS, SCOPES } from '../../edge/pipeline/scopes.ts'
+import { areas } from '../../edge/routes/index.ts'
+import { castOf } from './accounts-help.ts'
+import { keyOf } from './api-keys-help.ts'
+import { edgeAndDatabase } from './harness.ts'
+import { operationOf } from './matrix-ask.ts'
+
+/** What API keys may do, on every operation that is declared: an admin's, so that only the scope decides. */
+
+const { api } = await edgeAndDatabase()
+const { admin } = await castOf(api)
+const keys = new Map<string, string>()
+for (const scope of SCOPES) keys.set(scope, (await keyOf(api, admin, { scopes: [scope] })).key)
+
+const operations = areas.flatMap((area) => area.routes.map((route) => ({ area, route })))
+const guarded = operations.filter(({ area, route }) => (route.auth ?? area.auth) !== 'public')
+
+/** What a request of an operation is refused for before its input is looked at; null: it is not. */
+async function refusalOf(area: Area, route: AnyRoute, scope: string): Promise<string | null> {
+  const [method, pattern] = operationOf(area, route).split(' ') as [string, string]
+  const path = pattern.replace(/:\w+/g, '999999999')
+  const abort = new AbortController()
+  const response = await fetch(`http://127.0.0.1:${api.port}${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${keys.get(scope)}`,
+      'content-type': 'application/json',
+      prefer: 'respond-async',
+    },
+    ...(method === 'GET' ? {} : { body: '{"nothing":"of that"}' }),
+    signal: abort.signal,
+  })
+  const detail = response.status === 403 ? ((await response.json()) as { detail: string }).detail : null
+  // It may be a stream.
+  abort.abort()
+  return detail
+}
+
+test('scopes name every area that asks for a credential', () => {
+  assert.deepEqual([...SCOPED_AREAS].sort(), [...new Set(guarded.map(({ area }) => area.name))].sort())
+})
+
+describe('each operation takes its own scope, those that include it, and no other', () => {
+  for (const { area, route } of guarded.filter(({ route }) => route.needsSession !== true))
+    test(operationOf(area, route), async () => {
+      const admitting = admittingScopes(area, route)
+      const others = ['read', 'write'].flatMap((verb) => [
+        `${area.name}:${verb}`,
+        `*:${verb}`,
+        `tasks:${verb}`,
+      ])
+      for (const scope of new Set([...others, 'jobs:read'])) {
+        const refusal = await refusalOf(area, route, scope)
+        const expected = admitting.includes(scope) ? null : `The API key needs the scope ${admitting[0]}`
+        assert.equal(refusal, expected, scope)
+      }
+    })
+})
+
+test('reading is what has no effect', () => {
+  const reading = guarded.filter(({ area, route }) => admittingScopes(area, route).length === 4)
+  assert.deepEqual(
+    reading.filter(({ route }) => route.method !== 'get').map(({ area, route }) => operationOf(area, route)),
+    ['POST /rag/search'],
+  )
+  const writing = guarded.filter(({ area, route }) => admittingScopes(area, route).length === 2)
+  assert.deepEqual(
+    writing.filter(({ route }) => route.method === 'get').map(({ area, route }) => operationOf(area, route)),
+    [
+      'GET /api/v1/comms/domains',
+      'GET /api/v1/payment/catalog',
+      'GET /api/v1/ai/chat/stream',
+      'GET /voice/preview/:voice_id',
+    ],
+  )
+})
+
+test('what people sign in with takes no key', async () => {
+  const needing = operations.filter(({ route }) => route.needsSession === true)
+  assert.deepEqual(needing.map(({ area, route }) => operationOf(area, route)).sort(), [
+    'DELETE /api/v1/auth/keys/:key_id',
+    'DELETE /api/v1/auth/sessions/:session_id',
+    'GET /api/v1/auth/keys',
+    'GET /api/v1/auth/sessions',
+    'POST /api/v1/auth/change-password',
+    'POST /api/v1/auth/keys',
+    'POST /api/v1/auth/logout',
+  ])
+  for (const { area, route } of needing.filter(({ area, route }) => (route.auth ?? area.auth) !== 'public'))
+    assert.equal(await refusalOf(area, route, '*:write'), 'An API key may not do this; sign in')
+})
+
+test('a public operation answers a key as it answers anybody', async () => {
+  const logout = (scope: string) => api.post('/api/v1/auth/logout', { token: keys.get(scope)! })
+  assert.equal((await logout('*:write')).status, 401)
+  assert.equal((await api.get('/api/v1/blog/posts', { token: keys.get('jobs:read')! })).status, 200)
+  const register = { email: 'somebody@example.com', password: 'correct horse' }
+  assert.equal(
+    (await api.post('/api/v1/auth/register', { token: keys.get('jobs:read')!, json: register })).status,
+    200,
+  )
+})

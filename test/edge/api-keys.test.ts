@@ -1,0 +1,242 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { apiKeyOf } from '../../tasks/accounts/api-keys.ts'
+import { digestOf } from '../../tasks/accounts/tokens.ts'
+import { Client } from '../service.ts'
+import { until } from '../until.ts'
+import { assertRefused, castOf, me } from './accounts-help.ts'
+import { deleteKey, KEYS, keyOf, makeKey } from './api-keys-help.ts'
+import { edgeAndDatabase, PASSWORD, SECRET, startEdge } from './harness.ts'
+import { ledgerOf } from './ledger.ts'
+
+/** API keys: made, shown once, used everywhere, and ended at once. */
+
+const { api, ...database } = await edgeAndDatabase()
+const { query, url } = database
+const ledger = ledgerOf(database)
+const other = await startEdge(url)
+const { admin, newcomer } = await castOf(api)
+const GONE = [401, 'Not authenticated'] as const
+const MISSING = [404, 'API key not found'] as const
+
+describe('a new key', () => {
+  test('is shown once, and stored as a digest', async () => {
+    const account = await newcomer()
+    const answer = await makeKey(api, account, {
+      name: ' nightly import ',
+      scopes: ['jobs:read', 'documents:write'],
+    })
+    assert.equal(answer.status, 201, answer.text)
+    assert.equal(answer.headers['cache-control'], 'no-store')
+    const { key, ...shown } = answer.json
+    assert.match(key, /^mill_live_[0-9A-Za-z]{49}$/)
+    const { id, created_at } = shown
+    assert.deepEqual(shown, {
+      ...{ id, account_id: account.id, organization_id: null, name: 'nightly import', hint: key.slice(-4) },
+      ...{ scopes: ['documents:write', 'jobs:read'], created_at, expires_at: null, last_used_at: null },
+    })
+    const list = await api.get(KEYS, { token: account.token })
+    assert.deepEqual([list.status, list.json], [200, [shown]])
+    const [row] = await query('select * from api_key where id = $1', [id])
+    assert.deepEqual(row!.digest, digestOf(key))
+    assert.ok(!JSON.stringify(row).includes(key.slice(10)))
+  })
+
+  test('is the same for the same Idempotency-Key', async () => {
+    const account = await newcomer()
+    const headers = { 'idempotency-key': randomUUID() }
+    const [first, second] = [
+      await makeKey(api, account, {}, headers),
+      await makeKey(other, account, {}, headers),
+    ]
+    assert.equal(first.status, 201)
+    assert.equal(second.text, first.text)
+    assert.equal((await api.get(KEYS, { token: account.token })).json.length, 1)
+    const [kept] = await query('select body from idempotency_key where key = $1', [
+      headers['idempotency-key'],
+    ])
+    assert.ok(!JSON.stringify(kept).includes('mill_live_'))
+  })
+
+  test('is refused with what is wrong', async () => {
+    const account = await newcomer()
+    const cases: readonly [object, string][] = [
+      [{ name: ' ' }, 'name'],
+      [{ name: 'n'.repeat(101) }, 'name'],
+      [{ scopes: [] }, 'scopes'],
+      [{ scopes: ['documents'] }, 'scopes.0'],
+      [{ scopes: ['jobs:read', 'nothing:read'] }, 'scopes.1'],
+      [{ expires_at: '2020-01-01T00:00:00Z' }, 'expires_at'],
+      [{ expires_at: 'tomorrow' }, 'expires_at'],
+      [{ organization_id: 0 }, 'organization_id'],
+      [{ role: 'admin' }, 'body'],
+    ]
+    for (const [fields, where] of cases) {
+      const answer = await makeKey(api, account, fields)
+      assert.equal(answer.status, 422, answer.text)
+      assert.equal(answer.json.errors[0].loc.join('.').replace(/^body\./, ''), where)
+    }
+  })
+
+  test('is one of at most 100', async () => {
+    const account = await newcomer()
+    await query(
+      `insert into api_key (id, account_id, name, digest, hint, scopes)
+       select gen_random_uuid(), $1, 'n', sha256(gen_random_uuid()::text::bytea), 'hint', '{jobs:read}' from generate_series(1, 99) n`,
+      [account.id],
+    )
+    const made = await Promise.all([makeKey(api, account), makeKey(other, account)])
+    assert.deepEqual(made.map(({ status }) => status).sort(), [201, 409])
+    assertRefused(await makeKey(api, account), 409, 'An account may have 100 API keys; delete one first')
+    const page = await api.get(`${KEYS}?limit=60`, { token: account.token })
+    assert.equal(page.json.length, 60)
+    const next = /^<(.+)>; rel="next"$/.exec(String(page.headers.link))![1]!
+    assert.equal((await api.get(next, { token: account.token })).json.length, 40)
+  })
+})
+
+describe('a key is a credential', () => {
+  test('on every edge, as soon as it is made', async () => {
+    const account = await newcomer()
+    // What is known of the account is from before.
+    assert.equal((await me(other, account.token)).status, 200)
+    const { key } = await keyOf(api, account)
+    for (const edge of [other, api, other]) {
+      const answer = await me(edge, key)
+      assert.deepEqual([answer.status, answer.json.id], [200, account.id])
+    }
+  })
+
+  test('for streams, uploads and jobs, with which the account itself goes on', async () => {
+    const account = await newcomer()
+    const { key } = await keyOf(api, account, { scopes: ['documents:write', 'jobs:read'] })
+    const uploaded = await api.upload(key, 'some text')
+    assert.equal(uploaded.status, 201, uploaded.text)
+    const read = await api.get(`/api/v1/documents/${uploaded.json.id}`, { token: account.token })
+    assert.equal(read.status, 200)
+    const job = await ledger.add(account.id)
+    const client = Object.assign(new Client(other.port), { token: key })
+    const stream = await client.stream(`/api/v1/jobs/${job}/events`)
+    await stream.until('the first frame', (frames) => frames.length > 0)
+    stream.close()
+  })
+
+  test('of the role that the account has now', async () => {
+    const account = await newcomer()
+    const { key } = await keyOf(api, account)
+    const users = () => api.get('/api/v1/auth/users', { token: key })
+    assertRefused(await users(), 403, 'This needs the role moderator or admin')
+    await api.call('PATCH', `/api/v1/auth/users/${account.id}/role?role=moderator`, { token: admin.token })
+    assert.equal((await users()).status, 200)
+  })
+
+  test('and nothing that only looks like one is', async () => {
+    const account = await newcomer()
+    const { id, key } = await keyOf(api, account)
+    const forged = [
+      key.slice(0, -1),
+      `${key}0`,
+      key.toLowerCase(),
+      `mill_live_${'0'.repeat(49)}`,
+      'mill_live_',
+      // Of a row that is not there, and with another deployment's secret.
+      apiKeyOf(SECRET, randomUUID()),
+      apiKeyOf('another secret, long enough to be one', id),
+      id,
+    ]
+    for (const text of forged) assertRefused(await me(api, text), ...GONE, text)
+    assert.equal((await me(api, key)).status, 200)
+  })
+})
+
+describe('a key ends at once, on every edge', () => {
+  test('when it is deleted, with its open streams', async () => {
+    const account = await newcomer()
+    const { id, key } = await keyOf(api, account)
+    const kept = await keyOf(api, account)
+    for (const edge of [api, other]) assert.equal((await me(edge, key)).status, 200)
+    const client = Object.assign(new Client(other.port), { token: key })
+    const stream = await client.stream(`/api/v1/jobs/${await ledger.add(account.id)}/events`)
+    await stream.until('the first frame', (frames) => frames.length > 0)
+    assert.equal((await deleteKey(api, account, id)).status, 204)
+    assertRefused(await me(api, key), ...GONE)
+    await until('the other edge refuses it', async () => (await me(other, key)).status === 401)
+    await stream.finished(4_000)
+    assert.equal((await me(other, kept.key)).status, 200)
+    assertRefused(await deleteKey(api, account, id), ...MISSING)
+  })
+
+  test('when its account is deactivated, until it is active again', async () => {
+    const account = await newcomer()
+    const { key } = await keyOf(api, account)
+    const change = (what: string) =>
+      api.call('PATCH', `/api/v1/auth/users/${account.id}/${what}`, { token: admin.token })
+    await change('deactivate')
+    assertRefused(await me(api, key), ...GONE)
+    await change('activate')
+    assert.equal((await me(api, key)).status, 200)
+  })
+
+  test('when its account is deleted', async () => {
+    const account = await newcomer()
+    const { key } = await keyOf(api, account)
+    await api.call('DELETE', `/api/v1/auth/users/${account.id}`, { token: admin.token })
+    assertRefused(await me(api, key), ...GONE)
+  })
+
+  test('when it expires, by the clock of the database', async () => {
+    const account = await newcomer()
+    const expires_at = new Date(Date.now() + 3_600_000).toISOString()
+    const { id, key } = await keyOf(api, account, { expires_at })
+    assert.equal((await me(api, key)).status, 200)
+    await query(`update api_key set expires_at = now() + interval '50 ms' where id = $1`, [id])
+    api.serving.edge.accounts.forget(account.id)
+    await until('it has expired', async () => (await me(api, key)).status === 401)
+    // It is listed until it is deleted.
+    assert.equal((await api.get(KEYS, { token: account.token })).json.length, 1)
+  })
+
+  test('not when the password changes, which ends sessions', async () => {
+    const account = await newcomer()
+    const { key } = await keyOf(api, account)
+    const json = { current_password: PASSWORD, new_password: 'another password' }
+    await api.post('/api/v1/auth/change-password', { token: account.token, json })
+    assert.equal((await me(api, key)).status, 200)
+  })
+})
+
+test('a key is deleted by its account and by admins; to others it is missing', async () => {
+  const [account, stranger] = [await newcomer(), await newcomer()]
+  const [one, two] = [await keyOf(api, account), await keyOf(api, account)]
+  for (const id of [one.id, randomUUID(), 'nonsense', '1'])
+    assertRefused(await deleteKey(api, stranger, id), ...MISSING)
+  assert.equal((await deleteKey(api, account, one.id)).status, 204)
+  assert.equal((await deleteKey(api, admin, two.id)).status, 204)
+})
+
+test('the last use is known within a minute', async () => {
+  const account = await newcomer()
+  const edge = await startEdge(url)
+  const { key } = await keyOf(edge, account)
+  assert.equal((await me(edge, key)).status, 200)
+  const used = async () => (await api.get(KEYS, { token: account.token })).json[0].last_used_at
+  assert.equal(await used(), null)
+  // What is not written yet is written at the end.
+  await edge.serving.stop()
+  assert.ok(Math.abs(Date.parse(await used()) - Date.now()) < 60_000)
+})
+
+test('what keys do is in the audit trail, with the key', async () => {
+  const account = await newcomer()
+  const { id, key } = await keyOf(api, account, { scopes: ['*:write'] })
+  const created = await api.post('/api/v1/orgs', { token: key, json: { name: 'Mill', slug: 'mill' } })
+  assert.equal(created.status, 201, created.text)
+  await deleteKey(api, account, id)
+  const audit = await api.get(`/api/v1/auth/audit?account_id=${account.id}`, { token: admin.token })
+  const events = audit.json.events.map(({ kind, data }: { kind: string; data: object }) => ({ kind, data }))
+  const of = (kind: string) => events.find((event: { kind: string }) => event.kind === kind)?.data
+  assert.deepEqual(of('key.created'), { key: id, name: 'a program', scopes: ['*:write'], expires_at: null })
+  assert.deepEqual(of('key.deleted'), { key: id })
+  assert.equal(of('organization.created').api_key, id)
+})

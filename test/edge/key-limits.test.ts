@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { until } from '../until.ts'
+import { castOf, me } from './accounts-help.ts'
+import { keyOf } from './api-keys-help.ts'
+import { type Answered, edgeAndDatabase, startEdge } from './harness.ts'
+
+/** Requests of an API key are limited on all edges together, without a write for each. */
+
+const LIMIT = 500
+const env = { RATE_LIMIT_API_KEY: `${LIMIT}/3600`, CORS_ORIGINS: 'https://app.example.com' }
+const { api, query, url } = await edgeAndDatabase({ env })
+const edges = [api, await startEdge(url, { env })]
+const { newcomer } = await castOf(api)
+
+const limitsOf = ({ headers }: Answered) =>
+  ['ratelimit-limit', 'ratelimit-remaining', 'ratelimit-reset'].map((name) => Number(headers[name]))
+
+const written = async (key: string): Promise<number> =>
+  Number((await query('select taken from api_key_allowance where key_id = $1', [key]))[0]?.taken)
+
+describe('the limit of a key', () => {
+  test('is told with each answer, refusals too', async () => {
+    const { id, key } = await keyOf(api, await newcomer(), { scopes: ['accounts:read'] })
+    const [limit, remaining, reset] = limitsOf(await me(api, key))
+    assert.deepEqual([limit, remaining], [LIMIT, LIMIT - 1])
+    assert.ok(reset! > 3500 && reset! <= 3600, `${reset} s`)
+    const refused = await api.get('/api/v1/documents/1', { token: key })
+    assert.equal(refused.status, 403)
+    const missing = await api.get('/api/v1/auth/users/999999', { token: key })
+    assert.equal(limitsOf(missing)[1], LIMIT - 2)
+    assert.equal(await written(id), 5, 'a hundredth at a time')
+  })
+
+  test('holds for all edges together', async () => {
+    const account = await newcomer()
+    const { key } = await keyOf(api, account)
+    const answers = await Promise.all(Array.from({ length: LIMIT + 20 }, (_, n) => me(edges[n % 2]!, key)))
+    const admitted = answers.filter(({ status }) => status === 200).length
+    // What an edge has reserved, another can't use.
+    assert.ok(admitted <= LIMIT && admitted >= LIMIT - LIMIT / 100, `${admitted} admitted`)
+    const refused = answers.find(({ status }) => status === 429)!
+    assert.match(refused.json.detail, /^Too many requests; try again in \d+ s$/)
+    const [limit, remaining, reset] = limitsOf(refused)
+    assert.deepEqual([limit, remaining], [LIMIT, 0])
+    assert.equal(Number(refused.headers['retry-after']), reset)
+    // A person, and another key of the account, have nothing to do with it.
+    const person = await me(api, account.token)
+    assert.deepEqual([person.status, person.headers['ratelimit-limit']], [200, undefined])
+    assert.equal((await me(api, (await keyOf(api, account)).key)).status, 200)
+  })
+
+  test('is that of a period, after which there is another', async () => {
+    const short = await startEdge(url, { env: { RATE_LIMIT_API_KEY: '3/1' } })
+    const { key } = await keyOf(api, await newcomer())
+    await until('it is used up', async () => (await me(short, key)).status === 429)
+    await until('the next period', async () => (await me(short, key)).status === 200)
+  })
+
+  test('is off by default', async () => {
+    const free = await startEdge(url)
+    const { id, key } = await keyOf(api, await newcomer())
+    const answer = await me(free, key)
+    assert.deepEqual([answer.status, answer.headers['ratelimit-limit']], [200, undefined])
+    assert.ok(Number.isNaN(await written(id)))
+  })
+
+  test('may be read by pages of allowed origins', async () => {
+    const { key } = await keyOf(api, await newcomer())
+    const headers = { origin: 'https://app.example.com' }
+    const answer = await api.get('/api/v1/auth/me', { token: key, headers })
+    assert.match(String(answer.headers['access-control-expose-headers']), /ratelimit-remaining/)
+  })
+})

@@ -1,0 +1,93 @@
+import { after, describe, test } from 'node:test'
+import { readAccountState } from '../../sql/accounts.ts'
+import {
+  apiKeyOwners,
+  deleteApiKey,
+  deleteExpiredApiKeys,
+  insertApiKey,
+  lockKeysOf,
+  readApiKey,
+  readApiKeys,
+  readOrganizationKeys,
+  reserveRequests,
+  touchApiKeys,
+} from '../../sql/api-keys.ts'
+import type { Query } from '../../sql/db.ts'
+import { connect } from '../../sql/driver.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import { deleteMember, hideOrganization } from '../../sql/orgs.ts'
+import { digestOf } from '../../tasks/accounts/tokens.ts'
+import { testDatabase } from '../database.ts'
+import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './plans-help.ts'
+
+/** API keys, and what decides access, are found by an index among 5000 accounts and 20,000 keys. */
+
+const { url, query } = await testDatabase()
+await query(
+  `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 5000) n`,
+)
+await query(
+  `insert into session (id, account_id) select gen_random_uuid(), n from generate_series(1, 5000) n, generate_series(1, 2)`,
+)
+await query(
+  `insert into organization (name, slug) select repeat('N', 200), 's' || n from generate_series(1, 1000) n`,
+)
+await query(
+  `insert into organization_member (organization_id, user_id, role)
+   select 1 + (n - 1) / 5, n, case n % 5 when 1 then 'owner' else 'member' end from generate_series(1, 5000) n`,
+)
+await query(
+  `insert into api_key (id, account_id, organization_id, name, digest, hint, scopes, expires_at)
+   select ('01980000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 1 + n % 5000,
+     case when n % 2 = 0 then 1 + n % 5000 / 5 end, 'n', sha256(n::text::bytea), 'hint', '{jobs:read}',
+     case when n % 3 = 0 then now() + (n - 50) * interval '1 day' end
+   from generate_series(1, 20000) n`,
+)
+await query(
+  `insert into api_key_allowance (key_id, began_at, taken, granted) select id, now(), 1, 1 from api_key`,
+)
+await query('analyze')
+
+const client = await connect({ url, applicationName: 'plans' })
+after(() => client.end())
+
+const reads = [
+  planned('a caller', readAccountState, 5),
+  planned('a key', readApiKey, '00'.repeat(32)),
+  planned('the keys of an account', readApiKeys, 5, null, 0, 100),
+  planned('the keys of an organization', readOrganizationKeys, 5, 21, null, 0, 100),
+] as const
+
+describe('reads by index', () => {
+  for (const mode of PLAN_MODES)
+    for (const [n, [what, statement, ...values]] of reads.entries())
+      test(`${what} (${mode})`, () => assertReadByIndex(client, mode, `read_${mode}_${n}`, statement, values))
+})
+
+let count = 500
+let organization = 100
+const next = (): string => {
+  count += 20
+  return `01980000-0000-7000-8000-${count.toString(16).padStart(12, '0')}`
+}
+const newKey = (): Query<unknown> => {
+  const id = uuidv7()
+  const more = { name: 'n', digest: digestOf(id), hint: id.slice(-4), scopes: ['*:write'], expiresAt: null }
+  return insertApiKey({ id, accountId: 11, organizationId: 3, ...more })
+}
+
+const writes: Readonly<Record<string, () => Query<unknown>>> = {
+  'locking the keys of an account': () => lockKeysOf(7),
+  'making a key': newKey,
+  'whose a key is': () => apiKeyOwners(next()),
+  'deleting a key': () => deleteApiKey(next()),
+  'noting the last use': () => touchApiKeys([next(), next()]),
+  'reserving requests': () => reserveRequests(next(), 1000, 60, 10),
+  'deleting expired keys': () => deleteExpiredApiKeys(2),
+  'the end of a membership': () => deleteMember(++organization, organization * 5 - 3),
+  'the end of an organization': () => hideOrganization(++organization),
+}
+
+describe('writes by index', () => {
+  for (const [what, make] of Object.entries(writes)) test(what, () => assertWriteByIndex(client, make))
+})

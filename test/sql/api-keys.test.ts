@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, describe, test } from 'node:test'
+import {
+  deleteApiKey,
+  deleteExpiredApiKeys,
+  insertApiKey,
+  lockKeysOf,
+  reserveRequests,
+  touchApiKeys,
+} from '../../sql/api-keys.ts'
+import { connect } from '../../sql/driver.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import { listen } from '../../sql/listen.ts'
+import { ACCOUNT_CHANGED } from '../../sql/notify.ts'
+import { hideOrganization } from '../../sql/orgs.ts'
+import { digestOf } from '../../tasks/accounts/tokens.ts'
+import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
+
+/** API keys: how they end, when they were last used, and how many requests each may make. */
+
+const { db, query, url } = await testDatabase()
+let count = 0
+
+const account = async (): Promise<number> =>
+  (
+    await query(`insert into account (email, password_hash) values ($1, 'x') returning id`, [
+      `a${++count}@example.com`,
+    ])
+  )[0]!.id as number
+
+async function key(accountId: number, organizationId: number | null = null): Promise<string> {
+  const id = uuidv7()
+  const more = { name: 'n', digest: digestOf(id), hint: id.slice(-4), scopes: ['*:write'], expiresAt: null }
+  await db.one(insertApiKey({ id, accountId, organizationId, ...more }))
+  return id
+}
+
+async function organization(...members: number[]): Promise<number> {
+  const [row] = await query(`insert into organization (name, slug) values ('n', $1) returning id`, [
+    `o${++count}`,
+  ])
+  for (const member of members)
+    await query(`insert into organization_member (organization_id, user_id, role) values ($1, $2, 'owner')`, [
+      row!.id,
+      member,
+    ])
+  return row!.id as number
+}
+
+const isThere = async (id: string): Promise<boolean> =>
+  (await query('select from api_key where id = $1', [id])).length === 1
+
+describe('the end of a key tells every edge to forget its account', async () => {
+  const told: string[] = []
+  const listener = await listen({
+    url,
+    applicationName: 'test-listen',
+    channels: { [ACCOUNT_CHANGED]: (payload) => told.push(payload) },
+    onReconnect: () => {},
+    onError: () => {},
+  })
+  after(() => listener.close())
+  const assertTold = (id: number) => until(`account ${id} is told of`, () => told.includes(String(id)))
+
+  test('its deletion', async () => {
+    const owner = await account()
+    assert.notEqual(await db.maybeOne(deleteApiKey(await key(owner))), null)
+    await assertTold(owner)
+  })
+
+  test('the end of a membership, for keys of that organization alone', async () => {
+    const owner = await account()
+    const [left, stayed] = [await organization(owner, await account()), await organization(owner)]
+    const keys = [await key(owner), await key(owner, stayed), await key(owner, left)]
+    await query('delete from organization_member where organization_id = $1 and user_id = $2', [left, owner])
+    await assertTold(owner)
+    assert.deepEqual(await Promise.all(keys.map(isThere)), [true, true, false])
+  })
+
+  test('the deletion of an organization, at once', async () => {
+    const owner = await account()
+    const id = await organization(owner)
+    const [own, its] = [await key(owner), await key(owner, id)]
+    await db.one(hideOrganization(id))
+    await assertTold(owner)
+    assert.deepEqual([await isThere(own), await isThere(its)], [true, false])
+  })
+})
+
+test('only a member has a key of an organization', async () => {
+  const id = await organization(await account())
+  await assert.rejects(key(await account(), id))
+})
+
+test('changes to the keys of an account wait for each other, and see what the other did', async () => {
+  const owner = await account()
+  let isLocked = false
+  const first = db.transaction(async (tx) => {
+    assert.deepEqual(await tx.maybeOne(lockKeysOf(owner)), { keys: 0 })
+    isLocked = true
+    await until('the other one waits', async () => {
+      const waiting = await query(`select from pg_stat_activity where datname = current_database()
+        and wait_event_type = 'Lock' and query like '%api_keys_lock%'`)
+      return waiting.length === 1
+    })
+    const id = uuidv7()
+    const more = { name: 'n', digest: digestOf(id), hint: 'abcd', scopes: ['*:read'], expiresAt: null }
+    await tx.one(insertApiKey({ id, accountId: owner, organizationId: null, ...more }))
+  })
+  await until('the first one has the lock', () => isLocked)
+  assert.deepEqual(await db.maybeOne(lockKeysOf(owner)), { keys: 1 })
+  await first
+  assert.equal(await db.maybeOne(lockKeysOf(999_999)), null)
+})
+
+describe('the last use', () => {
+  const usedAt = async (id: string) =>
+    (await query('select last_used_at as at from api_key where id = $1', [id]))[0]!.at as Date | null
+
+  test('is noted for several keys at once, and not again within half a minute', async () => {
+    const owner = await account()
+    const [one, two, unused] = [await key(owner), await key(owner), await key(owner)]
+    await db.run(touchApiKeys([two, one, randomUUID()]))
+    const noted = await usedAt(one)
+    assert.ok(noted !== null && (await usedAt(two)) !== null)
+    assert.equal(await usedAt(unused), null)
+    await db.run(touchApiKeys([one]))
+    assert.deepEqual(await usedAt(one), noted)
+    await query(`update api_key set last_used_at = now() - interval '31 seconds' where id = $1`, [one])
+    await db.run(touchApiKeys([one]))
+    assert.ok((await usedAt(one))! > noted)
+  })
+
+  test('is left to another edge that is noting it', async () => {
+    const one = await key(await account())
+    const other = await connect({ url, applicationName: 'another edge' })
+    try {
+      await other.query('begin')
+      await other.query('select from api_key where id = $1 for no key update', [one])
+      await db.run(touchApiKeys([one]))
+      assert.equal(await usedAt(one), null)
+    } finally {
+      await other.end()
+    }
+  })
+})
+
+describe('requests of a key', () => {
+  const reserve = (id: string, most: number, wanted: number, seconds = 60) =>
+    db.one(reserveRequests(id, most, seconds, wanted))
+  const age = (id: string, seconds: number) =>
+    query('update api_key_allowance set began_at = began_at - make_interval(secs => $2) where key_id = $1', [
+      id,
+      seconds,
+    ])
+  const given = ({ granted, remaining }: { granted: number; remaining: number }) => [granted, remaining]
+
+  test('are given until there are no more', async () => {
+    const one = await key(await account())
+    assert.deepEqual(given(await reserve(one, 10, 4)), [4, 6])
+    assert.deepEqual(given(await reserve(one, 10, 4)), [4, 2])
+    assert.deepEqual(given(await reserve(one, 10, 4)), [2, 0])
+    const last = await reserve(one, 10, 4)
+    assert.deepEqual(given(last), [0, 0])
+    assert.ok(last.reset_ms > 50_000 && last.reset_ms <= 60_000, `${last.reset_ms} ms`)
+  })
+
+  test('are given anew in the next period, which begins with its first request', async () => {
+    const one = await key(await account())
+    await reserve(one, 10, 10)
+    await age(one, 59)
+    const late = await reserve(one, 10, 1)
+    assert.deepEqual(given(late), [0, 0])
+    assert.ok(late.reset_ms <= 1000, `${late.reset_ms} ms`)
+    await age(one, 1)
+    const next = await reserve(one, 10, 3)
+    assert.deepEqual(given(next), [3, 7])
+    assert.ok(next.reset_ms > 59_000, `${next.reset_ms} ms`)
+  })
+
+  test('are never more than the limit, however many ask at once', async () => {
+    const one = await key(await account())
+    const all = await Promise.all(Array.from({ length: 50 }, () => reserve(one, 100, 7)))
+    assert.equal(
+      all.reduce((sum, { granted }) => sum + granted, 0),
+      100,
+    )
+  })
+
+  test('a lower limit than what was given gives nothing more', async () => {
+    const one = await key(await account())
+    await reserve(one, 100, 50)
+    assert.deepEqual(given(await reserve(one, 20, 5)), [0, 0])
+  })
+})
+
+test('keys are deleted 30 days after they have expired', async () => {
+  const owner = await account()
+  const keys = [await key(owner), await key(owner), await key(owner)]
+  await query(`update api_key set expires_at = now() - interval '31 days' where id = $1`, [keys[0]])
+  await query(`update api_key set expires_at = now() - interval '29 days' where id = $1`, [keys[1]])
+  assert.deepEqual(await db.one(deleteExpiredApiKeys(10)), { count: 1 })
+  assert.deepEqual(await Promise.all(keys.map(isThere)), [false, true, true])
+})

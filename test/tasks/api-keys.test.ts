@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { apiKeyOf, hasKeyPrefix, isApiKey } from '../../tasks/accounts/api-keys.ts'
+
+/** The text of API keys. */
+
+const SECRET = 'a secret for tests, long enough to be one'
+const KEY = apiKeyOf(SECRET, '01980000-0000-7000-8000-000000000001')
+
+test('a key has its prefix, 256 bits and a checksum, and is the same for the same row', () => {
+  assert.match(KEY, /^mill_live_[0-9A-Za-z]{49}$/)
+  assert.equal(apiKeyOf(SECRET, '01980000-0000-7000-8000-000000000001'), KEY)
+  assert.notEqual(apiKeyOf(SECRET, '01980000-0000-7000-8000-000000000002'), KEY)
+  assert.notEqual(apiKeyOf(`${SECRET}.`, '01980000-0000-7000-8000-000000000001'), KEY)
+  assert.ok(isApiKey(KEY))
+})
+
+test('any other character, or order of two, is noticed', () => {
+  for (let at = 'mill_live_'.length; at < KEY.length; at++) {
+    const other = KEY[at] === 'x' ? 'y' : 'x'
+    assert.equal(isApiKey(KEY.slice(0, at) + other + KEY.slice(at + 1)), false, `character ${at}`)
+    if (KEY[at] === KEY[at - 1] || at === 'mill_live_'.length) continue
+    const swapped = KEY.slice(0, at - 1) + KEY[at] + KEY[at - 1] + KEY.slice(at + 1)
+    assert.equal(isApiKey(swapped), false, `characters ${at - 1} and ${at}`)
+  }
+})
+
+test('what is no key', () => {
+  for (const text of [
+    '',
+    'mill_live_',
+    KEY.slice(0, -1),
+    `${KEY}0`,
+    KEY.slice(1),
+    KEY.toUpperCase(),
+    ` ${KEY}`,
+  ])
+    assert.equal(isApiKey(text), false, text)
+  assert.deepEqual([KEY, 'mill_live_x', 'eyJhbGciOiJIUzI1NiJ9.e30.x'].map(hasKeyPrefix), [true, true, false])
+})
