@@ -75,6 +75,7 @@ function operation(area: Area, route: AnyRoute, settings: Settings, components: 
   const parameters = [
     ...parametersOf(route.params, 'path', schema),
     ...parametersOf(route.query, 'query', schema),
+    ...backgroundOf(route),
     ...headersOf(route),
   ]
   return {
@@ -174,6 +175,8 @@ function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): 
   if (route.sideEffect)
     for (const code of ['idempotency.mismatch', 'idempotency.running'] as const) codes.add(code)
   if (isJobBacked(route)) for (const code of ['job.cancelled', 'internal'] as const) codes.add(code)
+  if (isJobBacked(route) && !route.alwaysWaits)
+    for (const code of ['request.invalid', 'webhook.no_account'] as const) codes.add(code)
   const byStatus = new Map<number, string[]>()
   for (const code of codes) {
     const row = errorRow(code)
@@ -214,6 +217,23 @@ function parametersOf(
     required: where === 'path' || required.includes(name),
     schema: property,
   }))
+}
+
+/** How a job-backed route is asked not to wait. */
+function backgroundOf(route: AnyRoute): Json[] {
+  if (!isJobBacked(route) || route.alwaysWaits) return []
+  const declared = Object.keys((route.query as { shape?: object } | undefined)?.shape ?? {})
+  const parameter = (name: string, schema: Json, description: string): Json => ({
+    ...{ name, in: 'query', required: false, description, schema },
+  })
+  return [
+    parameter('background', { type: 'boolean' }, 'true returns 202 with the job id at once'),
+    parameter(
+      'callback_url',
+      { type: 'string', format: 'uri', maxLength: 2000 },
+      'With `background`: told of the end of the job, as a webhook is',
+    ),
+  ].filter(({ name }) => !declared.includes(name as string))
 }
 
 function headersOf(route: AnyRoute): Json[] {

@@ -1,3 +1,4 @@
+import { callerErrors } from './caller-errors.ts'
 import { ragErrors } from './rag/errors.ts'
 
 /**
@@ -30,9 +31,6 @@ const table = {
     detail: 'This account is locked after too many failed logins; try again later',
   },
   'auth.not_yours': { detail: 'Only the account itself or an admin may do this' },
-  'auth.scope': { detail: 'The API key needs the scope {scope}' },
-  'auth.session': { detail: 'An API key may not do this; sign in' },
-  'auth.key_organization': { detail: 'The API key is of one organization, and reaches no other' },
   'auth.registration_closed': { detail: 'Registration is closed' },
   'account.email_taken': { detail: 'An account with this email already exists' },
   'account.missing': { detail: 'User not found' },
@@ -47,9 +45,6 @@ const table = {
       'This link makes the first admin, and is invalid or has been used; sign in, or start the service again',
   },
   'account.session_missing': { detail: 'Session not found' },
-  'key.missing': { detail: 'API key not found' },
-  'key.limit': { detail: 'An account may have {most} API keys; delete one first' },
-  'key.no_account': { detail: 'Nobody signs in here (AUTH_LEVEL=none), so nobody needs an API key' },
   'org.missing': { detail: 'Organization not found' },
   'org.not_member': { detail: 'Only members of the organization may do this' },
   'org.forbidden': { detail: 'This needs the role {roles} in the organization' },
@@ -240,6 +235,7 @@ const table = {
   'voice.unknown': { detail: '{field} cannot be {id}; it must be one of {known}' },
   'voice.preview_missing': { detail: 'The preview was removed while it was being generated or read' },
   ...ragErrors,
+  ...callerErrors,
   'database.busy': { detail: 'The service is overloaded; try again shortly', retry: 'later' },
   'database.too_slow': {
     detail: 'This took too long and was stopped; ask for less, or try again later',
@@ -261,6 +257,7 @@ const constraints: Readonly<Record<string, ErrorCode>> = {
   account_last_admin: 'account.last_admin',
   // A request that was under way when its account was deleted.
   ai_conversation_owner_id_fkey: 'auth.required',
+  webhook_endpoint_account_id_fkey: 'auth.required',
   // Likewise its API key.
   api_key_allowance_key_id_fkey: 'auth.required',
   blog_post_author_id_fkey: 'auth.required',

@@ -233,15 +233,7 @@ type Viewer = [who: number | null, everything: boolean]
 export type OneJob = [...Viewer, id: string, keptSeconds: number]
 
 /** A job as clients see it; `job` is the row's name in the query. */
-export const JOB_JSON = `json_build_object(
-  'job_id', job.id, 'name', job.name, 'queue', job.queue,
-  'status', job.status,
-  'label', job.label,
-  'progress', case when job.progress_current is not null or job.progress_total is not null
-    then json_build_object('current', job.progress_current, 'total', job.progress_total) end,
-  'attempts', job.attempt, 'retry_of', job.retry_of, 'result', job.result,
-  'error', case when job.error_code is not null then json_build_object('code', job.error_code, 'detail', job.error_detail) end,
-  'created_at', iso(job.created_at), 'started_at', iso(job.started_at), 'finished_at', iso(job.finished_at))`
+export const JOB_JSON = 'job_json(job)'
 
 // The service's own jobs for accounts and payments are private: they show who was emailed and who has paid.
 const PRIVATE = `('accounts', 'payments')`

@@ -29,6 +29,13 @@ export const OF_ACCOUNT: readonly Belongings[] = [
   { label: 'sessions', table: 'session', by: 'account_id', below: { refresh_token: 'session_id' } },
   { label: 'tokens', table: 'account_token', by: 'account_id' },
   { label: 'keys', table: 'api_key', by: 'account_id', below: { api_key_allowance: 'key_id' } },
+  {
+    label: 'webhooks',
+    table: 'webhook_endpoint',
+    by: 'account_id',
+    below: { webhook_delivery: 'endpoint_id', job_callback: 'endpoint_id' },
+    most: 20,
+  },
   // The chunks of a document go with it, and may be thousands.
   {
     label: 'collections',

@@ -16,6 +16,7 @@ export type Kept =
   | 'deletedDocuments'
   | 'searchWords'
   | 'paymentEvents'
+  | 'webhooks'
 
 const Swept = z.object({ count: z.number(), deleted: z.number() })
 /** What a batch has dealt with, and how many of these rows it has deleted. */
@@ -87,6 +88,8 @@ export const SWEPT: readonly Sweep[] = [
   byAge('document', 'deletedDocuments', 'deleted_at', { where: sql.fragment`collected_at is not null` }),
   // The provider keeps its events for 30 days: after that none of them can arrive again.
   byAge('payment_event', 'paymentEvents', 'received_at', { where: sql.fragment`applied_at is not null` }),
+  // Those of endpoints that are off wait for ever otherwise.
+  byAge('webhook_delivery', 'webhooks', 'created_at'),
   {
     table: 'search_word',
     keep: 'searchWords',

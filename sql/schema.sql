@@ -539,6 +539,15 @@ create table job (
   constraint job_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'running'::text, 'done'::text, 'failed'::text, 'cancelled'::text])))
 ) with (fillfactor=85, autovacuum_vacuum_scale_factor=0.01);
 
+create table job_callback (
+  job_id uuid not null,
+  endpoint_id bigint not null,
+  url text not null,
+  constraint job_callback_pkey PRIMARY KEY (job_id, endpoint_id, url),
+  constraint job_callback_endpoint_id_fkey FOREIGN KEY (endpoint_id) REFERENCES webhook_endpoint(id) ON DELETE CASCADE,
+  constraint job_callback_url_check CHECK (((length(url) >= 8) AND (length(url) <= 2000)))
+);
+
 create table job_count (
   id bigint not null generated always as identity,
   queue text not null,
@@ -1051,6 +1060,54 @@ create table voice_settings (
   constraint voice_settings_tts_speed_check CHECK (((tts_speed >= 0.25) AND (tts_speed <= (4)::numeric)))
 );
 
+create table webhook_delivery (
+  id bigint not null generated always as identity,
+  endpoint_id bigint not null,
+  message_id uuid not null default gen_random_uuid(),
+  type text not null,
+  url text,
+  body text not null,
+  status text not null default 'pending'::text,
+  due_at timestamp with time zone default now(),
+  since timestamp with time zone not null default now(),
+  attempts integer not null default 0,
+  answers jsonb not null default '[]'::jsonb,
+  created_at timestamp with time zone not null default now(),
+  ended_at timestamp with time zone,
+  constraint webhook_delivery_pkey PRIMARY KEY (id),
+  constraint webhook_delivery_endpoint_id_fkey FOREIGN KEY (endpoint_id) REFERENCES webhook_endpoint(id) ON DELETE CASCADE,
+  constraint webhook_delivery_due_check CHECK (((status = 'pending'::text) = (due_at IS NOT NULL))),
+  constraint webhook_delivery_ended_check CHECK (((status = 'pending'::text) = (ended_at IS NULL))),
+  constraint webhook_delivery_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text])))
+) with (autovacuum_vacuum_scale_factor=0.02);
+
+create table webhook_endpoint (
+  id bigint not null generated always as identity,
+  account_id integer not null,
+  organization_id integer,
+  url text,
+  events text[] not null,
+  description text,
+  is_active boolean not null default true,
+  failures integer not null default 0,
+  failing_since timestamp with time zone,
+  rests_until timestamp with time zone,
+  switched_off_at timestamp with time zone,
+  secret_version integer not null default 1,
+  secret_rolled_at timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone,
+  deleted_at timestamp with time zone,
+  constraint webhook_endpoint_pkey PRIMARY KEY (id),
+  constraint webhook_endpoint_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
+  constraint webhook_endpoint_deleted_check CHECK (((deleted_at IS NULL) OR (NOT is_active))),
+  constraint webhook_endpoint_description_check CHECK ((length(description) <= 500)),
+  constraint webhook_endpoint_events_check CHECK (((url IS NULL) = (cardinality(events) = 0))),
+  constraint webhook_endpoint_failures_check CHECK (((failures > 0) = (failing_since IS NOT NULL))),
+  constraint webhook_endpoint_switched_off_check CHECK (((switched_off_at IS NULL) OR (NOT is_active))),
+  constraint webhook_endpoint_url_check CHECK (((length(url) >= 8) AND (length(url) <= 2000)))
+);
+
 create table worker_counter (
   name text not null,
   value bigint not null,
@@ -1236,6 +1293,8 @@ CREATE INDEX job_running_idx ON public.job USING btree (lease_id) WHERE (status 
 
 CREATE INDEX job_unsuccessful_idx ON public.job USING btree (status, finished_at, ordinal) WHERE (status = ANY (ARRAY['failed'::text, 'cancelled'::text]));
 
+CREATE INDEX job_callback_endpoint_id_idx ON public.job_callback USING btree (endpoint_id);
+
 CREATE INDEX job_count_queue_idx ON public.job_count USING btree (queue, id);
 
 CREATE INDEX job_event_row_attempt_idx ON public.job_event_row USING btree (job_id, attempt) WHERE (attempt IS NOT NULL);
@@ -1349,6 +1408,22 @@ CREATE INDEX session_listed_idx ON public.session USING btree (account_id, id DE
 CREATE INDEX voice_preview_used_at_idx ON public.voice_preview USING btree (used_at);
 
 CREATE INDEX voice_settings_updated_by_idx ON public.voice_settings USING btree (updated_by);
+
+CREATE INDEX webhook_delivery_created_at_idx ON public.webhook_delivery USING btree (created_at);
+
+CREATE INDEX webhook_delivery_due_idx ON public.webhook_delivery USING btree (endpoint_id, due_at, id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX webhook_delivery_endpoint_id_idx ON public.webhook_delivery USING btree (endpoint_id, id DESC);
+
+CREATE INDEX webhook_delivery_endpoint_id_status_idx ON public.webhook_delivery USING btree (endpoint_id, status, id DESC);
+
+CREATE INDEX webhook_endpoint_account_id_idx ON public.webhook_endpoint USING btree (account_id, id DESC);
+
+CREATE UNIQUE INDEX webhook_endpoint_callbacks_key ON public.webhook_endpoint USING btree (account_id) WHERE ((url IS NULL) AND (deleted_at IS NULL));
+
+CREATE INDEX webhook_endpoint_deleted_idx ON public.webhook_endpoint USING btree (id) WHERE (deleted_at IS NOT NULL);
+
+CREATE INDEX webhook_endpoint_organization_id_idx ON public.webhook_endpoint USING btree (organization_id, id DESC) WHERE (organization_id IS NOT NULL);
 
 create view job_event as
  SELECT job.id AS job_id,
@@ -1740,7 +1815,7 @@ CREATE OR REPLACE FUNCTION public.job_cancel(job_id uuid)
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$719464a65b5dc7721203c81e7c03e40f$function$;
+AS $function$b86ea013ad9854a5f262f8b5b2bf3d33$function$;
 
 CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[], lasts bigint[], places integer[])
  RETURNS text
@@ -1781,7 +1856,7 @@ CREATE OR REPLACE FUNCTION public.job_done(ids uuid[], attempts integer[], resul
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$4c76285df7c7c1a0ed529af663e40f62$function$;
+AS $function$90370cb569a3c11e4b57342184324c66$function$;
 
 CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb)
  RETURNS TABLE(spec_ordinal bigint, job_id uuid, joined boolean)
@@ -1807,12 +1882,18 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, mos
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$fd3dc80afda420dca77ea97171ffc771$function$;
+AS $function$8a5fda93dcc49bbc9a917ab05b60e143$function$;
 
 CREATE OR REPLACE FUNCTION public.job_gone()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$a3b03dc8581f713582681cb40122f536$function$;
+
+CREATE OR REPLACE FUNCTION public.job_json(job job)
+ RETURNS json
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN json_build_object('job_id', (job).id, 'name', (job).name, 'queue', (job).queue, 'status', (job).status, 'label', (job).label, 'progress', CASE WHEN (((job).progress_current IS NOT NULL) OR ((job).progress_total IS NOT NULL)) THEN json_build_object('current', (job).progress_current, 'total', (job).progress_total) ELSE NULL::json END, 'attempts', (job).attempt, 'retry_of', (job).retry_of, 'result', (job).result, 'error', CASE WHEN ((job).error_code IS NOT NULL) THEN json_build_object('code', (job).error_code, 'detail', (job).error_detail) ELSE NULL::json END, 'created_at', iso((job).created_at), 'started_at', iso((job).started_at), 'finished_at', iso((job).finished_at));
 
 CREATE OR REPLACE FUNCTION public.job_matches(j job, filter jsonb)
  RETURNS boolean
@@ -1930,16 +2011,16 @@ CREATE OR REPLACE FUNCTION public.member_json(m organization_member)
  STABLE PARALLEL SAFE
 RETURN json_build_object('id', (m).id, 'organization_id', (m).organization_id, 'user_id', (m).user_id, 'role', (m).role, 'joined_at', iso((m).joined_at));
 
+CREATE OR REPLACE FUNCTION public.organization_ended()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$bde60c64c437d85900b486c80a0e0650$function$;
+
 CREATE OR REPLACE FUNCTION public.organization_json(o organization)
  RETURNS json
  LANGUAGE sql
  STABLE PARALLEL SAFE
 RETURN json_build_object('id', (o).id, 'name', (o).name, 'slug', (o).slug, 'description', (o).description, 'is_active', (o).is_active, 'created_at', iso((o).created_at), 'updated_at', iso((o).updated_at));
-
-CREATE OR REPLACE FUNCTION public.organization_keys_end()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$a75efb570a73f7a350832d7604146b95$function$;
 
 CREATE OR REPLACE FUNCTION public.organization_lock(id integer, caller integer)
  RETURNS TABLE(role text)
@@ -2279,6 +2360,92 @@ CREATE OR REPLACE FUNCTION public.unhyphenated(given text)
  IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN (given ~ '[-\u00ad\u2010]\n'::text) THEN regexp_replace(given, '([[:alpha:]])[-\u00ad\u2010]\n\s*([[:lower:]])'::text, '\1\2'::text, 'g'::text) ELSE given END;
 
+CREATE OR REPLACE FUNCTION public.webhook_body(type text, at timestamp with time zone, data json)
+ RETURNS text
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN (json_build_object('type', type, 'timestamp', iso(at), 'data', data))::text;
+
+CREATE OR REPLACE FUNCTION public.webhook_callback_add(job_id uuid, account integer, url text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$f72ac2755994e569173b243c1a395e9a$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_customer_account(customer bigint)
+ RETURNS integer
+ LANGUAGE sql
+ STABLE
+AS $function$83fd3ab12cb60bb74b94595f94f672e0$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_delivery_json(d webhook_delivery)
+ RETURNS json
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN json_build_object('id', (d).id, 'message_id', (d).message_id, 'type', (d).type, 'url', (d).url, 'status', (d).status, 'attempts', (d).attempts, 'due_at', iso((d).due_at), 'created_at', iso((d).created_at), 'ended_at', iso((d).ended_at), 'last_answer', ((d).answers -> '-1'::integer));
+
+CREATE OR REPLACE FUNCTION public.webhook_dispute_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$da7548cf307c1c58afc05d9ebe354059$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_emit(account integer, type text, data json)
+ RETURNS void
+ LANGUAGE sql
+AS $function$0a20833f29aea82068b6746a2547efaa$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_endpoint_json(e webhook_endpoint)
+ RETURNS json
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN json_build_object('id', (e).id, 'account_id', (e).account_id, 'organization_id', (e).organization_id, 'url', (e).url, 'events', (e).events, 'description', (e).description, 'is_active', (e).is_active, 'failures', (e).failures, 'failing_since', iso((e).failing_since), 'switched_off_at', iso((e).switched_off_at), 'secret_rolled_at', iso((e).secret_rolled_at), 'created_at', iso((e).created_at), 'updated_at', iso((e).updated_at));
+
+CREATE OR REPLACE FUNCTION public.webhook_endpoints_lock(account integer)
+ RETURNS SETOF integer
+ LANGUAGE plpgsql
+AS $function$5e68f48ac724902ece6c163b490013e6$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_job(j job)
+ RETURNS json
+ LANGUAGE plpgsql
+ STABLE
+AS $function$1d057f31c514a7871d8caf6c55413560$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_jobs_ended(ids uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$9f185c1cb0fc6a73396ede3471c38e9f$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_member_left()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$a465b24fa129ab2fc7a8b461b4949311$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_send_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$8ba031f34a4bb2cf438ecfd4020488b1$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_settle(delivery bigint, outcome text, answer jsonb, waits integer[], patience integer)
+ RETURNS text
+ LANGUAGE plpgsql
+AS $function$98516656cb143e4202b1a3db466e4394$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_subscription_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$11c1d25cf65b3e91edcb69922a1a41e2$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_transaction_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$5c4ac47a936ace43d27e0af4b6224c13$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_wanted(account integer, type text)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$a64cf8fe91822f8144383ebfe21b3004$function$;
+
 CREATE TRIGGER account_last_admin_delete AFTER DELETE ON public.account FOR EACH ROW WHEN (((old.role = 'admin'::text) AND old.is_active)) EXECUTE FUNCTION account_last_admin();
 
 CREATE TRIGGER account_last_admin_update AFTER UPDATE OF role, is_active ON public.account FOR EACH ROW WHEN (((old.role = 'admin'::text) AND old.is_active AND ((new.role <> 'admin'::text) OR (NOT new.is_active)))) EXECUTE FUNCTION account_last_admin();
@@ -2329,6 +2496,8 @@ CREATE TRIGGER comms_send_count_insert AFTER INSERT ON public.comms_send REFEREN
 
 CREATE TRIGGER comms_send_count_update AFTER UPDATE ON public.comms_send REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION comms_send_count_update();
 
+CREATE TRIGGER webhook_send_changed AFTER UPDATE OF status ON public.comms_send FOR EACH ROW WHEN (((new.status IS DISTINCT FROM old.status) AND (new.status = ANY (ARRAY['sent'::text, 'failed'::text, 'unknown'::text])) AND (new.purpose = 'caller'::text) AND (new.owner_id IS NOT NULL))) EXECUTE FUNCTION webhook_send_changed();
+
 CREATE TRIGGER document_restored BEFORE UPDATE OF deleted_at ON public.document FOR EACH ROW WHEN (((old.deleted_at IS NOT NULL) AND (new.deleted_at IS NULL) AND (new.supersedes_id IS NOT NULL))) EXECUTE FUNCTION document_restored();
 
 CREATE TRIGGER document_superseded_insert AFTER INSERT ON public.document FOR EACH ROW WHEN ((new.supersedes_id IS NOT NULL)) EXECUTE FUNCTION document_superseded();
@@ -2357,7 +2526,7 @@ CREATE TRIGGER page_indexed_update BEFORE UPDATE OF text ON public.document_page
 
 CREATE TRIGGER job_gone AFTER DELETE ON public.job REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION job_gone();
 
-CREATE TRIGGER organization_keys_end AFTER UPDATE OF deleted_at ON public.organization FOR EACH ROW WHEN ((new.deleted_at IS NOT NULL)) EXECUTE FUNCTION organization_keys_end();
+CREATE TRIGGER organization_ended AFTER UPDATE OF deleted_at ON public.organization FOR EACH ROW WHEN ((new.deleted_at IS NOT NULL)) EXECUTE FUNCTION organization_ended();
 
 CREATE TRIGGER organization_member_account BEFORE INSERT ON public.organization_member FOR EACH ROW EXECUTE FUNCTION organization_member_account();
 
@@ -2365,13 +2534,23 @@ CREATE TRIGGER organization_owner_delete AFTER DELETE ON public.organization_mem
 
 CREATE TRIGGER organization_owner_update AFTER UPDATE OF role, organization_id ON public.organization_member FOR EACH ROW WHEN (((old.role = 'owner'::text) AND ((new.role <> 'owner'::text) OR (new.organization_id <> old.organization_id)))) EXECUTE FUNCTION organization_owner();
 
+CREATE TRIGGER webhook_member_left AFTER DELETE ON public.organization_member FOR EACH ROW EXECUTE FUNCTION webhook_member_left();
+
 CREATE TRIGGER payment_dispute_owned BEFORE INSERT OR UPDATE OF transaction_id, customer_id ON public.payment_dispute FOR EACH ROW EXECUTE FUNCTION payment_dispute_owned();
+
+CREATE TRIGGER webhook_dispute_changed AFTER UPDATE ON public.payment_dispute FOR EACH ROW WHEN ((new.status IS DISTINCT FROM old.status)) EXECUTE FUNCTION webhook_dispute_changed();
+
+CREATE TRIGGER webhook_dispute_made AFTER INSERT ON public.payment_dispute FOR EACH ROW EXECUTE FUNCTION webhook_dispute_changed();
 
 CREATE TRIGGER payment_subscription_count_delete AFTER DELETE ON public.payment_subscription REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION payment_subscription_count_delete();
 
 CREATE TRIGGER payment_subscription_count_insert AFTER INSERT ON public.payment_subscription REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION payment_subscription_count_insert();
 
 CREATE TRIGGER payment_subscription_count_update AFTER UPDATE ON public.payment_subscription REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION payment_subscription_count_update();
+
+CREATE TRIGGER webhook_subscription_changed AFTER UPDATE ON public.payment_subscription FOR EACH ROW WHEN (((new.status IS DISTINCT FROM old.status) OR (new.cancel_at_period_end IS DISTINCT FROM old.cancel_at_period_end) OR (new.current_period_end IS DISTINCT FROM old.current_period_end))) EXECUTE FUNCTION webhook_subscription_changed();
+
+CREATE TRIGGER webhook_subscription_made AFTER INSERT ON public.payment_subscription FOR EACH ROW EXECUTE FUNCTION webhook_subscription_changed();
 
 CREATE TRIGGER payment_disputes_moved AFTER UPDATE OF customer_id ON public.payment_transaction FOR EACH ROW WHEN ((old.customer_id IS DISTINCT FROM new.customer_id)) EXECUTE FUNCTION payment_disputes_moved();
 
@@ -2386,3 +2565,7 @@ CREATE TRIGGER payment_sum_delete AFTER DELETE ON public.payment_transaction REF
 CREATE TRIGGER payment_sum_insert AFTER INSERT ON public.payment_transaction REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION payment_sum_insert();
 
 CREATE TRIGGER payment_sum_update AFTER UPDATE ON public.payment_transaction REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION payment_sum_update();
+
+CREATE TRIGGER webhook_transaction_changed AFTER UPDATE ON public.payment_transaction FOR EACH ROW WHEN ((new.shown AND ((NOT old.shown) OR (new.status IS DISTINCT FROM old.status)))) EXECUTE FUNCTION webhook_transaction_changed();
+
+CREATE TRIGGER webhook_transaction_made AFTER INSERT ON public.payment_transaction FOR EACH ROW WHEN (new.shown) EXECUTE FUNCTION webhook_transaction_changed();

@@ -9,6 +9,7 @@ import type { Analyzable, Analyzed } from './rag/analyze.ts'
 import type { Retrieval } from './rag/retrieval.ts'
 import type { Settings } from './settings.ts'
 import type { Speaker } from './voice/ports.ts'
+import type { PostWebhook } from './webhooks/ports.ts'
 
 /** What a running task is given: everything it may touch comes through here. */
 export interface TaskContext {
@@ -82,6 +83,7 @@ export interface Providers {
   readonly retrieval: Pick<Retrieval, 'modelOf' | 'search'>
   /** Embeds texts with the configured model, or says why it is unavailable. @throws fail('rag.embedding_failed'). */
   embed(texts: readonly string[], signal: AbortSignal): Promise<Embedded>
+  readonly postWebhook: PostWebhook
   /** Reads the list of models at a URL. @throws fail('llm.list_failed'), fail('llm.list_refused') */
   readModelList(url: string, signal: AbortSignal): Promise<string>
 }

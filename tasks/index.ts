@@ -36,6 +36,8 @@ import { noop } from './system/noop.ts'
 import { retention } from './system/retention.ts'
 import type { AnyTask, TaskFinder } from './task.ts'
 import { preview } from './voice/preview.ts'
+import { deliver } from './webhooks/deliver.ts'
+import { switchedOffMail } from './webhooks/switched-off.ts'
 
 /** Every task, one line each. */
 export const tasks: readonly AnyTask[] = [
@@ -50,6 +52,7 @@ export const tasks: readonly AnyTask[] = [
   checkDomain,
   checkout,
   collect,
+  deliver,
   draw,
   email,
   embedLocally,
@@ -77,6 +80,7 @@ export const tasks: readonly AnyTask[] = [
   sentiment,
   settle,
   sms,
+  switchedOffMail,
   sync,
   verification,
 ] as unknown as readonly AnyTask[]

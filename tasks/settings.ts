@@ -17,6 +17,7 @@ import { type RagSettings, ragSettings, ragShape } from './rag/settings.ts'
 import { count, flag, isOrigin, list, type Rate, rate, whole } from './setting-fields.ts'
 import { type RetentionSettings, retentionSettings, retentionShape } from './system/settings.ts'
 import { type TelemetrySettings, telemetrySettings, telemetryShape } from './telemetry/settings.ts'
+import { type WebhookSettings, webhookSettings, webhookShape } from './webhooks/settings.ts'
 
 /**
  * Every setting of the service, in one schema. `parse` is pure; the `main.ts` of each process hands it the
@@ -106,6 +107,7 @@ const Environment = z.object({
   ...paymentShape,
   ...ragShape,
   ...retentionShape,
+  ...webhookShape,
   TRASH_DAYS: count(30, 0, 3650),
   MAX_UPLOAD_BYTES: count(104_857_600, 1, 2 ** 40),
   MAX_DOCUMENT_PAGES: count(20_000, 1, 1_000_000),
@@ -187,6 +189,7 @@ export interface Settings extends TelemetrySettings {
   readonly ai: AiSettings
   readonly rag: RagSettings
   readonly keepDays: RetentionSettings
+  readonly webhooks: WebhookSettings
   /** How long a deleted document can be restored. */
   readonly trashDays: number
   readonly maxUploadBytes: number
@@ -245,6 +248,7 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     ai: aiSettings(env),
     rag: ragSettings(env),
     keepDays: retentionSettings(env),
+    webhooks: webhookSettings(env, production),
     trashDays: env.TRASH_DAYS,
     ocrLanguages: env.OCR_LANGUAGES,
     visionProvider: visionProvider(env),

@@ -26,6 +26,7 @@ import { createAlone } from './processes/alone.ts'
 import { type QueueRunner, startQueueRunner } from './queue/runner.ts'
 import { keepShares, type Shares } from './queue/shares.ts'
 import { createPools } from './threads/pools.ts'
+import { type WebhookWatch, watchWebhooks } from './webhooks.ts'
 
 /** The running parts of one worker process. */
 export interface Worker {
@@ -85,10 +86,11 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   }
   shares = await untilReached(log, () => keepShares({ db: parts.db, log, leaseId: () => lease.id, runners }))
   const repair = startRepair(parts.db, options.log, repairMs)
+  const watch = queues.includes('webhooks') ? watchWebhooks(parts.db, log, settings.workerMaxTries) : null
   return {
     lease,
     executor: parts.executor,
-    stop: () => stopWorker({ ...parts, pulse, lease, runners, queuePool, repair, shares }),
+    stop: () => stopWorker({ ...parts, pulse, lease, runners, queuePool, repair, shares, watch }),
   }
 }
 
@@ -258,11 +260,13 @@ interface Stoppable extends Parts {
   readonly queuePool: QueuePool
   readonly repair: Repair
   readonly shares: Shares
+  readonly watch: WebhookWatch | null
 }
 
 const stopWorker = (worker: Stoppable): Promise<void> =>
   shutDown([
     step('stop repairs', () => worker.repair.stop()),
+    step('stop looking for webhooks', () => worker.watch?.stop()),
     step('stop looking at the queues', () => worker.shares.stop()),
     step('drain the jobs', () => drain(worker.runners, worker.executor), END_MS),
     step('flush the ledger', () => worker.ledger.idle()),

@@ -18,6 +18,7 @@ export const TAGS: Readonly<Record<string, string>> = {
   voice: 'Speech synthesis and recognition: catalogs, settings and previews.',
   tasks: 'Named tasks on queues, and their results.',
   system: 'The space that tables take, and what models and messages cost.',
+  webhooks: 'Endpoints of callers that are told of events, and what was delivered to them.',
   pages: 'HTML pages.',
   operations: 'For operators: health, metrics and this reference.',
 }

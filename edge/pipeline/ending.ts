@@ -1,8 +1,8 @@
+import { networkOf } from '../../tasks/addresses.ts'
 import type { Streams } from '../streams/sse.ts'
 import type { Edge } from './context.ts'
 import type { KeyRef } from './idempotency.ts'
 import { invalid } from './input.ts'
-import { networkOf } from './limits.ts'
 import type { Entry } from './match.ts'
 import type { RequestContext } from './request-context.ts'
 

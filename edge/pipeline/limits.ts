@@ -1,8 +1,7 @@
-import { createHash } from 'node:crypto'
-import ipaddr from 'ipaddr.js'
 import type { Database } from '../../sql/db.ts'
 import { type Failure, fail } from '../../sql/errors.ts'
 import { takeRequest } from '../../sql/limits.ts'
+import { networkOf } from '../../tasks/addresses.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { Caller } from './auth.ts'
 
@@ -46,17 +45,4 @@ export function createLimits(db: Database, settings: Settings): Limits {
 export function limited(waitMs: number): Failure {
   const seconds = Math.ceil(waitMs / 1000)
   return fail('request.limited', { seconds }, { retryAfter: seconds })
-}
-
-/**
- * The network that is counted for an address: an IPv4 address itself, the /64 of an IPv6 address, the least that a site
- * gets (RFC 6177). A port is dropped; a text that is no address counts for itself.
- */
-export function networkOf(address: string): string {
-  const bare = /^\[(.*)\](?::\d+)?$/.exec(address)?.[1] ?? /^([\d.]+):\d+$/.exec(address)?.[1] ?? address
-  if (!ipaddr.isValid(bare))
-    return `? ${createHash('sha256').update(address).digest('base64url').slice(0, 22)}`
-  const parsed = ipaddr.process(bare)
-  if (parsed.kind() === 'ipv4') return parsed.toString()
-  return `${ipaddr.IPv6.networkAddressFromCIDR(`${parsed.toString()}/64`).toString()}/64`
 }

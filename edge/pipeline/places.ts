@@ -1,6 +1,6 @@
 import { fail } from '../../sql/errors.ts'
+import { networkOf } from '../../tasks/addresses.ts'
 import type { Settings } from '../../tasks/settings.ts'
-import { networkOf } from './limits.ts'
 
 /** Whose limit a stream counts against. */
 export interface StreamOwner {

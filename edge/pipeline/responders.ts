@@ -2,10 +2,12 @@ import { type Queries, readWithin } from '../../sql/db.ts'
 import { type Failure, fail, storedFailure } from '../../sql/errors.ts'
 import { type Claim, keepKey } from '../../sql/idempotency.ts'
 import { enqueueJobs, type JobSpec } from '../../sql/jobs.ts'
+import { addCallback } from '../../sql/webhooks.ts'
 import { failureBody, type KeptAnswer } from '../http/reply.ts'
 import type { JobEvent } from '../streams/job-event.ts'
 import { SSE_HEADERS, type StreamSource } from '../streams/sse.ts'
 import { checked, completed, sendAnswer } from './answers.ts'
+import { type Callback, callbackOf } from './callbacks.ts'
 import { type Ending, keyOf } from './ending.ts'
 import { fingerprintOf, type KeyRef, keepAnswer, keptAnswer, takeKey } from './idempotency.ts'
 import { wantsBackground } from './input.ts'
@@ -48,8 +50,9 @@ async function runJob(ending: Ending, background: boolean, place: Place | null):
   const { edge, exchange, entry, input } = ending
   const { follow } = entry.route
   const key = keyOf(exchange, entry)
+  const callback = callbackOf(ending, background)
   const received = await entry.route.receive?.(input)
-  const begun = await beginJob(ending, key, background, received).catch(async (error) => {
+  const begun = await beginJob(ending, { key, background, callback, received }).catch(async (error) => {
     await received?.discard()
     throw error
   })
@@ -63,20 +66,27 @@ async function runJob(ending: Ending, background: boolean, place: Place | null):
   await exchange.kept(answer)
 }
 
+/** What is asked of a job beside its work. */
+interface Beginning {
+  readonly key: KeyRef | null
+  readonly background: boolean
+  readonly callback: Callback | null
+  readonly received: Received | undefined
+}
+
 /** Adds the job, or finds the request that was the first under its key. */
 async function beginJob(
   ending: Ending,
-  key: KeyRef | null,
-  background: boolean,
-  received: Received | undefined,
+  { key, background, callback, received }: Beginning,
 ): Promise<{ first: Claim } | { jobId: string }> {
   const { edge, entry } = ending
-  if (entry.route.task !== undefined && key === null) return addTogether(ending)
+  if (entry.route.task !== undefined && key === null && callback === null) return addTogether(ending)
   return edge.db.transaction(async (tx) => {
     const used = key === null ? null : { ...key, fingerprint: printOf(ending, received) }
     const first = used === null ? null : await takeKey(tx, used)
     if (first !== null) return { first }
     const jobId = await addWithin(tx, ending, received)
+    if (callback !== null) await tx.run(addCallback(jobId, callback.accountId, callback.url))
     if (used !== null)
       await tx.run(keepKey(used, { jobId, ...(background ? { answer: accepted(jobId) } : {}) }))
     tx.afterCommit(() => edge.publisher.notify(jobId, 'later'))

@@ -19,6 +19,7 @@ export const SCOPED_AREAS = [
   'system',
   'tasks',
   'voice',
+  'webhooks',
   'workers',
 ] as const
 

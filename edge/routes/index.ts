@@ -16,6 +16,7 @@ import { schedules } from './schedules.ts'
 import { system } from './system.ts'
 import { tasks } from './tasks.ts'
 import { voice } from './voice.ts'
+import { webhooks } from './webhooks.ts'
 import { workers } from './workers.ts'
 
 /** Every area, one line each. */
@@ -37,6 +38,7 @@ export const areas: readonly Area[] = [
   voice,
   rag,
   system,
+  webhooks,
   pages,
   operations(() => areas),
 ]

@@ -88,6 +88,25 @@ export function addedLetter(invite: Invitation): Letter {
   })
 }
 
+/** The email to the account of a webhook endpoint at which nothing arrives. */
+export function webhookLetter(
+  { full_name, url, failing_since }: { full_name: string | null; url: string; failing_since: string },
+  id: number,
+): Letter {
+  return letter({
+    subject: 'A webhook endpoint was switched off',
+    greeting: full_name,
+    before: [
+      `Nothing has arrived at your webhook endpoint ${id} since ${failing_since}, so it was switched off: ${oneLine(url)}`,
+    ],
+    link: null,
+    token: null,
+    after: [
+      `What was not delivered is kept, and is sent when you activate it again: PATCH /api/v1/webhooks/${id} with {"is_active": true}.`,
+    ],
+  })
+}
+
 /** Tokens go after the `#`: browsers do not send the fragment, so they reach no log and no referrer. */
 function link(base: string, page: string, token: string): string {
   return `${base}/${page}#token=${token}`

@@ -7,6 +7,7 @@ import { deleteExpiredTallies } from '../../sql/jobs/tallies.ts'
 import { deleteExpiredJobs } from '../../sql/jobs.ts'
 import { deleteExpiredLimits, deleteOldLoginFailures } from '../../sql/limits.ts'
 import { deleteExcessPreviews } from '../../sql/voice.ts'
+import { purgeEndpoints } from '../../sql/webhooks.ts'
 import { inBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import type { HousekeepingResult } from './housekeeping.ts'
@@ -29,6 +30,7 @@ export async function run({ db, settings, signal }: TaskContext): Promise<Housek
       (await all(() => deleteOldLoginFailures(settings.loginLockSeconds, BATCH))),
     keys: await all(() => deleteExpiredIdempotencyKeys(BATCH)),
     apiKeys: await all(() => deleteExpiredApiKeys(BATCH)),
+    webhooks: await all(() => purgeEndpoints(BATCH)),
     imports: await all(() => deleteAbandonedImports(BATCH)),
     tallies: (await db.one(deleteExpiredTallies())).count,
     previews: await all(() => deleteExcessPreviews(MOST_PREVIEWS, BATCH)),

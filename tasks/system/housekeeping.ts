@@ -7,6 +7,7 @@ const Result = z.strictObject({
   limits: z.int(),
   keys: z.int(),
   apiKeys: z.int(),
+  webhooks: z.int(),
   imports: z.int(),
   tallies: z.int(),
   previews: z.int(),
@@ -15,7 +16,7 @@ export type HousekeepingResult = z.output<typeof Result>
 
 /**
  * Removes what has expired: ended jobs, tokens, rate limits, idempotency keys, API keys, files of imports, figures of ended
- * jobs; and voice previews beyond a number.
+ * jobs; deleted webhook endpoints; and voice previews beyond a number.
  */
 export const housekeeping = defineTask({
   name: 'system.housekeeping',

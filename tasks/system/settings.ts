@@ -15,6 +15,7 @@ export const retentionShape = {
   DELETED_DOCUMENTS_KEEP_DAYS: days(30),
   SEARCH_WORDS_KEEP_DAYS: days(30),
   PAYMENT_EVENTS_KEEP_DAYS: days(90),
+  WEBHOOKS_KEEP_DAYS: days(30),
 }
 
 /** The setting of what is kept. */
@@ -27,6 +28,7 @@ export const RETENTION_SETTINGS = {
   deletedDocuments: 'DELETED_DOCUMENTS_KEEP_DAYS',
   searchWords: 'SEARCH_WORDS_KEEP_DAYS',
   paymentEvents: 'PAYMENT_EVENTS_KEEP_DAYS',
+  webhooks: 'WEBHOOKS_KEEP_DAYS',
 } as const satisfies Record<Kept, keyof typeof retentionShape>
 
 /** In days; 0: for ever. */

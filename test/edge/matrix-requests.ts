@@ -70,6 +70,19 @@ const webhook = (sign: boolean) => (): Ask => {
   return { body, headers }
 }
 
+const endpoint: Make = async (world) => ({ params: { endpoint_id: await world.webhook() } })
+const endpointDelivery: Make = async (world) => ({ params: await world.webhookDelivery() })
+const webhooks: Record<string, Make> = {
+  'POST /api/v1/webhooks': () => json({ url: 'https://example.com/', events: ['job.done'] }),
+  'GET /api/v1/webhooks/:endpoint_id': endpoint,
+  'PATCH /api/v1/webhooks/:endpoint_id': and(endpoint, json({ description: 'mine' })),
+  'DELETE /api/v1/webhooks/:endpoint_id': endpoint,
+  'POST /api/v1/webhooks/:endpoint_id/secret': endpoint,
+  'GET /api/v1/webhooks/:endpoint_id/deliveries': endpoint,
+  'GET /api/v1/webhooks/:endpoint_id/deliveries/:delivery_id': endpointDelivery,
+  'POST /api/v1/webhooks/:endpoint_id/deliveries/:delivery_id/send': endpointDelivery,
+}
+
 const accounts: Record<string, Make> = {
   'POST /api/v1/auth/register': (world) => json({ email: `${world.name()}@example.com`, password: PASSWORD }),
   'POST /api/v1/auth/token': async (world) =>
@@ -292,6 +305,7 @@ const pages: Record<string, Make> = {
 
 export const REQUESTS: Readonly<Record<string, Make>> = {
   ...accounts,
+  ...webhooks,
   ...queues,
   ...organizations,
   ...blog,

@@ -40,6 +40,15 @@ POST   /api/v1/queues/:queue/pause                        401   403   403   403 
 POST   /api/v1/queues/:queue/resume                       401   403   403   403   200
 POST   /api/v1/workers/:worker_id/drain                   401   403   403   403   200
 POST   /api/v1/workers/:worker_id/resume                  401   403   403   403   200
+POST   /api/v1/webhooks                                   401   201   201   201   201
+GET    /api/v1/webhooks                                   401   200   200   200   200
+GET    /api/v1/webhooks/:endpoint_id                      401   200   404   404   200
+PATCH  /api/v1/webhooks/:endpoint_id                      401   200   404   404   200
+DELETE /api/v1/webhooks/:endpoint_id                      401   204   404   404   204
+POST   /api/v1/webhooks/:endpoint_id/secret               401   200   404   404   200
+GET    /api/v1/webhooks/:endpoint_id/deliveries           401   200   404   404   200
+GET    /api/v1/webhooks/:endpoint_id/deliveries/:delivery_id  401   200   404   404   200
+POST   /api/v1/webhooks/:endpoint_id/deliveries/:delivery_id/send  401   202   404   404   202
 POST   /api/v1/orgs                                       401   201   201   201   201
 GET    /api/v1/orgs                                       401   200   200   200   200
 GET    /api/v1/orgs/all                                   401   403   403   403   200

@@ -140,6 +140,22 @@ export class World {
     return id
   }
 
+  async webhook(): Promise<number> {
+    return this.insert(
+      `webhook_endpoint (account_id, url, events) values ($1, 'https://example.com/', '{job.done}')`,
+      this.owner.id,
+    )
+  }
+
+  async webhookDelivery(): Promise<{ endpoint_id: number; delivery_id: number }> {
+    const endpoint_id = await this.webhook()
+    const delivery_id = await this.insert(
+      `webhook_delivery (endpoint_id, type, body) values ($1, 't', '{}')`,
+      endpoint_id,
+    )
+    return { endpoint_id, delivery_id }
+  }
+
   async post(status = 'published'): Promise<{ id: number; slug: string }> {
     const slug = this.name()
     const id = await this.insert(

@@ -173,6 +173,7 @@ const WITHOUT: Readonly<Record<string, number>> = {
   'DELETE /api/v1/auth/sessions/:session_id': 404,
   'POST /api/v1/auth/change-password': 400,
   'POST /api/v1/auth/keys': 409,
+  'POST /api/v1/webhooks': 409,
   'POST /api/v1/auth/accept-invite': 400,
   "PATCH /api/v1/documents/:id #supersede the owner's": 404,
   'DELETE /api/v1/orgs/:org_id/members/me': 404,

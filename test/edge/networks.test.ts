@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { networkOf } from '../../edge/pipeline/limits.ts'
+import { networkOf } from '../../tasks/addresses.ts'
 import { parse, SettingsError } from '../../tasks/settings.ts'
 import { runs } from '../runs.ts'
 

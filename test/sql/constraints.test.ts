@@ -55,6 +55,16 @@ const running = { status: 'running', lease_id: randomUUID() }
 
 const owner = (await insert('account', account())).id
 const session = (await insert('session', { id: randomUUID(), account_id: owner })).id
+const webhook = (fields: Row = {}): Row => ({
+  ...{ account_id: owner, url: 'https://example.com/', events: ['job.done'] },
+  ...fields,
+})
+const callbacks = (await insert('webhook_endpoint', webhook({ url: null, events: [] }))).id
+const told = (fields: Row = {}): Row => ({ endpoint_id: callbacks, type: 't', body: '{}', ...fields })
+await insert('webhook_delivery', told())
+const callback = (fields: Row = {}): Row => ({ job_id: callbackJob, endpoint_id: callbacks, ...fields })
+const callbackJob = randomUUID()
+await insert('job_callback', callback({ url: 'https://example.com/' }))
 const apiKey = (fields: Row = {}): Row => ({
   id: randomUUID(),
   account_id: owner,
@@ -155,6 +165,27 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
     ['session_pkey', { id: session, account_id: owner }],
     ['session_account_id_fkey', { id: randomUUID(), account_id: 999_999 }],
     ['session_ended_check', { id: randomUUID(), account_id: owner, ended_at: new Date() }],
+  ],
+  webhook_endpoint: [
+    ['webhook_endpoint_url_check', webhook({ url: 'https:/' }), webhook({ url: 'u'.repeat(2001) })],
+    ['webhook_endpoint_description_check', webhook({ description: 'd'.repeat(501) })],
+    ['webhook_endpoint_events_check', webhook({ events: [] }), webhook({ url: null })],
+    ['webhook_endpoint_failures_check', webhook({ failures: 1 }), webhook({ failing_since: new Date() })],
+    ['webhook_endpoint_switched_off_check', webhook({ switched_off_at: new Date() })],
+    ['webhook_endpoint_deleted_check', webhook({ deleted_at: new Date() })],
+    ['webhook_endpoint_account_id_fkey', webhook({ account_id: 999_999 })],
+    ['webhook_endpoint_callbacks_key', webhook({ url: null, events: [] })],
+  ],
+  webhook_delivery: [
+    ['webhook_delivery_status_check', told({ status: 'sent', due_at: null, ended_at: new Date() })],
+    ['webhook_delivery_due_check', told({ due_at: null })],
+    ['webhook_delivery_ended_check', told({ ended_at: new Date() })],
+    ['webhook_delivery_endpoint_id_fkey', told({ endpoint_id: 999_999 })],
+  ],
+  job_callback: [
+    ['job_callback_pkey', callback({ url: 'https://example.com/' })],
+    ['job_callback_url_check', callback({ url: 'https:/' }), callback({ url: 'u'.repeat(2001) })],
+    ['job_callback_endpoint_id_fkey', callback({ endpoint_id: 999_999, url: 'https://example.com/' })],
   ],
   api_key: [
     ['api_key_pkey', apiKey({ id: key })],
@@ -376,6 +407,11 @@ describe('constraints', () => {
         [doc],
       ),
     )
+    for (const table of ['webhook_endpoint', 'webhook_delivery'])
+      await assertBroken(
+        `${table}_pkey`,
+        query(`insert into ${table} overriding system value select * from ${table} limit 1`),
+      )
     await twice('refresh_token_pkey', 'refresh_token', token({ rotated_at: new Date() }))
   })
 

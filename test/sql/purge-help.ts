@@ -24,6 +24,11 @@ const FILL = [
   `insert into api_key (id, account_id, name, digest, hint, scopes)
    select gen_random_uuid(), $1, 'n', sha256(($1 || '+' || n)::bytea), 'hint', '{jobs:read}' from generate_series(1, $2) n`,
   `insert into api_key_allowance (key_id, began_at, taken, granted) select id, now(), 1, 1 from api_key where account_id = $1`,
+  `insert into webhook_endpoint (account_id, url, events) select $1, 'https://example.com/', '{job.done}' from generate_series(1, $2) n`,
+  `insert into webhook_delivery (endpoint_id, type, body) select id, 't', '{}' from (
+     select id from webhook_endpoint where account_id = $1 limit 2) few, generate_series(1, $2) n`,
+  `insert into job_callback (job_id, endpoint_id, url) select gen_random_uuid(), id, 'https://example.com/' from (
+     select id from webhook_endpoint where account_id = $1 limit 2) few, generate_series(1, $2) n`,
   // Each supersedes one that is older, and every tenth is in the trash.
   `insert into document (owner_id, title, media_type, byte_size, sha256, deleted_at, expires_at)
    select $1, 'T' || n, 'text/plain', 1, sha256(($1 || '/' || n)::bytea), deleted_at, deleted_at + interval '30 days'

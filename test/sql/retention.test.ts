@@ -33,6 +33,8 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'api_key',
     'api_key_allowance',
   ],
+  'an account has at most 50; housekeeping deletes those that were deleted': ['webhook_endpoint'],
+  'the end of its job takes it along': ['job_callback'],
   'its owner deletes it, or the account': [
     'document',
     'document_page',
@@ -104,6 +106,10 @@ test('every table has a retention, or a reason to have none', async () => {
 describe('what is old is found by an index', async () => {
   const times = `now() - n * interval '1 hour'`
   await query(`insert into organization (name, slug) values ('N', 'n')`)
+  await query(`insert into account (email, password_hash) values ('a@example.com', 'x')`)
+  await query(
+    `insert into webhook_endpoint (account_id, url, events) select id, 'https://example.com/', '{job.done}' from account`,
+  )
   for (const rows of [
     `comms_send (id, channel, job_id, recipients, status, requested_at, settled_at, created_at)
      select gen_random_uuid(), 'email', gen_random_uuid(), '{x}', 'sent', now(), now(), ${times}`,
@@ -115,6 +121,8 @@ describe('what is old is found by an index', async () => {
     `document (title, media_type, byte_size, sha256, deleted_at, expires_at, collected_at)
      select 't', 't', 1, sha256(n::text::bytea), ${times}, ${times}, now()`,
     `document (title, media_type, byte_size, sha256, tags) select 'live', 't', 1, sha256(('live' || n)::bytea), '{a}'`,
+    `webhook_delivery (endpoint_id, type, body, created_at)
+     select (select id from webhook_endpoint), 't', '{}', ${times}`,
     `payment_event (id, type, created_at, received_at, applied_at) select n, 'x', now(), ${times}, now()`,
   ])
     await query(`insert into ${rows} from generate_series(1, 20000) n`)

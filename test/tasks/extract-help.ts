@@ -126,6 +126,7 @@ export function extractions({ db, query }: TestDatabase) {
         embed: () => Promise.reject(new Error('Extraction embeds nothing')),
         drawPage: () => Promise.reject(new Error('Extraction draws no pages')),
         comms: {} as never,
+        postWebhook: () => Promise.reject(new Error('Extraction tells nobody')),
         payments: {} as never,
         chat: {} as never,
         speech: {} as never,

@@ -43,6 +43,7 @@ describe('housekeeping', { concurrency: false }, () => {
       tallies: 0,
       previews: 0,
       apiKeys: 0,
+      webhooks: 0,
     })
   })
 
@@ -91,6 +92,7 @@ describe('housekeeping', { concurrency: false }, () => {
       tallies: 0,
       previews: 0,
       apiKeys: 0,
+      webhooks: 0,
     })
     const left = ['session', 'refresh_token', 'account_token', 'login_failure', 'request_limit']
     assert.deepEqual(await Promise.all(left.map(count)), [1, 1, 1, 2, 1])

@@ -58,6 +58,12 @@ test('an empty environment has the documented defaults', () => {
       deletedDocuments: 30,
       searchWords: 30,
       paymentEvents: 90,
+      webhooks: 30,
+    },
+    webhooks: {
+      allowed: ['127.0.0.0/8', '::1/128'],
+      timeoutMs: 15_000,
+      retryMs: [5, 30, 120, 600, 1800, 3600, 7200, 14_400, 28_800, 28_800].map((seconds) => seconds * 1000),
     },
     trashDays: 30,
     requestWaitSeconds: 120,

@@ -11,6 +11,7 @@ import { createComms } from './comms/comms.ts'
 import { createMailer } from './comms/email.ts'
 import { createPayments } from './payments/payments.ts'
 import { createSpeaker } from './voice/speech.ts'
+import { createWebhookPoster } from './webhooks.ts'
 
 /**
  * The real providers, as configured, for the work of an owner (0: nobody). What comes from outside is parsed in
@@ -39,6 +40,7 @@ export function createProviders(
       slow,
     }),
     readModelList,
+    postWebhook: createWebhookPoster(settings),
   } satisfies Partial<Providers>
   return (owner) => ({ ...shared, ...readersOf(settings, childrenFor(children, owner)) })
 }

@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import { indexDocuments } from '../../../tasks/rag/index-documents.ts'
 import { indexFiles } from '../../../tasks/rag/index-files.ts'
 import { newJob } from '../../../tasks/task.ts'
@@ -22,7 +21,6 @@ among the ids and matching the search (the best 1000), as far as these are given
 the owner and admins see the collection. It follows its documents by itself: within seconds after one is read, changed, \
 deleted or restored. Another request for it replaces what it has. Only admins index files, unless the area is open \
 or \`AUTH_LEVEL\` is \`basic\`.`,
-  query: z.object({ background: z.string().optional() }),
   body: IndexRequest,
   response: IndexResult,
   errors: [

@@ -23,6 +23,7 @@ begin
   returning status, settle, queue into ended;
   if ended.status = 'cancelled' then
     perform job_counted(array[ended.queue], -1, 0);
+    perform webhook_jobs_ended(array[job_cancel.job_id]);
     if ended.settle is not null then
       perform job_settle(array[job_cancel.job_id]);
     end if;

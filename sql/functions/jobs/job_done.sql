@@ -26,6 +26,8 @@ begin
   into ended, freed, settled, queues from moved;
   perform job_counted(queues, 0, -1);
 
+  perform webhook_jobs_ended(ended);
+
   if freed is not null then
     if not freed <@ limited then
       raise exception 'job_done needs all limited mailboxes of these jobs';

@@ -75,6 +75,9 @@ begin
   if settled is not null then
     perform job_settle(settled);
   end if;
+  if done is not null then
+    perform webhook_jobs_ended(ended);
+  end if;
   -- `again` has no actor's jobs: a requeued one is its actor's next, which job_send_next sends.
   perform job_send(again, array(
     select (select ordinal from job where job.id = a.id) from unnest(again) with ordinality a(id, n) order by n));

@@ -74,6 +74,21 @@ const accounts: Record<string, Make> = {
   ],
 }
 
+const webhooks: Record<string, Make> = {
+  '/api/v1/webhooks': () => [
+    ...[admin, big, small].map((one) => one(SHORT)),
+    big({ what: 'of an organization', query: { ...SHORT.query, organization_id: 1 } }),
+  ],
+  '/api/v1/webhooks/:endpoint_id': by(['admin', 'big'], { params: { endpoint_id: 1 } }),
+  '/api/v1/webhooks/:endpoint_id/deliveries': () => [
+    big({ params: { endpoint_id: 1 } }),
+    ...values('big', 'status', ['pending', 'delivered', 'failed'], { params: { endpoint_id: 1 } }),
+  ],
+  '/api/v1/webhooks/:endpoint_id/deliveries/:delivery_id': by(['big'], {
+    params: { endpoint_id: 1, delivery_id: 1 },
+  }),
+}
+
 const ofOrganization = (members: (places: Places) => number): Make => {
   const params = { org_id: 1 }
   return (places) => [
@@ -315,6 +330,7 @@ const pages: Record<string, Make> = {
 export const REQUESTS: Readonly<Record<string, Make>> = {
   ...accounts,
   ...organizations,
+  ...webhooks,
   ...blog,
   ...documents,
   ...comms,

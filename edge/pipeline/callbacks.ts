@@ -1,0 +1,26 @@
+import { fail } from '../../sql/errors.ts'
+import { webhookUrlProblem } from '../../tasks/webhooks/url.ts'
+import type { Ending } from './ending.ts'
+import { invalid } from './input.ts'
+
+/** Whom a job is to tell of its end. */
+export interface Callback {
+  readonly accountId: number
+  readonly url: string
+}
+
+/**
+ * What `?callback_url=` of a request asks for; null: nothing.
+ * @throws request.invalid for a URL that webhooks may not go to, or a caller who waits for the job anyway;
+ *   fail('webhook.no_account') for a caller without an account.
+ */
+export function callbackOf({ edge, exchange }: Ending, isBackground: boolean): Callback | null {
+  const { caller, request } = exchange
+  const url = request.query === '' ? null : new URLSearchParams(request.query).get('callback_url')
+  if (url === null) return null
+  if (!isBackground) throw invalid('query', 'callback_url', 'needs background=true', 'custom')
+  const problem = webhookUrlProblem(url, edge.settings.webhooks)
+  if (problem !== null) throw invalid('query', 'callback_url', problem, 'custom')
+  if (caller === null || caller.ownerId === null) throw fail('webhook.no_account')
+  return { accountId: caller.ownerId, url }
+}

@@ -1,0 +1,75 @@
+import { z } from 'zod'
+import { fail } from '../../../sql/errors.ts'
+import {
+  DELIVERY_ORDER,
+  managedEndpoint,
+  readDeliveries,
+  readDelivery,
+  sendDeliveryAgain,
+} from '../../../sql/webhooks.ts'
+import { array, cursor, cursorValues } from '../../pipeline/lists.ts'
+import { json, route, verbatim } from '../../pipeline/route.ts'
+import { count } from '../../pipeline/schemas.ts'
+import { managing } from './endpoints.ts'
+import { Delivery, DeliveryParams, EndpointParams, WholeDelivery } from './shapes.ts'
+
+/** What was sent to an endpoint, and what it answered. */
+export const deliveryRoutes = [
+  route({
+    method: 'get',
+    path: '/:endpoint_id/deliveries',
+    summary: 'List deliveries, newest first',
+    params: EndpointParams,
+    query: z.object({
+      status: z.enum(['pending', 'delivered', 'failed']).optional(),
+      limit: count({ min: 1, max: 1000, fallback: 100 }),
+      cursor: cursor(DELIVERY_ORDER),
+    }),
+    response: z.array(Delivery),
+    errors: ['webhook.missing'],
+    reads: 'list',
+    decidesAccess: true,
+    handle: async ({ params, query, caller, reader, request }) => {
+      const page = [cursorValues(query.cursor), 0, query.limit] as const
+      const values = [params.endpoint_id, ...managing(caller), query.status ?? null, ...page] as const
+      const text = await reader.text(readDeliveries, values)
+      if (text === null) throw fail('webhook.missing')
+      return array(text, request)
+    },
+  }),
+
+  route({
+    method: 'get',
+    path: '/:endpoint_id/deliveries/:delivery_id',
+    summary: 'Get a delivery with what is sent and what was answered',
+    params: DeliveryParams,
+    response: WholeDelivery,
+    errors: ['webhook.delivery_missing'],
+    handle: async ({ params, caller, reader }) => {
+      const values = [params.endpoint_id, ...managing(caller), params.delivery_id] as const
+      const text = await reader.text(readDelivery, values)
+      if (text === null) throw fail('webhook.delivery_missing')
+      return verbatim(text)
+    },
+  }),
+
+  route({
+    method: 'post',
+    path: '/:endpoint_id/deliveries/:delivery_id/send',
+    summary: 'Send a delivery again',
+    description: 'The same message with the same `webhook-id`, at once, and for another day.',
+    params: DeliveryParams,
+    response: Delivery,
+    status: 202,
+    errors: ['webhook.delivery_missing'],
+    sideEffect: true,
+    handle: (input) =>
+      input.transaction(async (tx) => {
+        const { endpoint_id, delivery_id } = input.params
+        const endpoint = await tx.maybeOne(managedEndpoint(endpoint_id, ...managing(input.caller)))
+        const sent = endpoint && (await tx.maybeOne(sendDeliveryAgain(endpoint_id, delivery_id)))
+        if (sent === null) throw fail('webhook.delivery_missing')
+        return json(sent.json)
+      }),
+  }),
+]

@@ -1,0 +1,237 @@
+import { z } from 'zod'
+import type { Queries } from '../../../sql/db.ts'
+import { fail } from '../../../sql/errors.ts'
+import {
+  ENDPOINT_ORDER,
+  type EndpointFields,
+  hideEndpoint,
+  insertEndpoint,
+  lockEndpointsOf,
+  MOST_ENDPOINTS,
+  managedEndpoint,
+  type OwnedEndpoint,
+  ROLL_HOURS,
+  readEndpoint,
+  readEndpoints,
+  readOrganizationEndpoints,
+  rollSecret,
+  updateEndpoint,
+} from '../../../sql/webhooks.ts'
+import { webhookSecretOf } from '../../../tasks/webhooks/signature.ts'
+import { webhookUrlProblem } from '../../../tasks/webhooks/url.ts'
+import { audit, type From } from '../../pipeline/audit.ts'
+import type { Caller } from '../../pipeline/auth.ts'
+import type { Edge } from '../../pipeline/context.ts'
+import { invalid } from '../../pipeline/input.ts'
+import { array, cursor, cursorValues } from '../../pipeline/lists.ts'
+import { type Answer, type Input, json, route, verbatim, type Writes } from '../../pipeline/route.ts'
+import { count, RowId } from '../../pipeline/schemas.ts'
+import { enter, RANKED, seen } from '../orgs/access.ts'
+import {
+  CreatedEndpoint,
+  Endpoint,
+  EndpointChange,
+  EndpointParams,
+  NewEndpoint,
+  RolledSecret,
+} from './shapes.ts'
+
+/** Endpoints that callers want to be told of events. */
+export const endpointRoutes = [
+  route({
+    method: 'post',
+    path: '',
+    summary: 'Add a webhook endpoint',
+    description: `It is told of the events of the account that adds it, as https://www.standardwebhooks.com says: signed with \
+the secret, which only this answer shows, and repeated for a day until it answers 2xx. One of an organization is managed by \
+its admins and owners, too, and ends when the account leaves. An account may have ${MOST_ENDPOINTS}.`,
+    body: NewEndpoint,
+    response: CreatedEndpoint,
+    status: 201,
+    errors: ['webhook.limit', 'webhook.no_account', ...RANKED],
+    sideEffect: true,
+    credentials: true,
+    complete: withSecret,
+    handle: addEndpoint,
+  }),
+
+  route({
+    method: 'get',
+    path: '',
+    summary: 'List webhook endpoints, newest first',
+    description:
+      'Those of the caller, or with `organization_id` those of an organization, for its admins and owners.',
+    query: z.object({
+      organization_id: RowId.optional(),
+      limit: count({ min: 1, max: 1000, fallback: 100 }),
+      cursor: cursor(ENDPOINT_ORDER),
+    }),
+    response: z.array(Endpoint),
+    errors: RANKED,
+    reads: 'list',
+    decidesAccess: true,
+    handle: async ({ query, caller, reader, request }) => {
+      const page = [cursorValues(query.cursor), 0, query.limit] as const
+      const text =
+        query.organization_id === undefined
+          ? await reader.text(readEndpoints, [caller.ownerId ?? 0, ...page])
+          : seen(
+              await reader.text(readOrganizationEndpoints, [query.organization_id, caller.ownerId, ...page]),
+            )
+      return array(text!, request)
+    },
+  }),
+
+  route({
+    method: 'get',
+    path: '/:endpoint_id',
+    summary: 'Get a webhook endpoint',
+    params: EndpointParams,
+    response: Endpoint,
+    errors: ['webhook.missing'],
+    handle: async ({ params, caller, reader }) => {
+      const text = await reader.text(readEndpoint, [params.endpoint_id, ...managing(caller)])
+      if (text === null) throw fail('webhook.missing')
+      return verbatim(text)
+    },
+  }),
+
+  route({
+    method: 'patch',
+    path: '/:endpoint_id',
+    summary: 'Change, activate or deactivate a webhook endpoint',
+    description:
+      'To activate one that was switched off has what waits for it sent. The endpoint of callbacks has no URL and no events to change.',
+    params: EndpointParams,
+    body: EndpointChange,
+    response: Endpoint,
+    errors: ['webhook.missing', 'webhook.callbacks'],
+    handle: changeEndpoint,
+  }),
+
+  route({
+    method: 'delete',
+    path: '/:endpoint_id',
+    summary: 'Delete a webhook endpoint, and what was to be delivered to it',
+    params: EndpointParams,
+    errors: ['webhook.missing'],
+    handle: (input) =>
+      change(input, async (tx, endpoint) => {
+        await tx.run(hideEndpoint(input.params.endpoint_id))
+        await tx.run(auditOf(input, 'webhook.deleted', endpoint, {}))
+        return undefined
+      }),
+  }),
+
+  route({
+    method: 'post',
+    path: '/:endpoint_id/secret',
+    summary: 'Give a webhook endpoint another secret',
+    description: `Only this answer shows it. For ${ROLL_HOURS} hours the previous one signs, too: \`webhook-signature\` has both.`,
+    params: EndpointParams,
+    response: RolledSecret,
+    errors: ['webhook.missing'],
+    sideEffect: true,
+    credentials: true,
+    complete: ({ secretKey }: Edge, text) => {
+      const rolled = JSON.parse(text) as { endpoint_id: number; version: number }
+      const secret = webhookSecretOf(secretKey, rolled.endpoint_id, rolled.version)
+      return JSON.stringify({ ...rolled, secret })
+    },
+    handle: (input) =>
+      change(input, async (tx, endpoint) => {
+        const { endpoint_id } = input.params
+        const { secret_version: version } = await tx.one(rollSecret(endpoint_id))
+        await tx.run(auditOf(input, 'webhook.secret_rolled', endpoint, { version }))
+        return json<z.input<typeof RolledSecret>>(JSON.stringify({ endpoint_id, version }))
+      }),
+  }),
+]
+
+/** Whose endpoints a caller may see and change: what the statements take. */
+export const managing = (caller: Caller): [number | null, boolean] => [
+  caller.ownerId,
+  caller.ownerId === null || caller.role === 'admin',
+]
+
+type OfEndpoint<R, B = undefined> = Input<{ endpoint_id: number }, undefined, B, Caller> & Writes<R>
+
+/** Changes an endpoint in one transaction that locks it. @throws webhook.missing */
+function change<R, B>(
+  input: OfEndpoint<R, B>,
+  work: (tx: Queries, endpoint: OwnedEndpoint) => Promise<R | Answer<R>>,
+): Promise<Answer<R>> {
+  const { params, caller } = input
+  return input.transaction(async (tx) => {
+    const endpoint = await tx.maybeOne(managedEndpoint(params.endpoint_id, ...managing(caller)))
+    if (endpoint === null) throw fail('webhook.missing')
+    return work(tx, endpoint)
+  })
+}
+
+function auditOf(
+  input: From & { readonly params: { readonly endpoint_id: number } },
+  kind: 'webhook.updated' | 'webhook.deleted' | 'webhook.secret_rolled',
+  endpoint: OwnedEndpoint,
+  data: object,
+) {
+  const { account_id: accountId, organization_id: organizationId } = endpoint
+  return audit(input, kind, {
+    accountId,
+    organizationId,
+    data: { webhook: input.params.endpoint_id, ...data },
+  })
+}
+
+type Adding = Input<undefined, undefined, z.output<typeof NewEndpoint>, Caller> &
+  Writes<z.input<typeof CreatedEndpoint>>
+
+function addEndpoint(input: Adding): Promise<Answer<z.input<typeof CreatedEndpoint>>> {
+  const { body, caller, edge } = input
+  const { url, organization_id: organizationId = null, description = null } = body
+  const { ownerId } = caller
+  if (ownerId === null) throw fail('webhook.no_account')
+  checkUrl(edge, url)
+  const events = [...new Set(body.events)].sort()
+  return input.transaction(async (tx) => {
+    if (organizationId !== null) await enter(tx, { params: { org_id: organizationId }, caller }, 'admin')
+    const locked = await tx.maybeOne(lockEndpointsOf(ownerId))
+    // Deleted since it was authenticated.
+    if (locked === null) throw fail('auth.required')
+    if (locked.endpoints >= MOST_ENDPOINTS) throw fail('webhook.limit', { most: MOST_ENDPOINTS })
+    const created = await tx.one(
+      insertEndpoint({ accountId: ownerId, organizationId, url, events, description }),
+    )
+    const { id } = JSON.parse(created.json) as { id: number }
+    const data = { webhook: id, url, events }
+    await tx.run(audit(input, 'webhook.created', { accountId: ownerId, organizationId, data }))
+    return json(created.json)
+  })
+}
+
+function withSecret({ secretKey }: Edge, text: string): string {
+  const row = JSON.parse(text) as z.input<typeof Endpoint>
+  return JSON.stringify({ ...row, secret: webhookSecretOf(secretKey, row.id, 1) })
+}
+
+function changeEndpoint(
+  input: OfEndpoint<z.input<typeof Endpoint>, z.output<typeof EndpointChange>>,
+): Promise<Answer<z.input<typeof Endpoint>>> {
+  const { body, edge, params } = input
+  if (body.url !== undefined) checkUrl(edge, body.url)
+  const fields: EndpointFields =
+    body.events === undefined ? body : { ...body, events: [...new Set(body.events)].sort() }
+  return change(input, async (tx, endpoint) => {
+    if (endpoint.url === null && (fields.url !== undefined || fields.events !== undefined))
+      throw fail('webhook.callbacks')
+    const { json: text } = await tx.one(updateEndpoint(params.endpoint_id, fields))
+    await tx.run(auditOf(input, 'webhook.updated', endpoint, { ...fields }))
+    return json(text)
+  })
+}
+
+/** @throws request.invalid for a URL that webhooks may not go to. */
+function checkUrl({ settings }: Edge, url: string): void {
+  const problem = webhookUrlProblem(url, settings.webhooks)
+  if (problem !== null) throw invalid('body', 'url', problem, 'custom')
+}

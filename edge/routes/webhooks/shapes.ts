@@ -1,0 +1,88 @@
+import { z } from 'zod'
+import { WEBHOOK_EVENTS } from '../../../sql/webhooks.ts'
+import { LongRowId, Timestamp } from '../../pipeline/schemas.ts'
+
+/** Requests and responses of the webhook routes. */
+
+export const EndpointParams = z.object({ endpoint_id: LongRowId })
+export const DeliveryParams = z.object({ endpoint_id: LongRowId, delivery_id: LongRowId })
+
+const Events = z.array(z.enum(WEBHOOK_EVENTS)).min(1).max(WEBHOOK_EVENTS.length)
+// Checked by the handler: which addresses are allowed is a setting.
+const Url = z.string().min(1).max(2000)
+const Description = z.string().trim().max(500)
+
+export const NewEndpoint = z
+  .strictObject({
+    url: Url,
+    events: Events,
+    description: Description.optional(),
+    organization_id: z.int().min(1).max(2_147_483_647).optional(),
+  })
+  .meta({ id: 'WebhookCreate' })
+
+export const EndpointChange = z
+  .strictObject({
+    url: Url.optional(),
+    events: Events.optional(),
+    description: Description.nullable().optional(),
+    is_active: z.boolean().optional(),
+  })
+  .meta({ id: 'WebhookUpdate' })
+
+const endpointFields = {
+  id: z.int(),
+  account_id: z.int(),
+  organization_id: z.int().nullable(),
+  url: z
+    .string()
+    .nullable()
+    .meta({ description: 'null: the endpoint of callbacks, which have URLs of their own' }),
+  events: z.array(z.string()),
+  description: z.string().nullable(),
+  is_active: z.boolean(),
+  failures: z.int().meta({ description: 'Attempts that failed since the last one that did not' }),
+  failing_since: Timestamp.nullable(),
+  switched_off_at: Timestamp.nullable().meta({ description: 'When the service deactivated it' }),
+  secret_rolled_at: Timestamp.nullable(),
+  created_at: Timestamp,
+  updated_at: Timestamp.nullable(),
+}
+export const Endpoint = z.strictObject(endpointFields).meta({ id: 'Webhook' })
+const secret = z.string().meta({ description: 'Signs what is sent; not shown again' })
+export const CreatedEndpoint = z.strictObject({ ...endpointFields, secret }).meta({ id: 'WebhookCreated' })
+
+export const RolledSecret = z
+  .strictObject({ endpoint_id: z.int(), version: z.int(), secret })
+  .meta({ id: 'WebhookSecret' })
+
+const Answer = z
+  .strictObject({
+    at: Timestamp,
+    ms: z.int(),
+    status: z.int().nullable(),
+    body: z.string().nullable().meta({ description: 'At most 1 KiB of it' }),
+    error: z.string().nullable(),
+  })
+  .meta({ id: 'WebhookAnswer' })
+
+const deliveryFields = {
+  id: z.int(),
+  message_id: z.uuid().meta({ description: 'The header `webhook-id`: the same in each attempt' }),
+  type: z.string(),
+  url: z.string().nullable().meta({ description: 'That of a callback' }),
+  status: z.enum(['pending', 'delivered', 'failed']),
+  attempts: z.int(),
+  due_at: Timestamp.nullable(),
+  created_at: Timestamp,
+  ended_at: Timestamp.nullable(),
+  last_answer: Answer.nullable(),
+}
+export const Delivery = z.strictObject(deliveryFields).meta({ id: 'WebhookDelivery' })
+export const WholeDelivery = z
+  .strictObject({
+    ...deliveryFields,
+    body: z.string().meta({ description: 'What is sent' }),
+    answers: z.array(Answer),
+  })
+  .meta({ id: 'WebhookDeliveryDetails' })

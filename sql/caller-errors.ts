@@ -1,0 +1,14 @@
+/** The errors of API keys and webhooks, in the table of `errors.ts`. */
+export const callerErrors = {
+  'auth.scope': { detail: 'The API key needs the scope {scope}' },
+  'auth.session': { detail: 'An API key may not do this; sign in' },
+  'auth.key_organization': { detail: 'The API key is of one organization, and reaches no other' },
+  'webhook.missing': { detail: 'Webhook endpoint not found' },
+  'webhook.delivery_missing': { detail: 'Delivery not found' },
+  'webhook.limit': { detail: 'An account may have {most} webhook endpoints; delete one first' },
+  'webhook.callbacks': { detail: 'The endpoint of callbacks has no URL and no events of its own' },
+  'webhook.no_account': { detail: 'Webhooks tell of what an account has, and the caller has none' },
+  'key.missing': { detail: 'API key not found' },
+  'key.limit': { detail: 'An account may have {most} API keys; delete one first' },
+  'key.no_account': { detail: 'Nobody signs in here (AUTH_LEVEL=none), so nobody needs an API key' },
+} as const

@@ -1,0 +1,7 @@
+-- A job as webhooks tell of it: with its result, unless that is long.
+create or replace function webhook_job(j job) returns json language plpgsql stable as $$
+begin
+  if j.result is null or length(j.result::text) <= 16384 then return job_json(j); end if;
+  j.result := null;
+  return (job_json(j)::jsonb || '{"result_omitted": true}')::json;
+end $$;

@@ -1,0 +1,24 @@
+-- Tells of jobs that have ended, in the transaction that ends them: the endpoints of their owners, and their callbacks.
+create or replace function webhook_jobs_ended(ids uuid[]) returns void language plpgsql as $$
+begin
+  -- Most deployments have none: then the end of a job costs no more than this.
+  if not exists (select from webhook_endpoint) then return; end if;
+
+  insert into webhook_delivery (endpoint_id, type, body)
+  select e.id, 'job.' || j.status, webhook_body('job.' || j.status, j.finished_at, webhook_job(j))
+  from job j join webhook_endpoint e on e.account_id = j.owner_id and e.is_active
+  where j.id = any(ids) and j.finished_at is not null and 'job.' || j.status = any(e.events)
+  union all
+  select e.id, 'document.read', webhook_body('document.read', j.finished_at,
+    json_build_object('document_id', j.payload -> 'documentId', 'job_id', j.id, 'result', j.result))
+  from job j join webhook_endpoint e on e.account_id = j.owner_id and e.is_active
+  where j.id = any(ids) and j.status = 'done' and j.name = 'documents.extract' and 'document.read' = any(e.events);
+
+  with called as (
+    delete from job_callback c using job j where c.job_id = any(ids) and j.id = c.job_id and j.finished_at is not null
+    returning c.endpoint_id, c.url, j as job
+  )
+  insert into webhook_delivery (endpoint_id, type, url, body)
+  select endpoint_id, 'job.' || (job).status, url, webhook_body('job.' || (job).status, (job).finished_at, webhook_job(job))
+  from called;
+end $$;

@@ -1,0 +1,39 @@
+-- Records an attempt to deliver. `waits`: ms before each further one; when they are used up, or have passed, it has failed.
+-- An endpoint at which several attempts in a row have failed rests, longer each time; one at which nothing has arrived for
+-- all of that time is switched off, one that says it is gone, at once. Returns what became of the delivery: delivered, pending,
+-- failed; or switched_off, for its endpoint; nothing when it has been settled otherwise.
+create or replace function webhook_settle(delivery bigint, outcome text, answer jsonb, waits integer[], patience integer)
+returns text language plpgsql as $$
+#variable_conflict use_column
+declare
+  d webhook_delivery;
+  e webhook_endpoint;
+  day interval := make_interval(secs => (select sum(ms) from unnest(waits) ms) / 1000.0);
+  is_last boolean;
+begin
+  select * into d from webhook_delivery w where w.id = delivery and w.status = 'pending' for no key update;
+  if not found then return null; end if;
+  is_last := outcome = 'gone' or d.attempts >= cardinality(waits) or d.since + day < now();
+  update webhook_delivery w set attempts = d.attempts + 1, answers = d.answers || answer,
+    status = case when outcome = 'delivered' then 'delivered' when is_last then 'failed' else 'pending' end,
+    ended_at = case when outcome = 'delivered' or is_last then now() end,
+    -- A tenth more or less, so that what failed together does not come again together.
+    due_at = case when outcome <> 'delivered' and not is_last
+      then now() + make_interval(secs => waits[d.attempts + 1] * (0.9 + random() * 0.2) / 1000.0) end
+  where w.id = delivery returning w.* into d;
+  if outcome = 'delivered' then
+    update webhook_endpoint w set failures = 0, failing_since = null, rests_until = null
+    where w.id = d.endpoint_id and w.failures > 0;
+    return 'delivered';
+  end if;
+  -- The URLs of callbacks have nothing to do with each other.
+  update webhook_endpoint w set failures = w.failures + 1, failing_since = coalesce(w.failing_since, now()),
+    rests_until = case when w.failures + 1 >= patience
+      then now() + make_interval(secs => waits[least(w.failures + 2 - patience, cardinality(waits))] / 1000.0) end
+  where w.id = d.endpoint_id and w.url is not null returning w.* into e;
+  if found and e.is_active and (outcome = 'gone' or e.failing_since + day < now()) then
+    update webhook_endpoint w set is_active = false, switched_off_at = now() where w.id = e.id;
+    return 'switched_off';
+  end if;
+  return d.status;
+end $$;

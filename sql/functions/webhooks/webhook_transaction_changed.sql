@@ -1,0 +1,16 @@
+-- Tells of payments and refunds that have appeared, or whose state has changed.
+create or replace function webhook_transaction_changed() returns trigger language plpgsql as $$
+declare
+  account integer := webhook_customer_account(new.customer_id);
+begin
+  if account is null then return null; end if;
+  perform webhook_emit(account, 'payment.changed',
+    json_build_object('kind', 'transaction', 'transaction', payment_transaction_json(new)));
+  return null;
+end $$;
+
+create or replace trigger webhook_transaction_made after insert on payment_transaction
+  for each row when (new.shown) execute function webhook_transaction_changed();
+create or replace trigger webhook_transaction_changed after update on payment_transaction
+  for each row when (new.shown and (not old.shown or new.status is distinct from old.status))
+  execute function webhook_transaction_changed();

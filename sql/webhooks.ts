@@ -1,0 +1,277 @@
+import { z } from 'zod'
+import { JsonText, type Query, sql } from './db.ts'
+import { arrayText, everyPair, type PageValues } from './lists.ts'
+import { type SeenBy, seenBy } from './orgs.ts'
+import type { ReadStatement } from './reader.ts'
+
+/** Webhook endpoints of callers, what is to be delivered to them, and the callbacks of jobs. */
+
+/** The types of events. `payment.changed` is about transactions, subscriptions and disputes. */
+export const WEBHOOK_EVENTS = [
+  'job.done',
+  'job.failed',
+  'job.cancelled',
+  'document.read',
+  'send.changed',
+  'payment.changed',
+] as const
+export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
+
+/** The most endpoints that an account may have. */
+export const MOST_ENDPOINTS = 50
+
+/** After so many failed attempts in a row an endpoint rests. */
+export const PATIENCE = 5
+
+/** How long the previous secret of an endpoint goes on signing, too. */
+export const ROLL_HOURS = 24
+
+export const ENDPOINT_ORDER = { 'e.id': 'bigint' } as const
+
+const endpoints = (parameters: number, where: string): string =>
+  arrayText({
+    table: 'webhook_endpoint',
+    row: 'e',
+    parameters,
+    where: `${where} and e.deleted_at is null`,
+    order: ENDPOINT_ORDER,
+    numbered: false,
+    direction: 'desc',
+    item: 'webhook_endpoint_json(e)',
+  })
+
+/** The endpoints of an account, newest first. */
+export const readEndpoints: ReadStatement<[account: number, ...page: PageValues]> = {
+  name: 'webhook_endpoints',
+  text: endpoints(1, 'e.account_id = $1::int'),
+}
+
+/** Those of an organization, newest first, for its admins and owners. */
+export const readOrganizationEndpoints: ReadStatement<[...SeenBy, ...page: PageValues]> = {
+  name: 'organization_webhook_endpoints',
+  text: seenBy(['owner', 'admin'], endpoints(2, 'e.organization_id = $1::int')),
+}
+
+/** Who may see and change an endpoint: its account ($2), admins and owners of its organization, admins of the service ($3). */
+const MANAGED = `e.deleted_at is null and ($3::boolean or e.account_id = $2::int or exists (
+  select from organization_member m where m.organization_id = e.organization_id and m.user_id = $2::int
+    and m.role in ('owner', 'admin')))`
+type Managing = [endpoint: number, account: number | null, everything: boolean]
+
+export const readEndpoint: ReadStatement<Managing> = {
+  name: 'webhook_endpoint',
+  text: `select webhook_endpoint_json(e)::text from webhook_endpoint e where e.id = $1::bigint and ${MANAGED}`,
+}
+
+export const DELIVERY_ORDER = { 'd.id': 'bigint' } as const
+
+/** The deliveries of an endpoint of a status (null: all), newest first. */
+export const readDeliveries: ReadStatement<[...Managing, status: string | null, ...page: PageValues]> = {
+  name: 'webhook_deliveries',
+  text: `select (${arrayText({
+    table: 'webhook_delivery',
+    row: 'd',
+    parameters: 4,
+    where: everyPair(['d.endpoint_id = $1::bigint'], ['$4::text is null', 'd.status = $4::text']),
+    order: DELIVERY_ORDER,
+    numbered: false,
+    direction: 'desc',
+    item: 'webhook_delivery_json(d)',
+  })}) from webhook_endpoint e where e.id = $1::bigint and ${MANAGED}`,
+}
+
+/** One delivery, with what is sent and all answers. */
+export const readDelivery: ReadStatement<[...Managing, delivery: number]> = {
+  name: 'webhook_delivery',
+  text: `
+    select (webhook_delivery_json(d)::jsonb || jsonb_build_object('body', d.body, 'answers', d.answers))::text
+    from webhook_delivery d join webhook_endpoint e on e.id = d.endpoint_id
+    where d.id = $4::bigint and d.endpoint_id = $1::bigint and ${MANAGED}`,
+}
+
+export interface NewEndpoint {
+  readonly accountId: number
+  readonly organizationId: number | null
+  readonly url: string
+  readonly events: readonly string[]
+  readonly description: string | null
+}
+
+/** How many endpoints an account has, and a lock that has other additions wait; no row when it is gone. */
+export const lockEndpointsOf = (accountId: number): Query<{ endpoints: number }> =>
+  sql.type(z.object({ endpoints: z.number() }))`
+    select webhook_endpoints_lock as endpoints from webhook_endpoints_lock(${accountId})`
+
+export const insertEndpoint = (e: NewEndpoint): Query<{ json: string }> =>
+  sql.type(JsonText)`
+    insert into webhook_endpoint (account_id, organization_id, url, events, description)
+    values (${e.accountId}, ${e.organizationId}, ${e.url}, ${sql.array([...e.events], 'text')}, ${e.description})
+    returning webhook_endpoint_json(webhook_endpoint)::text as json`
+
+const Owned = z.object({
+  account_id: z.number(),
+  organization_id: z.number().nullable(),
+  url: z.string().nullable(),
+  secret_version: z.number(),
+  secret_rolled_at: z.number().nullable(),
+})
+export type OwnedEndpoint = z.output<typeof Owned>
+
+/** An endpoint that a caller may change; times in ms. */
+export const managedEndpoint = (
+  id: number,
+  account: number | null,
+  everything: boolean,
+): Query<OwnedEndpoint> =>
+  sql.type(Owned)`
+    select e.account_id, e.organization_id, e.url, e.secret_version,
+      extract(epoch from e.secret_rolled_at)::float8 * 1000 as secret_rolled_at
+    from webhook_endpoint e
+    where e.id = ${id} and e.deleted_at is null and (${everything}::boolean or e.account_id = ${account}::int or exists (
+      select from organization_member m where m.organization_id = e.organization_id and m.user_id = ${account}::int
+        and m.role in ('owner', 'admin')))
+    for no key update`
+
+export interface EndpointFields {
+  readonly url?: string | undefined
+  readonly events?: readonly string[] | undefined
+  readonly description?: string | null | undefined
+  readonly is_active?: boolean | undefined
+}
+
+/** Absent fields stay as they are. Activating an endpoint ends its rest: what waits for it is sent. */
+export const updateEndpoint = (id: number, fields: EndpointFields): Query<{ json: string }> =>
+  sql.type(JsonText)`
+    update webhook_endpoint e set updated_at = now(), url = coalesce(${fields.url ?? null}, e.url),
+      events = coalesce(${fields.events === undefined ? null : sql.array([...fields.events], 'text')}, e.events),
+      description = case when ${fields.description === undefined} then e.description else ${fields.description ?? null} end,
+      is_active = coalesce(${fields.is_active ?? null}::boolean, e.is_active),
+      switched_off_at = case when ${fields.is_active ?? null}::boolean then null else e.switched_off_at end,
+      failures = case when ${fields.is_active ?? null}::boolean then 0 else e.failures end,
+      failing_since = case when ${fields.is_active ?? null}::boolean then null else e.failing_since end,
+      rests_until = case when ${fields.is_active ?? null}::boolean then null else e.rests_until end
+    where e.id = ${id} and e.deleted_at is null returning webhook_endpoint_json(e)::text as json`
+
+/** Gives an endpoint another secret. */
+export const rollSecret = (id: number): Query<{ secret_version: number }> =>
+  sql.type(z.object({ secret_version: z.number() }))`
+    update webhook_endpoint set secret_version = secret_version + 1, secret_rolled_at = now(), updated_at = now()
+    where id = ${id} and deleted_at is null returning secret_version`
+
+/** Deletes an endpoint for everybody; its deliveries are left to housekeeping. */
+export const hideEndpoint = (id: number): Query<{ id: number }> =>
+  sql.type(z.object({ id: z.number() }))`
+    update webhook_endpoint set is_active = false, deleted_at = now() where id = ${id} and deleted_at is null returning id`
+
+/** Has a delivery sent again, with another day of attempts; no row when the endpoint has none. */
+export const sendDeliveryAgain = (endpoint: number, id: number): Query<{ json: string }> =>
+  sql.type(JsonText)`
+    update webhook_delivery d set status = 'pending', due_at = now(), since = now(), attempts = 0, ended_at = null
+    where d.id = ${id} and d.endpoint_id = ${endpoint} returning webhook_delivery_json(d)::text as json`
+
+/** Has a job of an account tell a URL of its end. */
+export const addCallback = (jobId: string, accountId: number, url: string): Query<unknown> =>
+  sql.type(z.unknown())`select webhook_callback_add(${jobId}::uuid, ${accountId}, ${url})`
+
+/** The endpoints that something is due for, and that are to be told now. */
+export const dueEndpoints = (): Query<{ id: number }> =>
+  sql.prepared('webhook_due', z.object({ id: z.number() }))`
+    with recursive pending as (
+      (select endpoint_id as id from webhook_delivery where due_at is not null order by endpoint_id limit 1)
+      union all
+      select (select d.endpoint_id from webhook_delivery d where d.due_at is not null and d.endpoint_id > p.id
+        order by d.endpoint_id limit 1)
+      from pending p where p.id is not null
+    )
+    select e.id from pending p join webhook_endpoint e on e.id = p.id join account a on a.id = e.account_id
+    where e.is_active and a.is_active and coalesce(e.rests_until <= now(), true)
+      and exists (select from webhook_delivery d where d.endpoint_id = e.id and d.due_at <= now())`
+
+const Due = z.object({
+  id: z.number(),
+  message_id: z.string(),
+  url: z.string(),
+  body: z.string(),
+  secret_version: z.number(),
+  is_rolling: z.boolean(),
+  /** The database's time in ms. */
+  at_ms: z.number(),
+})
+export type DueDelivery = z.output<typeof Due>
+
+/**
+ * Takes deliveries of an endpoint that are due, the longest due first; of one that has failed several times, one. What is not
+ * settled is due again after `holdSeconds`.
+ */
+export const takeDeliveries = (endpoint: number, most: number, holdSeconds: number): Query<DueDelivery> =>
+  sql.prepared('webhook_take', Due)`
+    with endpoint as (
+      select e.* from webhook_endpoint e join account a on a.id = e.account_id
+      where e.id = ${endpoint} and e.is_active and a.is_active and coalesce(e.rests_until <= now(), true)
+    ), taken as (
+      update webhook_delivery d set due_at = now() + make_interval(secs => ${holdSeconds})
+      where d.id in (
+        select w.id from webhook_delivery w where w.endpoint_id = (select id from endpoint) and w.due_at <= now()
+        order by w.due_at, w.id limit (select case when failures >= ${PATIENCE} then 1 else ${most}::int end from endpoint)
+        for update skip locked)
+      returning d.id, d.message_id, d.url, d.body
+    )
+    select t.id, t.message_id, coalesce(t.url, e.url) as url, t.body, e.secret_version,
+      coalesce(e.secret_rolled_at > now() - make_interval(hours => ${ROLL_HOURS}::int), false) as is_rolling,
+      floor(extract(epoch from clock_timestamp()) * 1000)::float8 as at_ms
+    from taken t, endpoint e order by t.id`
+
+export const WEBHOOK_ENDS = ['delivered', 'pending', 'failed', 'switched_off'] as const
+
+/** What an attempt to deliver came to, as it is kept. */
+export interface WebhookAnswer {
+  /** ISO 8601. */
+  readonly at: string
+  readonly ms: number
+  /** Null: there was no answer. */
+  readonly status: number | null
+  /** The beginning of its body. */
+  readonly body: string | null
+  /** Why there was none. */
+  readonly error: string | null
+}
+
+/** Records an attempt, see `webhook_settle`. */
+export const settleDelivery = (
+  id: number,
+  outcome: 'delivered' | 'failed' | 'gone',
+  answer: WebhookAnswer,
+  waits: readonly number[],
+): Query<{ end: (typeof WEBHOOK_ENDS)[number] | null }> =>
+  sql.type(z.object({ end: z.enum(WEBHOOK_ENDS).nullable() }))`
+    select webhook_settle(${id}::bigint, ${outcome}, ${JSON.stringify(answer)}::jsonb, ${sql.array([...waits], 'int4')},
+      ${PATIENCE}) as end`
+
+const Notified = z.object({
+  email: z.string(),
+  full_name: z.string().nullable(),
+  url: z.string(),
+  failing_since: z.string(),
+})
+
+/** Whom to tell that an endpoint was switched off; no row when it is on again, or gone. */
+export const switchedOff = (id: number): Query<z.output<typeof Notified>> =>
+  sql.type(Notified)`
+    select a.email, a.full_name, e.url, iso(coalesce(e.failing_since, e.switched_off_at)) as failing_since
+    from webhook_endpoint e join account a on a.id = e.account_id and a.is_active
+    where e.id = ${id} and e.switched_off_at is not null and e.url is not null`
+
+/** Deletes deliveries of deleted endpoints, and those that have none left; returns how many rows. */
+export const purgeEndpoints = (batch: number): Query<{ count: number }> =>
+  sql.type(z.object({ count: z.number() }))`
+    with told as (
+      delete from webhook_delivery where id in (
+        select d.id from webhook_endpoint e join webhook_delivery d on d.endpoint_id = e.id
+        where e.deleted_at is not null limit ${batch})
+      returning 1
+    ), gone as (
+      delete from webhook_endpoint e where e.deleted_at is not null
+        and not exists (select from webhook_delivery d where d.endpoint_id = e.id)
+      returning 1
+    )
+    select (select count(*) from told)::int + (select count(*) from gone)::int as count`

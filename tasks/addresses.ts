@@ -1,0 +1,36 @@
+import { createHash } from 'node:crypto'
+import ipaddr from 'ipaddr.js'
+
+/** IP addresses: of clients, and those that requests of callers may reach. */
+
+/**
+ * The network that is counted for an address: an IPv4 address itself, the /64 of an IPv6 address, the least that a site
+ * gets (RFC 6177). A port is dropped; a text that is no address counts for itself.
+ */
+export function networkOf(address: string): string {
+  const bare = /^\[(.*)\](?::\d+)?$/.exec(address)?.[1] ?? /^([\d.]+):\d+$/.exec(address)?.[1] ?? address
+  if (!ipaddr.isValid(bare))
+    return `? ${createHash('sha256').update(address).digest('base64url').slice(0, 22)}`
+  const parsed = ipaddr.process(bare)
+  if (parsed.kind() === 'ipv4') return parsed.toString()
+  return `${ipaddr.IPv6.networkAddressFromCIDR(`${parsed.toString()}/64`).toString()}/64`
+}
+
+/** Whether a text is a range in CIDR notation. */
+export const isRange = (text: string): boolean => ipaddr.isValidCIDR(text)
+
+/**
+ * Whether a host may be connected to: a public address, or one of the ranges. A name may, as far as its text says: what it
+ * resolves to is checked by the connection.
+ */
+export function mayBeReached(host: string, allowed: readonly string[]): boolean {
+  if (!ipaddr.isValid(host)) return true
+  const address = ipaddr.process(host)
+  return (
+    address.range() === 'unicast' ||
+    allowed.some((range) => {
+      const [network, bits] = ipaddr.parseCIDR(range)
+      return network.kind() === address.kind() && address.match(network, bits)
+    })
+  )
+}

@@ -1,0 +1,40 @@
+import type { z } from 'zod'
+import { isRange } from '../addresses.ts'
+import { count, list } from '../setting-fields.ts'
+
+/** The settings of webhooks. */
+
+export interface WebhookSettings {
+  /** CIDR ranges of private addresses that may be reached all the same; then http is allowed, too. */
+  readonly allowed: readonly string[]
+  readonly timeoutMs: number
+  /** How long each further attempt waits: a day in all. */
+  readonly retryMs: readonly number[]
+}
+
+// On one's own machine receivers are tried out.
+const LOOPBACK = ['127.0.0.0/8', '::1/128']
+// 5 s, 30 s, 2 min, 10 min, 30 min, 1 h, 2 h, 4 h, 8 h, 8 h: 24 h.
+const RETRY_SECONDS = '5,30,120,600,1800,3600,7200,14400,28800,28800'
+
+export const webhookShape = {
+  WEBHOOK_ALLOW_ADDRESSES: list()
+    .refine((items) => items.every((item) => isRange(item)), {
+      error: 'must be a comma-separated list of ranges such as 10.1.0.0/16',
+    })
+    .optional(),
+  WEBHOOK_TIMEOUT_SECONDS: count(15, 1, 120),
+  WEBHOOK_RETRY_SECONDS: list()
+    .refine((items) => items.length > 0 && items.every((item) => /^\d{1,6}(\.\d{1,3})?$/.test(item)), {
+      error: 'must be a comma-separated list of seconds such as 5,30,120',
+    })
+    .default(RETRY_SECONDS.split(',')),
+}
+
+type Env = z.output<z.ZodObject<typeof webhookShape>>
+
+export const webhookSettings = (env: Env, isProduction: boolean): WebhookSettings => ({
+  allowed: env.WEBHOOK_ALLOW_ADDRESSES ?? (isProduction ? [] : LOOPBACK),
+  timeoutMs: env.WEBHOOK_TIMEOUT_SECONDS * 1000,
+  retryMs: env.WEBHOOK_RETRY_SECONDS.map((seconds) => Math.round(Number(seconds) * 1000)),
+})

@@ -1,0 +1,284 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { webhookSecretOf } from '../../tasks/webhooks/signature.ts'
+import { assertRefused, castOf } from './accounts-help.ts'
+import { keyOf } from './api-keys-help.ts'
+import { type Account, type Answered, type Api, edgeAndDatabase, SECRET, startEdge } from './harness.ts'
+
+/** Webhook endpoints and deliveries: who sets them up, sees them, changes them. */
+
+const { api, query, url } = await edgeAndDatabase()
+const { admin, newcomer } = await castOf(api)
+const PATH = '/api/v1/webhooks'
+const TARGET = 'https://example.com/hooks'
+const MISSING = [404, 'Webhook endpoint not found'] as const
+
+const add = (who: Pick<Account, 'token'>, fields: object = {}, on: Api = api): Promise<Answered> =>
+  on.post(PATH, { token: who.token, json: { url: TARGET, events: ['job.done'], ...fields } })
+async function added(
+  who: Pick<Account, 'token'>,
+  fields: object = {},
+): Promise<{ id: number; secret: string }> {
+  const answer = await add(who, fields)
+  assert.equal(answer.status, 201, answer.text)
+  return answer.json
+}
+const change = (who: Pick<Account, 'token'>, id: number, json: object) =>
+  api.call('PATCH', `${PATH}/${id}`, { token: who.token, json })
+const deliver = async (id: number, status = 'pending'): Promise<number> =>
+  Number(
+    (
+      await query(
+        `insert into webhook_delivery (endpoint_id, type, body, status, due_at, ended_at, answers)
+         values ($1, 'job.done', '{"type":"job.done"}', $2, case when $2 = 'pending' then now() end,
+           case when $2 <> 'pending' then now() end, $3) returning id`,
+        [id, status, '[{"at":"2026-01-01T00:00:00.000Z","ms":3,"status":500,"body":"no","error":null}]'],
+      )
+    )[0]!.id,
+  )
+
+describe('an endpoint', () => {
+  test('is added with a secret that is shown once, and the same for the same Idempotency-Key', async () => {
+    const account = await newcomer()
+    const headers = { 'idempotency-key': randomUUID() }
+    const json = { url: TARGET, events: ['job.failed', 'job.done', 'job.done'], description: ' mine ' }
+    const post = () => api.post(PATH, { token: account.token, json, headers })
+    const [first, second] = [await post(), await post()]
+    assert.equal(first.status, 201, first.text)
+    assert.equal(second.text, first.text)
+    assert.equal(first.headers['cache-control'], 'no-store')
+    const { secret, ...shown } = first.json
+    const { id, created_at } = shown
+    assert.equal(secret, webhookSecretOf(SECRET, id, 1))
+    assert.deepEqual(shown, {
+      ...{
+        id,
+        account_id: account.id,
+        organization_id: null,
+        url: TARGET,
+        events: ['job.done', 'job.failed'],
+      },
+      ...{ description: 'mine', is_active: true, failures: 0, failing_since: null, switched_off_at: null },
+      ...{ secret_rolled_at: null, created_at, updated_at: null },
+    })
+    const list = await api.get(PATH, { token: account.token })
+    assert.deepEqual(list.json, [shown])
+    assert.deepEqual((await api.get(`${PATH}/${id}`, { token: account.token })).json, shown)
+  })
+
+  test('is refused with what is wrong', async () => {
+    const account = await newcomer()
+    const cases: readonly [object, string][] = [
+      [{ url: 'nonsense' }, 'url'],
+      [{ url: 'ftp://example.com/' }, 'url'],
+      [{ url: 'https://10.0.0.1/' }, 'url'],
+      [{ url: 'https://a:b@example.com/' }, 'url'],
+      [{ events: [] }, 'events'],
+      [{ events: ['job.begun'] }, 'events.0'],
+      [{ description: 'd'.repeat(501) }, 'description'],
+      [{ is_active: false }, 'body'],
+    ]
+    for (const [fields, where] of cases) {
+      const answer = await add(account, fields)
+      assert.equal(answer.status, 422, answer.text)
+      assert.equal(answer.json.errors[0].loc.join('.').replace(/^body\./, ''), where)
+    }
+    const { id } = await added(account)
+    assert.equal((await change(account, id, { url: 'https://10.0.0.1/' })).status, 422)
+  })
+
+  test('may be on this machine in development, and not in production', async () => {
+    const account = await newcomer()
+    assert.equal((await add(account, { url: 'http://127.0.0.1:9000/' })).status, 201)
+    const production = await startEdge(url, { env: { NODE_ENV: 'production', DATABASE_URL: url } })
+    for (const target of ['http://127.0.0.1:9000/', 'https://127.0.0.1:9000/', 'http://example.com/'])
+      assert.equal((await add(account, { url: target }, production)).status, 422, target)
+    assert.equal((await add(account, {}, production)).status, 201)
+  })
+
+  test('is one of at most 50', async () => {
+    const account = await newcomer()
+    await query(
+      `insert into webhook_endpoint (account_id, url, events)
+       select $1, 'https://example.com/', '{job.done}' from generate_series(1, 49)`,
+      [account.id],
+    )
+    const made = await Promise.all([add(account), add(account)])
+    assert.deepEqual(made.map(({ status }) => status).sort(), [201, 409])
+    const page = await api.get(`${PATH}?limit=30`, { token: account.token })
+    const next = /^<(.+)>; rel="next"$/.exec(String(page.headers.link))![1]!
+    assert.deepEqual(
+      [page.json.length, (await api.get(next, { token: account.token })).json.length],
+      [30, 20],
+    )
+  })
+
+  test('is changed, deactivated and activated', async () => {
+    const account = await newcomer()
+    const { id } = await added(account, { description: 'd' })
+    const changed = await change(account, id, {
+      url: `${TARGET}/2`,
+      events: ['document.read'],
+      description: null,
+    })
+    assert.deepEqual(
+      [changed.json.url, changed.json.events, changed.json.description],
+      [`${TARGET}/2`, ['document.read'], null],
+    )
+    assert.equal((await change(account, id, { is_active: false })).json.is_active, false)
+    await query(
+      `update webhook_endpoint set switched_off_at = now(), failures = 7, failing_since = now(), rests_until = now() + interval '1 h'
+       where id = $1`,
+      [id],
+    )
+    const { is_active, failures, failing_since, switched_off_at } = (
+      await change(account, id, { is_active: true })
+    ).json
+    assert.deepEqual([is_active, failures, failing_since, switched_off_at], [true, 0, null, null])
+  })
+
+  test('has another secret when it is rolled, which a repetition shows again', async () => {
+    const account = await newcomer()
+    const { id, secret } = await added(account)
+    const headers = { 'idempotency-key': randomUUID() }
+    const roll = () => api.post(`${PATH}/${id}/secret`, { token: account.token, headers })
+    const [first, second] = [await roll(), await roll()]
+    assert.deepEqual(first.json, { endpoint_id: id, version: 2, secret: webhookSecretOf(SECRET, id, 2) })
+    assert.equal(second.text, first.text)
+    assert.notEqual(first.json.secret, secret)
+  })
+
+  test('is gone once it is deleted', async () => {
+    const account = await newcomer()
+    const { id } = await added(account)
+    const remove = () => api.call('DELETE', `${PATH}/${id}`, { token: account.token })
+    assert.equal((await remove()).status, 204)
+    assertRefused(await remove(), ...MISSING)
+    assertRefused(await change(account, id, { is_active: true }), ...MISSING)
+    assert.deepEqual((await api.get(PATH, { token: account.token })).json, [])
+  })
+
+  test('of callbacks has no URL and no events to change', async () => {
+    const account = await newcomer()
+    await query(`insert into webhook_endpoint (account_id, events) values ($1, '{}')`, [account.id])
+    const [{ id, url: none }] = (await api.get(PATH, { token: account.token })).json
+    assert.equal(none, null)
+    for (const fields of [{ url: TARGET }, { events: ['job.done'] }])
+      assertRefused(
+        await change(account, id, fields),
+        409,
+        'The endpoint of callbacks has no URL and no events of its own',
+      )
+    assert.equal((await change(account, id, { description: 'of jobs' })).status, 200)
+  })
+})
+
+describe('it is', () => {
+  test('nobody else’s, but for admins of the service', async () => {
+    const [account, stranger] = [await newcomer(), await newcomer()]
+    const { id } = await added(account)
+    const delivery = await deliver(id)
+    const calls = (who: Account): Promise<Answered>[] => [
+      api.get(`${PATH}/${id}`, { token: who.token }),
+      change(who, id, { description: 'x' }),
+      api.post(`${PATH}/${id}/secret`, { token: who.token }),
+      api.get(`${PATH}/${id}/deliveries`, { token: who.token }),
+    ]
+    for (const answer of await Promise.all(calls(stranger))) assertRefused(answer, ...MISSING)
+    for (const path of [`${delivery}`, `${delivery}/send`]) {
+      const method = path.endsWith('send') ? 'POST' : 'GET'
+      const answer = await api.call(method, `${PATH}/${id}/deliveries/${path}`, { token: stranger.token })
+      assertRefused(answer, 404, 'Delivery not found')
+    }
+    for (const answer of await Promise.all(calls(admin))) assert.equal(answer.status, 200, answer.text)
+  })
+
+  test('of an organization for its admins and owners, too', async () => {
+    const [owner, member, ranked] = [await newcomer(), await newcomer(), await newcomer()]
+    const org = await api.post('/api/v1/orgs', {
+      token: owner.token,
+      json: { name: 'Mill', slug: 'mill-hooks' },
+    })
+    const organization_id = org.json.id
+    for (const [who, role] of [
+      [member, 'member'],
+      [ranked, 'owner'],
+    ] as const)
+      await api.call('POST', `/api/v1/orgs/${organization_id}/members?user_id=${who.id}&role=${role}`, {
+        token: owner.token,
+      })
+    const { id } = await added(owner, { organization_id })
+    assert.equal((await add(member, { organization_id })).status, 403)
+    const list = (who: Account) => api.get(`${PATH}?organization_id=${organization_id}`, { token: who.token })
+    assert.deepEqual(
+      (await list(ranked)).json.map((one: { id: number }) => one.id),
+      [id],
+    )
+    assert.equal((await list(member)).status, 403)
+    assert.equal((await change(ranked, id, { description: 'ours' })).status, 200)
+    assertRefused(await change(member, id, { description: 'mine' }), ...MISSING)
+    await api.call('DELETE', `/api/v1/orgs/${organization_id}/members/me`, { token: owner.token })
+    assertRefused(await change(owner, id, { description: 'still' }), ...MISSING)
+  })
+
+  test('managed with an API key of its scope', async () => {
+    const account = await newcomer()
+    const { key } = await keyOf(api, account, { scopes: ['webhooks:write'] })
+    const { id } = await added({ token: key })
+    const reading = await keyOf(api, account, { scopes: ['webhooks:read'] })
+    assert.equal((await api.get(`${PATH}/${id}`, { token: reading.key })).status, 200)
+    assert.equal((await add({ token: reading.key })).status, 403)
+  })
+})
+
+describe('deliveries', () => {
+  test('are listed by status, newest first, and shown with what was sent and answered', async () => {
+    const account = await newcomer()
+    const { id } = await added(account)
+    const ids = [await deliver(id, 'delivered'), await deliver(id), await deliver(id, 'failed')]
+    await deliver((await added(account)).id)
+    const list = async (search = '') => {
+      const answer = await api.get(`${PATH}/${id}/deliveries${search}`, { token: account.token })
+      return answer.json.map((one: { id: number }) => one.id)
+    }
+    assert.deepEqual(await list(), [...ids].reverse())
+    assert.deepEqual(await list('?status=failed'), [ids[2]])
+    assert.deepEqual(await list('?status=pending'), [ids[1]])
+    const { body, answers, last_answer, ...rest } = (
+      await api.get(`${PATH}/${id}/deliveries/${ids[2]}`, { token: account.token })
+    ).json
+    assert.equal(body, '{"type":"job.done"}')
+    assert.deepEqual(answers, [last_answer])
+    assert.deepEqual(
+      [last_answer.status, last_answer.body, rest.status, rest.due_at],
+      [500, 'no', 'failed', null],
+    )
+  })
+
+  test('are sent again as often as somebody asks', async () => {
+    const account = await newcomer()
+    const { id } = await added(account)
+    const one = await deliver(id, 'failed')
+    const send = (delivery: number) =>
+      api.post(`${PATH}/${id}/deliveries/${delivery}/send`, { token: account.token })
+    const sent = await send(one)
+    assert.deepEqual([sent.status, sent.json.status, sent.json.attempts], [202, 'pending', 0])
+    assert.equal((await send(one)).status, 202)
+    const elsewhere = await deliver((await added(account)).id)
+    for (const other of [elsewhere, 999_999]) assertRefused(await send(other), 404, 'Delivery not found')
+  })
+})
+
+test('what is done to endpoints is in the audit trail', async () => {
+  const account = await newcomer()
+  const { id } = await added(account)
+  await change(account, id, { is_active: false })
+  await api.post(`${PATH}/${id}/secret`, { token: account.token })
+  await api.call('DELETE', `${PATH}/${id}`, { token: account.token })
+  const audit = await api.get(`/api/v1/auth/audit?account_id=${account.id}`, { token: admin.token })
+  const kinds = audit.json.events.map(({ kind }: { kind: string }) => kind)
+  for (const kind of ['webhook.created', 'webhook.updated', 'webhook.secret_rolled', 'webhook.deleted'])
+    assert.ok(kinds.includes(kind), kind)
+  assert.ok(!audit.text.includes('whsec_'))
+})

@@ -1,0 +1,287 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { Client, launch, startProcess } from '../service.ts'
+import { answerWith, type Received, startReceiver, verify } from '../standins/receiver.ts'
+import { mailServer } from '../standins/smtp.ts'
+import { until } from '../until.ts'
+
+/** Webhooks from the event to the receiver: signed, once as far as anybody can tell, repeated until they arrive. */
+
+const { url, query } = await testDatabase()
+const mail = await mailServer()
+after(() => mail.stop())
+const env = {
+  EMAIL_SMTP_URL: mail.url,
+  EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
+  LEASE_SECONDS: '1',
+  WEBHOOK_RETRY_SECONDS: '0.1,0.1,0.1,0.1,30',
+}
+const edge = await startProcess('edge', url, env)
+let worker = await launch('worker', url, env)
+after(() => worker.kill())
+let count = 0
+
+async function newcomer(): Promise<Client> {
+  const client = new Client(edge.ready.port!)
+  await client.register(`w${++count}@example.com`)
+  return client
+}
+
+interface Endpoint {
+  readonly id: number
+  readonly secret: string
+}
+
+async function endpointOf(client: Client, target: string, events: readonly string[]): Promise<Endpoint> {
+  const response = await client.post('/api/v1/webhooks', { url: target, events })
+  assert.equal(response.status, 201)
+  return (await response.json()) as Endpoint
+}
+
+async function receiving() {
+  const receiver = await startReceiver()
+  after(() => receiver.stop())
+  const typed = (type: string): Received[] => receiver.received.filter(({ message }) => message.type === type)
+  return Object.assign(receiver, { typed })
+}
+
+const json = async <T>(response: Response | Promise<Response>): Promise<T> =>
+  (await (await response).json()) as T
+
+async function extracted(client: Client, search = ''): Promise<{ id: number; jobId: string }> {
+  const { id } = await json<{ id: number }>(client.upload(Buffer.from(`Page ${++count}`), 'page.txt'))
+  const response = await client.post(`/api/v1/documents/${id}/extract?background=true${search}`)
+  assert.equal(response.status, 202, await response.clone().text())
+  return { id, jobId: (await json<{ job_id: string }>(response)).job_id }
+}
+
+describe('an event', () => {
+  test('reaches its endpoint, signed, and no endpoint of others or of other types', async () => {
+    const receiver = await receiving()
+    const [client, stranger] = [await newcomer(), await newcomer()]
+    const { secret } = await endpointOf(client, `${receiver.url}/own`, ['job.done', 'document.read'])
+    await endpointOf(client, `${receiver.url}/failures`, ['job.failed', 'job.cancelled'])
+    await endpointOf(stranger, `${receiver.url}/stranger`, ['job.done', 'document.read'])
+    const { id, jobId } = await extracted(client)
+    await until('both have arrived', () => receiver.received.length >= 2)
+    for (const one of receiver.received) verify(secret, one)
+    assert.ok(receiver.received.every(({ path }) => path === '/own'))
+    const { data } = receiver.typed('job.done')[0]!.message
+    assert.deepEqual([data.job_id, data.status, data.name], [jobId, 'done', 'documents.extract'])
+    assert.deepEqual(data, await json(client.fetch(`/api/v1/jobs/${jobId}`)))
+    const read = receiver.typed('document.read')[0]!.message.data
+    assert.deepEqual([read.document_id, read.job_id], [id, jobId])
+    assert.equal(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size, 2)
+  })
+
+  test('of a message that was sent, or of a job that was cancelled, arrives likewise', async () => {
+    const receiver = await receiving()
+    const admin = await newcomer()
+    await query(`update account set role = 'admin' where id = (select max(id) from account)`)
+    const { secret } = await endpointOf(admin, receiver.url, ['send.changed', 'job.cancelled'])
+    const sent = await admin.post('/api/v1/comms/email/send', {
+      to: ['a@example.com'],
+      subject: 's',
+      text: 't',
+    })
+    assert.equal(sent.status, 200)
+    const { task_id } = await json<{ task_id: string }>(
+      admin.post('/api/v1/tasks/enqueue', {
+        task_name: 'io_simulation_task',
+        queue_type: 'load_test',
+        delay_seconds: 600,
+      }),
+    )
+    await admin.fetch(`/api/v1/jobs/${task_id}`, { method: 'DELETE' })
+    await until('both have arrived', () => receiver.received.length === 2)
+    for (const one of receiver.received) verify(secret, one)
+    const { data } = receiver.typed('send.changed')[0]!.message
+    assert.deepEqual([data.channel, data.status, data.to], ['email', 'sent', ['a@example.com']])
+    assert.equal(receiver.typed('job.cancelled')[0]!.message.data.job_id, task_id)
+  })
+
+  test('is signed by both secrets while one is rolled', async () => {
+    const receiver = await receiving()
+    const client = await newcomer()
+    const { id, secret } = await endpointOf(client, receiver.url, ['document.read'])
+    const rolled = await json<Endpoint>(client.post(`/api/v1/webhooks/${id}/secret`))
+    assert.notEqual(rolled.secret, secret)
+    await extracted(client)
+    await until('it has arrived', () => receiver.received.length === 1)
+    for (const one of [secret, rolled.secret]) verify(one, receiver.received[0]!)
+    await query(`update webhook_endpoint set secret_rolled_at = now() - interval '25 hours' where id = $1`, [
+      id,
+    ])
+    await extracted(client)
+    await until('the next one has arrived', () => receiver.received.length === 2)
+    verify(rolled.secret, receiver.received[1]!)
+    assert.throws(() => verify(secret, receiver.received[1]!))
+  })
+})
+
+describe('what is not taken', () => {
+  test('is sent again, as the same message, until it is; its attempts are listed', async () => {
+    const receiver = await receiving()
+    const client = await newcomer()
+    const { id, secret } = await endpointOf(client, receiver.url, ['document.read'])
+    receiver.answer = (response) =>
+      receiver.received.length < 3
+        ? answerWith(500, 'not today')(response, null as never)
+        : response.writeHead(204).end()
+    await extracted(client)
+    interface Listed {
+      id: number
+      status: string
+      attempts: number
+      last_answer: { status: number }
+    }
+    const list = () => json<Listed[]>(client.fetch(`/api/v1/webhooks/${id}/deliveries`))
+    await until('it is delivered', async () => (await list())[0]?.status === 'delivered')
+    const [first, ...others] = receiver.received
+    verify(secret, first!)
+    for (const other of others) {
+      assert.equal(other.body, first!.body)
+      assert.equal(other.headers['webhook-id'], first!.headers['webhook-id'])
+      verify(secret, other)
+    }
+    const [listed] = await list()
+    assert.deepEqual([listed!.attempts, listed!.last_answer.status], [3, 204])
+    const path = `/api/v1/webhooks/${id}/deliveries/${listed!.id}`
+    interface Whole {
+      body: string
+      answers: { status: number; body: string; error: null; ms: number }[]
+    }
+    const whole = await json<Whole>(client.fetch(path))
+    assert.equal(whole.body, first!.body)
+    assert.deepEqual(
+      whole.answers.map(({ status, body }) => [status, body]),
+      [
+        [500, 'not today'],
+        [500, 'not today'],
+        [204, ''],
+      ],
+    )
+    const again = await client.post(`${path}/send`)
+    assert.equal(again.status, 202)
+    await until('it has come again', () => receiver.received.length === 4)
+    assert.equal(receiver.received[3]!.headers['webhook-id'], first!.headers['webhook-id'])
+  })
+
+  test('has its endpoint switched off in the end, with a mail, and is sent once it is active again', async () => {
+    const receiver = await receiving()
+    receiver.answer = answerWith(503)
+    const client = await newcomer()
+    const { id, secret } = await endpointOf(client, receiver.url, ['document.read'])
+    const endpoint = () =>
+      json<{ is_active: boolean; switched_off_at: string | null; failures: number }>(
+        client.fetch(`/api/v1/webhooks/${id}`),
+      )
+    await extracted(client)
+    await until('it has failed', async () => (await endpoint()).failures > 0)
+    // As if that were a day ago.
+    await query(
+      `update webhook_endpoint set failing_since = now() - interval '1 day', rests_until = null where id = $1`,
+      [id],
+    )
+    await query(`update webhook_delivery set due_at = now() where endpoint_id = $1 and due_at is not null`, [
+      id,
+    ])
+    await until('it is switched off', async () => !(await endpoint()).is_active)
+    const told = () => mail.raw.find((text) => text.includes('Subject: A webhook endpoint was switched off'))
+    await until('a mail says so', () => told() !== undefined)
+    assert.ok(told()!.replaceAll('=\r\n', '').includes(receiver.url))
+    // What happens meanwhile is not kept; what waited is.
+    const arrived = receiver.received.length
+    await extracted(client)
+    receiver.answer = answerWith(204)
+    const change = await client.fetch(`/api/v1/webhooks/${id}`, {
+      method: 'PATCH',
+      headers: { 'content-type': 'application/json' },
+      body: '{"is_active":true}',
+    })
+    assert.equal(change.status, 200)
+    const { is_active, switched_off_at, failures } = await endpoint()
+    assert.deepEqual([is_active, switched_off_at, failures], [true, null, 0])
+    const [delivery] = await json<{ id: number; status: string }[]>(
+      client.fetch(`/api/v1/webhooks/${id}/deliveries`),
+    )
+    if (delivery!.status === 'failed')
+      await client.post(`/api/v1/webhooks/${id}/deliveries/${delivery!.id}/send`)
+    await until('it has arrived', () => receiver.received.length > arrived)
+    verify(secret, receiver.received.at(-1)!)
+  })
+
+  test('because the receiver is gone for good, switches off at once', async () => {
+    const receiver = await receiving()
+    receiver.answer = answerWith(410)
+    const client = await newcomer()
+    const { id } = await endpointOf(client, receiver.url, ['document.read'])
+    await extracted(client)
+    await until('it is switched off', async () => {
+      const { is_active } = await json<{ is_active: boolean }>(client.fetch(`/api/v1/webhooks/${id}`))
+      return !is_active
+    })
+    assert.equal(receiver.received.length, 1)
+  })
+
+  test('by a worker that is killed meanwhile is sent by the next one, as the same message', async () => {
+    const receiver = await receiving()
+    const client = await newcomer()
+    await endpointOf(client, receiver.url, ['document.read'])
+    receiver.answer = () => {}
+    await extracted(client)
+    await until('it is being sent', () => receiver.received.length === 1)
+    await worker.kill()
+    receiver.answer = answerWith(204)
+    // As if its time were over.
+    await query(`update webhook_delivery set due_at = now() where due_at is not null`)
+    worker = await launch('worker', url, env)
+    await until('it is sent again', () => receiver.received.length === 2)
+    const [first, second] = receiver.received
+    assert.equal(second!.headers['webhook-id'], first!.headers['webhook-id'])
+    assert.equal(second!.body, first!.body)
+  })
+})
+
+describe('a callback', () => {
+  test('tells one URL of the end of one job, and each that joins it of the same', async () => {
+    const receiver = await receiving()
+    const client = await newcomer()
+    const callback = (path: string) => `&callback_url=${encodeURIComponent(receiver.url + path)}`
+    const { id, jobId } = await extracted(client, callback('/one?job=1'))
+    const joined = await json<{ job_id: string }>(
+      client.post(`/api/v1/documents/${id}/extract?background=true${callback('/two')}`),
+    )
+    await until('both are called', () => receiver.received.length >= 2)
+    const byPath = (path: string) => receiver.received.filter((one) => one.path === path)
+    assert.equal(byPath('/one?job=1').length, 1)
+    assert.equal(byPath('/two').length, 1)
+    assert.equal(byPath('/one?job=1')[0]!.message.data.job_id, jobId)
+    assert.equal(byPath('/two')[0]!.message.data.job_id, joined.job_id)
+    // They are signed by the endpoint of the account's callbacks.
+    const [endpoint] = await json<{ id: number; url: null }[]>(client.fetch('/api/v1/webhooks'))
+    assert.equal(endpoint!.url, null)
+    const { secret } = await json<Endpoint>(client.post(`/api/v1/webhooks/${endpoint!.id}/secret`))
+    await extracted(client, callback('/three'))
+    await until('the third is called', () => byPath('/three').length === 1)
+    verify(secret, byPath('/three')[0]!)
+  })
+
+  test('is refused where it can tell nobody', async () => {
+    const receiver = await receiving()
+    const client = await newcomer()
+    const { id } = await json<{ id: number }>(client.upload(Buffer.from(`Page ${++count}`), 'page.txt'))
+    const extract = (search: string) => client.post(`/api/v1/documents/${id}/extract?${search}`)
+    const target = encodeURIComponent(receiver.url)
+    assert.equal((await extract(`callback_url=${target}`)).status, 422)
+    assert.equal((await extract('background=true&callback_url=nonsense')).status, 422)
+    assert.equal((await extract('background=true&callback_url=http%3A%2F%2F10.0.0.1%2F')).status, 422)
+    const nobody = new Client(edge.ready.port!)
+    const chat = await nobody.post(`/api/v1/ai/chat?background=true&callback_url=${target}`, {
+      message: 'hello',
+    })
+    assert.equal(chat.status, 409)
+    assert.equal((await query('select from job where owner_id is null and queue = $1', ['ai'])).length, 0)
+  })
+})

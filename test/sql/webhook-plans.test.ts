@@ -1,0 +1,137 @@
+import { after, describe, test } from 'node:test'
+import type { Query } from '../../sql/db.ts'
+import { connect } from '../../sql/driver.ts'
+import { deleteMember, hideOrganization } from '../../sql/orgs.ts'
+import {
+  addCallback,
+  dueEndpoints,
+  hideEndpoint,
+  insertEndpoint,
+  lockEndpointsOf,
+  managedEndpoint,
+  purgeEndpoints,
+  readDeliveries,
+  readDelivery,
+  readEndpoint,
+  readEndpoints,
+  readOrganizationEndpoints,
+  rollSecret,
+  sendDeliveryAgain,
+  settleDelivery,
+  switchedOff,
+  takeDeliveries,
+  updateEndpoint,
+} from '../../sql/webhooks.ts'
+import { testDatabase } from '../database.ts'
+import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './plans-help.ts'
+
+/** Endpoints, deliveries and callbacks are found by an index among 5000 endpoints and 50,000 deliveries. */
+
+const { url, query } = await testDatabase()
+await query(
+  `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 5000) n`,
+)
+await query(
+  `insert into organization (name, slug) select repeat('N', 200), 's' || n from generate_series(1, 1000) n`,
+)
+await query(
+  `insert into organization_member (organization_id, user_id, role)
+   select 1 + (n - 1) / 5, n, case n % 5 when 1 then 'owner' else 'member' end from generate_series(1, 5000) n`,
+)
+await query(
+  `insert into webhook_endpoint (account_id, organization_id, url, events)
+   select n, case when n % 2 = 0 then 1 + (n - 1) / 5 end, 'https://example.com/', '{job.done}' from generate_series(1, 5000) n`,
+)
+await query(
+  `insert into webhook_delivery (endpoint_id, type, body, status, due_at, ended_at)
+   select 1 + n % 5000, 't', '{}', state, case state when 'pending' then now() end, case state when 'pending' then null else now() end
+   from generate_series(1, 50000) n,
+     lateral (select case when n % 50 = 0 then 'pending' when n % 7 = 0 then 'failed' else 'delivered' end as state) x`,
+)
+await query(
+  `insert into job (id, name, queue, owner_id, mailbox, payload, status, max_tries)
+   select ('01980000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'n', 'q', 1 + n % 5000, 'm' || n, '{}', 'queued', 1
+   from generate_series(1, 20000) n`,
+)
+await query(`insert into job_callback (job_id, endpoint_id, url)
+  select id, 1 + ordinal % 5000, 'https://example.com/' from job where ordinal > 15000`)
+await query('vacuum analyze')
+
+const client = await connect({ url, applicationName: 'plans' })
+after(() => client.end())
+
+const ALL = [null, 0, 100] as const
+const reads = [
+  planned('the endpoints of an account', readEndpoints, 5, ...ALL),
+  planned('the endpoints of an organization', readOrganizationEndpoints, 5, 21, ...ALL),
+  planned('an endpoint', readEndpoint, 5, 5, false),
+  planned('deliveries', readDeliveries, 5, 5, false, null, ...ALL),
+  planned('deliveries of a status', readDeliveries, 5, 5, false, 'failed', ...ALL),
+  planned('a delivery', readDelivery, 5, 5, false, 4),
+] as const
+
+describe('reads by index', () => {
+  for (const mode of PLAN_MODES)
+    for (const [n, [what, statement, ...values]] of reads.entries())
+      test(`${what} (${mode})`, () => assertReadByIndex(client, mode, `read_${mode}_${n}`, statement, values))
+})
+
+let endpoint = 100
+// Each fiftieth waits.
+let delivery = 100
+let job = 100
+let organization = 500
+const ANSWER = { at: '2026-01-01T00:00:00.000Z', ms: 1, status: 500, body: '', error: null }
+const jobId = (n: number): string => `01980000-0000-7000-8000-${n.toString(16).padStart(12, '0')}`
+const newEndpoint = {
+  accountId: 5,
+  organizationId: 1,
+  url: 'https://example.com/',
+  events: ['job.done'],
+  description: null,
+}
+
+const nextPending = (): number => {
+  delivery += 50
+  return delivery
+}
+
+const writes: Readonly<Record<string, () => Query<unknown>>> = {
+  'locking the endpoints of an account': () => lockEndpointsOf(7),
+  'adding an endpoint': () => insertEndpoint(newEndpoint),
+  'an endpoint of somebody': () => managedEndpoint(5, 5, false),
+  'changing one': () => updateEndpoint(++endpoint, { description: 'd' }),
+  'rolling a secret': () => rollSecret(++endpoint),
+  'hiding one': () => hideEndpoint(++endpoint),
+  'sending again': () => sendDeliveryAgain(1 + (++delivery % 5000), delivery),
+  'a callback': () => addCallback(jobId(++job), 5, 'https://example.com/'),
+  'what is due': dueEndpoints,
+  'taking what is due': () => takeDeliveries(1 + (nextPending() % 5000), 8, 45),
+  'settling a delivery': () => settleDelivery(nextPending(), 'failed', ANSWER, [1000]),
+  'whom to tell': () => switchedOff(++endpoint),
+  'purging those that are gone': () => purgeEndpoints(2),
+  'the end of a membership': () => deleteMember(++organization, organization * 5 - 3),
+  'the end of an organization': () => hideOrganization(++organization),
+}
+
+describe('writes by index', () => {
+  for (const [what, make] of Object.entries(writes))
+    test(what, () => assertWriteByIndex(client, make, 'webhook'))
+
+  test('the end of jobs', async () => {
+    await client.query(
+      `update job set status = 'cancelled', finished_at = now() where ordinal between 16000 and 16100`,
+    )
+    let n = 16_000
+    await assertWriteByIndex(
+      client,
+      () =>
+        ({
+          ...switchedOff(1),
+          sql: `select webhook_jobs_ended(array['${jobId(++n)}']::uuid[])`,
+          values: [],
+        }) as never,
+      'job_callback',
+    )
+  })
+})

@@ -1,0 +1,334 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { beforeEach, describe, test } from 'node:test'
+import { cancelJob } from '../../sql/jobs.ts'
+import { hideOrganization } from '../../sql/orgs.ts'
+import {
+  addCallback,
+  dueEndpoints,
+  hideEndpoint,
+  PATIENCE,
+  purgeEndpoints,
+  settleDelivery,
+  takeDeliveries,
+  updateEndpoint,
+} from '../../sql/webhooks.ts'
+import { testDatabase } from '../database.ts'
+import { ledgerOf } from '../edge/ledger.ts'
+
+/** What is to be delivered, to whom, and when: as the rows say. */
+
+const database = await testDatabase()
+const { db, query } = database
+const ledger = ledgerOf(database)
+ledger.quiet = true
+let count = 0
+let owner = 0
+
+const insert = async (what: string, values: readonly unknown[]): Promise<number> =>
+  Number((await query(`insert into ${what} returning id`, values))[0]!.id)
+const account = () => insert(`account (email, password_hash) values ($1, 'x')`, [`a${++count}@example.com`])
+const endpoint = (events: readonly string[], accountId = owner, organizationId: number | null = null) =>
+  insert(
+    `webhook_endpoint (account_id, organization_id, url, events) values ($1, $2, 'https://example.com/', $3)`,
+    [accountId, organizationId, events],
+  )
+const deliveries = async (endpointId?: number) =>
+  (await query(
+    `select id::int, endpoint_id::int, type, url, body, status, attempts, due_at, answers from webhook_delivery
+     where $1::bigint is null or endpoint_id = $1 order by id`,
+    [endpointId ?? null],
+  )) as {
+    id: number
+    endpoint_id: number
+    type: string
+    url: string | null
+    body: string
+    status: string
+    attempts: number
+    due_at: Date | null
+    answers: object[]
+  }[]
+const typesOf = async (endpointId?: number) => (await deliveries(endpointId)).map(({ type }) => type)
+const ended = async (outcome = 'done', more: object = {}): Promise<string> => {
+  const id = await ledger.add(owner)
+  await ledger.claim(id)
+  await ledger.finish(id, outcome, more as never)
+  return id
+}
+
+beforeEach(async () => {
+  await query('truncate webhook_endpoint cascade')
+  owner = await account()
+})
+
+describe('the end of a job', () => {
+  test('is told to those of its owner who want to know', async () => {
+    const [all, failures] = [
+      await endpoint(['job.done', 'job.failed', 'job.cancelled']),
+      await endpoint(['job.failed']),
+    ]
+    await endpoint(['job.done', 'job.failed'], await account())
+    const off = await endpoint(['job.done'])
+    await db.one(updateEndpoint(off, { is_active: false }))
+    const done = await ended()
+    await ended('failed', { code: 'internal', detail: 'd' })
+    const cancelled = await ledger.add(owner)
+    await db.one(cancelJob(cancelled))
+    assert.deepEqual(await typesOf(all), ['job.done', 'job.failed', 'job.cancelled'])
+    assert.deepEqual(await typesOf(failures), ['job.failed'])
+    assert.equal((await deliveries()).length, 4)
+    const { type, data } = JSON.parse((await deliveries(all))[0]!.body)
+    assert.deepEqual([type, data.job_id, data.status], ['job.done', done, 'done'])
+  })
+
+  test('is not, while it is to run again', async () => {
+    const id = await endpoint(['job.done', 'job.failed'])
+    const job = await ledger.add(owner)
+    await ledger.claim(job)
+    await ledger.finish(job, 'retry', { code: 'internal', detail: 'd' })
+    assert.deepEqual(await typesOf(id), [])
+  })
+
+  test('is told without a result that is long', async () => {
+    const id = await endpoint(['job.done'])
+    await ended('done', { result: { text: 'x'.repeat(17_000) } })
+    const { data } = JSON.parse((await deliveries(id))[0]!.body)
+    assert.deepEqual([data.result, data.result_omitted], [null, true])
+  })
+})
+
+describe('a callback', () => {
+  test('is called once at the end, whatever that is, and at once when that has come', async () => {
+    const job = await ledger.add(owner)
+    for (const url of ['https://a.example.com/', 'https://b.example.com/', 'https://a.example.com/'])
+      await db.run(addCallback(job, owner, url))
+    assert.equal((await deliveries()).length, 0)
+    await ledger.claim(job)
+    await ledger.finish(job, 'failed', { code: 'internal', detail: 'd' })
+    const called = await deliveries()
+    assert.deepEqual(called.map(({ url, type }) => [type, url]).sort(), [
+      ['job.failed', 'https://a.example.com/'],
+      ['job.failed', 'https://b.example.com/'],
+    ])
+    assert.deepEqual(await query('select from job_callback'), [])
+    await db.run(addCallback(job, owner, 'https://c.example.com/'))
+    assert.equal((await deliveries()).at(-1)!.url, 'https://c.example.com/')
+    assert.equal((await query('select from webhook_endpoint')).length, 1, 'one endpoint for all of them')
+  })
+})
+
+describe('other events', () => {
+  test('messages of callers, when their state has changed', async () => {
+    const id = await endpoint(['send.changed'])
+    const send = async (purpose: string) => {
+      const sendId = randomUUID()
+      await query(
+        `insert into comms_send (id, channel, purpose, owner_id, job_id, recipients, message, status, requested_at)
+         values ($1, 'email', $2, $3, $1, '{a@example.com}', '{}', 'sending', now())`,
+        [sendId, purpose, owner],
+      )
+      await query(`update comms_send set status = 'sent', settled_at = now() where id = $1`, [sendId])
+      await query(`update comms_send set provider_status = 'x' where id = $1`, [sendId])
+    }
+    await send('caller')
+    await send('account')
+    assert.deepEqual(await typesOf(id), ['send.changed'])
+  })
+
+  test('payments, subscriptions and disputes of its customer', async () => {
+    const id = await endpoint(['payment.changed'])
+    const customer = await insert(`payment_customer (user_id, provider_customer_id) values ($1, $2)`, [
+      owner,
+      `cus_${owner}`,
+    ])
+    const facts = (more: object) => JSON.stringify({ created: ['1', 1_700_000_000], ...more })
+    const money = { money: ['1', { amount: 500, currency: 'usd' }] }
+    const transaction = await insert(`payment_transaction (customer_id, facts) values ($1, $2)`, [
+      customer,
+      facts({ ...money, outcome: ['1', 'pending'] }),
+    ])
+    await query(`update payment_transaction set facts = $2 where id = $1`, [
+      transaction,
+      facts({ ...money, outcome: ['2', 'succeeded'] }),
+    ])
+    // Nothing that clients see has changed.
+    await query(`update payment_transaction set reserved = 0 where id = $1`, [transaction])
+    await insert(`payment_subscription (customer_id, provider_subscription_id, facts) values ($1, $2, $3)`, [
+      customer,
+      `sub_${owner}`,
+      '{"status": ["1", "active"]}',
+    ])
+    await insert(`payment_dispute (transaction_id, provider_dispute_id, facts) values ($1, $2, $3)`, [
+      transaction,
+      `dp_${owner}`,
+      facts({ state: ['1', { status: 'needs_response', event_type: 'e', at: 1_700_000_000 }] }),
+    ])
+    const told = (await deliveries(id)).map(({ body }) => JSON.parse(body).data)
+    assert.deepEqual(
+      told.map(({ kind, ...more }) => [kind, more[kind].status]),
+      [
+        ['transaction', 'pending'],
+        ['transaction', 'succeeded'],
+        ['subscription', 'active'],
+        ['dispute', 'needs_response'],
+      ],
+    )
+  })
+})
+
+const WAITS = [1000, 2000, 60_000]
+const ANSWER = { at: '2026-01-01T00:00:00.000Z', ms: 1, status: 500, body: '', error: null }
+const settle = async (id: number, outcome: 'delivered' | 'failed' | 'gone' = 'failed') =>
+  (await db.one(settleDelivery(id, outcome, ANSWER, WAITS))).end
+const take = (id: number, most = 10) => db.any(takeDeliveries(id, most, 45))
+const stateOf = async (id: number) =>
+  (
+    await query(
+      `select is_active, failures, rests_until > now() as rests, switched_off_at is not null as off
+    from webhook_endpoint where id = $1`,
+      [id],
+    )
+  )[0]
+const delivery = async (endpointId: number) =>
+  insert(`webhook_delivery (endpoint_id, type, body) values ($1, 't', '{}')`, [endpointId])
+
+describe('deliveries', () => {
+  test('are due in order, taken once, and due again when nobody hears of them', async () => {
+    const id = await endpoint(['job.done'])
+    const ids = [await delivery(id), await delivery(id), await delivery(id)]
+    assert.deepEqual(await db.any(dueEndpoints()), [{ id }])
+    assert.deepEqual(
+      (await take(id, 2)).map((one) => one.id),
+      ids.slice(0, 2),
+    )
+    assert.deepEqual(
+      (await take(id)).map((one) => one.id),
+      ids.slice(2),
+    )
+    assert.deepEqual(await take(id), [])
+    assert.deepEqual(await db.any(dueEndpoints()), [])
+    await query(`update webhook_delivery set due_at = due_at - interval '45 seconds'`)
+    assert.equal((await take(id)).length, 3)
+  })
+
+  test('wait longer after each failure, a tenth more or less, and fail in the end', async () => {
+    const id = await endpoint(['job.done'])
+    const one = await delivery(id)
+    for (const wait of WAITS) {
+      assert.equal(await settle(one), 'pending')
+      const [{ ms }] = (await query(
+        `select extract(epoch from due_at - now()) * 1000 as ms from webhook_delivery`,
+      )) as [{ ms: number }]
+      assert.ok(ms > wait * 0.85 && ms <= wait * 1.1, `${ms} of ${wait} ms`)
+    }
+    assert.equal(await settle(one), 'failed')
+    const [row] = await deliveries(id)
+    assert.deepEqual([row!.status, row!.attempts, row!.due_at, row!.answers.length], ['failed', 4, null, 4])
+    assert.equal(await settle(one), null, 'it has been settled')
+  })
+
+  test('fail when their time is over, also with few attempts', async () => {
+    const id = await endpoint(['job.done'])
+    const one = await delivery(id)
+    await query(`update webhook_delivery set since = now() - interval '64 seconds' where id = $1`, [one])
+    assert.equal(await settle(one), 'failed')
+  })
+
+  test('of accounts and endpoints that are not active wait', async () => {
+    const id = await endpoint(['job.done'])
+    await delivery(id)
+    await query('update account set is_active = false where id = $1', [owner])
+    assert.deepEqual([await db.any(dueEndpoints()), await take(id)], [[], []])
+    await query('update account set is_active = true where id = $1', [owner])
+    await db.one(updateEndpoint(id, { is_active: false }))
+    assert.deepEqual([await db.any(dueEndpoints()), await take(id)], [[], []])
+    await db.one(updateEndpoint(id, { is_active: true }))
+    assert.equal((await take(id)).length, 1)
+  })
+})
+
+describe('an endpoint', () => {
+  test('that fails several times rests, then is tried with one delivery, and is well after one success', async () => {
+    const id = await endpoint(['job.done'])
+    const ids: number[] = []
+    for (let n = 0; n < PATIENCE + 2; n++) ids.push(await delivery(id))
+    for (const one of ids.slice(0, PATIENCE - 1)) await settle(one)
+    assert.equal((await stateOf(id))!.rests, null)
+    await settle(ids[PATIENCE - 1]!)
+    assert.deepEqual(await stateOf(id), { is_active: true, failures: PATIENCE, rests: true, off: false })
+    assert.deepEqual([await db.any(dueEndpoints()), await take(id)], [[], []])
+    await query('update webhook_endpoint set rests_until = now()')
+    const probe = await take(id)
+    assert.equal(probe.length, 1)
+    assert.equal(await settle(probe[0]!.id, 'delivered'), 'delivered')
+    assert.deepEqual(await stateOf(id), { is_active: true, failures: 0, rests: null, off: false })
+    assert.equal((await take(id)).length, 1)
+  })
+
+  test('at which nothing has arrived for all the time is switched off', async () => {
+    const id = await endpoint(['job.done'])
+    const [one, two] = [await delivery(id), await delivery(id)]
+    await settle(one)
+    await query(`update webhook_endpoint set failing_since = now() - interval '64 seconds'`)
+    assert.equal(await settle(two), 'switched_off')
+    assert.equal((await stateOf(id))!.off, true)
+    assert.equal(await settle(one), 'pending', 'once')
+  })
+
+  test('that is gone is switched off at once, unless it is one of callbacks', async () => {
+    const id = await endpoint(['job.done'])
+    assert.equal(await settle(await delivery(id), 'gone'), 'switched_off')
+    const callbacks = await insert(`webhook_endpoint (account_id, events) values ($1, '{}')`, [owner])
+    const called = await insert(
+      `webhook_delivery (endpoint_id, type, url, body) values ($1, 't', 'https://example.com/', '{}')`,
+      [callbacks],
+    )
+    assert.equal(await settle(called, 'gone'), 'failed')
+    assert.deepEqual(await stateOf(callbacks), { is_active: true, failures: 0, rests: null, off: false })
+  })
+
+  test('of an organization ends with the membership of its account, and with the organization', async () => {
+    const organization = async () => {
+      const id = await insert(`organization (name, slug) values ('n', $1)`, [`o${++count}`])
+      for (const member of [owner, await account()])
+        await query(
+          `insert into organization_member (organization_id, user_id, role) values ($1, $2, 'owner')`,
+          [id, member],
+        )
+      return id
+    }
+    const [left, deleted] = [await organization(), await organization()]
+    const ids = [
+      await endpoint(['job.done'], owner, left),
+      await endpoint(['job.done'], owner, deleted),
+      await endpoint(['job.done']),
+    ]
+    await query('delete from organization_member where organization_id = $1 and user_id = $2', [left, owner])
+    await db.one(hideOrganization(deleted))
+    const states = await query(
+      'select deleted_at is not null as gone from webhook_endpoint where id = any($1) order by id',
+      [ids],
+    )
+    assert.deepEqual(
+      states.map(({ gone }) => gone),
+      [true, true, false],
+    )
+  })
+
+  test('that is deleted is purged in batches', async () => {
+    const [gone, kept] = [await endpoint(['job.done']), await endpoint(['job.done'])]
+    for (let n = 0; n < 5; n++) await delivery(gone)
+    await delivery(kept)
+    await db.one(hideEndpoint(gone))
+    assert.equal(await db.maybeOne(hideEndpoint(gone)), null)
+    const counts: number[] = []
+    for (let n = 0; n < 4; n++) counts.push((await db.one(purgeEndpoints(2))).count)
+    assert.deepEqual(counts, [2, 2, 1, 1])
+    assert.deepEqual(
+      (await query('select id::int from webhook_endpoint')).map(({ id }) => id),
+      [kept],
+    )
+    assert.equal((await deliveries()).length, 1)
+  })
+})

@@ -1,0 +1,63 @@
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Webhook } from 'standardwebhooks'
+
+/** A receiver of webhooks: keeps what arrives, and answers as it is told. */
+
+export interface Received {
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+  /** The parsed body. */
+  readonly message: {
+    readonly type: string
+    readonly timestamp: string
+    readonly data: Record<string, unknown>
+  }
+}
+
+export interface Receiver {
+  readonly url: string
+  readonly received: Received[]
+  /** Answers a request; by default with 204. */
+  answer: (response: ServerResponse, request: Received) => void
+  stop(): Promise<void>
+}
+
+export async function startReceiver(): Promise<Receiver> {
+  const received: Received[] = []
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request
+      .on('data', (chunk: Buffer) => chunks.push(chunk))
+      .on('end', () => {
+        const body = Buffer.concat(chunks).toString()
+        const one = { path: request.url!, headers: request.headers, body, message: JSON.parse(body) }
+        received.push(one)
+        receiver.answer(response, one)
+      })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const receiver: Receiver = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    received,
+    answer: (response) => response.writeHead(204).end(),
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+  return receiver
+}
+
+/** Checks a message as the reference implementation of receivers does. @throws when it is not signed with the secret. */
+export function verify(secret: string, { headers, body }: Received): void {
+  new Webhook(secret).verify(body, headers as Record<string, string>)
+}
+
+/** Answers with a status, and a body if there is one. */
+export const answerWith =
+  (status: number, body = ''): Receiver['answer'] =>
+  (response) =>
+    response.writeHead(status).end(body)

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { Webhook } from 'standardwebhooks'
+import { webhookHeaders, webhookSecretOf } from '../../tasks/webhooks/signature.ts'
+import { webhookUrlProblem } from '../../tasks/webhooks/url.ts'
+
+/** What webhooks are signed with, and where they may go. */
+
+const SECRET_KEY = 'a secret for tests, long enough to be one'
+const [first, second] = [webhookSecretOf(SECRET_KEY, 7, 1), webhookSecretOf(SECRET_KEY, 7, 2)]
+const message = { id: 'msg_1', timestamp: Math.floor(Date.now() / 1000), body: '{"type":"job.done"}' }
+
+describe('the signature', () => {
+  test('is one that the reference implementation accepts', () => {
+    const headers = webhookHeaders(message, [first])
+    assert.match(first, /^whsec_[A-Za-z0-9+/]{43}=$/)
+    assert.deepEqual(new Webhook(first).verify(message.body, headers), { type: 'job.done' })
+    // The example of the specification.
+    const given = webhookHeaders(
+      { id: 'msg_p5jXN8AQM9LWM0D4loKWxJek', timestamp: 1614265330, body: '{"test": 2432232314}' },
+      ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'],
+    )
+    assert.equal(given['webhook-signature'], 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=')
+  })
+
+  test('is there twice while a secret is rolled, and neither is that of another endpoint', () => {
+    const headers = webhookHeaders(message, [second, first])
+    for (const secret of [first, second]) new Webhook(secret).verify(message.body, headers)
+    for (const other of [webhookSecretOf(SECRET_KEY, 8, 1), webhookSecretOf(`${SECRET_KEY}.`, 7, 1)])
+      assert.throws(() => new Webhook(other).verify(message.body, headers))
+    assert.throws(() => new Webhook(first).verify(`${message.body} `, headers))
+  })
+})
+
+describe('a URL', () => {
+  const problem = (url: string, ...allowed: string[]) => webhookUrlProblem(url, { allowed })
+
+  test('is https, of a public host, without a password', () => {
+    assert.equal(problem('https://example.com/hooks?a=b'), null)
+    assert.equal(problem('https://93.184.216.34/'), null)
+    assert.equal(problem('https://[2606:2800:220:1::1]/'), null)
+    for (const url of ['http://example.com/', 'ftp://example.com/', 'file:///etc/passwd'])
+      assert.equal(problem(url), 'must begin with https://', url)
+    assert.equal(problem('https://user:word@example.com/'), 'must not contain a user name or password')
+    for (const url of ['', 'example.com', '/hooks', `https://example.com/${'x'.repeat(2000)}`])
+      assert.equal(problem(url), 'must be a URL of at most 2000 characters', url)
+  })
+
+  test('names no private address in any spelling', () => {
+    for (const host of [
+      '127.0.0.1',
+      '10.0.0.1',
+      '172.16.3.4',
+      '192.168.1.1',
+      '169.254.169.254',
+      '100.64.0.1',
+      '0.0.0.0',
+      '224.0.0.1',
+      '255.255.255.255',
+      // 127.0.0.1 in the ways that browsers know.
+      '2130706433',
+      '0x7f.1',
+      '0177.0.0.1',
+      '[::1]',
+      '[::]',
+      '[fc00::1]',
+      '[fe80::1]',
+      '[::ffff:127.0.0.1]',
+      '[::ffff:a9fe:a9fe]',
+      '[64:ff9b::a00:1]',
+      '[2002:7f00:1::]',
+    ])
+      assert.equal(problem(`https://${host}/`), 'must not be a private address', host)
+  })
+
+  test('may be of a private range that is allowed, by http, too', () => {
+    assert.equal(problem('http://10.1.2.3:8080/', '10.1.0.0/16'), null)
+    assert.equal(problem('http://10.2.2.3/', '10.1.0.0/16', '::1/128'), 'must not be a private address')
+    assert.equal(problem('http://[::1]/', '10.1.0.0/16', '::1/128'), null)
+  })
+})

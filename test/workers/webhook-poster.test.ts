@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, describe, test } from 'node:test'
+import { createWebhookPoster } from '../../workers/providers/webhooks.ts'
+import { answerWith, startReceiver } from '../standins/receiver.ts'
+
+/** Posting to URLs of callers: what they answer, and what is never reached. */
+
+const receiver = await startReceiver()
+after(() => receiver.stop())
+const { port } = new URL(receiver.url)
+const LOOPBACK = ['127.0.0.0/8', '::1/128']
+const poster = (allowed: readonly string[] = LOOPBACK, timeoutMs = 10_000) =>
+  createWebhookPoster({ webhooks: { allowed, timeoutMs, retryMs: [] } })
+const send = (url: string, post = poster(), signal = new AbortController().signal) =>
+  post({ url, headers: { 'webhook-id': '1' }, body: '{"type":"t"}' }, signal)
+
+describe('an answer', () => {
+  test('is its status and the beginning of its body', async () => {
+    receiver.answer = answerWith(200, 'thanks')
+    const { ms, ...answer } = await send(`${receiver.url}/hooks?a=b`)
+    assert.deepEqual(answer, { status: 200, body: 'thanks', error: null })
+    assert.ok(ms >= 0)
+    const last = receiver.received.at(-1)!
+    assert.deepEqual([last.path, last.body], ['/hooks?a=b', '{"type":"t"}'])
+    assert.equal(last.headers['content-type'], 'application/json')
+    assert.equal(last.headers['webhook-id'], '1')
+  })
+
+  test('of any length is read to its first KiB, and without NUL', async () => {
+    receiver.answer = (response) => {
+      response.writeHead(500)
+      response.on('error', () => {})
+      const more = () => {
+        while (!response.destroyed && response.write(`a\0${'x'.repeat(65_536)}`));
+        if (!response.destroyed) response.once('drain', more)
+      }
+      more()
+    }
+    const { status, body } = await send(receiver.url)
+    assert.equal(status, 500)
+    assert.deepEqual([body!.length, body!.includes('\0')], [1023, false])
+  })
+
+  test('that does not come in time is none', async () => {
+    receiver.answer = () => {}
+    const { status, error } = await send(receiver.url, poster(LOOPBACK, 100))
+    assert.deepEqual([status, error], [null, 'No answer within 0.1 s'])
+  })
+
+  test('is not waited for after an abort', async () => {
+    receiver.answer = () => {}
+    const abort = new AbortController()
+    const sent = send(receiver.url, poster(), abort.signal)
+    abort.abort()
+    assert.deepEqual((await sent).error, 'The attempt was cut short')
+  })
+
+  test('that is no HTTP, or no answer at all, says so', async () => {
+    const { error } = await send('http://127.0.0.1:1/')
+    assert.equal(error, 'The connection failed (ECONNREFUSED)')
+  })
+})
+
+describe('what is private', () => {
+  receiver.answer = answerWith(204)
+  const PRIVATE = 'The address is private, and not allowed'
+  // As in a deployment that allows something, so that http is.
+  const strict = poster(['10.99.0.0/16'])
+
+  test('is not connected to, by address or by name', async () => {
+    const before = receiver.received.length
+    assert.equal(
+      (await send(`http://127.0.0.1:${port}/`, strict)).error,
+      'The URL must not be a private address',
+    )
+    // A name of the hosts file is like one whose DNS answers what its owner likes.
+    assert.equal((await send(`http://localhost:${port}/`, strict)).error, PRIVATE)
+    assert.equal(receiver.received.length, before)
+  })
+
+  test('is not reached by a redirect', async () => {
+    const before = receiver.received.length
+    const redirecting = createServer((_, response) =>
+      response.writeHead(307, { location: `http://localhost:${port}/` }).end('elsewhere'),
+    )
+    await new Promise<void>((resolve) => redirecting.listen(0, '127.0.0.1', resolve))
+    after(() => redirecting.close())
+    const url = `http://127.0.0.1:${(redirecting.address() as AddressInfo).port}/`
+    const { status, body } = await send(url)
+    assert.deepEqual([status, body], [307, 'elsewhere'], 'a redirect is an answer like others')
+    assert.equal(receiver.received.length, before)
+  })
+
+  test('is not reached by http where nothing is allowed', async () => {
+    assert.equal((await send('http://example.com/', poster([]))).error, 'The URL must begin with https://')
+  })
+})
