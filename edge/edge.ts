@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { confirmCommits, confirmedReads } from '../sql/confirmed.ts'
 import { createDatabase } from '../sql/db.ts'
 import { Connections } from '../sql/driver.ts'
 import { type Listener, listen } from '../sql/listen.ts'
@@ -81,6 +82,7 @@ type Core = Pick<
   | 'log'
   | 'db'
   | 'reader'
+  | 'confirmed'
   | 'slowReads'
   | 'replica'
   | 'hub'
@@ -131,8 +133,9 @@ async function createCore(
   const keyUses = createKeyUses(db, warn('The last use of API keys was not stored'))
   // What the edge reads for itself stays on the primary: notifications come from there.
   const statistics = slowReads.of(ITSELF, 'statistics')
+  const confirmed = confirmedReads(reader, () => db.run(confirmCommits()))
   const hub = createHub({
-    reader: replica?.wal.covering(reader) ?? reader,
+    reader: replica?.wal.covering(confirmed) ?? confirmed,
     lists: slowReads.of(ITSELF, 'list'),
     now: () => pulse.now(),
     onError: warn('Events could not be read'),
@@ -144,6 +147,7 @@ async function createCore(
     connections,
     db,
     reader,
+    confirmed,
     slowReads,
     replica,
     hub,

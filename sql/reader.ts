@@ -30,6 +30,8 @@ export interface Reader {
     values: NoInfer<Readonly<P>>,
     how?: ReadOptions,
   ): Promise<readonly string[]>
+  /** How many connections it has opened so far: the number of the present one. */
+  readonly opened: number
   close(): Promise<void>
 }
 
@@ -73,11 +75,13 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Read
   let wire = null as Wire | null
   let opening: Promise<Wire> | null = null
   let closed = false
+  let count = 0
 
   const reopen = (): Promise<Wire> => {
     opening ??= open()
       .then((opened) => {
         wire = opened
+        count++
         return opened
       })
       .finally(() => {
@@ -109,6 +113,9 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Read
   return {
     text: (statement, values, how) => readWith(rows, statement, values, first, how),
     texts: (statement, values, how) => readWith(rows, statement, values, all, how),
+    get opened() {
+      return count
+    },
     close: async () => {
       closed = true
       clearInterval(replanning)

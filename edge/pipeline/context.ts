@@ -1,3 +1,4 @@
+import type { Confirmed } from '../../sql/confirmed.ts'
 import type { Database } from '../../sql/db.ts'
 import type { Publisher } from '../../sql/notify.ts'
 import type { Pulse } from '../../sql/pulse.ts'
@@ -27,6 +28,8 @@ export interface Edge {
   readonly db: Database
   /** Reads by key: JSON built by PostgreSQL, passed on as it is. */
   readonly reader: Reader
+  /** The same, of what no failover takes back: for what tells that a job has ended. */
+  readonly confirmed: Confirmed
   /** Reads whose cost depends on how much there is. */
   readonly slowReads: SlowReads
   /** What takes such reads from the primary; null: nothing does. */

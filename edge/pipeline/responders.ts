@@ -38,7 +38,8 @@ export async function respondWithJob(ending: Ending): Promise<void> {
   const { follow } = entry.route
   // A HEAD request has no effect, even where GET would.
   if (exchange.request.method === 'HEAD') return exchange.empty(200, follow === undefined ? [] : SSE_HEADERS)
-  const resumed = (await follow?.resume(input)) ?? null
+  const { confirmed } = ending.edge
+  const resumed = follow ? await confirmed.covering(() => follow.resume(input)) : null
   if (resumed !== null) return withPlace(ending, (place) => openStream(ending, resumed, place))
   const background = entry.route.alwaysWaits !== true && wantsBackground(exchange.request)
   if (follow === undefined || background) return runJob(ending, background, null)
@@ -124,7 +125,8 @@ async function specOf({ edge, entry, exchange, input }: Ending, read: TaskInput[
 
 export async function respondWithStream(ending: Ending): Promise<void> {
   await withPlace(ending, async (place) => {
-    const source = await ending.entry.route.stream!(ending.input)
+    const { edge, entry, input } = ending
+    const source = await edge.confirmed.covering(() => entry.route.stream!(input))
     return openStream(ending, source, place)
   })
 }

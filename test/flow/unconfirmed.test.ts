@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { migrate } from '../../sql/migrate.ts'
 import { Cluster } from '../cluster.ts'
 import { startEdge } from '../edge/harness.ts'
+import { Client } from '../service.ts'
 import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
 
@@ -21,10 +22,14 @@ const api = await startEdge(primary.url, { env: { DATABASE_URL: primary.url } })
 const hasty = await startEdge(primary.url, { env: { DATABASE_URL: primary.url, WRITE_TIMEOUT_SECONDS: '1' } })
 const { token } = await api.register('admin@example.com')
 
-const waiting = async (): Promise<readonly number[]> =>
-  (await primary.query(`select pid from pg_stat_activity where wait_event = 'SyncRep'`)).map(({ pid }) =>
-    Number(pid),
-  )
+/** The processes whose commits wait, of those whose statement contains a text. */
+const waiting = async (text = ''): Promise<readonly number[]> =>
+  (
+    await primary.query(
+      `select pid from pg_stat_activity where wait_event = 'SyncRep' and query like '%' || $1 || '%'`,
+      [text],
+    )
+  ).map(({ pid }) => Number(pid))
 
 for (const [path, json, stored] of [
   ['/api/v1/blog/tags', { name: 'Kept' }, `select from blog_tag where name = 'Kept'`],
@@ -70,4 +75,44 @@ test('a wait that exceeds the limit of a write is no acknowledgement', async () 
   })
   assert.equal(answer.status, 201, answer.text)
   assert.equal((await standby.query(`select from blog_tag where name = 'Late'`)).length, 1)
+})
+
+/** Adds a job whose end is committed on the primary alone: a crash cuts its wait. */
+async function endedInACrash(): Promise<string> {
+  const added = await api.post('/api/v1/tasks/enqueue', {
+    token,
+    json: { task_name: 'io_simulation_task', queue_type: 'load_test', delay_seconds: 600 },
+  })
+  const id = added.json.task_id
+  await standby.kill('SIGINT')
+  const end = primary.query('select job_cancel($1)', [id]).catch(() => null)
+  const [pid] = await until('its commit waits', async () => {
+    const pids = await waiting('job_cancel')
+    return pids.length > 0 && pids
+  })
+  process.kill(pid!, 'SIGKILL')
+  await end
+  await until('the primary shows it', async () => {
+    const [job] = await primary.query('select status from job where id = $1', [id]).catch(() => [])
+    return job?.status === 'cancelled'
+  })
+  return id
+}
+
+test('a stream tells of an end only once the standby has it', async () => {
+  const id = await endedInACrash()
+  const client = Object.assign(new Client(api.port), { token })
+  await until('the edge is back', async () => (await api.get(`/api/v1/jobs/${id}`, { token })).status === 200)
+  const opening = client.stream(`/api/v1/jobs/${id}/events`)
+  const early = await Promise.race([
+    opening.then((opened) => opened.until('a frame', (frames) => frames.length > 0)).then(() => 'a frame'),
+    until('its reads wait', async () => (await waiting('millrace.confirmed')).length > 0),
+  ])
+  assert.equal(early, true, JSON.stringify(early))
+  await standby.start()
+  const opened = await opening
+  await opened.finished(20_000)
+  assert.equal(opened.frames.at(-1)?.data.status, 'cancelled')
+  const [job] = await standby.query('select status from job where id = $1', [id])
+  assert.equal(job?.status, 'cancelled')
 })
