@@ -3,7 +3,7 @@ import { type KeyType, MOST_COUNTED, type PageValues } from '../../sql/lists.ts'
 import type { EdgeRequest } from '../http/server.ts'
 import { invalid } from './input.ts'
 import { type Answer, json } from './route.ts'
-import { count } from './schemas.ts'
+import { count, integer } from './schemas.ts'
 
 /** Lists in pages, all in one way: by number, as far as a list counts, and by cursor without an end. */
 
@@ -65,14 +65,26 @@ function isCursorOf(order: Order, values: unknown): boolean {
   )
 }
 
-/** The query fields of a list in numbered pages. */
-export const numbered = (order: Order | readonly Order[], size: { most: number; fallback: number }) => ({
+/** The query fields of a list in numbered pages; `limit` and `cursor` are those of every list. */
+export const numbered = (order: Order | readonly Order[], { most, fallback }: PageSize) => ({
   page: count({ min: 1, max: MOST_COUNTED + 1, fallback: 1 }).meta({
     description: `Counts from the cursor; reaches ${MOST_COUNTED.toLocaleString('en')} rows, which are followed by cursor`,
   }),
-  page_size: count({ min: 1, max: size.most, fallback: size.fallback }),
+  // Without a default of its own: whether it was given decides whether `limit` contradicts it.
+  page_size: integer({ min: 1, max: most })
+    .optional()
+    .meta({ description: `Rows of a page: 1 to ${most}, ${fallback} by default` }),
+  limit: integer({ min: 1, max: most })
+    .optional()
+    .transform((given) => ({ given, fallback }))
+    .meta({ description: 'Another name of `page_size`' }),
   cursor: cursor(...[order].flat()),
 })
+
+interface PageSize {
+  readonly most: number
+  readonly fallback: number
+}
 
 /** A query's `sort`: one of the orders of a list, upwards, or downwards with `-` before it. */
 export const sortedBy = <Column extends string>(orders: Readonly<Record<Column, Order>>) =>
@@ -87,18 +99,22 @@ export const sortedBy = <Column extends string>(orders: Readonly<Record<Column, 
 
 interface Numbered {
   readonly page: number
-  readonly page_size: number
+  readonly page_size?: number | undefined
+  readonly limit: { readonly given: number | undefined; readonly fallback: number }
   readonly cursor?: string | undefined
 }
 
 /**
  * What a statement takes of it; `order`: that of the statement, if the list has several.
- * @throws request.invalid for a page beyond the rows that page numbers reach, or a cursor of another order.
+ * @throws request.invalid for two sizes, a page beyond the rows that page numbers reach, or a cursor of another order.
  */
-export function pageValues({ page, page_size, cursor }: Numbered, order?: Order): PageValues {
-  if ((page - 1) * page_size > MOST_COUNTED)
+export function pageValues({ page, page_size, limit, cursor }: Numbered, order?: Order): PageValues {
+  const size = limit.given ?? page_size ?? limit.fallback
+  if (page_size !== undefined && size !== page_size)
+    throw invalid('query', 'limit', 'is another name of `page_size`, which has another value', 'custom')
+  if ((page - 1) * size > MOST_COUNTED)
     throw invalid('query', 'page', `reaches ${MOST_COUNTED} rows; follow \`next\` beyond them`, 'too_big')
-  return [cursorValues(cursor, order), (page - 1) * page_size, page_size]
+  return [cursorValues(cursor, order), (page - 1) * size, size]
 }
 
 /**

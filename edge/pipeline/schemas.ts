@@ -16,14 +16,21 @@ export const RowId = rowId(2_147_483_647)
 /** The id of any other record. */
 export const LongRowId = rowId(Number.MAX_SAFE_INTEGER)
 
+interface Bounds {
+  readonly min: number
+  readonly max: number
+}
+
 /** An integer in a query string; one out of bounds is refused, never clamped. */
-export const count = (options: { min: number; max: number; fallback: number }) =>
+export const integer = ({ min, max }: Bounds) =>
   z
     .string()
     .regex(/^-?\d{1,10}$/, 'must be an integer')
     .transform(Number)
-    .pipe(z.int().min(options.min).max(options.max))
-    .default(options.fallback)
+    .pipe(z.int().min(min).max(max))
+
+export const count = ({ fallback, ...bounds }: Bounds & { readonly fallback: number }) =>
+  integer(bounds).default(fallback)
 
 export const Timestamp = z.iso.datetime()
 

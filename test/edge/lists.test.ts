@@ -40,6 +40,29 @@ test('any other list has a field for it', async () => {
   )
 })
 
+test('`limit` is another name of `page_size`', async () => {
+  const all = (await get('/audit')).json
+  assert.equal(all.page_size, 50)
+  for (const search of ['limit=2', 'page_size=2', 'limit=2&page_size=2', 'page_size=2&limit=2']) {
+    const { status, json } = await get(`/audit?${search}&page=2`)
+    assert.deepEqual([status, json.page, json.page_size], [200, 2, 2], search)
+    assert.deepEqual(json.events, all.events.slice(2, 4), search)
+  }
+  // Also where one of them is what it would be anyway.
+  for (const search of ['limit=50&page_size=2', 'limit=2&page_size=50']) {
+    const { status, json } = await get(`/audit?${search}`)
+    assert.deepEqual([status, json.errors[0].loc], [422, ['query', 'limit']], search)
+  }
+  for (const limit of ['0', '201', 'x', '']) assert.equal((await get(`/audit?limit=${limit}`)).status, 422)
+  const first = await get('/users?limit=2')
+  const [, next] = /^<(.+)>; rel="next"$/.exec(String(first.headers.link))!
+  const second = await api.get(next!, { token: admin.token })
+  assert.deepEqual(
+    second.json.map(({ email }: { email: string }) => email),
+    ['bob@example.com', 'ann@example.com'],
+  )
+})
+
 const encoded = (value: string): string => Buffer.from(value).toString('base64url')
 for (const [what, cursor] of [
   ['nothing', ''],

@@ -159,6 +159,7 @@ test('bounds of the input are documented', () => {
   assert.deepEqual(names, [
     ['page', false],
     ['page_size', false],
+    ['limit', false],
     ['cursor', false],
     ['kind', false],
     ['tag', false],
@@ -170,6 +171,11 @@ test('bounds of the input are documented', () => {
     ['trashed', false],
     ['hits', false],
   ])
+  const described = list.parameters! as unknown as { schema: { description?: string } }[]
+  assert.deepEqual(
+    described.slice(1, 3).map(({ schema }) => schema.description),
+    ['Rows of a page: 1 to 200, 50 by default', 'Another name of `page_size`'],
+  )
   const extract = operationOf(all.find(({ route }) => route.path === '/:id/extract')!)
   const language = extract.parameters!.find(({ name }) => name === 'language') as unknown as {
     schema: { maxLength: number; pattern: string }
