@@ -3,7 +3,7 @@ import { type KeyType, MOST_COUNTED, type PageValues } from '../../sql/lists.ts'
 import type { EdgeRequest } from '../http/server.ts'
 import { invalid } from './input.ts'
 import { type Answer, json } from './route.ts'
-import { count, integer } from './schemas.ts'
+import { count, Day, integer, Moment } from './schemas.ts'
 
 /** Lists in pages, all in one way: by number, as far as a list counts, and by cursor without an end. */
 
@@ -20,8 +20,8 @@ export const Next = {
 const KEYS: Readonly<Record<KeyType, z.ZodType>> = {
   bigint: z.int(),
   uuid: z.uuid(),
-  date: z.iso.date(),
-  timestamptz: z.iso.datetime({ offset: true }),
+  date: Day,
+  timestamptz: Moment,
   text: z.string().max(500),
   real: z.number(),
 }

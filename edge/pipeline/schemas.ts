@@ -34,9 +34,16 @@ export const count = ({ fallback, ...bounds }: Bounds & { readonly fallback: num
 
 export const Timestamp = z.iso.datetime()
 
+// PostgreSQL's calendar has no year 0.
+export const Day = z.iso.date().refine((date) => date >= '0001', 'must be in the year 1 or later')
+
+// Nor has PostgreSQL a zone of 16 hours or more, and it reads no text without an end.
+const STORABLE = /^(?!0000).{1,40}(?<![+-](1[6-9]|2\d):?\d\d)$/
+
 /** A timestamp as input; without a zone it is UTC. */
 export const Moment = z.iso
   .datetime({ offset: true, local: true })
+  .refine((text) => STORABLE.test(text), 'must be a time that a database has')
   .transform((text) => (/(Z|[+-]\d\d:?\d\d)$/.test(text) ? text : `${text}Z`))
 
 /** An email address, trimmed and in lower case. */

@@ -9,6 +9,7 @@ import {
 } from '../../sql/documents.ts'
 import { numbered, pageValues, sortedBy } from '../pipeline/lists.ts'
 import { area, route, verbatim } from '../pipeline/route.ts'
+import { Day } from '../pipeline/schemas.ts'
 import { contentRoute } from './documents/content.ts'
 import { pageRoutes } from './documents/pages.ts'
 import { recordRoutes } from './documents/records.ts'
@@ -78,8 +79,8 @@ include the days that they name; what has no \`document_date\` counts by the day
           .max(20)
           .optional()
           .meta({ description: 'Repeated: with each of them' }),
-        from: z.iso.date().optional(),
-        to: z.iso.date().optional(),
+        from: Day.optional(),
+        to: Day.optional(),
         sort: sortedBy(DOCUMENT_ORDERS),
         search: z.string().max(500).optional(),
         include_superseded: z.stringbool().default(false),

@@ -175,6 +175,7 @@ test('sorted by title, date or arrival, up and down; from and to name days', asy
     ['sort=size', 'sort'],
     ['sort=--title', 'sort'],
     ['from=2026-02-30', 'from'],
+    ['to=0000-01-01', 'to'],
     ['to=yesterday', 'to'],
     ['sort=title&trashed=true', 'sort'],
   ]) {

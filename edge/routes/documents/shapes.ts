@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import { Paged } from '../../pipeline/lists.ts'
 import { type Answer, verbatim } from '../../pipeline/route.ts'
-import { LongRowId, RowId, Timestamp } from '../../pipeline/schemas.ts'
+import { Day, LongRowId, RowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the document routes. */
 
@@ -59,8 +59,7 @@ export const PageWithText = Page.extend({ text: z.string() }).meta({ id: 'Docume
 export const METADATA = {
   title: z.string().trim().min(1).max(300),
   kind: z.string().trim().min(1).max(32),
-  // PostgreSQL's calendar has no year 0.
-  document_date: z.iso.date().refine((date) => date >= '0001', 'must be in the year 1 or later'),
+  document_date: Day,
   channel: z.string().trim().max(100),
   note: z.string().max(10_000),
 }
