@@ -1,28 +1,41 @@
 import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from './db.ts'
-import { arrayText, type PageValues, pageOf } from './lists.ts'
+import { arrayText, everyPair, inOrders, type PageValues, pageOf, within } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Conversations and agents. Turns, usage and sentiment are in `sql/ai/`. */
 
-export const CONVERSATION_ORDER = { 'c.updated_at': 'timestamptz', 'c.id': 'uuid' } as const
+export const CONVERSATION_ORDERS = { updated_at: { 'c.updated_at': 'timestamptz', 'c.id': 'uuid' } } as const
 
-/** Conversations, latest first: those of an account (null: of none), and with `unowned` those of a user_id that no account owns. */
-export const readConversations: ReadStatement<
-  [userId: string, owner: number | null, unowned: boolean, ...page: PageValues]
-> = {
-  name: 'ai_conversations',
-  text: arrayText({
-    table: 'ai_conversation',
-    row: 'c',
-    parameters: 3,
-    where: ['c.owner_id = $2::int', '$3::boolean and c.user_id = $1::text and c.owner_id is null'],
-    order: CONVERSATION_ORDER,
-    numbered: false,
-    direction: 'desc',
-    item: 'ai_conversation_json(c)',
+type Whose = [userId: string, owner: number | null, unowned: boolean]
+
+/**
+ * Conversations: those of an account (null: of none), and with `unowned` those of a user_id that no account owns; last changed in
+ * a time or at any (null).
+ */
+export const readConversations = inOrders(
+  CONVERSATION_ORDERS,
+  (
+    column,
+    order,
+    direction,
+  ): ReadStatement<[...Whose, from: string | null, to: string | null, ...page: PageValues]> => ({
+    name: `ai_conversations_by_${column}_${direction}`,
+    text: arrayText({
+      table: 'ai_conversation',
+      row: 'c',
+      parameters: 5,
+      where: everyPair(
+        ['c.owner_id = $2::int', '$3::boolean and c.user_id = $1::text and c.owner_id is null'],
+        [within('c.updated_at', '$4', '$5')],
+      ),
+      order,
+      numbered: false,
+      direction,
+      item: 'ai_conversation_json(c)',
+    }),
   }),
-}
+)
 
 /** The owner of a conversation. */
 export const readConversationOwner: ReadStatement<[id: string]> = {

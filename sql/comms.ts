@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
-import { arrayText, everyPair, type PageValues } from './lists.ts'
+import { arrayText, byValue, everyPair, inOrders, type PageValues, within } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** The ledger of messages: see `schema/10-comms.sql` for its states. */
@@ -145,36 +145,42 @@ const SEEN = [
   'not $2::boolean and s.owner_id = $1::int',
   `not $2::boolean and s.owner_id is null and s.purpose = 'caller'`,
 ]
-const OF_CHANNEL = ['$3::text is null', 's.channel = $3::text']
+const OF_CHANNEL = byValue('s.channel', '$3::text', CHANNELS)
 // Most are sent: all other statuses have indexes of their own.
 const OF_STATUS = [
   `coalesce($4::text, 'sent') = 'sent' and ($4::text is null or s.status = 'sent')`,
   `s.status <> 'sent' and s.status = $4::text`,
 ]
-export const SEND_ORDER = { 's.id': 'uuid' } as const
+export const SEND_ORDERS = { created_at: { 's.created_at': 'timestamptz', 's.id': 'uuid' } } as const
 
-/** The newest messages, of a channel and status or of any (null). */
-export const readSends: ReadStatement<
-  [
-    who: number | null,
-    everything: boolean,
-    channel: string | null,
-    status: string | null,
-    ...page: PageValues,
-  ]
-> = {
-  name: 'comms_sends',
-  text: arrayText({
-    table: 'comms_send',
-    row: 's',
-    parameters: 4,
-    where: everyPair(SEEN, everyPair(OF_CHANNEL, OF_STATUS)),
-    order: SEND_ORDER,
-    numbered: false,
-    direction: 'desc',
-    item: SEND_JSON,
+type Filters = [
+  who: number | null,
+  everything: boolean,
+  channel: string | null,
+  status: string | null,
+  from: string | null,
+  to: string | null,
+]
+
+/** Messages, of a channel, a status and a time or of any (null). */
+export const readSends = inOrders(
+  SEND_ORDERS,
+  (column, order, direction): ReadStatement<[...Filters, ...page: PageValues]> => ({
+    name: `comms_sends_by_${column}_${direction}`,
+    text: arrayText({
+      table: 'comms_send',
+      row: 's',
+      parameters: 6,
+      where: everyPair(everyPair(SEEN, everyPair(OF_CHANNEL, OF_STATUS)), [
+        within('s.created_at', '$5', '$6'),
+      ]),
+      order,
+      numbered: false,
+      direction,
+      item: SEND_JSON,
+    }),
   }),
-}
+)
 
 /** One message that the caller may see. */
 export const readSend: ReadStatement<[who: number | null, everything: boolean, id: string]> = {

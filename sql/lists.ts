@@ -57,9 +57,23 @@ export const inOrders = <Column extends string, S>(
     ]),
   ) as Record<Column, Record<List['direction'], S>>
 
+/** A condition for each value of a column, or for the one that is asked for: an index has the rows of each in their order. */
+export const byValue = (
+  column: string,
+  asked: string,
+  values: readonly (string | boolean)[],
+): readonly string[] =>
+  values
+    .map((value) => (typeof value === 'string' ? `'${value}'` : String(value)))
+    .map((value) => `coalesce(${asked}, ${value}) = ${value} and ${column} = ${value}`)
+
 /** Both of two conditions, for every pair of them: filters of which each value has an index of its own. */
 export const everyPair = (some: readonly string[], others: readonly string[]): readonly string[] =>
-  some.flatMap((one) => others.map((other) => `${one} and ${other}`))
+  some.flatMap((one) => others.map((other) => `(${one}) and (${other})`))
+
+/** From one time on and before another, so that spans that follow each other share no row; null: any. */
+export const within = (time: string, from: string, to: string): string =>
+  `(${from}::timestamptz is null or ${time} >= ${from}::timestamptz) and (${to}::timestamptz is null or ${time} < ${to}::timestamptz)`
 
 const conditions = (where: List['where']): readonly string[] => (typeof where === 'string' ? [where] : where)
 

@@ -1,4 +1,4 @@
-import { listText, type PageValues } from './lists.ts'
+import { byValue, everyPair, inOrders, type List, listText, type PageValues, within } from './lists.ts'
 import type { ReadStatement, ReadValue } from './reader.ts'
 
 /**
@@ -34,21 +34,41 @@ const ofStatus = (owned: string, column: string): readonly string[] => [
   `${owned} and ${column} = $2::text`,
 ]
 
-export const TRANSACTION_ORDER = { 't.created_at': 'timestamptz', 't.id': 'bigint' } as const
+export const TRANSACTION_STATUSES = [
+  'succeeded',
+  'pending',
+  'failed',
+  'refunded',
+  'partially_refunded',
+  'canceled',
+] as const
 
-/** A page of the transactions, newest first, of a status or all. */
-export const readTransactions = scoped<[status: string | null, ...page: PageValues]>(
-  'payment_transactions',
-  (owned) =>
-    listText('transactions', {
-      table: 'payment_transaction',
-      row: 't',
-      parameters: 2,
-      where: ofStatus(`${owned('t.customer_id')} and t.shown`, 't.status'),
-      order: TRANSACTION_ORDER,
-      direction: 'desc',
-      item: 'payment_transaction_json(t)',
-    }),
+/** What may order the transactions. */
+export const TRANSACTION_ORDERS = {
+  created_at: { 't.created_at': 'timestamptz', 't.id': 'bigint' },
+  amount: { 't.amount': 'bigint', 't.id': 'bigint' },
+} as const satisfies Record<string, List['order']>
+
+/** A page of the transactions, of a status and a time or of any. */
+export const readTransactions = inOrders(TRANSACTION_ORDERS, (column, order, direction) =>
+  scoped<[status: string | null, from: string | null, to: string | null, ...page: PageValues]>(
+    `payment_transactions_by_${column}_${direction}`,
+    (owned) => {
+      const listed = `${owned('t.customer_id')} and t.shown and ${within('t.created_at', '$3', '$4')}`
+      return listText('transactions', {
+        table: 'payment_transaction',
+        row: 't',
+        parameters: 4,
+        where:
+          column === 'amount'
+            ? everyPair(byValue('t.status', '$2::text', TRANSACTION_STATUSES), [listed])
+            : ofStatus(listed, 't.status'),
+        order,
+        direction,
+        item: 'payment_transaction_json(t)',
+      })
+    },
+  ),
 )
 
 /** One transaction. */

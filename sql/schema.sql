@@ -1213,23 +1213,23 @@ CREATE INDEX blog_tag_listed_idx ON public.blog_tag USING btree (lower(name), na
 
 CREATE INDEX blog_upload_created_at_idx ON public.blog_upload USING btree (created_at);
 
-CREATE INDEX comms_send_channel_idx ON public.comms_send USING btree (channel, id DESC);
+CREATE INDEX comms_send_channel_idx ON public.comms_send USING btree (channel, created_at DESC, id DESC);
 
 CREATE INDEX comms_send_created_at_idx ON public.comms_send USING btree (created_at);
 
 CREATE INDEX comms_send_open_idx ON public.comms_send USING btree (job_id) WHERE (status = ANY (ARRAY['queued'::text, 'sending'::text, 'failed'::text]));
 
-CREATE INDEX comms_send_owner_id_idx ON public.comms_send USING btree (owner_id, id) WHERE (owner_id IS NOT NULL);
+CREATE INDEX comms_send_owner_id_idx ON public.comms_send USING btree (owner_id, channel, created_at DESC, id DESC) WHERE (owner_id IS NOT NULL);
 
-CREATE INDEX comms_send_owner_id_status_idx ON public.comms_send USING btree (owner_id, status, id DESC, channel) WHERE (status <> 'sent'::text);
+CREATE INDEX comms_send_owner_id_status_idx ON public.comms_send USING btree (owner_id, status, channel, created_at DESC, id DESC) WHERE (status <> 'sent'::text);
 
 CREATE UNIQUE INDEX comms_send_provider_id_key ON public.comms_send USING btree (channel, provider_id) WHERE (provider_id IS NOT NULL);
 
 CREATE INDEX comms_send_recipient_idx ON public.comms_send USING btree (channel, (recipients[1]), requested_at) WHERE (provider_id IS NOT NULL);
 
-CREATE INDEX comms_send_status_idx ON public.comms_send USING btree (status, id DESC, channel) WHERE (status <> 'sent'::text);
+CREATE INDEX comms_send_status_idx ON public.comms_send USING btree (status, channel, created_at DESC, id DESC) WHERE (status <> 'sent'::text);
 
-CREATE INDEX comms_send_unowned_idx ON public.comms_send USING btree (id DESC) WHERE ((owner_id IS NULL) AND (purpose = 'caller'::text));
+CREATE INDEX comms_send_unowned_idx ON public.comms_send USING btree (channel, created_at DESC, id DESC) WHERE ((owner_id IS NULL) AND (purpose = 'caller'::text));
 
 CREATE INDEX comms_send_count_day_idx ON public.comms_send_count USING btree (day, channel, outcome);
 
@@ -1357,9 +1357,13 @@ CREATE INDEX payment_subscription_count_customer_id_idx ON public.payment_subscr
 
 CREATE INDEX payment_sum_customer_id_idx ON public.payment_sum USING btree (customer_id, currency, day) INCLUDE (transactions, payments, revenue);
 
+CREATE INDEX payment_transaction_amount_idx ON public.payment_transaction USING btree (status, amount, id) WHERE shown;
+
 CREATE INDEX payment_transaction_charge_id_idx ON public.payment_transaction USING btree (charge_id) WHERE (charge_id IS NOT NULL);
 
 CREATE INDEX payment_transaction_created_at_idx ON public.payment_transaction USING btree (created_at DESC, id DESC) WHERE shown;
+
+CREATE INDEX payment_transaction_customer_id_amount_idx ON public.payment_transaction USING btree (customer_id, status, amount, id) WHERE shown;
 
 CREATE INDEX payment_transaction_customer_id_idx ON public.payment_transaction USING btree (customer_id, shown, created_at DESC, id DESC);
 

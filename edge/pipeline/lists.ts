@@ -86,6 +86,12 @@ interface PageSize {
   readonly fallback: number
 }
 
+/** The query fields of a time that a list is of: half-open, so that spans that follow each other share nothing. */
+export const span = (happened: string) => ({
+  from: Moment.optional().meta({ description: `${happened} at this time or later` }),
+  to: Moment.optional().meta({ description: `${happened} before this time` }),
+})
+
 /** A query's `sort`: one of the orders of a list, upwards, or downwards with `-` before it. */
 export const sortedBy = <Column extends string>(orders: Readonly<Record<Column, Order>>) =>
   z
@@ -96,6 +102,23 @@ export const sortedBy = <Column extends string>(orders: Readonly<Record<Column, 
         : { column: text as Column, direction: 'asc' },
     )
     .optional()
+
+interface SpanAndSort {
+  readonly from?: string | undefined
+  readonly to?: string | undefined
+  readonly sort?: { readonly column: string } | undefined
+}
+
+/**
+ * What a query's `from` and `to` need of its `sort`: an order by their own time. In any other one the rows of a time are anywhere, and
+ * a page would cost what the whole list does.
+ */
+export const spanInOrder = (time: string) =>
+  [
+    ({ from, to, sort }: SpanAndSort): boolean =>
+      (from === undefined && to === undefined) || sort === undefined || sort.column === time,
+    { error: `must be ${time} or -${time} with \`from\` or \`to\``, path: ['sort'] as string[] },
+  ] as const
 
 interface Numbered {
   readonly page: number

@@ -45,14 +45,16 @@ create table comms_send (
 
 -- A message of the provider belongs to one send only.
 create unique index comms_send_provider_id_key on comms_send (channel, provider_id) where provider_id is not null;
-create index comms_send_owner_id_idx on comms_send (owner_id, id) where owner_id is not null;
 create index comms_send_recipient_idx on comms_send (channel, (recipients[1]), requested_at) where provider_id is not null;
 create index comms_send_open_idx on comms_send (job_id) where status in ('queued', 'sending', 'failed');
-create index comms_send_channel_idx on comms_send (channel, id desc);
-create index comms_send_unowned_idx on comms_send (id desc) where owner_id is null and purpose = 'caller';
--- Most are sent.
-create index comms_send_status_idx on comms_send (status, id desc, channel) where status <> 'sent';
-create index comms_send_owner_id_status_idx on comms_send (owner_id, status, id desc, channel) where status <> 'sent';
+-- The list, for those who see all, their own or what is nobody's. One of all channels is merged from those of each channel.
+-- Most are sent: other statuses have indexes of their own, and `sent` is a filter of the first three.
+create index comms_send_channel_idx on comms_send (channel, created_at desc, id desc);
+create index comms_send_owner_id_idx on comms_send (owner_id, channel, created_at desc, id desc) where owner_id is not null;
+create index comms_send_unowned_idx on comms_send (channel, created_at desc, id desc) where owner_id is null and purpose = 'caller';
+create index comms_send_status_idx on comms_send (status, channel, created_at desc, id desc) where status <> 'sent';
+create index comms_send_owner_id_status_idx on comms_send (owner_id, status, channel, created_at desc, id desc)
+  where status <> 'sent';
 create index comms_send_created_at_idx on comms_send (created_at);
 
 -- How many messages were asked for on a UTC day, by what became of them: sent, failed, unknown, or waiting, which is

@@ -73,6 +73,9 @@ create index payment_transaction_status_idx on payment_transaction (status, crea
 create index payment_transaction_customer_id_status_idx on payment_transaction (customer_id, status, created_at desc, id desc)
   where shown;
 create index payment_transaction_customer_id_idx on payment_transaction (customer_id, shown, created_at desc, id desc);
+-- By amount, a list of all statuses is merged from those of each.
+create index payment_transaction_amount_idx on payment_transaction (status, amount, id) where shown;
+create index payment_transaction_customer_id_amount_idx on payment_transaction (customer_id, status, amount, id) where shown;
 create index payment_transaction_charge_id_idx on payment_transaction (charge_id) where charge_id is not null;
 create index payment_transaction_reserved_idx on payment_transaction (id) where charge_id is not null and not shown;
 

@@ -1,15 +1,7 @@
 import { z } from 'zod'
+import { TRANSACTION_STATUSES } from '../../sql/payments.ts'
 
 /** The public shapes of payments, which are also the results of tasks that callers wait for. */
-
-export const TRANSACTION_STATUSES = [
-  'succeeded',
-  'pending',
-  'failed',
-  'refunded',
-  'partially_refunded',
-  'canceled',
-] as const
 
 export const Transaction = z
   .strictObject({

@@ -66,10 +66,20 @@ const conversation = await one('select id from ai_conversation limit 1')
 const answer = await one(`select id from ai_message where role = 'assistant' limit 1`)
 const job = await one(`select job_id from ai_message where role = 'assistant' limit 1`)
 
+const ANY = [null, null] as const
+const DAYS = ['2026-01-01T12:00Z', '2026-01-05T12:00Z'] as const
 const reads = [
-  planned('conversations of an account', readConversations, '5', 5, false, null, 0, 50),
-  planned('conversations of nobody', readConversations, 'api-user', null, true, null, 0, 50),
-  planned('those that an admin sees', readConversations, '5', 5, true, null, 0, 200),
+  ...(['asc', 'desc'] as const).flatMap((way) =>
+    [ANY, DAYS].flatMap((time) => {
+      const statement = readConversations.updated_at[way]
+      const what = `(${way}, ${time[0]})`
+      return [
+        planned(`conversations of an account ${what}`, statement, '5', 5, false, ...time, null, 0, 50),
+        planned(`conversations of nobody ${what}`, statement, 'api-user', null, true, ...time, null, 0, 50),
+        planned(`those that an admin sees ${what}`, statement, '5', 5, true, ...time, null, 0, 200),
+      ]
+    }),
+  ),
   planned('a conversation', readConversation, conversation, null, 0, 200),
   planned('whose it is', readConversationOwner, conversation),
   planned('a turn by its answer', readTurn, answer),

@@ -4,7 +4,7 @@ import { CHANNELS, readSend, readSends, readUnknownCount, SEND_STATUSES } from '
 import { connect } from '../../sql/driver.ts'
 import { createReader } from '../../sql/reader.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
-import { assertReadByIndex, PLAN_MODES, planned } from './plans-help.ts'
+import { assertReadByIndex, buffersOf, PLAN_MODES, planned } from './plans-help.ts'
 
 /** What is asked of the ledger is found by an index, among 30,000 sends; and everybody finds what they may see. */
 
@@ -13,12 +13,13 @@ await query(
   `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 100) n`,
 )
 await query(
-  `insert into comms_send (id, channel, purpose, owner_id, job_id, recipients, message, status, error_code, requested_at, settled_at)
+  `insert into comms_send (id, channel, purpose, owner_id, job_id, recipients, message, status, error_code, requested_at, settled_at, created_at)
    select ('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid,
      case when n % 1000 = 0 then 'call' when n % 5 = 0 then 'sms' else 'email' end,
      case when n % 7 = 0 then 'account' else 'caller' end, case when n % 7 > 1 then 1 + n % 50 end, gen_random_uuid(), '{x}', '{}',
      state, case state when 'failed' then 'x' end, case when state <> 'queued' then now() end,
-     case when state in ('sent', 'failed', 'unknown') then now() end
+     case when state in ('sent', 'failed', 'unknown') then now() end,
+     timestamptz '2026-01-01' + n / 3 * interval '1 minute'
    from generate_series(1, 30000) n, lateral (select case n % 300 when 0 then 'failed' when 1 then 'unknown' when 2 then 'queued'
      when 3 then 'sending' else 'sent' end as state) of_it`,
 )
@@ -28,15 +29,32 @@ const reader = createReader({ url, applicationName: 'plans' })
 after(() => Promise.all([client.end(), reader.close()]))
 const [{ id }] = (await query('select id from comms_send limit 1')) as [{ id: string }]
 
+const ANY = [null, null] as const
+// Nine hundred of them, twenty days ago.
+const HOURS = ['2026-01-02T00:00:00Z', '2026-01-02T05:00:00Z'] as const
+const WAYS = ['asc', 'desc'] as const
+
+const asked = [
+  ['all', 1, true, null, null],
+  ['of a channel', 1, true, 'call', null],
+  ['of a status', 1, true, null, 'unknown'],
+  ['sent ones', 1, true, null, 'sent'],
+  ['of a channel and a status', 1, true, 'call', 'failed'],
+  ['own', 5, false, null, null],
+  ['own of a channel', 5, false, 'sms', null],
+  ['own of a status', 5, false, null, 'failed'],
+  ['of nobody', null, false, null, null],
+  ['of nobody and a channel', null, false, 'call', null],
+] as const
+
 const reads = [
-  planned('all', readSends, 1, true, null, null, null, 0, 100),
-  planned('of a channel', readSends, 1, true, 'call', null, null, 0, 100),
-  planned('of a status', readSends, 1, true, null, 'unknown', null, 0, 100),
-  planned('sent ones', readSends, 1, true, null, 'sent', null, 0, 100),
-  planned('of a channel and a status', readSends, 1, true, 'call', 'failed', null, 0, 100),
-  planned('own', readSends, 5, false, null, null, null, 0, 100),
-  planned('own of a status', readSends, 5, false, null, 'failed', null, 0, 100),
-  planned('of nobody', readSends, null, false, null, null, null, 0, 100),
+  ...asked.flatMap(([what, ...filters]) =>
+    WAYS.flatMap((way) =>
+      [ANY, HOURS].map((time) =>
+        planned(`${what} (${way}, ${time[0]})`, readSends.created_at[way], ...filters, ...time, null, 0, 100),
+      ),
+    ),
+  ),
   planned('one', readSend, 5, false, id),
   planned('how many have an unknown outcome', readUnknownCount),
 ]
@@ -44,7 +62,7 @@ for (const mode of PLAN_MODES)
   for (const [i, [what, statement, ...values]] of reads.entries())
     test(`${what} (${mode})`, () => assertReadByIndex(client, mode, `read_${mode}_${i}`, statement, values))
 
-describe('each combination of caller, channel and status', () => {
+describe('each combination of caller, channel, status, time and direction', () => {
   for (const [who, everything] of [
     [1, true],
     [5, false],
@@ -53,16 +71,34 @@ describe('each combination of caller, channel and status', () => {
   ] as const)
     for (const channel of [null, ...CHANNELS])
       for (const status of [null, ...SEND_STATUSES])
-        test(`${everything ? 'an admin' : who}, ${channel}, ${status}`, async () => {
-          const found = await reader.text(readSends, [who, everything, channel, status, null, 0, 1000])
-          const seen = await query(
-            `select id from comms_send where ($1 or owner_id = $2::int or owner_id is null and purpose = 'caller')
-             and ($3::text is null or channel = $3) and ($4::text is null or status = $4) order by id desc limit 1000`,
-            [everything, who, channel, status],
-          )
-          assert.deepEqual(
-            JSON.parse(found!.split('\n')[1]!).map((send: { id: string }) => send.id),
-            seen.map((send) => send.id),
-          )
-        })
+        for (const [from, to] of [ANY, HOURS, ['2026-01-05T00:00Z', null], [null, '2026-01-02T00:00Z']])
+          for (const way of WAYS)
+            test(`${everything ? 'an admin' : who}, ${channel}, ${status}, ${from}, ${to}, ${way}`, async () => {
+              const values = [who, everything, channel, status, from!, to!, null, 0, 1000] as const
+              const found = await reader.text(readSends.created_at[way], values)
+              const seen = await query(
+                `select id from comms_send where ($1 or owner_id = $2::int or owner_id is null and purpose = 'caller')
+                 and ($3::text is null or channel = $3) and ($4::text is null or status = $4)
+                 and created_at >= coalesce($5::timestamptz, '-infinity') and created_at < coalesce($6::timestamptz, 'infinity')
+                 order by created_at ${way}, id ${way} limit 1000`,
+                [everything, who, channel, status, from, to],
+              )
+              assert.deepEqual(
+                JSON.parse(found!.split('\n')[1]!).map((send: { id: string }) => send.id),
+                seen.map((send) => send.id),
+              )
+            })
+})
+
+test('what is rare is found by as few buffers as a page has rows', async () => {
+  // 30 calls, 100 failed ones, and 5 hours of the oldest day: by another index it would be up to 30,000.
+  for (const filters of [
+    [1, true, 'call', null, ...ANY],
+    [1, true, null, 'failed', ...ANY],
+    [5, false, 'call', null, ...ANY],
+    [1, true, null, null, ...HOURS],
+  ] as const) {
+    const buffers = await buffersOf(client, readSends.created_at.desc, [...filters, null, 0, 20])
+    assert.ok(buffers < 100, `${filters}: ${buffers} buffers`)
+  }
 })

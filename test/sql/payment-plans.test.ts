@@ -41,13 +41,24 @@ after(() => client.end())
 const owner = (await query('select max(user_id) as id from payment_customer'))[0]!.id as number
 const id = (await query('select max(id)::int as id from payment_transaction'))[0]!.id as number
 
+const lists = (by: 'created_at' | 'amount', from: string | null, to: string | null) =>
+  (['asc', 'desc'] as const).flatMap((way) =>
+    [null, 'failed'].flatMap((status) => {
+      const what = `transactions by ${by}, ${way}, ${from}, ${status}`
+      const { own, all } = readTransactions[by][way]
+      return [
+        planned(`own ${what}`, own, owner, status, from, to, null, 0, 20),
+        planned(what, all, null, status, from, to, null, 0, 20),
+      ]
+    }),
+  )
+
 const reads = [
-  planned('own transactions', readTransactions.own, owner, null, null, 0, 20),
-  planned('own transactions of a status', readTransactions.own, owner, 'failed', null, 0, 20),
+  ...lists('created_at', null, null),
+  ...lists('created_at', '2023-11-14T22:13:21Z', '2023-11-14T22:13:25Z'),
+  ...lists('amount', null, null),
   planned('an own transaction', readTransaction.own, owner, id),
   planned('a transaction', readTransaction.all, null, id),
-  planned('transactions', readTransactions.all, null, null, null, 0, 20),
-  planned('transactions of a status', readTransactions.all, null, 'failed', null, 0, 20),
   planned('own subscriptions', readSubscriptions.own, owner, null, null, 0, 20),
   planned('own subscriptions of a status', readSubscriptions.own, owner, 'unpaid', null, 0, 20),
   planned('own disputes', readDisputes.own, owner, null, null, 0, 20),

@@ -69,8 +69,24 @@ export async function assertReadByIndex(
   assert.deepEqual(tables, [], 'tables read from end to end')
 }
 
+/** How many buffers a read takes as lists are planned: for its values. */
+export async function buffersOf(
+  client: Client,
+  { name, text }: WireStatement,
+  values: readonly ReadValue[],
+): Promise<number> {
+  await client.query('set plan_cache_mode = force_custom_plan')
+  await client.query(`prepare measured_${name} as ${text}`)
+  const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Record<string, number> }[] }>(
+    `explain (analyze, buffers, format json) execute measured_${name}(${values.map(literal).join(', ')})`,
+  )
+  await client.query(`deallocate measured_${name}`)
+  const { 'Shared Hit Blocks': hit, 'Shared Read Blocks': read } = rows[0]!['QUERY PLAN'][0]!.Plan
+  return hit! + read!
+}
+
 /**
- * The same for a write, by what it did: also what its functions, triggers and foreign keys read. Of tables whose names
+ * As `assertReadByIndex` for a write, by what it did: also what its functions, triggers and foreign keys read. Of tables whose names
  * begin alike: those of others may be empty.
  */
 export async function assertWriteByIndex(

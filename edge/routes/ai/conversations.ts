@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import {
-  CONVERSATION_ORDER,
+  CONVERSATION_ORDERS,
   deleteConversation,
   MESSAGE_ORDER,
   readConversation,
@@ -12,7 +12,7 @@ import {
 import { fail } from '../../../sql/errors.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { array, cursor } from '../../pipeline/lists.ts'
+import { array, cursor, sortedBy, span } from '../../pipeline/lists.ts'
 import { type Answer, json, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { accountIdOf, isTheirs, UserId, whoOf } from './callers.ts'
@@ -20,26 +20,33 @@ import { ByUser, Conversation, ConversationParams, ConversationSummary } from '.
 
 const REFUSALS = ['ai.not_yours', 'conversation.missing', 'conversation.denied'] as const
 
+const LATEST = { column: 'updated_at', direction: 'desc' } as const
+
 /** Stored conversations. */
 export const conversationRoutes = [
   route({
     method: 'get',
     path: '/conversations',
-    summary: 'List the conversations of a user, latest first',
+    summary: 'List the conversations of a user, the one that changed last first, unless `sort` is given',
+    description: '`updated_at` is the `last_activity` of a conversation.',
     query: z.object({
       user_id: UserId.optional(),
+      ...span('Changed last'),
+      sort: sortedBy(CONVERSATION_ORDERS),
       limit: count({ min: 1, max: 200, fallback: 50 }),
-      cursor: cursor(CONVERSATION_ORDER),
+      cursor: cursor(CONVERSATION_ORDERS.updated_at),
     }),
     response: z.array(ConversationSummary),
     errors: ['ai.not_yours'],
     reads: 'list',
-    handle: async ({ query: { user_id, limit, cursor = null }, caller, reader, request }) => {
+    handle: async ({ query, caller, reader, request }) => {
+      const { user_id, from = null, to = null, sort = LATEST, cursor = null, limit } = query
       const { userId, ownerId, all } = whoOf(caller, user_id)
       // Who may see everybody's sees also those that nobody owns, unless they are the one who is named.
       const others = all && userId !== String(ownerId)
       const whose = others ? ([accountIdOf(userId), true] as const) : ([ownerId, ownerId === null] as const)
-      return array((await reader.text(readConversations, [userId, ...whose, cursor, 0, limit]))!, request)
+      const values = [userId, ...whose, from, to, cursor, 0, limit] as const
+      return array((await reader.text(readConversations[sort.column][sort.direction], values))!, request)
     },
   }),
 

@@ -4,17 +4,19 @@ import {
   readSend,
   readSends,
   readUnknownCount,
-  SEND_ORDER,
+  SEND_ORDERS,
   SEND_STATUSES,
 } from '../../../sql/comms.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import { missingForEmail, missingForTelephony } from '../../../tasks/comms/settings.ts'
 import type { Settings } from '../../../tasks/settings.ts'
-import { array, cursor } from '../../pipeline/lists.ts'
+import { array, cursor, sortedBy, span } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { CommsStatus, Send } from './shapes.ts'
+
+const NEWEST = { column: 'created_at', direction: 'desc' } as const
 
 /** What is configured, and what became of each send. */
 export const ledgerRoutes = [
@@ -34,20 +36,31 @@ export const ledgerRoutes = [
   route({
     method: 'get',
     path: '/sends',
-    summary: 'List the sends of the caller, newest first; admins see all',
+    summary: 'List the sends of the caller, newest first, unless `sort` is given; admins see all',
     description: 'Sends are kept for 90 days.',
     query: z.object({
       channel: z.enum(CHANNELS).optional(),
       status: z.enum(SEND_STATUSES).optional(),
+      ...span('Asked for'),
+      sort: sortedBy(SEND_ORDERS),
       limit: count({ min: 1, max: 1000, fallback: 100 }),
-      cursor: cursor(SEND_ORDER),
+      cursor: cursor(SEND_ORDERS.created_at),
     }),
     response: z.array(Send),
     reads: 'list',
     handle: async ({ query, caller, reader, request }) => {
-      const { channel = null, status = null, cursor = null, limit } = query
-      const values = [caller.ownerId, caller.role === 'admin', channel, status, cursor, 0, limit] as const
-      return array((await reader.text(readSends, values))!, request)
+      const {
+        channel = null,
+        status = null,
+        from = null,
+        to = null,
+        sort = NEWEST,
+        cursor = null,
+        limit,
+      } = query
+      const who = [caller.ownerId, caller.role === 'admin'] as const
+      const values = [...who, channel, status, from, to, cursor, 0, limit] as const
+      return array((await reader.text(readSends[sort.column][sort.direction], values))!, request)
     },
   }),
 

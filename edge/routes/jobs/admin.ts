@@ -12,7 +12,7 @@ import { readJob } from '../../../sql/jobs.ts'
 import { bulkJobs, JobFilter, JobsAction } from '../../../tasks/system/bulk.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { audit } from '../../pipeline/audit.ts'
-import { cursor, cursorValues, Next } from '../../pipeline/lists.ts'
+import { cursor, cursorValues, Next, span } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { count, RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { TERMINAL } from '../../streams/job-event.ts'
@@ -67,6 +67,7 @@ const Failures = z
 // In a query, numbers are texts.
 const Filter = z.object({
   ...JobFilter.shape,
+  ...span('Added'),
   owner_id: RowId.optional(),
 })
 

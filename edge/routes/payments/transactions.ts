@@ -1,11 +1,17 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import { reserveRefund, tieRefundToJob } from '../../../sql/payment-changes.ts'
-import { readTransaction, readTransactions, scopeOf, TRANSACTION_ORDER } from '../../../sql/payments.ts'
+import {
+  readTransaction,
+  readTransactions,
+  scopeOf,
+  TRANSACTION_ORDERS,
+  TRANSACTION_STATUSES,
+} from '../../../sql/payments.ts'
 import { refund } from '../../../tasks/payments/refund.ts'
-import { TRANSACTION_STATUSES, Transaction } from '../../../tasks/payments/shapes.ts'
+import { Transaction } from '../../../tasks/payments/shapes.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { numbered, pageValues } from '../../pipeline/lists.ts'
+import { numbered, pageValues, sortedBy, span, spanInOrder } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { found, PAGES, PROVIDER_ERRORS, RowParams, requireProvider, TransactionList } from './shapes.ts'
 
@@ -20,21 +26,29 @@ const Refund = z
   })
   .meta({ id: 'RefundRequest' })
 
+const NEWEST = { column: 'created_at', direction: 'desc' } as const
+
 /** Payments and their refunds. */
 export const transactionRoutes = [
   route({
     method: 'get',
     path: '/transactions',
-    summary: 'List the transactions of the caller, newest first',
-    query: z.object({
-      ...numbered(TRANSACTION_ORDER, PAGES),
-      status: z.enum(TRANSACTION_STATUSES).optional(),
-    }),
+    summary: 'List the transactions of the caller, newest first, unless `sort` is given',
+    query: z
+      .object({
+        ...numbered(Object.values(TRANSACTION_ORDERS), PAGES),
+        status: z.enum(TRANSACTION_STATUSES).optional(),
+        ...span('Created'),
+        sort: sortedBy(TRANSACTION_ORDERS),
+      })
+      .refine(...spanInOrder('created_at')),
     response: TransactionList,
     reads: 'list',
     handle: async ({ query, caller, reader }) => {
-      const values = [caller.ownerId, query.status ?? null, ...pageValues(query)] as const
-      return json((await reader.text(readTransactions[scopeOf(caller.ownerId)], values))!)
+      const { status = null, from = null, to = null, sort = NEWEST } = query
+      const page = pageValues(query, TRANSACTION_ORDERS[sort.column])
+      const statement = readTransactions[sort.column][sort.direction][scopeOf(caller.ownerId)]
+      return json((await reader.text(statement, [caller.ownerId, status, from, to, ...page]))!)
     },
   }),
 
