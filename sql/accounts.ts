@@ -12,22 +12,6 @@ export const readAccount: ReadStatement<[id: number]> = {
   text: `select account_json(account)::text from account where id = $1::int and deleted_at is null`,
 }
 
-export const ACCOUNT_ORDER = { 'a.id': 'bigint' } as const
-
-/** The accounts, newest first. */
-export const readAccounts: ReadStatement<PageValues> = {
-  name: 'accounts',
-  text: arrayText({
-    table: 'account',
-    row: 'a',
-    parameters: 0,
-    where: 'a.deleted_at is null',
-    order: ACCOUNT_ORDER,
-    direction: 'desc',
-    item: 'account_json(a)',
-  }),
-}
-
 /**
  * What decides access: the account, its sessions that were ended while their access tokens may still be valid (the
  * longest-lived ones last a day), and its API keys.

@@ -1,5 +1,5 @@
 import { noRows, type Query, sql } from './db.ts'
-import { everyPair, listText, type PageValues } from './lists.ts'
+import { everyPair, inOrders, listText, type PageValues, within } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** The append-only trail of what happened to accounts and organizations, and of what admins did to the service. */
@@ -72,7 +72,7 @@ export const appendAudit = (events: readonly AuditEvent[]): Query<unknown> =>
       e ->> 'address', e ->> 'requestId', coalesce(e -> 'data', '{}')
     from jsonb_array_elements(${JSON.stringify(events)}::jsonb) with ordinality as given(e, n) order by n`
 
-export const AUDIT_ORDER = { 'e.id': 'bigint' } as const
+export const AUDIT_ORDERS = { at: { 'e.at': 'timestamptz', 'e.id': 'bigint' } } as const
 
 // What an account did, and what others did to it.
 const OF_ACCOUNT = [
@@ -83,24 +83,35 @@ const OF_ACCOUNT = [
 const OF_KIND = ['$1::text is null', 'e.kind = $1::text']
 const OF_ORGANIZATION = ['$3::int is null', 'e.organization_id = $3::int']
 
+type Filters = [
+  kind: string | null,
+  account: number | null,
+  organization: number | null,
+  from: string | null,
+  to: string | null,
+]
+
 /**
- * A page, newest first, of the events of a kind, an account (as actor or subject) and an organization; null: any. Those of
+ * A page of the events of a kind, an account (as actor or subject) and an organization, of a time; null: any. Those of
  * an account in an organization are looked for among its own.
  */
-export const readAudit: ReadStatement<
-  [kind: string | null, account: number | null, organization: number | null, ...page: PageValues]
-> = {
-  name: 'audit',
-  text: listText('events', {
-    table: 'audit_event',
-    row: 'e',
-    parameters: 3,
-    where: everyPair(OF_ACCOUNT, everyPair(OF_KIND, OF_ORGANIZATION)),
-    order: AUDIT_ORDER,
-    direction: 'desc',
-    // Rows of a page are found again in their partitions.
-    id: ['id', 'at'],
-    item: `json_build_object('id', e.id, 'at', iso(e.at), 'kind', e.kind, 'actor_id', e.actor_id, 'account_id', e.account_id,
-      'organization_id', e.organization_id, 'address', e.address, 'request_id', e.request_id, 'data', e.data)`,
+export const readAudit = inOrders(
+  AUDIT_ORDERS,
+  (column, order, direction): ReadStatement<[...Filters, ...page: PageValues]> => ({
+    name: `audit_by_${column}_${direction}`,
+    text: listText('events', {
+      table: 'audit_event',
+      row: 'e',
+      parameters: 5,
+      where: everyPair(everyPair(OF_ACCOUNT, everyPair(OF_KIND, OF_ORGANIZATION)), [
+        within('e.at', '$4', '$5'),
+      ]),
+      order,
+      direction,
+      // Rows of a page are found again in their partitions.
+      id: ['id', 'at'],
+      item: `json_build_object('id', e.id, 'at', iso(e.at), 'kind', e.kind, 'actor_id', e.actor_id, 'account_id', e.account_id,
+        'organization_id', e.organization_id, 'address', e.address, 'request_id', e.request_id, 'data', e.data)`,
+    }),
   }),
-}
+)

@@ -37,6 +37,8 @@ create table account (
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone,
   deleted_at timestamp with time zone,
+  words text generated always as (folded((email || COALESCE(('
+'::text || full_name), ''::text)))),
   constraint account_pkey PRIMARY KEY (id),
   constraint account_email_key UNIQUE (email),
   constraint account_deleted_check CHECK (
@@ -241,7 +243,7 @@ create table audit_event (
   address text,
   request_id text,
   data jsonb not null default '{}'::jsonb,
-  constraint audit_event_pkey PRIMARY KEY (id, at),
+  constraint audit_event_pkey PRIMARY KEY (at, id),
   constraint audit_event_kind_check CHECK ((kind ~ '^[a-z_]+\.[a-z_]+$'::text))
 ) partition by RANGE (at);
 
@@ -1131,9 +1133,15 @@ create table worker_lease (
 
 CREATE INDEX account_admin_idx ON public.account USING btree (id) WHERE ((role = 'admin'::text) AND is_active);
 
+CREATE INDEX account_created_at_idx ON public.account USING btree (role, is_active, created_at, id) WHERE (deleted_at IS NULL);
+
 CREATE INDEX account_deleted_idx ON public.account USING btree (id) WHERE (deleted_at IS NOT NULL);
 
-CREATE INDEX account_listed_idx ON public.account USING btree (id) WHERE (deleted_at IS NULL);
+CREATE INDEX account_email_idx ON public.account USING btree (role, is_active, email) WHERE (deleted_at IS NULL);
+
+CREATE INDEX account_last_login_idx ON public.account USING btree (role, is_active, COALESCE(last_login, '1970-01-01 00:00:00+00'::timestamp with time zone), created_at, id) WHERE (deleted_at IS NULL);
+
+CREATE INDEX account_words_idx ON public.account USING gin (words gin_trgm_ops);
 
 CREATE INDEX account_token_account_id_idx ON public.account_token USING btree (account_id, kind);
 
@@ -1173,19 +1181,19 @@ CREATE INDEX api_key_organization_id_account_id_idx ON public.api_key USING btre
 
 CREATE INDEX api_key_organization_listed_idx ON public.api_key USING btree (organization_id, id DESC) WHERE (organization_id IS NOT NULL);
 
-CREATE INDEX audit_event_account_id_idx ON ONLY public.audit_event USING btree (account_id, id DESC) WHERE (account_id IS DISTINCT FROM actor_id);
+CREATE INDEX audit_event_account_id_idx ON ONLY public.audit_event USING btree (account_id, at DESC, id DESC) WHERE (account_id IS DISTINCT FROM actor_id);
 
-CREATE INDEX audit_event_account_id_kind_idx ON ONLY public.audit_event USING btree (account_id, kind, id DESC) WHERE (account_id IS DISTINCT FROM actor_id);
+CREATE INDEX audit_event_account_id_kind_idx ON ONLY public.audit_event USING btree (account_id, kind, at DESC, id DESC) WHERE (account_id IS DISTINCT FROM actor_id);
 
-CREATE INDEX audit_event_actor_id_idx ON ONLY public.audit_event USING btree (actor_id, id DESC) WHERE (actor_id IS NOT NULL);
+CREATE INDEX audit_event_actor_id_idx ON ONLY public.audit_event USING btree (actor_id, at DESC, id DESC) WHERE (actor_id IS NOT NULL);
 
-CREATE INDEX audit_event_actor_id_kind_idx ON ONLY public.audit_event USING btree (actor_id, kind, id DESC) WHERE (actor_id IS NOT NULL);
+CREATE INDEX audit_event_actor_id_kind_idx ON ONLY public.audit_event USING btree (actor_id, kind, at DESC, id DESC) WHERE (actor_id IS NOT NULL);
 
-CREATE INDEX audit_event_kind_idx ON ONLY public.audit_event USING btree (kind, id DESC);
+CREATE INDEX audit_event_kind_idx ON ONLY public.audit_event USING btree (kind, at DESC, id DESC);
 
-CREATE INDEX audit_event_organization_id_idx ON ONLY public.audit_event USING btree (organization_id, id DESC) WHERE (organization_id IS NOT NULL);
+CREATE INDEX audit_event_organization_id_idx ON ONLY public.audit_event USING btree (organization_id, at DESC, id DESC) WHERE (organization_id IS NOT NULL);
 
-CREATE INDEX audit_event_organization_id_kind_idx ON ONLY public.audit_event USING btree (organization_id, kind, id DESC) WHERE (organization_id IS NOT NULL);
+CREATE INDEX audit_event_organization_id_kind_idx ON ONLY public.audit_event USING btree (organization_id, kind, at DESC, id DESC) WHERE (organization_id IS NOT NULL);
 
 CREATE INDEX blob_unfinished_idx ON public.blob USING btree (created_at) WHERE (sha256 IS NULL);
 
@@ -1772,6 +1780,12 @@ CREATE OR REPLACE FUNCTION public.document_vector(title text, note text, tags te
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 AS $function$3bcfcc5cb080227d4574c42bfe2eaebe$function$;
+
+CREATE OR REPLACE FUNCTION public.folded(said text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN lower(unaccent('unaccent'::regdictionary, said));
 
 CREATE OR REPLACE FUNCTION public.idempotency_claim(scope text, key text, fingerprint bytea)
  RETURNS TABLE(state text, status smallint, headers jsonb, body text, job_id uuid)

@@ -47,7 +47,7 @@ const OLDEST: Readonly<Record<string, readonly [time: string, order: string]>> =
   account: ['created_at', 'id'],
   organization: ['created_at', 'id'],
   organization_invite: ['created_at', 'id'],
-  audit_event: ['at', 'id'],
+  audit_event: ['at', 'at'],
   document: ['created_at', 'id'],
   blob: ['created_at', 'id'],
   blog_post: ['created_at', 'created_at'],

@@ -1,6 +1,10 @@
 -- Accounts and their sessions. A session is a family of refresh tokens: each is used once and replaced by another of
 -- its family, so a replay can revoke them all by revoking the one session row.
 
+-- Text as it is looked for: in lower case, without accents.
+create function folded(said text) returns text language sql immutable parallel safe
+  return lower(unaccent('unaccent', said));
+
 create table account (
   id integer generated always as identity,
   -- Null once it is deleted.
@@ -15,6 +19,8 @@ create table account (
   updated_at timestamptz,
   -- Nobody sees it any more, and it can do nothing; a task deletes what belongs to it, and its row last.
   deleted_at timestamptz,
+  -- What a search looks into: two lines, so that what is found is not the end of one and the beginning of the other.
+  words text generated always as (folded(email || coalesce(E'\n' || full_name, ''))) stored,
   constraint account_pkey primary key (id),
   constraint account_email_key unique (email),
   constraint account_email_check check (email = lower(email) and length(email) between 3 and 320),
@@ -24,7 +30,15 @@ create table account (
     else email is null and full_name is null and password_hash = '' and not is_active end)
 );
 create index account_deleted_idx on account (id) where deleted_at is not null;
-create index account_listed_idx on account (id) where deleted_at is null;
+-- The list, an index for each of its orders. A list of all roles is merged from those of each role and state, so that each of
+-- them has both filters. A sign-in changes `last_login` and so writes all of them: 0.2 ms, a hundredth of what its hash takes.
+create index account_created_at_idx on account (role, is_active, created_at, id) where deleted_at is null;
+create index account_email_idx on account (role, is_active, email) where deleted_at is null;
+-- Who has never signed in comes as the longest absent.
+create index account_last_login_idx on account (role, is_active, (coalesce(last_login, timestamptz 'epoch')), created_at, id)
+  where deleted_at is null;
+-- A search finds by it what few have; a page of what many have is soon found in the order of the list.
+create index account_words_idx on account using gin (words gin_trgm_ops);
 -- Looked for by each registration.
 create index account_admin_idx on account (id) where role = 'admin' and is_active;
 

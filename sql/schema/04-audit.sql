@@ -15,15 +15,18 @@ create table audit_event (
   address text,
   request_id text,
   data jsonb not null default '{}',
-  constraint audit_event_pkey primary key (id, at),
+  -- In the order of the list, which begins with what divides the table: a page reads the months that it is about.
+  constraint audit_event_pkey primary key (at, id),
   constraint audit_event_kind_check check (kind ~ '^[a-z_]+\.[a-z_]+$')
 ) partition by range (at);
-create index audit_event_kind_idx on audit_event (kind, id desc);
-create index audit_event_actor_id_idx on audit_event (actor_id, id desc) where actor_id is not null;
-create index audit_event_actor_id_kind_idx on audit_event (actor_id, kind, id desc) where actor_id is not null;
-create index audit_event_account_id_idx on audit_event (account_id, id desc) where account_id is distinct from actor_id;
-create index audit_event_account_id_kind_idx on audit_event (account_id, kind, id desc) where account_id is distinct from actor_id;
-create index audit_event_organization_id_idx on audit_event (organization_id, id desc) where organization_id is not null;
-create index audit_event_organization_id_kind_idx on audit_event (organization_id, kind, id desc)
+-- Each filter of the list, and each with a kind; those of an account in an organization are looked for among its own.
+create index audit_event_kind_idx on audit_event (kind, at desc, id desc);
+create index audit_event_actor_id_idx on audit_event (actor_id, at desc, id desc) where actor_id is not null;
+create index audit_event_actor_id_kind_idx on audit_event (actor_id, kind, at desc, id desc) where actor_id is not null;
+create index audit_event_account_id_idx on audit_event (account_id, at desc, id desc) where account_id is distinct from actor_id;
+create index audit_event_account_id_kind_idx on audit_event (account_id, kind, at desc, id desc)
+  where account_id is distinct from actor_id;
+create index audit_event_organization_id_idx on audit_event (organization_id, at desc, id desc) where organization_id is not null;
+create index audit_event_organization_id_kind_idx on audit_event (organization_id, kind, at desc, id desc)
   where organization_id is not null;
 create table partitions.audit_event_default partition of audit_event default;

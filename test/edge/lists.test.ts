@@ -69,9 +69,11 @@ for (const [what, cursor] of [
   ['no base64url', '!!'],
   ['no JSON', encoded('[1')],
   ['no array', encoded('{"length":1,"0":1}')],
-  ['too many values', encoded('[1,2]')],
-  ['a value of another type', encoded('["2026-01-01T00:00:00Z"]')],
-  ['a number that is too large', encoded('[1e300]')],
+  ['too many values', encoded('["2026-01-01T00:00:00Z",1,2]')],
+  ['a value of another type', encoded('["2026-01-01T00:00:00Z","5"]')],
+  ['a time that no database has', encoded('["0000-01-01T00:00:00Z",5]')],
+  ['a time of a zone that no database has', encoded('["2026-01-01T00:00:00+23:00",5]')],
+  ['a number that is too large', encoded('["2026-01-01T00:00:00Z",1e300]')],
   ['a very long one', encoded(`[${'1'.repeat(2000)}]`)],
 ])
   test(`a cursor of ${what} is refused`, async () => {

@@ -395,7 +395,10 @@ describe('constraints', () => {
     )
     await assertBroken(
       'account_pkey',
-      query(`insert into account overriding system value select * from account where id = $1`, [owner]),
+      query(
+        `insert into account (id, email, password_hash) overriding system value values ($1, 'free@example.com', 'x')`,
+        [owner],
+      ),
     )
     const retry_of = (await insert('job', job({ retry_of: randomUUID() }))).retry_of
     await assertBroken('job_retry_of_key', insert('job', job({ retry_of })))

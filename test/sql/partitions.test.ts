@@ -89,16 +89,18 @@ describe('partitions', { concurrency: false }, () => {
     await keep()
     await vacuumAnalyze(query)
     assert.ok((await months()).length > 20)
-    await client.query(`prepare audit as ${readAudit.text}`)
+    await client.query(`prepare audit as ${readAudit.at.desc.text}`)
     // As lists are planned.
     await client.query('set plan_cache_mode = force_custom_plan')
     const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Record<string, number> }[] }>(
-      'explain (analyze, buffers, format json) execute audit(null, null, null, null, 0, 50)',
+      'explain (analyze, buffers, format json) execute audit(null, null, null, null, null, null, 0, 50)',
     )
     const { 'Shared Hit Blocks': hit, 'Shared Read Blocks': read } = rows[0]!['QUERY PLAN'][0]!.Plan
     // A hundred of them for counting to 10,000; all events have 1,050.
     assert.ok(hit! + read! < 500, `${hit! + read!} buffers`)
-    const page = JSON.parse((await reader.text(readAudit, [null, null, null, null, 0, 50]))!)
+    const page = JSON.parse(
+      (await reader.text(readAudit.at.desc, [null, null, null, null, null, null, 0, 50]))!,
+    )
     const ids = await query('select id::int from audit_event order by id desc limit 50')
     assert.deepEqual(
       page.events.map(({ id }: { id: number }) => id),

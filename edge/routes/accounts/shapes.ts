@@ -1,12 +1,11 @@
 import { z } from 'zod'
+import { ROLES } from '../../../sql/accounts/lists.ts'
 import { Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the account routes. */
 
 // The maximum bounds the cost of a hash.
 export const Password = z.string().min(8).max(1024)
-
-export const ROLES = ['user', 'moderator', 'admin'] as const
 
 export const User = z
   .strictObject({

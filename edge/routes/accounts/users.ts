@@ -1,26 +1,36 @@
 import { z } from 'zod'
+import { ACCOUNT_ORDERS, ROLES, readAccounts } from '../../../sql/accounts/lists.ts'
 import {
-  ACCOUNT_ORDER,
   accountChanged,
   deleteAccount,
   endSessions,
   readAccount,
-  readAccounts,
   setActive,
   setRole,
   updateAccount,
 } from '../../../sql/accounts.ts'
-import { AUDIT_KINDS, AUDIT_ORDER, appendAudit, readAudit } from '../../../sql/audit.ts'
+import { AUDIT_KINDS, AUDIT_ORDERS, appendAudit, readAudit } from '../../../sql/audit.ts'
 import { fail } from '../../../sql/errors.ts'
 import { inheritanceEvents } from '../../../tasks/accounts/inheritance.ts'
 import { purgeAccounts } from '../../../tasks/accounts/purge.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { audit, eventOf } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
-import { array, numbered, Paged, pageValues } from '../../pipeline/lists.ts'
+import { array, numbered, Paged, pageValues, sortedBy, span, spanInOrder } from '../../pipeline/lists.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { RowId, Timestamp } from '../../pipeline/schemas.ts'
-import { ROLES, User } from './shapes.ts'
+import { User } from './shapes.ts'
+
+const NEWEST = { column: 'created_at', direction: 'desc' } as const
+const LATEST = { column: 'at', direction: 'desc' } as const
+
+// What the index of trigrams can find: for anything shorter it would look at every account.
+const Search = z
+  .string()
+  .trim()
+  .min(3)
+  .max(200)
+  .regex(/[\p{L}\p{N}]{2}/u, 'must have two letters or digits in a row')
 
 const UserParams = z.object({ user_id: RowId })
 
@@ -48,13 +58,28 @@ export const userRoutes = [
   route({
     method: 'get',
     path: '/users',
-    summary: 'List accounts, newest first',
+    summary: 'List accounts, newest first, unless `sort` is given',
+    description: `\`search\` looks for a part of the e-mail address or the full name, in either case, with or without its \
+accents. In the order of \`last_login\` who has never signed in comes as the longest absent.`,
     auth: 'moderator',
-    query: z.object(numbered(ACCOUNT_ORDER, { most: 1000, fallback: 1000 })),
+    query: z
+      .object({
+        ...numbered(Object.values(ACCOUNT_ORDERS), { most: 1000, fallback: 1000 }),
+        search: Search.optional(),
+        role: z.enum(ROLES).optional(),
+        is_active: z.stringbool().optional(),
+        ...span('Registered'),
+        sort: sortedBy(ACCOUNT_ORDERS),
+      })
+      .refine(...spanInOrder('created_at')),
     response: z.array(User),
     reads: 'list',
-    handle: async ({ query, reader, request }) =>
-      array((await reader.text(readAccounts, pageValues(query)))!, request),
+    handle: async ({ query, reader, request }) => {
+      const { role = null, is_active = null, search = null, from = null, to = null, sort = NEWEST } = query
+      const page = pageValues(query, ACCOUNT_ORDERS[sort.column])
+      const values = [role, is_active, search, from, to, ...page] as const
+      return array((await reader.text(readAccounts[sort.column][sort.direction], values))!, request)
+    },
   }),
 
   route({
@@ -159,20 +184,29 @@ export const userRoutes = [
   route({
     method: 'get',
     path: '/audit',
-    summary: 'List audit events of accounts and organizations, newest first',
+    summary: 'List audit events of accounts and organizations, newest first, unless `sort` is given',
     auth: 'admin',
     query: z.object({
-      ...numbered(AUDIT_ORDER, { most: 200, fallback: 50 }),
+      ...numbered(AUDIT_ORDERS.at, { most: 200, fallback: 50 }),
       kind: z.enum(AUDIT_KINDS).optional(),
       account_id: RowId.optional(),
       organization_id: RowId.optional(),
+      ...span('Happened'),
+      sort: sortedBy(AUDIT_ORDERS),
     }),
     response: AuditPage,
     reads: 'list',
     handle: async ({ query, reader }) => {
-      const { kind = null, account_id = null, organization_id = null } = query
-      const text = await reader.text(readAudit, [kind, account_id, organization_id, ...pageValues(query)])
-      return json(text!)
+      const {
+        kind = null,
+        account_id = null,
+        organization_id = null,
+        from = null,
+        to = null,
+        sort = LATEST,
+      } = query
+      const values = [kind, account_id, organization_id, from, to, ...pageValues(query)] as const
+      return json((await reader.text(readAudit[sort.column][sort.direction], values))!)
     },
   }),
 ]

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { castOf } from './accounts-help.ts'
+import { edgeAndDatabase } from './harness.ts'
+
+/** Looking for an account: by a part of its e-mail address or name, its role, its state and when it was added. */
+
+const { api, query } = await edgeAndDatabase()
+const { admin, moderator } = await castOf(api)
+const people = {
+  zoe: ['zoe.lopez@example.com', 'Zoë López'],
+  jo: ['jo@x.io', 'Jo'],
+  per: ['so_sure@example.com', 'Per 100%_Cent'],
+  ann: ['ann.o-neil@example.org', "Ann O'Neil"],
+  nameless: ['nameless@example.org', null],
+} as const
+for (const [email, name] of Object.values(people)) {
+  const { id, token } = await api.register(email)
+  if (name !== null)
+    await api.call('PATCH', `/api/v1/auth/users/${id}?full_name=${encodeURIComponent(name)}`, { token })
+}
+
+const found = async (search: string, token = moderator.token): Promise<string[]> => {
+  const { status, json, text } = await api.get(`/api/v1/auth/users?${search}`, { token })
+  assert.equal(status, 200, text)
+  return json.map(({ email }: { email: string }) => email)
+}
+const searched = (search: string): Promise<string[]> => found(`search=${encodeURIComponent(search)}`)
+
+test('a part of the address or the name, in either case, with or without accents', async () => {
+  for (const [search, ...who] of [
+    ['lopez', 'zoe'],
+    ['LÓPEZ', 'zoe'],
+    ['oe lop', 'zoe'],
+    ['zoë.lop', 'zoe'],
+    ['jo@', 'jo'],
+    ['@x.io', 'jo'],
+    [' jo@x.io ', 'jo'],
+    ["o'ne", 'ann'],
+    ['o-ne', 'ann'],
+    ['.org', 'nameless', 'ann'],
+    ['nil'],
+  ] as const)
+    assert.deepEqual(
+      await searched(search),
+      who.map((one) => people[one][0]),
+      search,
+    )
+})
+
+test('what stands for anything in a pattern stands for itself', async () => {
+  assert.deepEqual(await searched('100%_C'), [people.per[0]])
+  for (const search of ['pe%ce', 'j_@x.io', 'ann%neil', 'lo\\pez', 'jo@x.io\\', '％00'])
+    assert.deepEqual(await searched(search), [], search)
+})
+
+test('nothing is found across the end of an address and the beginning of a name', async () => {
+  for (const search of ['comzoe', 'com zoe', 'com Zoë']) assert.deepEqual(await searched(search), [], search)
+})
+
+test('a search has three characters, two of them letters or digits in a row, or is refused', async () => {
+  for (const search of ['', '  ', 'ab', ' ab ', '...', 'a.b', '%%%', 'x'.repeat(201)]) {
+    const { status, json } = await api.get(`/api/v1/auth/users?search=${encodeURIComponent(search)}`, {
+      token: admin.token,
+    })
+    assert.deepEqual([status, json.errors?.[0].loc], [422, ['query', 'search']], search)
+  }
+})
+
+test('by role and state, also with a search', async () => {
+  assert.deepEqual(await found('role=moderator'), ['moderator@example.com'])
+  assert.deepEqual(await found('role=admin&is_active=true'), ['admin@example.com'])
+  assert.deepEqual(await found('role=admin&search=org'), [])
+  const [ann] = await query('select id from account where email = $1', [people.ann[0]])
+  await api.call('PATCH', `/api/v1/auth/users/${ann!.id}/deactivate`, { token: admin.token })
+  assert.deepEqual(await found('is_active=false'), [people.ann[0]])
+  assert.deepEqual(await found('is_active=false&role=moderator'), [])
+  assert.deepEqual(await found('is_active=false&search=neil&sort=email'), [people.ann[0]])
+  assert.deepEqual(await found('is_active=true&search=.org'), [people.nameless[0]])
+  for (const [search, field] of [
+    ['role=owner', 'role'],
+    ['role=', 'role'],
+    ['is_active=perhaps', 'is_active'],
+  ] as const) {
+    const { status, json } = await api.get(`/api/v1/auth/users?${search}`, { token: admin.token })
+    assert.deepEqual([status, json.errors[0].loc], [422, ['query', field]], search)
+  }
+})
+
+test('a new name is found, and no longer the old one', async () => {
+  const [{ id }] = (await query('select id from account where email = $1', [people.jo[0]])) as [
+    { id: number },
+  ]
+  const rename = (name: string) =>
+    api.call('PATCH', `/api/v1/auth/users/${id}?full_name=${encodeURIComponent(name)}`, {
+      token: admin.token,
+    })
+  await rename('Josephine Renamed')
+  assert.deepEqual(
+    [await searched('renamed'), await searched('josephine r')],
+    [[people.jo[0]], [people.jo[0]]],
+  )
+  await rename('')
+  assert.deepEqual([await searched('renamed'), await searched('jo@')], [[], [people.jo[0]]])
+})
+
+test('deleted accounts are not found in any way', async () => {
+  const { id } = await api.register('leaver@example.com')
+  assert.deepEqual(await searched('leaver'), ['leaver@example.com'])
+  await api.call('DELETE', `/api/v1/auth/users/${id}`, { token: admin.token })
+  assert.equal((await query('select from account where id = $1 and deleted_at is not null', [id])).length, 1)
+  assert.deepEqual(await searched('leaver'), [])
+  const everybody = await query('select email from account where deleted_at is null order by id desc')
+  for (const search of ['', 'sort=-created_at', 'sort=email', 'sort=last_login', 'sort=-last_login']) {
+    const emails = await found(search)
+    assert.deepEqual(new Set(emails), new Set(everybody.map(({ email }) => email)), search)
+  }
+  assert.ok(!(await found('is_active=false')).some((email) => email === null))
+})
+
+test('who has never signed in comes as the longest absent', async () => {
+  await query('update account set last_login = now() where deleted_at is null')
+  await query('update account set last_login = null where email = any($1)', [[people.per[0], people.zoe[0]]])
+  const order = await found('sort=-last_login')
+  assert.deepEqual(order.slice(-2), [people.per[0], people.zoe[0]])
+  assert.deepEqual(await found('sort=last_login'), order.toReversed())
+})

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { ACCOUNT_ORDERS, readAccounts } from '../../sql/accounts/lists.ts'
+import { connect } from '../../sql/driver.ts'
+import { createReader } from '../../sql/reader.ts'
+import { testDatabase, vacuumAnalyze } from '../database.ts'
+import { assertReadByIndex, buffersOf, planned } from './plans-help.ts'
+
+/** Accounts are found by an index, among 30,000 of them, whichever filters and orders are combined. */
+
+const { query, url } = await testDatabase()
+await query(
+  `insert into account (email, password_hash, full_name, role, is_active, last_login, created_at)
+   select 'person-' || n || case when n % 1000 = 7 then '.müller' else '' end || '@example.com', 'x',
+     case when n % 3 = 0 then 'Zoë ' || to_char(n * 7919 % 30000, 'FM00000') when n % 3 = 1 then 'Ann Lee' end,
+     case when n % 1000 = 0 then 'moderator' when n % 3000 = 1 then 'admin' else 'user' end, n % 50 > 0,
+     case when n % 4 > 0 then timestamptz '2026-02-01' + n / 3 * interval '1 minute' end,
+     timestamptz '2026-01-01' + n / 3 * interval '1 minute'
+   from generate_series(1, 30000) n`,
+)
+await query(
+  `insert into account (email, password_hash, is_active, deleted_at) select null, '', false, now() from generate_series(1, 500)`,
+)
+await vacuumAnalyze(query)
+const client = await connect({ url, applicationName: 'plans' })
+const reader = createReader({ url, applicationName: 'lists' })
+after(() => Promise.all([client.end(), reader.close()]))
+
+const ORDERS = Object.keys(ACCOUNT_ORDERS) as (keyof typeof ACCOUNT_ORDERS)[]
+const WAYS = ['asc', 'desc'] as const
+const ANY = [null, null] as const
+// Nine hundred of them.
+const HOURS = ['2026-01-02T00:00:00Z', '2026-01-02T05:00:00Z'] as const
+
+const asked = [
+  ['all', null, null, null, ...ANY],
+  ['of a role', 'moderator', null, null, ...ANY],
+  ['inactive ones', null, false, null, ...ANY],
+  ['active ones', null, true, null, ...ANY],
+  ['inactive ones of a role', 'user', false, null, ...ANY],
+  ['with a name', null, null, 'zoe 2', ...ANY],
+  ['with an address', null, null, 'person-12345@', ...ANY],
+  ['with what nobody has', null, null, 'nobody has this', ...ANY],
+  ['with what many have', null, null, 'example', ...ANY],
+  ['of a role, with a name', 'admin', true, 'ann', ...ANY],
+] as const
+const reads = ORDERS.flatMap((order) =>
+  WAYS.flatMap((way) =>
+    asked.map(([what, ...filters]) =>
+      planned(`${what}, by ${order}, ${way}`, readAccounts[order][way], ...filters, null, 0, 20),
+    ),
+  ),
+)
+const ofHours = WAYS.map((way) =>
+  planned(`of a time, ${way}`, readAccounts.created_at[way], null, null, null, ...HOURS, null, 0, 20),
+)
+for (const [i, [what, statement, ...values]] of [...reads, ...ofHours].entries()) {
+  test(what, () => assertReadByIndex(client, 'force_custom_plan', `read_${i}`, statement, values))
+  // By another index it would be up to 30,000.
+  test(`${what}: few buffers`, async () => {
+    const buffers = await buffersOf(client, statement, values)
+    assert.ok(buffers < 400, `${buffers} buffers`)
+  })
+}
+
+await query(
+  `create table plain as select *, lower(unaccent(concat_ws(E'\\n', email, full_name))) as text from account where deleted_at is null`,
+)
+const FILTERS = [null, 'user', 'moderator'].flatMap((role) =>
+  [null, false].flatMap((active) => [ANY, HOURS].map(([from, to]) => ({ role, active, from, to }))),
+)
+const KEYS = { created_at: [], email: ['email'], last_login: ["coalesce(last_login, 'epoch')"] }
+
+describe('each combination of role, state, search, time and order', () => {
+  for (const search of [null, 'ZOE 0', 'müll', 'mull', '7@exam', 'no_body', '100%', 'back\\slash', '\\_@'])
+    for (const order of ORDERS)
+      for (const way of WAYS)
+        test(`${search}, ${order}, ${way}`, async () => {
+          const by = [...KEYS[order], 'created_at', 'id'].map((key) => `${key} ${way}`)
+          for (const { role, active, from, to } of FILTERS) {
+            const values = [role, active, search, from!, to!, null, 0, 300] as const
+            const found = await reader.text(readAccounts[order][way], values)
+            const matching = await query(
+              `select id from plain where ($1::text is null or role = $1) and ($2::boolean is null or is_active = $2)
+               and ($3::text is null or position(lower(unaccent($3)) in text) > 0)
+               and created_at >= coalesce($4::timestamptz, '-infinity') and created_at < coalesce($5::timestamptz, 'infinity')
+               order by ${by} limit 300`,
+              [role, active, search, from, to],
+            )
+            assert.deepEqual(
+              JSON.parse(found!.split('\n')[1]!).map((account: { id: number }) => account.id),
+              matching.map(({ id }) => id),
+            )
+          }
+        })
+})
