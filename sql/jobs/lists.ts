@@ -1,5 +1,5 @@
 import { JOB_JSON } from '../jobs.ts'
-import { cursorOf } from '../lists.ts'
+import { cursorOf, inOrders, type List, MOST_COUNTED, within } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /**
@@ -23,17 +23,20 @@ const parts = (scope: Scope, of: string, order: string, limit: string): string =
     )
     .join(' union all ')
 
-const running = (scope: Scope, after: string, limit: string): string =>
-  parts(scope, `job.status = 'running' and ${after}`, 'job.finished_at desc, job.ordinal desc', limit)
+type Direction = List['direction']
+
+const running = (scope: Scope, after: string, limit: string, way: Direction = 'desc'): string =>
+  parts(scope, `job.status = 'running' and ${after}`, `job.finished_at ${way}, job.ordinal ${way}`, limit)
 
 // All queued jobs are found queue by queue: of these there are few.
-const queued = (scope: Scope, after: string, limit: string): string =>
+const queued = (scope: Scope, after: string, limit: string, way: Direction = 'asc'): string =>
   scope === 'own'
-    ? parts(scope, `job.status = 'queued' and ${after}`, 'job.finished_at, job.ordinal', limit)
+    ? parts(scope, `job.status = 'queued' and ${after}`, `job.finished_at ${way}, job.ordinal ${way}`, limit)
     : `select job.* from (select distinct queue from job_count) q cross join lateral (
         select job.id, job.ordinal, job.finished_at from job
-        where job.queue = q.queue and job.status = 'queued' and ${after} order by job.ordinal limit ${limit}) job`
+        where job.queue = q.queue and job.status = 'queued' and ${after} order by job.ordinal ${way} limit ${limit}) job`
 
+const KEPT = 'job.finished_at > now() - make_interval(secs => $3::float8)'
 const ENDED = ['done', 'failed', 'cancelled']
 
 // The index on what has ended has no owners, and those that have them have a status before the time.
@@ -54,36 +57,78 @@ const ended = (scope: Scope, status: string, after: string, limit: string): stri
 /** A cursor of the list of jobs: the part of the list, and what orders it. */
 export const JOB_ORDER = { part: 'bigint', at: 'timestamptz', ordinal: 'bigint' } as const
 
-type ListOfJobs = ReadStatement<
-  [who: number | null, status: string | null, keptSeconds: number, after: string | null, limit: number]
->
+type Filters = [
+  who: number | null,
+  status: string | null,
+  keptSeconds: number,
+  from: string | null,
+  to: string | null,
+]
+type ListOfJobs = ReadStatement<[...Filters, after: string | null, limit: number]>
 
 export const scopeOf = (isAdmin: boolean): Scope => (isAdmin ? 'all' : 'own')
 
-/** Jobs of a status or all, after a cursor: running first, then queued, oldest first, then ended, latest first. */
+// No order of the lists is that of this time, so jobs of other times are passed over, except those that ended before it.
+const ADDED = within('job.created_at', '$4', '$5')
+const ENDED_SINCE = `${KEPT} and ${ADDED} and ($4::timestamptz is null or job.finished_at >= $4::timestamptz)`
+const MOST = '$7::int + 1'
+const asks = (status: string): string => `coalesce($2::text, '${status}') = '${status}'`
+
+/** Jobs of a status and a time, or all, after a cursor: running first, then queued, oldest first, then ended, latest first. */
 export const readJobs: Readonly<Record<Scope, ListOfJobs>> = { own: jobs('own'), all: jobs('all') }
 
 function jobs(scope: Scope): ListOfJobs {
-  const most = '$5::int + 1'
-  const asks = (status: string): string => `coalesce($2::text, '${status}') = '${status}'`
-  const part = '($4::jsonb ->> 0)::int'
-  const ordinal = '($4::jsonb ->> 2)::bigint'
-  const kept = 'job.finished_at > now() - make_interval(secs => $3::float8)'
-  const last = `($4::jsonb is null or ${part} < 2 or (job.finished_at, job.ordinal) < (($4::jsonb ->> 1)::timestamptz, ${ordinal}))`
+  const part = '($6::jsonb ->> 0)::int'
+  const ordinal = '($6::jsonb ->> 2)::bigint'
+  const last = `($6::jsonb is null or ${part} < 2 or (job.finished_at, job.ordinal) < (($6::jsonb ->> 1)::timestamptz, ${ordinal}))`
   return {
     name: `jobs_${scope}`,
-    text: `
-      select concat(case when count(*) > $5::int then max(${cursorOf(['part', 'at', 'found.ordinal'])}) filter (where place = $5::int) end,
-        E'\\n[', string_agg((${JOB_JSON})::text, ',' order by place) filter (where place <= $5::int), ']')
-      from (
-        select *, row_number() over (order by part, case when part = 1 then ordinal end, at desc, ordinal desc) as place from (
-          select 0 as part, id, ordinal, timestamptz 'epoch' as at from (${running(scope, `${asks('running')} and ($4::jsonb is null or ${part} = 0 and job.ordinal < ${ordinal})`, most)}) job
-          union all
-          select 1, id, ordinal, 'epoch' from (${queued(scope, `${asks('queued')} and ($4::jsonb is null or ${part} < 1 or ${part} = 1 and job.ordinal > ${ordinal})`, most)}) job
-          union all
-          select 2, id, ordinal, finished_at from (${ended(scope, '$2::text', `${kept} and ${last}`, most)}) job
-        ) parts order by place limit ${most}
-      ) found join job on job.id = found.id`,
+    text: page(
+      ['part', 'at', 'found.ordinal'],
+      `part, case when part = 1 then ordinal end, at desc, ordinal desc`,
+      `select 0 as part, id, ordinal, timestamptz 'epoch' as at from (${running(scope, `${asks('running')} and ${ADDED} and ($6::jsonb is null or ${part} = 0 and job.ordinal < ${ordinal})`, MOST)}) job
+       union all
+       select 1, id, ordinal, 'epoch' from (${queued(scope, `${asks('queued')} and ${ADDED} and ($6::jsonb is null or ${part} < 1 or ${part} = 1 and job.ordinal > ${ordinal})`, MOST)}) job
+       union all
+       select 2, id, ordinal, finished_at from (${ended(scope, '$2::text', `${ENDED_SINCE} and ${last}`, MOST)}) job`,
+    ),
+  }
+}
+
+/** The cursor of what follows, or an empty line, and a JSON array of the jobs that come first. */
+function page(keys: readonly string[], order: string, found: string): string {
+  return `
+    select concat(case when count(*) > $7::int then max(${cursorOf(keys)}) filter (where place = $7::int) end,
+      E'\\n[', string_agg((${JOB_JSON})::text, ',' order by place) filter (where place <= $7::int), ']')
+    from (
+      select *, row_number() over (order by ${order}) as place from (${found}) parts order by place limit ${MOST}
+    ) found join job on job.id = found.id`
+}
+
+/** What may order the jobs instead. */
+export const ADDED_ORDERS = { created_at: { 'job.ordinal': 'bigint' } } as const
+
+/**
+ * The same jobs in the order in which they were added. An index for those that have ended would be written at each step of each job,
+ * so they are sorted: of each state those that ended last, as many as a list counts.
+ */
+export const readJobsInOrder = inOrders(ADDED_ORDERS, (_column, _order, way) => ({
+  own: inOrder('own', way),
+  all: inOrder('all', way),
+}))
+
+function inOrder(scope: Scope, way: Direction): ListOfJobs {
+  const after = `($6::jsonb is null or job.ordinal ${way === 'asc' ? '>' : '<'} ($6::jsonb ->> 0)::bigint)`
+  const live = (status: string): string => `${asks(status)} and ${ADDED} and ${after}`
+  return {
+    name: `jobs_${scope}_added_${way}`,
+    text: page(
+      ['found.ordinal'],
+      `ordinal ${way}`,
+      `select * from (${running(scope, live('running'), MOST, way)}) job
+       union all select * from (${queued(scope, live('queued'), MOST, way)}) job
+       union all select * from (${ended(scope, '$2::text', ENDED_SINCE, String(MOST_COUNTED))}) job where ${after}`,
+    ),
   }
 }
 

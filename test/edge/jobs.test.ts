@@ -56,6 +56,23 @@ test('a status filters, and one that is none is 422', async () => {
   }
 })
 
+test('sorted, the order is that in which they were added, whatever their state and whoever asks', async () => {
+  const added = [done, failed, cancelled, queuedFirst, running, queuedLast, runningLast]
+  const all = [...added, foreign, nobodys]
+  for (const [token, seen] of [
+    [ann.token, [...added, nobodys]],
+    [admin.token, all],
+  ] as const) {
+    // Admins also see the mails to those who have registered.
+    const known = async (search: string) => (await list(search, token)).filter((id) => all.includes(id))
+    assert.deepEqual(await known('?sort=created_at'), seen)
+    assert.deepEqual(await known('?sort=-created_at'), seen.toReversed())
+    assert.deepEqual(await known('?sort=-created_at&limit=2'), seen.toReversed().slice(0, 2))
+  }
+  for (const [status, ids] of Object.entries({ running: [running, runningLast], failed: [failed] }))
+    assert.deepEqual(await list(`?sort=created_at&status=${status}`, ann.token), ids)
+})
+
 test('a limit cuts the list at its end, and has bounds', async () => {
   assert.deepEqual(await list('?limit=3', ann.token), [runningLast, running, queuedFirst])
   assert.equal((await list('?limit=1000', ann.token)).length, 8)

@@ -2,12 +2,13 @@ import { z } from 'zod'
 import { readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
-import { JOB_ORDER, readJobs, scopeOf } from '../../../sql/jobs/lists.ts'
+import { ADDED_ORDERS, JOB_ORDER, readJobs, readJobsInOrder, scopeOf } from '../../../sql/jobs/lists.ts'
 import { jobHistory } from '../../../sql/jobs/monitor.ts'
 import { cancelJob, readJob, readJobIsOwn } from '../../../sql/jobs.ts'
+import { MOST_COUNTED } from '../../../sql/lists.ts'
 import { finderOf, tasks } from '../../../tasks/index.ts'
 import { retryJob } from '../../../tasks/retry.ts'
-import { array, cursor } from '../../pipeline/lists.ts'
+import { array, cursor, cursorValues, sortedBy, span } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { isAdmin, Job, JobEvent, JobParams, MOST_EVENTS, STATUSES, visible } from './shapes.ts'
@@ -19,18 +20,25 @@ export const recordRoutes = [
   route({
     method: 'get',
     path: '',
-    summary: 'List the jobs that the caller may see: running first, then waiting, then ended, latest first',
+    summary:
+      'List the jobs that the caller may see: running first, then waiting, then ended, latest first, unless `sort` is given',
+    description: `Sorted, it has at most ${MOST_COUNTED.toLocaleString('en')} ended jobs of each state, those that ended last.`,
     query: z.object({
       limit: count({ min: 1, max: 1000, fallback: 100 }),
       status: z.enum(STATUSES).optional(),
-      cursor: cursor(JOB_ORDER),
+      ...span('Added'),
+      sort: sortedBy(ADDED_ORDERS),
+      cursor: cursor(JOB_ORDER, ADDED_ORDERS.created_at),
     }),
     response: z.array(Job),
     reads: 'list',
     handle: async ({ query, caller, edge, reader, request }) => {
-      const { status = null, cursor = null, limit } = query
-      const values = [caller.ownerId, status, edge.settings.keepResultSeconds, cursor, limit] as const
-      return array((await reader.text(readJobs[scopeOf(isAdmin(caller))], values))!, request)
+      const { status = null, from = null, to = null, sort, limit } = query
+      const filters = [caller.ownerId, status, edge.settings.keepResultSeconds, from, to] as const
+      const scope = scopeOf(isAdmin(caller))
+      const after = cursorValues(query.cursor, sort === undefined ? JOB_ORDER : ADDED_ORDERS[sort.column])
+      const statement = (sort === undefined ? readJobs : readJobsInOrder[sort.column][sort.direction])[scope]
+      return array((await reader.text(statement, [...filters, after, limit]))!, request)
     },
   }),
 
