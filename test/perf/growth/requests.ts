@@ -55,6 +55,10 @@ const everybody: Make = by(['admin', 'big', 'small'])
 // As few as there are of what is rare on the smallest table.
 const SHORT = { query: { limit: 10 } }
 
+const daysAgo = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString()
+/** The time between so many days ago and so many. */
+const ofDays = (from: number, to: number) => ({ from: daysAgo(from), to: daysAgo(to) })
+
 const accounts: Record<string, Make> = {
   '/api/v1/auth/me': everybody,
   '/api/v1/auth/sessions': by(['admin', 'big', 'small'], SHORT),
@@ -62,7 +66,16 @@ const accounts: Record<string, Make> = {
     ...[admin, big, small].map((one) => one(SHORT)),
     big({ what: 'of an organization', query: { ...SHORT.query, organization_id: 1 } }),
   ],
-  '/api/v1/auth/users': ({ total }) => ends('admin', total.accounts),
+  '/api/v1/auth/users': ({ total }) => [
+    ...ends('admin', total.accounts),
+    ...values('admin', 'sort', ['created_at', 'email', '-email', '-last_login'], SHORT),
+    ...values('admin', 'role', ['user', 'admin'], { query: { page_size: 1 } }),
+    admin({ what: 'inactive ones by address', query: { is_active: false, sort: 'email' } }),
+    admin({ what: 'of a day', query: { ...ofDays(100, 99), page_size: 1 } }),
+    admin({ what: 'search, an address', query: { search: 'person-50@' } }),
+    admin({ what: 'search, what many have', query: { search: 'example', ...SHORT.query } }),
+    admin({ what: 'search, what nobody has', query: { search: 'zzzzzzz', sort: 'email' } }),
+  ],
   '/api/v1/auth/users/:user_id': by(['admin'], { params: { user_id: 3 } }),
   '/api/v1/auth/audit': ({ total }) => [
     ...ends('admin', total.audit),
@@ -71,6 +84,11 @@ const accounts: Record<string, Make> = {
     admin({ what: 'of the small account', query: { account_id: 3 } }),
     admin({ what: 'of an organization', query: { organization_id: 1 } }),
     admin({ what: 'of a kind and an account', query: { account_id: 2, kind: 'account.updated' } }),
+    admin({ what: 'of an hour', query: ofDays(100, 100 - 1 / 24) }),
+    admin({
+      what: 'of some weeks and a kind, oldest first',
+      query: { ...ofDays(130, 100), kind: 'member.added', sort: 'at' },
+    }),
   ],
 }
 
@@ -187,6 +205,9 @@ const comms: Record<string, Make> = {
     ...values('admin', 'status', ['queued', 'sending', 'sent', 'failed', 'unknown'], SHORT),
     ...values('admin', 'channel', ['email', 'sms', 'call'], SHORT),
     admin({ what: 'failed calls', query: { channel: 'call', status: 'failed', limit: 10 } }),
+    admin({ what: 'of a day', query: { ...ofDays(50, 49), limit: 10 } }),
+    admin({ what: 'oldest first', query: { sort: 'created_at', ...SHORT.query } }),
+    admin({ what: 'calls of some days', query: { ...ofDays(50, 30), channel: 'call', limit: 10 } }),
   ],
   '/api/v1/comms/sends/:id': ({ send }) => [admin({ params: { id: send } })],
   '/api/v1/comms/domains': by(['admin']),
@@ -197,6 +218,8 @@ const jobs: Record<string, Make> = {
     (['admin', 'big', 'small'] as const).flatMap((who) => [
       { who },
       ...values(who, 'status', ['queued', 'running', 'done', 'failed', 'cancelled']),
+      ...values(who, 'sort', ['created_at', '-created_at'], SHORT),
+      { who, what: 'of the last hours', query: { ...ofDays(0.2, 0), ...SHORT.query } },
     ]),
   '/api/v1/jobs/search': () => [
     admin(),
@@ -233,6 +256,9 @@ const payments: Record<string, Make> = {
   '/api/v1/payment/transactions': ({ total }) => [
     ...ends('big', total.transactions),
     ...values('big', 'status', PAID),
+    ...values('big', 'sort', ['created_at', 'amount', '-amount']),
+    big({ what: 'refunded ones by amount', query: { status: 'refunded', sort: '-amount' } }),
+    big({ what: 'of some days', query: ofDays(100, 90) }),
     small(),
   ],
   '/api/v1/payment/transactions/:id': ({ transaction }) => [big({ params: { id: transaction } })],
@@ -253,6 +279,8 @@ const ai: Record<string, Make> = {
   '/api/v1/ai/conversations': () => [
     big(),
     small(),
+    ...values('big', 'sort', ['updated_at'], SHORT),
+    big({ what: 'of some days', query: { ...ofDays(30, 20), ...SHORT.query } }),
     admin({ what: 'of the big owner', query: { user_id: 2 } }),
   ],
   '/api/v1/ai/conversations/:conversation_id': ({ conversation }) => [
