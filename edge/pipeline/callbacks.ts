@@ -14,7 +14,10 @@ export interface Callback {
  * @throws request.invalid for a URL that webhooks may not go to, or a caller who waits for the job anyway;
  *   fail('webhook.no_account') for a caller without an account.
  */
-export function callbackOf({ edge, exchange }: Ending, isBackground: boolean): Callback | null {
+export function callbackOf(
+  { edge, exchange }: Pick<Ending, 'edge' | 'exchange'>,
+  isBackground: boolean,
+): Callback | null {
   const { caller, request } = exchange
   const url = request.query === '' ? null : new URLSearchParams(request.query).get('callback_url')
   if (url === null) return null

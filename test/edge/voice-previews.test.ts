@@ -159,6 +159,26 @@ describe('a preview', () => {
     assert.equal(asked(), before)
     assert.equal((await preview(want, '/voice/preview?background=perhaps')).status, 422)
   })
+
+  test('calls back those who have an account', async () => {
+    const callback = `callback_url=${encodeURIComponent('https://example.com/spoken')}`
+    const path = `/voice/preview?background=true&${callback}`
+    const want = { voice_id: 'sage', text: newText() }
+    assert.equal((await preview(want, path)).status, 409)
+    assert.equal((await preview(want, `/voice/preview?${callback}`)).status, 422)
+    const before = await jobs()
+    const signing = await startEdge(url, { env: reach })
+    const { token } = await signing.register('caller@example.com')
+    const answer = await signing.post(path, { token, json: want })
+    assert.equal(answer.status, 202, answer.text)
+    assert.equal(await jobs(), before + 1)
+    const told = await until('its end is to be told', async () => {
+      const [row] = await query(`select type, url, body from webhook_delivery`)
+      return row ?? false
+    })
+    assert.deepEqual([told.type, told.url], ['job.done', 'https://example.com/spoken'])
+    assert.equal(JSON.parse(String(told.body)).data.job_id, answer.json.job_id)
+  })
 })
 
 describe('no preview', () => {

@@ -3,6 +3,7 @@ import { fail } from '../../../sql/errors.ts'
 import { findPreview, type Speech } from '../../../sql/voice.ts'
 import { VOICES, type Voice } from '../../../tasks/voice/catalog.ts'
 import { digestOf } from '../../../tasks/voice/preview.ts'
+import { callbackOf } from '../../pipeline/callbacks.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { wantsBackground } from '../../pipeline/input.ts'
 import { route } from '../../pipeline/route.ts'
@@ -19,6 +20,7 @@ const common = {
     'ai.refused',
     'ai.failed',
     'ai.interrupted',
+    'webhook.no_account',
   ],
 } as const
 
@@ -34,15 +36,20 @@ export const previewRoutes = [
     path: '/preview',
     summary: 'Generate a preview of a voice',
     description: HOW,
-    query: z.object({ background: z.string().optional() }),
+    query: z.object({
+      background: z.string().optional(),
+      callback_url: z.string().optional(),
+    }),
     body: PreviewRequest,
     alsoAnswers: { 202: 'The job that generates it, if requested or if it takes long: `{job_id}`' },
     repeatable: 'a preview is stored and returned again',
     raw: async ({ body, ...asked }) => {
       const background = wantsBackground(asked.request)
+      const callback = callbackOf(asked, background)
       const { voice_id, ...how } = body
       const { want, digest, kept } = await lookUp(asked, voice_id, how)
-      return kept === null ? answerLive(want, digest, background) : answerStored(want, digest, kept, false)
+      if (kept !== null) return answerStored(want, digest, kept, false)
+      return answerLive(want, digest, background, callback)
     },
   }),
 

@@ -1,5 +1,6 @@
 import { fail } from '../../../sql/errors.ts'
 import { findPreview, type Preview, type Speech, wantPreview } from '../../../sql/voice.ts'
+import { addCallback } from '../../../sql/webhooks.ts'
 import { isAiProvider, keyName } from '../../../tasks/ai/providers.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { preview } from '../../../tasks/voice/preview.ts'
@@ -7,6 +8,7 @@ import { sendPieces } from '../../blobs.ts'
 import { matchesEtag, parseRange } from '../../http/range.ts'
 import type { Header } from '../../http/reply.ts'
 import type { ChunkWriter, EdgeRequest, ReplyHead, Responder } from '../../http/server.ts'
+import type { Callback } from '../../pipeline/callbacks.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { jobFailure } from '../../pipeline/responders.ts'
 import { Answer } from '../../pipeline/route.ts'
@@ -85,10 +87,11 @@ export async function answerLive(
   want: Want,
   digest: Buffer,
   background: boolean,
+  callback: Callback | null = null,
 ): Promise<Answer<unknown> | undefined> {
   requireKey(want)
   const { edge, responder, head } = want
-  const jobId = await begin(want, digest)
+  const jobId = await begin(want, digest, callback)
   if (background) return accepted(jobId)
   const gone = new AbortController()
   responder.onClose(() => gone.abort())
@@ -138,12 +141,18 @@ export function wantsPart({ request }: Want): boolean {
   return /^bytes=(?!0*-$)/.test(request.header('range').trim())
 }
 
-async function begin({ edge, requestId, speech }: Want, digest: Buffer): Promise<string> {
+async function begin(
+  { edge, requestId, speech }: Want,
+  digest: Buffer,
+  callback: Callback | null = null,
+): Promise<string> {
   // The job has no owner: all who want the same preview share it.
   const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
   const { jobId } = await edge.db.transaction(async (tx) => {
     await tx.run(wantPreview(digest, speech))
-    return enqueue(tx, preview, { digest: digest.toString('hex') }, options)
+    const added = await enqueue(tx, preview, { digest: digest.toString('hex') }, options)
+    if (callback !== null) await tx.run(addCallback(added.jobId, callback.accountId, callback.url))
+    return added
   })
   edge.publisher.notify(jobId)
   return jobId
