@@ -235,8 +235,11 @@ export type OneJob = [...Viewer, id: string, keptSeconds: number]
 /** A job as clients see it; `job` is the row's name in the query. */
 export const JOB_JSON = 'job_json(job)'
 
-// The service's own jobs for accounts and payments are private: they show who was emailed and who has paid.
-const PRIVATE = `('accounts', 'payments')`
+/**
+ * The queues of the service's own jobs that are private: they show who was emailed, who has paid, and who is told of what. The
+ * index of jobs without an owner names them, too.
+ */
+export const PRIVATE = `('accounts', 'payments', 'webhooks')`
 /** Whether the caller ($1, an admin if $2) may see a job; `row` is its name in the query. */
 export const VISIBLE_AS = (row: string): string =>
   `($2::boolean or ${row}.owner_id = $1::int or (${row}.owner_id is null and ${row}.queue not in ${PRIVATE}))`

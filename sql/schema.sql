@@ -1291,7 +1291,7 @@ CREATE INDEX job_mailbox_running_idx ON public.job USING btree (mailbox) WHERE (
 
 CREATE INDEX job_owner_id_idx ON public.job USING btree (owner_id, status, finished_at, ordinal) WHERE (owner_id IS NOT NULL);
 
-CREATE INDEX job_ownerless_idx ON public.job USING btree (status, finished_at, ordinal) WHERE ((owner_id IS NULL) AND (queue <> ALL (ARRAY['accounts'::text, 'payments'::text])));
+CREATE INDEX job_ownerless_idx ON public.job USING btree (status, finished_at, ordinal) WHERE ((owner_id IS NULL) AND (queue <> ALL (ARRAY['accounts'::text, 'payments'::text, 'webhooks'::text])));
 
 CREATE INDEX job_queued_idx ON public.job USING btree (queue, ordinal) WHERE (status = 'queued'::text);
 

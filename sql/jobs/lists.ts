@@ -1,4 +1,4 @@
-import { JOB_JSON } from '../jobs.ts'
+import { JOB_JSON, PRIVATE } from '../jobs.ts'
 import { cursorOf, inOrders, type List, MOST_COUNTED, within } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
@@ -10,7 +10,7 @@ import type { ReadStatement } from '../reader.ts'
 type Scope = 'own' | 'all'
 
 const SCOPES: Readonly<Record<Scope, readonly string[]>> = {
-  own: ['job.owner_id = $1::int', `job.owner_id is null and job.queue not in ('accounts', 'payments')`],
+  own: ['job.owner_id = $1::int', `job.owner_id is null and job.queue not in ${PRIVATE}`],
   all: ['$1::int is null or true'],
 }
 

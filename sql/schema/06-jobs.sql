@@ -88,7 +88,8 @@ create index job_mailbox_running_idx on job (mailbox) where lease_id is not null
 create index job_mailbox_idx on job (mailbox, ordinal) where status = 'queued';
 -- Lists show the jobs of an owner, what nobody owns but everybody may see, or all, of a status.
 create index job_owner_id_idx on job (owner_id, status, finished_at, ordinal) where owner_id is not null;
-create index job_ownerless_idx on job (status, finished_at, ordinal) where owner_id is null and queue not in ('accounts', 'payments');
+create index job_ownerless_idx on job (status, finished_at, ordinal) where owner_id is null
+  and queue not in ('accounts', 'payments', 'webhooks');
 -- In this order, which no other index of all jobs has: one that has it is read to its first queued job.
 create index job_queued_idx on job (queue, ordinal) where status = 'queued';
 create index job_running_idx on job (lease_id) where status = 'running';

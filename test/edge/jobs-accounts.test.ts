@@ -116,3 +116,16 @@ test('who becomes an admin sees them, who is one no more does not', async () => 
   await change('user')
   assert.equal((await ids({ token: user.token })).includes(id), false)
 })
+
+test('so are those that deliver webhooks, which tell whose endpoint fails', async () => {
+  const id = await ledger.add(null, {
+    name: 'webhooks.deliver',
+    queue: 'webhooks',
+    payload: { endpoint_id: 1 },
+  })
+  for (const caller of others) {
+    assert.ok(!(await ids(caller)).includes(id))
+    assertRefused(await api.get(`${JOBS}/${id}`, caller), 404, 'Job not found')
+  }
+  assert.ok((await ids({ token: admin.token })).includes(id))
+})
