@@ -17,7 +17,6 @@ import { readerOf } from './readers.ts'
 import { RequestContext } from './request-context.ts'
 import { respondWithHandle, respondWithJob, respondWithRaw, respondWithStream } from './responders.ts'
 import { type AnyRoute, type Area, isJobBacked } from './route.ts'
-import { hasEffect } from './scopes.ts'
 import { statusOf } from './statuses.ts'
 
 /** Serves requests: finds the route, admits the caller, reads the input, runs the ending. Never rejects. */
@@ -167,7 +166,9 @@ async function authenticateAnyway(
 }
 
 function isUnsafe({ method }: EdgeRequest, route: AnyRoute): boolean {
-  return method === 'GET' || method === 'HEAD' ? hasEffect(route) : method !== 'OPTIONS'
+  // A GET that adds a job or costs money has an effect.
+  if (method === 'GET' || method === 'HEAD') return isJobBacked(route) || route.spends === true
+  return method !== 'OPTIONS'
 }
 
 function tellsOfWrites(route: AnyRoute): boolean {

@@ -1,4 +1,4 @@
-import { type AnyRoute, type Area, isJobBacked } from './route.ts'
+import type { AnyRoute, Area } from './route.ts'
 
 /** What API keys may do, by area and verb: `write` includes `read`, and `*` is every area. */
 
@@ -31,11 +31,6 @@ export const SCOPES = ['*', ...SCOPED_AREAS].flatMap((area) => VERBS.map((verb) 
 /** The scopes that admit to a route, the least of them first. */
 export function admittingScopes({ name }: Area, route: AnyRoute): readonly string[] {
   const writing = [`${name}:write`, '*:write']
-  return hasEffect(route) ? writing : [`${name}:read`, '*:read', ...writing]
-}
-
-/** Whether a request of a route has an effect: it is no GET, or adds a job, or costs money. */
-export function hasEffect(route: AnyRoute): boolean {
-  if (route.method === 'get') return isJobBacked(route) || route.spends === true
-  return route.isRead !== true
+  const isReading = route.method === 'get' ? route.spends !== true : route.isRead === true
+  return isReading ? [`${name}:read`, '*:read', ...writing] : writing
 }
