@@ -52,11 +52,17 @@ export const readOrganizationEndpoints: ReadStatement<[...SeenBy, ...page: PageV
   text: seenBy(['owner', 'admin'], endpoints(2, 'e.organization_id = $1::int')),
 }
 
-/** Who may see and change an endpoint: its account ($2), admins and owners of its organization, admins of the service ($3). */
-const MANAGED = `e.deleted_at is null and ($3::boolean or e.account_id = $2::int or exists (
-  select from organization_member m where m.organization_id = e.organization_id and m.user_id = $2::int
-    and m.role in ('owner', 'admin')))`
-type Managing = [endpoint: number, account: number | null, everything: boolean]
+/**
+ * Who may see and change an endpoint: its account ($2), admins and owners of its organization, admins of the service ($3). With
+ * an API key of an organization ($4), none of another one.
+ */
+const MANAGED = `e.deleted_at is null and ($4::int is null or coalesce(e.organization_id = $4::int, true))
+  and ($3::boolean or e.account_id = $2::int or exists (
+    select from organization_member m where m.organization_id = e.organization_id and m.user_id = $2::int
+      and m.role in ('owner', 'admin')))`
+/** What decides that. */
+export type Manager = [account: number | null, everything: boolean, organization: number | null]
+type Managing = [endpoint: number, ...Manager]
 
 export const readEndpoint: ReadStatement<Managing> = {
   name: 'webhook_endpoint',
@@ -71,8 +77,8 @@ export const readDeliveries: ReadStatement<[...Managing, status: string | null, 
   text: `select (${arrayText({
     table: 'webhook_delivery',
     row: 'd',
-    parameters: 4,
-    where: everyPair(['d.endpoint_id = $1::bigint'], ['$4::text is null', 'd.status = $4::text']),
+    parameters: 5,
+    where: everyPair(['d.endpoint_id = $1::bigint'], ['$5::text is null', 'd.status = $5::text']),
     order: DELIVERY_ORDER,
     numbered: false,
     direction: 'desc',
@@ -86,7 +92,7 @@ export const readDelivery: ReadStatement<[...Managing, delivery: number]> = {
   text: `
     select (webhook_delivery_json(d)::jsonb || jsonb_build_object('body', d.body, 'answers', d.answers))::text
     from webhook_delivery d join webhook_endpoint e on e.id = d.endpoint_id
-    where d.id = $4::bigint and d.endpoint_id = $1::bigint and ${MANAGED}`,
+    where d.id = $5::bigint and d.endpoint_id = $1::bigint and ${MANAGED}`,
 }
 
 export interface NewEndpoint {
@@ -112,24 +118,21 @@ const Owned = z.object({
   account_id: z.number(),
   organization_id: z.number().nullable(),
   url: z.string().nullable(),
-  secret_version: z.number(),
-  secret_rolled_at: z.number().nullable(),
 })
 export type OwnedEndpoint = z.output<typeof Owned>
 
-/** An endpoint that a caller may change; times in ms. */
+/** An endpoint that a caller may change, locked. */
 export const managedEndpoint = (
   id: number,
-  account: number | null,
-  everything: boolean,
+  [account, everything, organization]: Manager,
 ): Query<OwnedEndpoint> =>
   sql.type(Owned)`
-    select e.account_id, e.organization_id, e.url, e.secret_version,
-      extract(epoch from e.secret_rolled_at)::float8 * 1000 as secret_rolled_at
-    from webhook_endpoint e
-    where e.id = ${id} and e.deleted_at is null and (${everything}::boolean or e.account_id = ${account}::int or exists (
-      select from organization_member m where m.organization_id = e.organization_id and m.user_id = ${account}::int
-        and m.role in ('owner', 'admin')))
+    select e.account_id, e.organization_id, e.url from webhook_endpoint e
+    where e.id = ${id} and e.deleted_at is null
+      and (${organization}::int is null or coalesce(e.organization_id = ${organization}::int, true))
+      and (${everything}::boolean or e.account_id = ${account}::int or exists (
+        select from organization_member m where m.organization_id = e.organization_id and m.user_id = ${account}::int
+          and m.role in ('owner', 'admin')))
     for no key update`
 
 export interface EndpointFields {

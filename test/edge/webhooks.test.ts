@@ -222,6 +222,39 @@ describe('it is', () => {
     assertRefused(await change(owner, id, { description: 'still' }), ...MISSING)
   })
 
+  test('not reached with an API key of another organization', async () => {
+    const owner = await newcomer()
+    const organizations: number[] = []
+    for (const slug of ['one-hooks', 'two-hooks'])
+      organizations.push(
+        (await api.post('/api/v1/orgs', { token: owner.token, json: { name: 'Mill', slug } })).json.id,
+      )
+    const [one, two] = organizations as [number, number]
+    const ids = [
+      await added(owner, { organization_id: one }),
+      await added(owner, { organization_id: two }),
+      await added(owner),
+    ].map(({ id }) => id)
+    const { key: token } = await keyOf(api, owner, { organization_id: one })
+    const delivery = await deliver(ids[1]!)
+    const reached = await Promise.all(ids.map((id) => change({ token }, id, { description: 'by the key' })))
+    assert.deepEqual(
+      reached.map(({ status }) => status),
+      [200, 404, 200],
+    )
+    const statusOf = async (path: string) => (await api.get(PATH + path, { token })).status
+    assert.equal(await statusOf(`/${ids[1]}`), 404)
+    assert.equal(await statusOf(`/${ids[1]}/deliveries`), 404)
+    assert.equal(await statusOf(`/${ids[1]}/deliveries/${delivery}`), 404)
+    assert.equal(await statusOf(`?organization_id=${one}`), 200)
+    assert.equal(await statusOf(`?organization_id=${two}`), 403)
+    assertRefused(
+      await add({ token }, { organization_id: two }),
+      403,
+      'The API key is of one organization, and reaches no other',
+    )
+  })
+
   test('managed with an API key of its scope', async () => {
     const account = await newcomer()
     const { key } = await keyOf(api, account, { scopes: ['webhooks:write'] })

@@ -64,10 +64,10 @@ const ALL = [null, 0, 100] as const
 const reads = [
   planned('the endpoints of an account', readEndpoints, 5, ...ALL),
   planned('the endpoints of an organization', readOrganizationEndpoints, 5, 21, ...ALL),
-  planned('an endpoint', readEndpoint, 5, 5, false),
-  planned('deliveries', readDeliveries, 5, 5, false, null, ...ALL),
-  planned('deliveries of a status', readDeliveries, 5, 5, false, 'failed', ...ALL),
-  planned('a delivery', readDelivery, 5, 5, false, 4),
+  planned('an endpoint', readEndpoint, 5, 5, false, null),
+  planned('deliveries', readDeliveries, 5, 5, false, null, null, ...ALL),
+  planned('deliveries of a status', readDeliveries, 5, 5, false, null, 'failed', ...ALL),
+  planned('a delivery', readDelivery, 5, 5, false, null, 4),
 ] as const
 
 describe('reads by index', () => {
@@ -99,7 +99,7 @@ const nextPending = (): number => {
 const writes: Readonly<Record<string, () => Query<unknown>>> = {
   'locking the endpoints of an account': () => lockEndpointsOf(7),
   'adding an endpoint': () => insertEndpoint(newEndpoint),
-  'an endpoint of somebody': () => managedEndpoint(5, 5, false),
+  'an endpoint of somebody': () => managedEndpoint(5, [5, false, null]),
   'changing one': () => updateEndpoint(++endpoint, { description: 'd' }),
   'rolling a secret': () => rollSecret(++endpoint),
   'hiding one': () => hideEndpoint(++endpoint),

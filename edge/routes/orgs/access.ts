@@ -38,12 +38,19 @@ export function change<R>(
   return input.transaction(async (tx) => work(tx, await enter(tx, input, least)))
 }
 
+/** @throws auth.key_organization for an API key of another organization. */
+export function requireReach({ key }: Caller, organizationId: number): void {
+  if (key !== null && key.organizationId !== null && key.organizationId !== organizationId)
+    throw fail('auth.key_organization')
+}
+
 /** Locks the organization. @throws org.missing, org.not_member, org.forbidden, in this order. */
 export async function enter(
   tx: Queries,
   { params, caller }: Pick<OfOrg, 'params' | 'caller'>,
   least: OrgRole,
 ): Promise<OrgRole> {
+  requireReach(caller, params.org_id)
   const standing = await tx.maybeOne(lockOrganization(params.org_id, caller.ownerId))
   if (standing === null) throw fail('org.missing')
   if (caller.ownerId === null) return 'owner'

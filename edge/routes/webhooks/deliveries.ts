@@ -10,7 +10,7 @@ import {
 import { array, cursor, cursorValues } from '../../pipeline/lists.ts'
 import { json, route, verbatim } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
-import { managing } from './endpoints.ts'
+import { managerOf } from './endpoints.ts'
 import { Delivery, DeliveryParams, EndpointParams, WholeDelivery } from './shapes.ts'
 
 /** What was sent to an endpoint, and what it answered. */
@@ -31,7 +31,7 @@ export const deliveryRoutes = [
     decidesAccess: true,
     handle: async ({ params, query, caller, reader, request }) => {
       const page = [cursorValues(query.cursor), 0, query.limit] as const
-      const values = [params.endpoint_id, ...managing(caller), query.status ?? null, ...page] as const
+      const values = [params.endpoint_id, ...managerOf(caller), query.status ?? null, ...page] as const
       const text = await reader.text(readDeliveries, values)
       if (text === null) throw fail('webhook.missing')
       return array(text, request)
@@ -46,7 +46,7 @@ export const deliveryRoutes = [
     response: WholeDelivery,
     errors: ['webhook.delivery_missing'],
     handle: async ({ params, caller, reader }) => {
-      const values = [params.endpoint_id, ...managing(caller), params.delivery_id] as const
+      const values = [params.endpoint_id, ...managerOf(caller), params.delivery_id] as const
       const text = await reader.text(readDelivery, values)
       if (text === null) throw fail('webhook.delivery_missing')
       return verbatim(text)
@@ -66,7 +66,7 @@ export const deliveryRoutes = [
     handle: (input) =>
       input.transaction(async (tx) => {
         const { endpoint_id, delivery_id } = input.params
-        const endpoint = await tx.maybeOne(managedEndpoint(endpoint_id, ...managing(input.caller)))
+        const endpoint = await tx.maybeOne(managedEndpoint(endpoint_id, managerOf(input.caller)))
         const sent = endpoint && (await tx.maybeOne(sendDeliveryAgain(endpoint_id, delivery_id)))
         if (sent === null) throw fail('webhook.delivery_missing')
         return json(sent.json)

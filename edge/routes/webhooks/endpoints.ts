@@ -7,6 +7,7 @@ import {
   hideEndpoint,
   insertEndpoint,
   lockEndpointsOf,
+  type Manager,
   MOST_ENDPOINTS,
   managedEndpoint,
   type OwnedEndpoint,
@@ -26,7 +27,7 @@ import { invalid } from '../../pipeline/input.ts'
 import { array, cursor, cursorValues } from '../../pipeline/lists.ts'
 import { type Answer, type Input, json, route, verbatim, type Writes } from '../../pipeline/route.ts'
 import { count, RowId } from '../../pipeline/schemas.ts'
-import { enter, RANKED, seen } from '../orgs/access.ts'
+import { enter, RANKED, requireReach, seen } from '../orgs/access.ts'
 import {
   CreatedEndpoint,
   Endpoint,
@@ -72,6 +73,7 @@ its admins and owners, too, and ends when the account leaves. An account may hav
     decidesAccess: true,
     handle: async ({ query, caller, reader, request }) => {
       const page = [cursorValues(query.cursor), 0, query.limit] as const
+      if (query.organization_id !== undefined) requireReach(caller, query.organization_id)
       const text =
         query.organization_id === undefined
           ? await reader.text(readEndpoints, [caller.ownerId ?? 0, ...page])
@@ -90,7 +92,7 @@ its admins and owners, too, and ends when the account leaves. An account may hav
     response: Endpoint,
     errors: ['webhook.missing'],
     handle: async ({ params, caller, reader }) => {
-      const text = await reader.text(readEndpoint, [params.endpoint_id, ...managing(caller)])
+      const text = await reader.text(readEndpoint, [params.endpoint_id, ...managerOf(caller)])
       if (text === null) throw fail('webhook.missing')
       return verbatim(text)
     },
@@ -149,9 +151,10 @@ its admins and owners, too, and ends when the account leaves. An account may hav
 ]
 
 /** Whose endpoints a caller may see and change: what the statements take. */
-export const managing = (caller: Caller): [number | null, boolean] => [
-  caller.ownerId,
-  caller.ownerId === null || caller.role === 'admin',
+export const managerOf = ({ ownerId, role, key }: Caller): Manager => [
+  ownerId,
+  ownerId === null || role === 'admin',
+  key?.organizationId ?? null,
 ]
 
 type OfEndpoint<R, B = undefined> = Input<{ endpoint_id: number }, undefined, B, Caller> & Writes<R>
@@ -163,7 +166,7 @@ function change<R, B>(
 ): Promise<Answer<R>> {
   const { params, caller } = input
   return input.transaction(async (tx) => {
-    const endpoint = await tx.maybeOne(managedEndpoint(params.endpoint_id, ...managing(caller)))
+    const endpoint = await tx.maybeOne(managedEndpoint(params.endpoint_id, managerOf(caller)))
     if (endpoint === null) throw fail('webhook.missing')
     return work(tx, endpoint)
   })
