@@ -16,7 +16,8 @@ export const readQueues: ReadStatement<[names: readonly string[], span: number, 
   text: `
     with depth as (select * from ${LIVE_COUNTS} counted where queued > 0 or running > 0),
     tally as (
-      select queue, extract(epoch from starts_at)::bigint / $2::int as span, outcome, attempts, runs, waits from job_tally
+      -- The names of queues have the collation of the index of waiting jobs, which is read by them.
+      select queue collate "default" as queue, extract(epoch from starts_at)::bigint / $2::int as span, outcome, attempts, runs, waits from job_tally
       where job_tally.span = $2::int and starts_at > now() - make_interval(secs => $2::int * ($3::int + 1))
     ), named as (
       select unnest($1::text[]) as queue union select queue from depth union select queue from tally

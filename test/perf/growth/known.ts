@@ -42,6 +42,14 @@ const LISTED_AT_FULL_SIZE: Listed = {
       'status=pending [big]',
     ],
     '/api/v1/documents': ['with superseded ones [big]'],
+    '/api/v1/auth/users': ['last page [admin]'],
+  },
+  'It sorts the 10,000 jobs of each state that ended last, and there are fewer of them on a smaller table': {
+    '/api/v1/jobs': ['sort=created_at [big]', 'sort=-created_at [big]'],
+  },
+  'It answers a page, and there are fewer such rows on a smaller table': {
+    '/api/v1/auth/audit': ['of an hour [admin]'],
+    '/api/v1/webhooks/:endpoint_id/deliveries': ['status=pending [big]', 'status=failed [big]'],
   },
   'It looks for parts of words among the words of all owners, which are far fewer than their texts': {
     '/api/v1/documents': ['search, a number that one page has [small]'],
