@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
-import { webhookHeaders, webhookSecretOf } from '../../tasks/webhooks/signature.ts'
+import { isSigned, webhookHeaders, webhookSecretOf } from '../../tasks/webhooks/signature.ts'
 import { webhookUrlProblem } from '../../tasks/webhooks/url.ts'
 
 /** What webhooks are signed with, and where they may go. */
@@ -29,6 +29,48 @@ describe('the signature', () => {
     for (const other of [webhookSecretOf(SECRET_KEY, 8, 1), webhookSecretOf(`${SECRET_KEY}.`, 7, 1)])
       assert.throws(() => new Webhook(other).verify(message.body, headers))
     assert.throws(() => new Webhook(first).verify(`${message.body} `, headers))
+  })
+})
+
+describe('a signature of others', () => {
+  const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+  // The example of the specification.
+  const given = {
+    id: 'msg_p5jXN8AQM9LWM0D4loKWxJek',
+    timestamp: '1614265330',
+    signature: 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
+  }
+  const body = Buffer.from('{"test": 2432232314}')
+  const now = 1_614_265_330_000
+
+  test('is that of the bytes, the id and the time', () => {
+    assert.ok(isSigned(given, body, secret, now))
+    assert.ok(isSigned({ ...given, signature: `v1,x v1a,y ${given.signature}` }, body, secret, now))
+    assert.ok(!isSigned({ ...given, id: 'msg_other' }, body, secret, now))
+    assert.ok(!isSigned({ ...given, timestamp: '1614265331' }, body, secret, now))
+    assert.ok(!isSigned(given, Buffer.from('{"test":2432232314}'), secret, now))
+    assert.ok(!isSigned(given, body, first, now))
+    for (const signature of [
+      '',
+      'v1',
+      'v1,',
+      'v1,AAAA',
+      given.signature.slice(3),
+      given.signature.replace('v1', 'v2'),
+    ])
+      assert.ok(!isSigned({ ...given, signature }, body, secret, now), signature)
+  })
+
+  test('is good for 300 s before and after', () => {
+    for (const [seconds, isGood] of [
+      [300, true],
+      [301, false],
+      [-300, true],
+      [-301, false],
+    ] as const)
+      assert.equal(isSigned(given, body, secret, now + seconds * 1000), isGood, `${seconds}`)
+    for (const timestamp of ['', 'x', '1614265330.5', '-1614265330', 'NaN', `${'9'.repeat(20)}`])
+      assert.ok(!isSigned({ ...given, timestamp }, body, secret, now), timestamp)
   })
 })
 
