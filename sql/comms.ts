@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
+import type { ErrorCode } from './errors.ts'
 import { arrayText, byValue, everyPair, inOrders, type PageValues, within } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
@@ -8,7 +9,16 @@ import type { ReadStatement } from './reader.ts'
 export const CHANNELS = ['email', 'sms', 'call'] as const
 export type Channel = (typeof CHANNELS)[number]
 
-export const SEND_STATUSES = ['queued', 'sending', 'sent', 'failed', 'unknown'] as const
+export const SEND_STATUSES = [
+  'queued',
+  'sending',
+  'sent',
+  'failed',
+  'unknown',
+  'delivered',
+  'bounced',
+  'complained',
+] as const
 
 export interface NewSend {
   readonly id: string
@@ -62,7 +72,8 @@ export const beginRequest = (id: string, attempt: number, repeatable: boolean): 
   sql.type(Send)`
     update comms_send set status = 'sending', requests = requests + 1, attempt = ${attempt}, requested_at = clock_timestamp(),
       settled_at = null, error_code = null, detail = null
-    where id = ${id}::uuid and (status in ('queued', 'failed') or (status = 'sending' and ${repeatable}))
+    where id = ${id}::uuid and provider_id is null
+      and (status in ('queued', 'failed') or (status = 'sending' and ${repeatable}))
     returning ${SEND}`
 
 /** Settles a message that the provider has accepted, even after `unknown`. No row when it was settled otherwise. */
@@ -82,7 +93,8 @@ export const settleSent = (
 export const settleFailed = (id: string, attempt: number, code: string, detail: string): Query<unknown> =>
   sql.type(noRows)`
     update comms_send set status = 'failed', error_code = ${code}, detail = ${detail}, settled_at = now()
-    where id = ${id}::uuid and (status in ('queued', 'failed') or (status = 'sending' and attempt = ${attempt}))`
+    where id = ${id}::uuid and provider_id is null
+      and (status in ('queued', 'failed') or (status = 'sending' and attempt = ${attempt}))`
 
 /** Settles a message that may have been accepted. No row when it was settled otherwise. */
 export const settleUnknown = (id: string, detail: string): Query<Send> =>
@@ -131,6 +143,35 @@ export const closeOrphans = (limit: number): Query<{ count: number }> =>
     )
     select count(*)::int as count from closed`
 
+/** What a provider has told of a message that it had accepted. */
+export interface SendEvent {
+  readonly channel: Channel
+  /** The provider's id for the message. */
+  readonly providerId: string
+  /** Ours, where the event has it. */
+  readonly sendId: string | null
+  readonly status: 'sent' | 'delivered' | 'failed' | 'bounced' | 'complained'
+  readonly providerStatus: string
+  /** For `failed`. */
+  readonly errorCode: ErrorCode | null
+  readonly detail: string | null
+}
+
+/** Moves messages on by what providers tell of them; counts those that have moved. */
+export const applyEvents = (events: readonly SendEvent[]): Query<{ moved: number }> => {
+  const rows = events.map((event) => ({
+    channel: event.channel,
+    provider_id: event.providerId,
+    send_id: event.sendId,
+    status: event.status,
+    provider_status: event.providerStatus,
+    error_code: event.errorCode,
+    detail: event.detail,
+  }))
+  return sql.prepared('comms_events_apply', z.object({ moved: z.number() }))`
+    select comms_events_apply(${JSON.stringify(rows)}::jsonb) as moved`
+}
+
 // Reads for the edge. `who` is the caller's account id; `everything` is true for admins.
 
 const SEND_JSON = `json_build_object('id', s.id, 'channel', s.channel, 'to', s.recipients, 'status', s.status,
@@ -146,11 +187,8 @@ const SEEN = [
   `not $2::boolean and s.owner_id is null and s.purpose = 'caller'`,
 ]
 const OF_CHANNEL = byValue('s.channel', '$3::text', CHANNELS)
-// Most are sent: all other statuses have indexes of their own.
-const OF_STATUS = [
-  `coalesce($4::text, 'sent') = 'sent' and ($4::text is null or s.status = 'sent')`,
-  `s.status <> 'sent' and s.status = $4::text`,
-]
+// Those of one status have indexes of their own.
+const OF_STATUS = ['$4::text is null', 's.status = $4::text']
 export const SEND_ORDERS = { created_at: { 's.created_at': 'timestamptz', 's.id': 'uuid' } } as const
 
 type Filters = [

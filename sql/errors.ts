@@ -1,4 +1,5 @@
 import { callerErrors } from './caller-errors.ts'
+import { messageErrors } from './message-errors.ts'
 import { ragErrors } from './rag/errors.ts'
 
 /**
@@ -78,37 +79,6 @@ const table = {
   'invite.expired': { detail: 'The invite has expired' },
   'stream.limited': { detail: 'Too many event streams are open; close one first' },
   'request.limited': { detail: 'Too many requests; try again in {seconds} s' },
-  'email.not_configured': {
-    detail:
-      'Email is not configured. Set EMAIL_PROVIDER_API_KEY or EMAIL_SMTP_URL, and EMAIL_PROVIDER_FROM_EMAIL.',
-  },
-  'email.refused': { detail: 'The email provider refused the message: {reason}' },
-  'email.failed': {
-    detail: 'The email provider could not be reached or failed: {reason}',
-    retry: 'later',
-  },
-  'email.sender_unverified': {
-    detail: 'The email provider does not send for {domain}: it is not a verified domain of the account',
-  },
-  'domain.not_configured': {
-    detail: 'The REST API of the email provider is not configured. Set EMAIL_PROVIDER_API_KEY.',
-  },
-  'domain.refused': { detail: 'The email provider refused the request: {reason}' },
-  'domain.failed': {
-    detail: 'The REST API of the email provider could not be reached or failed: {reason}',
-    retry: 'later',
-  },
-  'domain.missing': { detail: 'The email provider account has no such domain' },
-  'telephony.not_configured': {
-    detail:
-      'Telephony is not configured. Set TELEPHONY_ACCOUNT_SID, TELEPHONY_AUTH_TOKEN and TELEPHONY_PHONE_NUMBER.',
-  },
-  'telephony.refused': { detail: 'The telephony provider refused the request: {reason}' },
-  'telephony.failed': {
-    detail: 'The telephony provider could not be reached or failed: {reason}',
-    retry: 'later',
-  },
-  'send.missing': { detail: 'Message not found' },
   'idempotency.running': {
     detail: 'The first request with this Idempotency-Key is still running',
   },
@@ -236,6 +206,7 @@ const table = {
   'voice.preview_missing': { detail: 'The preview was removed while it was being generated or read' },
   ...ragErrors,
   ...callerErrors,
+  ...messageErrors,
   'database.busy': { detail: 'The service is overloaded; try again shortly', retry: 'later' },
   'database.too_slow': {
     detail: 'This took too long and was stopped; ask for less, or try again later',

@@ -377,12 +377,13 @@ create table comms_send (
   constraint comms_send_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE SET NULL,
   constraint comms_send_channel_check CHECK ((channel = ANY (ARRAY['email'::text, 'sms'::text, 'call'::text]))),
   constraint comms_send_error_check CHECK (((status = 'failed'::text) = (error_code IS NOT NULL))),
-  constraint comms_send_message_check CHECK (((status = 'sent'::text) OR (message IS NOT NULL))),
+  constraint comms_send_message_check CHECK (((message IS NOT NULL) OR (status = 'sent'::text) OR (provider_id IS NOT NULL))),
+  constraint comms_send_provider_id_check CHECK (((status <> ALL (ARRAY['delivered'::text, 'bounced'::text, 'complained'::text])) OR (provider_id IS NOT NULL))),
   constraint comms_send_purpose_check CHECK ((purpose = ANY (ARRAY['caller'::text, 'account'::text]))),
   constraint comms_send_recipients_check CHECK ((cardinality(recipients) > 0)),
-  constraint comms_send_requested_check CHECK (((status <> ALL (ARRAY['sending'::text, 'sent'::text, 'unknown'::text])) OR (requested_at IS NOT NULL))),
-  constraint comms_send_settled_check CHECK (((status = ANY (ARRAY['sent'::text, 'failed'::text, 'unknown'::text])) = (settled_at IS NOT NULL))),
-  constraint comms_send_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'sending'::text, 'sent'::text, 'failed'::text, 'unknown'::text])))
+  constraint comms_send_requested_check CHECK (((status = ANY (ARRAY['queued'::text, 'failed'::text])) OR (requested_at IS NOT NULL))),
+  constraint comms_send_settled_check CHECK (((status <> ALL (ARRAY['queued'::text, 'sending'::text])) = (settled_at IS NOT NULL))),
+  constraint comms_send_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'sending'::text, 'sent'::text, 'failed'::text, 'unknown'::text, 'delivered'::text, 'bounced'::text, 'complained'::text])))
 );
 
 create table comms_send_count (
@@ -1229,15 +1230,17 @@ CREATE INDEX comms_send_open_idx ON public.comms_send USING btree (job_id) WHERE
 
 CREATE INDEX comms_send_owner_id_idx ON public.comms_send USING btree (owner_id, channel, created_at DESC, id DESC) WHERE (owner_id IS NOT NULL);
 
-CREATE INDEX comms_send_owner_id_status_idx ON public.comms_send USING btree (owner_id, status, channel, created_at DESC, id DESC) WHERE (status <> 'sent'::text);
+CREATE INDEX comms_send_owner_id_status_idx ON public.comms_send USING btree (owner_id, status, channel, created_at DESC, id DESC) WHERE (owner_id IS NOT NULL);
 
 CREATE UNIQUE INDEX comms_send_provider_id_key ON public.comms_send USING btree (channel, provider_id) WHERE (provider_id IS NOT NULL);
 
 CREATE INDEX comms_send_recipient_idx ON public.comms_send USING btree (channel, (recipients[1]), requested_at) WHERE (provider_id IS NOT NULL);
 
-CREATE INDEX comms_send_status_idx ON public.comms_send USING btree (status, channel, created_at DESC, id DESC) WHERE (status <> 'sent'::text);
+CREATE INDEX comms_send_status_idx ON public.comms_send USING btree (status, channel, created_at DESC, id DESC);
 
 CREATE INDEX comms_send_unowned_idx ON public.comms_send USING btree (channel, created_at DESC, id DESC) WHERE ((owner_id IS NULL) AND (purpose = 'caller'::text));
+
+CREATE INDEX comms_send_unowned_status_idx ON public.comms_send USING btree (status, channel, created_at DESC, id DESC) WHERE ((owner_id IS NULL) AND (purpose = 'caller'::text));
 
 CREATE INDEX comms_send_count_day_idx ON public.comms_send_count USING btree (day, channel, outcome);
 
@@ -1688,6 +1691,29 @@ CREATE OR REPLACE FUNCTION public.blog_tags_shown(posts bigint[])
  RETURNS void
  LANGUAGE plpgsql
 AS $function$a00b408beeb84f80b682c2710a194960$function$;
+
+CREATE OR REPLACE FUNCTION public.comms_events_apply(events jsonb)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$b2fef4ac131f9f880faeaf4fff28498e$function$;
+
+CREATE OR REPLACE FUNCTION public.comms_events_of(events jsonb)
+ RETURNS TABLE(send uuid, provider_id text, status text, provider_status text, error_code text, detail text)
+ LANGUAGE sql
+ STABLE
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$5bb0ff0377a8636c0a331f93348662e4$function$;
+
+CREATE OR REPLACE FUNCTION public.comms_rank(status text, provider_id text)
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN (provider_id IS NULL) THEN 0 ELSE COALESCE(array_position(ARRAY['sent'::text, 'delivered'::text, 'failed'::text, 'bounced'::text, 'complained'::text], status), 0) END;
 
 CREATE OR REPLACE FUNCTION public.comms_send_count_delete()
  RETURNS trigger
@@ -2514,7 +2540,7 @@ CREATE TRIGGER comms_send_count_insert AFTER INSERT ON public.comms_send REFEREN
 
 CREATE TRIGGER comms_send_count_update AFTER UPDATE ON public.comms_send REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION comms_send_count_update();
 
-CREATE TRIGGER webhook_send_changed AFTER UPDATE OF status ON public.comms_send FOR EACH ROW WHEN (((new.status IS DISTINCT FROM old.status) AND (new.status = ANY (ARRAY['sent'::text, 'failed'::text, 'unknown'::text])) AND (new.purpose = 'caller'::text) AND (new.owner_id IS NOT NULL))) EXECUTE FUNCTION webhook_send_changed();
+CREATE TRIGGER webhook_send_changed AFTER UPDATE OF status ON public.comms_send FOR EACH ROW WHEN (((new.status IS DISTINCT FROM old.status) AND (new.status <> ALL (ARRAY['queued'::text, 'sending'::text])) AND (new.purpose = 'caller'::text) AND (new.owner_id IS NOT NULL))) EXECUTE FUNCTION webhook_send_changed();
 
 CREATE TRIGGER document_restored BEFORE UPDATE OF deleted_at ON public.document FOR EACH ROW WHEN (((old.deleted_at IS NOT NULL) AND (new.deleted_at IS NULL) AND (new.supersedes_id IS NOT NULL))) EXECUTE FUNCTION document_restored();
 

@@ -27,6 +27,9 @@ export const readSpending: ReadStatement<[days: number]> = {
       where day >= (select first from given) and day <= (select today from given) group by day, channel, outcome
     ), message as (
       select day, channel, coalesce(sum(sends) filter (where outcome = 'sent'), 0)::bigint as sent,
+        coalesce(sum(sends) filter (where outcome = 'delivered'), 0)::bigint as delivered,
+        coalesce(sum(sends) filter (where outcome = 'bounced'), 0)::bigint as bounced,
+        coalesce(sum(sends) filter (where outcome = 'complained'), 0)::bigint as complained,
         coalesce(sum(sends) filter (where outcome = 'failed'), 0)::bigint as failed,
         coalesce(sum(sends) filter (where outcome = 'unknown'), 0)::bigint as unknown,
         coalesce(sum(sends) filter (where outcome = 'waiting'), 0)::bigint as waiting
@@ -36,7 +39,8 @@ export const readSpending: ReadStatement<[days: number]> = {
       'models', (select coalesce(json_agg(json_build_object('vendor', vendor, 'model_id', model, 'requests', requests,
           'tokens', tokens, 'cost', cost, 'unpriced_requests', unpriced, 'days', days)
           order by cost desc nulls last, requests desc, vendor, model), '[]') from model),
-      'sends', (select coalesce(json_agg(json_build_object('day', day, 'channel', channel, 'sent', sent, 'failed', failed,
+      'sends', (select coalesce(json_agg(json_build_object('day', day, 'channel', channel, 'sent', sent,
+          'delivered', delivered, 'bounced', bounced, 'complained', complained, 'failed', failed,
           'unknown', unknown, 'waiting', waiting) order by day, channel), '[]') from message))::text
     from given`,
 }

@@ -2,11 +2,15 @@
 -- is how a message is sent only once: the row records a request before it is sent, and the provider's answer after it.
 -- A request between the two may have been sent, and is never simply sent again.
 --
--- status:  queued   no request has been sent
---          sending  a request is being sent, and may have been accepted
---          sent     the provider has accepted it
---          failed   the last request was certainly not accepted; the job may try again
---          unknown  a request was sent, and its outcome could not be determined
+-- status:  queued      no request has been sent
+--          sending     a request is being sent, and may have been accepted
+--          sent        the provider has accepted it
+--          failed      the last request was certainly not accepted; the job may try again. With a `provider_id`: the
+--                      provider has accepted it and could not deliver it
+--          unknown     a request was sent, and its outcome could not be determined
+--          delivered   the provider has delivered it to all recipients that it has told of
+--          bounced     the server of a recipient has refused it
+--          complained  a recipient calls it spam
 
 create table comms_send (
   id uuid not null,
@@ -23,7 +27,8 @@ create table comms_send (
   requests integer not null default 0,
   -- The attempt of its job that made the last one.
   attempt integer,
-  -- The provider's id for it, and its state when the provider accepted it.
+  -- The provider's id for it, and its state there: when it was accepted, or since the last event that has moved it on.
+  -- Mail has an id from its first event on.
   provider_id text,
   provider_status text,
   error_code text,
@@ -36,11 +41,13 @@ create table comms_send (
   constraint comms_send_channel_check check (channel in ('email', 'sms', 'call')),
   constraint comms_send_purpose_check check (purpose in ('caller', 'account')),
   constraint comms_send_recipients_check check (cardinality(recipients) > 0),
-  constraint comms_send_status_check check (status in ('queued', 'sending', 'sent', 'failed', 'unknown')),
-  constraint comms_send_requested_check check (status not in ('sending', 'sent', 'unknown') or requested_at is not null),
-  constraint comms_send_settled_check check ((status in ('sent', 'failed', 'unknown')) = (settled_at is not null)),
+  constraint comms_send_status_check check (status in
+    ('queued', 'sending', 'sent', 'failed', 'unknown', 'delivered', 'bounced', 'complained')),
+  constraint comms_send_requested_check check (status in ('queued', 'failed') or requested_at is not null),
+  constraint comms_send_settled_check check ((status not in ('queued', 'sending')) = (settled_at is not null)),
   constraint comms_send_error_check check ((status = 'failed') = (error_code is not null)),
-  constraint comms_send_message_check check (status = 'sent' or message is not null)
+  constraint comms_send_message_check check (message is not null or status = 'sent' or provider_id is not null),
+  constraint comms_send_provider_id_check check (status not in ('delivered', 'bounced', 'complained') or provider_id is not null)
 );
 
 -- A message of the provider belongs to one send only.
@@ -48,17 +55,19 @@ create unique index comms_send_provider_id_key on comms_send (channel, provider_
 create index comms_send_recipient_idx on comms_send (channel, (recipients[1]), requested_at) where provider_id is not null;
 create index comms_send_open_idx on comms_send (job_id) where status in ('queued', 'sending', 'failed');
 -- The list, for those who see all, their own or what is nobody's. One of all channels is merged from those of each channel.
--- Most are sent: other statuses have indexes of their own, and `sent` is a filter of the first three.
+-- Those of a status are in their order, too: where the provider tells of what it delivers, hardly any stay `sent`.
 create index comms_send_channel_idx on comms_send (channel, created_at desc, id desc);
 create index comms_send_owner_id_idx on comms_send (owner_id, channel, created_at desc, id desc) where owner_id is not null;
 create index comms_send_unowned_idx on comms_send (channel, created_at desc, id desc) where owner_id is null and purpose = 'caller';
-create index comms_send_status_idx on comms_send (status, channel, created_at desc, id desc) where status <> 'sent';
+create index comms_send_status_idx on comms_send (status, channel, created_at desc, id desc);
 create index comms_send_owner_id_status_idx on comms_send (owner_id, status, channel, created_at desc, id desc)
-  where status <> 'sent';
+  where owner_id is not null;
+create index comms_send_unowned_status_idx on comms_send (status, channel, created_at desc, id desc)
+  where owner_id is null and purpose = 'caller';
 create index comms_send_created_at_idx on comms_send (created_at);
 
--- How many messages were asked for on a UTC day, by what became of them: sent, failed, unknown, or waiting, which is
--- queued and sending. Kept as functions/sums says.
+-- How many messages were asked for on a UTC day, by what became of them: their status, or waiting, which is queued
+-- and sending. Kept as functions/sums says.
 create table comms_send_count (
   id bigint generated always as identity,
   day date not null,

@@ -43,13 +43,13 @@ const CUT_OFF = 'the attempt was cut off before the provider answered'
 // them.
 const PATIENT_ATTEMPTS = 25
 
-/** Sends it, unless an earlier attempt has. Returns the row once it is settled: `sent` or `unknown`. */
+/** Sends it, unless an earlier attempt has. Returns the row once it is settled: accepted, whatever became of it, or `unknown`. */
 export async function sendOnce(ctx: TaskContext, id: string, mediumOf: MediumOf): Promise<Send> {
   if (ctx.job.attempt > 1 && ctx.job.attempt <= PATIENT_ATTEMPTS)
     ctx.progress('Waiting for its turn once more')
   for (;;) {
     const send = await ctx.db.one(sendById(id))
-    if (send.status === 'sent' || send.status === 'unknown') return send
+    if (isSettled(send)) return send
     const medium = mediumOf(send)
     // An earlier attempt got this far, and ended before the answer arrived.
     const isCutOff = send.status === 'sending' && !medium.repeatable
@@ -58,6 +58,11 @@ export async function sendOnce(ctx: TaskContext, id: string, mediumOf: MediumOf)
       : await request(ctx, send, medium)
     if (settled !== null) return settled
   }
+}
+
+/** Whether there is nothing left to send; one that failed with the provider's id was accepted. */
+function isSettled({ status, provider_id: providerId }: Send): boolean {
+  return providerId !== null || status === 'sent' || status === 'unknown'
 }
 
 export type MediumOf = (send: Send) => Medium

@@ -139,7 +139,7 @@ describe('the constraints', () => {
     ['comms_send_channel_check', { channel: 'fax' }],
     ['comms_send_purpose_check', { purpose: 'none' }],
     ['comms_send_recipients_check', { recipients: [] }],
-    ['comms_send_status_check', { status: 'lost' }],
+    ['comms_send_status_check', { status: 'lost', ...at }],
     ['comms_send_owner_id_fkey', { owner_id: 2_000_000_000 }],
     ['comms_send_requested_check', { status: 'sending' }],
     ['comms_send_settled_check', { settled_at: new Date() }],
@@ -147,6 +147,9 @@ describe('the constraints', () => {
     ['comms_send_error_check', { status: 'failed', ...at }],
     ['comms_send_error_check', { status: 'unknown', ...at, error_code: 'x' }],
     ['comms_send_message_check', { message: null }],
+    ['comms_send_requested_check', { status: 'delivered', settled_at: new Date(), provider_id: 'p' }],
+    ['comms_send_settled_check', { status: 'bounced', requested_at: new Date(), provider_id: 'p' }],
+    ['comms_send_provider_id_check', { status: 'complained', ...at }],
   ]
   for (const [constraint, more] of cases) {
     test(`${constraint}: ${JSON.stringify(more)}`, () => assert.rejects(insert(more), { constraint }))
@@ -156,6 +159,9 @@ describe('the constraints', () => {
     await insert({ status: 'sent', ...at, message: null, provider_id: 'SM9' })
     await insert({ status: 'failed', ...at, error_code: 'x' })
     await insert({ status: 'unknown', ...at })
+    for (const status of ['delivered', 'bounced', 'complained'])
+      await insert({ status, ...at, message: null, provider_id: `SM${status}` })
+    await insert({ status: 'failed', ...at, message: null, provider_id: 'SMfailed', error_code: 'x' })
     const [{ id }] = (await insert({})) as [{ id: string }]
     await assert.rejects(insert({ id }), { constraint: 'comms_send_pkey' })
     const named = await query(

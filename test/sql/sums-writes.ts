@@ -5,9 +5,11 @@ import { insertUsage } from '../../sql/ai/usage.ts'
 import { deleteConversation } from '../../sql/ai.ts'
 import { archivePost, deletePost, insertPost, publishPost } from '../../sql/blog.ts'
 import {
+  applyEvents,
   beginRequest,
   CHANNELS,
   insertSend,
+  type SendEvent,
   settleFailed,
   settleSent,
   settleUnknown,
@@ -197,6 +199,14 @@ const newSend: Write = (chance) => {
   })
 }
 
+const eventOf = (chance: Chance): SendEvent => {
+  const status = chance.pick(['sent', 'delivered', 'failed', 'bounced', 'complained'] as const)
+  const sendId = send(chance)
+  const errorCode = status === 'failed' ? 'email.undelivered' : null
+  const channel = chance.pick(CHANNELS)
+  return { channel, providerId: sendId, sendId, status, providerStatus: status, errorCode, detail: null }
+}
+
 const comms: readonly Write[] = [
   ...[newSend, newSend],
   (chance) => beginRequest(send(chance), 1, chance.happens(0.5)),
@@ -204,6 +214,7 @@ const comms: readonly Write[] = [
   (chance) => settleSent(send(chance), { providerId: null, status: 'accepted', detail: null }),
   (chance) => settleFailed(send(chance), 1, 'comms.refused', 'd'),
   (chance) => settleUnknown(send(chance), 'd'),
+  (chance) => applyEvents([eventOf(chance), eventOf(chance)]),
   (chance) => `delete from comms_send where id = '${send(chance)}'`,
 ]
 

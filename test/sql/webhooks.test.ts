@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, test } from 'node:test'
+import { applyEvents } from '../../sql/comms.ts'
 import { cancelJob } from '../../sql/jobs.ts'
 import { hideOrganization } from '../../sql/orgs.ts'
 import {
@@ -130,10 +131,19 @@ describe('other events', () => {
       )
       await query(`update comms_send set status = 'sent', settled_at = now() where id = $1`, [sendId])
       await query(`update comms_send set provider_status = 'x' where id = $1`, [sendId])
+      const told = { channel: 'email', providerId: sendId, sendId, errorCode: null, detail: null } as const
+      for (const status of ['delivered', 'bounced', 'delivered'] as const)
+        await db.one(applyEvents([{ ...told, status, providerStatus: status }]))
     }
     await send('caller')
     await send('account')
-    assert.deepEqual(await typesOf(id), ['send.changed'])
+    assert.deepEqual(
+      (await query('select body from webhook_delivery where endpoint_id = $1 order by id', [id])).map(
+        ({ body }) => JSON.parse(body as string).data.status,
+      ),
+      ['sent', 'delivered', 'bounced'],
+    )
+    assert.deepEqual(new Set(await typesOf(id)), new Set(['send.changed']))
   })
 
   test('payments, subscriptions and disputes of its customer', async () => {

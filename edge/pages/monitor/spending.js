@@ -125,7 +125,9 @@ function makeModels() {
   return { node: panel('Cost of models', {}, chart.node, none, node, byDay.node), take }
 }
 
-const OUTCOMES = ['sent', 'failed', 'unknown', 'waiting']
+const OUTCOMES = ['delivered', 'sent', 'failed', 'bounced', 'complained', 'unknown', 'waiting']
+// What the provider has taken.
+const TAKEN = ['delivered', 'sent', 'bounced', 'complained']
 const CHANNELS = { email: 'Email', sms: 'Text messages', call: 'Calls' }
 const OUTCOME_COLUMNS = OUTCOMES.map((outcome) => [outcome[0].toUpperCase() + outcome.slice(1), 'number'])
 
@@ -143,7 +145,7 @@ function makeSends() {
       values: days.map((day) => sum(ofDay.get(day) ?? [], outcome)),
       kind: outcome,
     }))
-    const sent = sum(sends, 'sent')
+    const sent = TAKEN.reduce((all, outcome) => all + sum(sends, outcome), 0)
     chart.take(layers, days, `Messages by day, ${count(sent)} sent in all`)
     for (const part of [chart.node, legend, node]) part.hidden = sends.length === 0
     none.hidden = sends.length > 0

@@ -62,7 +62,10 @@ const Model = z.strictObject({
 const Sends = z.strictObject({
   day: Day.describe('On which they were asked for'),
   channel: z.enum(['email', 'sms', 'call']),
-  sent: Count,
+  sent: Count.describe('Of which the provider has told nothing since'),
+  delivered: Count,
+  bounced: Count,
+  complained: Count,
   failed: Count,
   unknown: Count.describe('They may have been sent'),
   waiting: Count,

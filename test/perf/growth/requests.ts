@@ -202,7 +202,12 @@ const comms: Record<string, Make> = {
   '/api/v1/comms/status': by(['admin']),
   '/api/v1/comms/sends': () => [
     admin(),
-    ...values('admin', 'status', ['queued', 'sending', 'sent', 'failed', 'unknown'], SHORT),
+    ...values(
+      'admin',
+      'status',
+      ['queued', 'sending', 'sent', 'failed', 'unknown', 'delivered', 'bounced', 'complained'],
+      SHORT,
+    ),
     ...values('admin', 'channel', ['email', 'sms', 'call'], SHORT),
     admin({ what: 'failed calls', query: { channel: 'call', status: 'failed', limit: 10 } }),
     admin({ what: 'of a day', query: { ...ofDays(50, 49), limit: 10 } }),

@@ -1,0 +1,24 @@
+-- Moves messages on by what the provider tells of them, and returns how many have moved. Events come late, twice and in any
+-- order: of all that are ever applied to a message the one of the greatest rank is its state. An event about a message that
+-- is not here changes nothing.
+create or replace function comms_events_apply(events jsonb) returns integer language plpgsql as $$
+#variable_conflict use_column
+declare
+  moved integer;
+begin
+  -- A separate statement, so that the next one sees what the previous holders of the locks have committed.
+  perform from comms_send s where s.id in (select send from comms_events_of(events)) order by s.id for update;
+
+  update comms_send s set status = e.status, provider_id = e.provider_id, provider_status = e.provider_status,
+    error_code = e.error_code, settled_at = now(), message = null,
+    -- What the provider said when it took the message still holds: that it refused a recipient, for example.
+    detail = case when s.status = 'sent' then coalesce(e.detail, s.detail) else e.detail end,
+    -- Without a time of its own, the row is from before the request: the database was restored.
+    requested_at = coalesce(s.requested_at, now())
+  from (
+    select distinct on (send) * from comms_events_of(events) order by send, comms_rank(status, provider_id) desc
+  ) e
+  where s.id = e.send and comms_rank(e.status, e.provider_id) > comms_rank(s.status, s.provider_id);
+  get diagnostics moved = row_count;
+  return moved;
+end $$;

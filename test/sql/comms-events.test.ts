@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import {
+  applyEvents,
+  beginRequest,
+  type Channel,
+  closeOrphans,
+  insertSend,
+  type SendEvent,
+  sendById,
+  settleFailed,
+  settleSent,
+  settleUnknown,
+} from '../../sql/comms.ts'
+import { type Chance, chanceOf } from '../chance.ts'
+import { testDatabase } from '../database.ts'
+import { LONG, SEED } from '../runs.ts'
+
+/** What providers tell of messages that they have accepted, in whatever order it comes. */
+
+const { db, query } = await testDatabase()
+
+const RANKS = ['sent', 'delivered', 'failed', 'bounced', 'complained'] as const
+type Status = SendEvent['status']
+
+async function send(channel: Channel = 'email'): Promise<string> {
+  const id = randomUUID()
+  const message = { to: ['a@example.com'] }
+  await db.run(insertSend({ id, channel, ownerId: null, jobId: id, recipients: ['a@example.com'], message }))
+  return id
+}
+
+const eventOf = (sendId: string | null, status: Status, more: Partial<SendEvent> = {}): SendEvent => ({
+  channel: 'email',
+  providerId: `provider-${sendId}`,
+  sendId,
+  status,
+  providerStatus: status,
+  errorCode: status === 'failed' ? 'email.undelivered' : null,
+  detail: status === 'failed' ? 'no' : null,
+  ...more,
+})
+const apply = async (...events: SendEvent[]): Promise<number> => (await db.one(applyEvents(events))).moved
+const statusOf = async (id: string): Promise<string> => (await db.one(sendById(id))).status
+
+const accept = async (id: string, providerId: string | null = null): Promise<void> => {
+  await db.one(beginRequest(id, 1, false))
+  await db.one(settleSent(id, { providerId, status: 'queued', detail: 'but not for b@example.com' }))
+}
+
+/** Ways to bring a send into each state in which the provider has told nothing of it. */
+const before: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
+  queued: () => Promise.resolve(),
+  sending: (id) => db.one(beginRequest(id, 1, false)),
+  sent: (id) => accept(id),
+  failed: (id) => db.run(settleFailed(id, 1, 'email.failed', 'no')),
+  unknown: async (id) => {
+    await before.sending!(id)
+    await db.one(settleUnknown(id, 'no answer'))
+  },
+}
+
+test('any order of events, repeated at will, in any portions, gives the same end', async () => {
+  const chance: Chance = chanceOf(SEED)
+  for (let run = 0; run < (LONG ? 2000 : 60); run++) {
+    const told = Array.from({ length: chance.between(1, 6) }, () => chance.pick(RANKS))
+    const expected = told.toSorted((a, b) => RANKS.indexOf(b) - RANKS.indexOf(a))[0]!
+    for (let order = 0; order < 3; order++) {
+      const id = await send()
+      await before[chance.pick(Object.keys(before))]!(id)
+      const events = [...told, ...told.filter(() => chance.happens(0.5))]
+        .map((status) => ({ status, place: chance.next() }))
+        .sort((a, b) => a.place - b.place)
+        .map(({ status }) =>
+          eventOf(chance.happens(0.9) ? id : null, status, { providerId: `provider-${id}` }),
+        )
+      // The first one has our id, or none would be found.
+      events[0] = { ...events[0]!, sendId: id }
+      while (events.length > 0) await apply(...events.splice(0, chance.between(1, events.length)))
+      assert.equal(await statusOf(id), expected, `${told} (seed ${SEED}, run ${run})`)
+    }
+  }
+})
+
+test('events of one message at once', async () => {
+  for (let run = 0; run < 10; run++) {
+    const ids = [await send(), await send(), await send()]
+    const events = ids.flatMap((id) => RANKS.map((status) => eventOf(id, status)))
+    const shuffled = (seed: number) => {
+      const chance = chanceOf(SEED + run * 10 + seed)
+      return events.toSorted(() => chance.next() - 0.5)
+    }
+    await Promise.all([0, 1, 2, 3].map((seed) => apply(...shuffled(seed))))
+    for (const id of ids) assert.equal(await statusOf(id), 'complained')
+  }
+})
+
+describe('an event', () => {
+  test('moves a message on once', async () => {
+    const id = await send()
+    await accept(id)
+    assert.equal(await apply(eventOf(id, 'delivered')), 1)
+    const row = () => query('select * from comms_send where id = $1', [id])
+    const first = await row()
+    assert.equal(await apply(eventOf(id, 'delivered', { detail: 'another' })), 0)
+    assert.equal(await apply(eventOf(id, 'sent')), 0)
+    assert.deepEqual(await row(), first)
+    assert.deepEqual(
+      [first[0]!.provider_id, first[0]!.provider_status, first[0]!.message, first[0]!.detail],
+      [`provider-${id}`, 'delivered', null, 'but not for b@example.com'],
+    )
+  })
+
+  test('finds it by the provider’s id, too', async () => {
+    const id = await send('sms')
+    await accept(id, `SM${id}`)
+    assert.equal(await apply(eventOf(null, 'failed', { channel: 'sms', providerId: `SM${id}` })), 1)
+    assert.equal(await statusOf(id), 'failed')
+  })
+
+  test('of a message that is not here, of another channel or with another id of the provider changes nothing', async () => {
+    const [mail, text] = [await send(), await send('sms')]
+    await accept(mail)
+    await accept(text, `SM${text}`)
+    const none = [
+      eventOf(randomUUID(), 'delivered'),
+      eventOf(null, 'delivered', { providerId: 'nobody’s' }),
+      eventOf(mail, 'delivered', { channel: 'call' }),
+      eventOf(text, 'delivered', { channel: 'sms', providerId: 'SMother' }),
+    ]
+    for (const event of none) assert.equal(await apply(event), 0)
+    assert.equal(await apply(...none), 0)
+    assert.deepEqual([await statusOf(mail), await statusOf(text)], ['sent', 'sent'])
+  })
+
+  test('that comes before the answer settles a message, which no attempt sends or settles again', async () => {
+    for (const [from, reach] of Object.entries(before))
+      for (const status of RANKS) {
+        const id = await send('sms')
+        await reach(id)
+        assert.equal(await apply(eventOf(id, status, { channel: 'sms', providerId: `SM${id}` })), 1, from)
+        await db.maybeOne(settleSent(id, { providerId: `SM${id}`, status: 'queued', detail: null }))
+        assert.equal(await db.maybeOne(beginRequest(id, 2, true)), null)
+        await db.run(settleFailed(id, 1, 'telephony.failed', 'no'))
+        await db.maybeOne(settleUnknown(id, 'no answer'))
+        await query(`update comms_send set created_at = now() - interval '1 hour' where id = $1`, [id])
+        await db.one(closeOrphans(100))
+        assert.equal(await statusOf(id), status, `${status} from ${from}`)
+      }
+  })
+})
