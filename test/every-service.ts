@@ -1,9 +1,13 @@
 import { WEBHOOK_SECRET } from './payment-events.ts'
+import { WEBHOOK_SECRET as MAIL_SECRET } from './standins/resend.ts'
 
 export const METRICS_TOKEN = 'a-token-of-the-reader-of-metrics'
 
+export const PUBLIC_BASE_URL = 'http://127.0.0.1:8000'
+
 /** Settings of an edge that can be asked everything. */
 export const SERVICES = {
+  PUBLIC_BASE_URL,
   // Jobs are added and nobody does them: whoever would wait for one is answered 202.
   REQUEST_WAIT_SECONDS: '0',
   RATE_LIMIT_INVITE: '0',
@@ -11,6 +15,7 @@ export const SERVICES = {
   RAG_EMBEDDINGS: 'lexical',
   OPENAI_API_KEY: 'sk-test',
   EMAIL_PROVIDER_API_KEY: 're_test',
+  EMAIL_PROVIDER_WEBHOOK_SECRET: MAIL_SECRET,
   EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
   TELEPHONY_ACCOUNT_SID: `AC${'0'.repeat(32)}`,
   TELEPHONY_AUTH_TOKEN: 'token',

@@ -27,6 +27,10 @@ export const commsShape = {
     .string()
     .refine((text) => text === 'outbox:' || isSmtpUrl(text), 'must be smtp://…, smtps://… or outbox:')
     .optional(),
+  EMAIL_PROVIDER_WEBHOOK_SECRET: z
+    .string()
+    .regex(/^whsec_[A-Za-z0-9+/]{16,}={0,2}$/, 'must be whsec_ and base64, as the provider shows it')
+    .optional(),
   EMAIL_PROVIDER_API_BASE_URL: apiBase('https://api.resend.com'),
   TELEPHONY_ACCOUNT_SID: z
     .string()
@@ -50,6 +54,8 @@ export interface EmailSettings {
   /** The key of the provider's REST API, which lists the domains; null without one. */
   readonly apiKey: string | null
   readonly apiBaseUrl: string
+  /** What signs the provider's events; null: they are not taken. */
+  readonly webhookSecret: string | null
 }
 
 export interface TelephonySettings {
@@ -69,6 +75,7 @@ export function emailSettings(
     from: env.EMAIL_PROVIDER_FROM_EMAIL ?? (production ? '' : `${env.PROJECT_NAME}@localhost`),
     apiKey: env.EMAIL_PROVIDER_API_KEY ?? null,
     apiBaseUrl: env.EMAIL_PROVIDER_API_BASE_URL,
+    webhookSecret: env.EMAIL_PROVIDER_WEBHOOK_SECRET ?? null,
   }
 }
 

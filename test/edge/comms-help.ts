@@ -1,5 +1,5 @@
 import { after } from 'node:test'
-import { KEY, type ResendStandIn, resendDomain, resendServer } from '../standins/resend.ts'
+import { KEY, type ResendStandIn, resendDomain, resendServer, WEBHOOK_SECRET } from '../standins/resend.ts'
 import { type MailStandIn, mailServer } from '../standins/smtp.ts'
 import { type TwilioStandIn, twilioEnv, twilioServer } from '../standins/twilio.ts'
 import { startOwnWorker } from './own-worker.ts'
@@ -22,6 +22,7 @@ export async function startOutside(): Promise<Outside> {
     ...twilioEnv(twilio.url),
     EMAIL_SMTP_URL: mail.url,
     EMAIL_PROVIDER_API_KEY: KEY,
+    EMAIL_PROVIDER_WEBHOOK_SECRET: WEBHOOK_SECRET,
     EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
     EMAIL_PROVIDER_API_BASE_URL: resend.url,
   }

@@ -1,5 +1,7 @@
-import { METRICS_TOKEN } from '../every-service.ts'
+import { METRICS_TOKEN, PUBLIC_BASE_URL } from '../every-service.ts'
 import { event, signature } from '../payment-events.ts'
+import { mailEvent, signedEvent } from '../standins/resend.ts'
+import { signedCallback } from '../standins/twilio.ts'
 import { multipart, PASSWORD } from './harness.ts'
 import type { World } from './matrix-world.ts'
 import type { Person } from './orgs-help.ts'
@@ -69,6 +71,12 @@ const webhook = (sign: boolean) => (): Ask => {
   const headers = { 'content-type': 'application/json', ...(sign && { 'stripe-signature': signature(body) }) }
   return { body, headers }
 }
+const callback = (token: string): Ask =>
+  signedCallback(
+    `${PUBLIC_BASE_URL}/api/v1/comms/webhooks/twilio`,
+    { MessageSid: 'SM1', MessageStatus: 'sent' },
+    token,
+  )
 
 const endpoint: Make = async (world) => ({ params: { endpoint_id: await world.webhook() } })
 const endpointDelivery: Make = async (world) => ({ params: await world.webhookDelivery() })
@@ -244,6 +252,10 @@ const outside: Record<string, Make> = {
   'GET /api/v1/comms/sends/:id': async (world) => ({ params: { id: await world.send() } }),
   'POST /api/v1/comms/domains': () => json({ name: 'mail.example.com' }),
   'POST /api/v1/comms/domains/:domain/check': () => ({ params: { domain: 'example.com' } }),
+  'POST /api/v1/comms/webhooks/twilio': () => callback('token'),
+  'POST /api/v1/comms/webhooks/twilio #unsigned': () => callback('another token'),
+  'POST /api/v1/comms/webhooks/resend': () => signedEvent(mailEvent('email.delivered')),
+  'POST /api/v1/comms/webhooks/resend #unsigned': () => json(mailEvent('email.delivered')),
   'POST /api/v1/payment/checkout': () => json({ price_id: 'price_1', mode: 'payment' }),
   'GET /api/v1/payment/transactions/:id': async (world) => ({ params: { id: await world.transaction() } }),
   'POST /api/v1/payment/refund/:id': async (world) => ({

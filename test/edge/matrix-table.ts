@@ -95,6 +95,10 @@ GET    /api/v1/comms/sends/:id                            401   403   403   403 
 GET    /api/v1/comms/domains                              401   403   403   403   202
 POST   /api/v1/comms/domains                              401   403   403   403   202
 POST   /api/v1/comms/domains/:domain/check                401   403   403   403   202
+POST   /api/v1/comms/webhooks/twilio                      200   200   200   200   200
+POST   /api/v1/comms/webhooks/twilio #unsigned            400   400   400   400   400
+POST   /api/v1/comms/webhooks/resend                      200   200   200   200   200
+POST   /api/v1/comms/webhooks/resend #unsigned            400   400   400   400   400
 GET    /api/v1/jobs                                       401   200   200   200   200
 GET    /api/v1/jobs/:job_id                               401   200   404   404   200
 GET    /api/v1/jobs/:job_id #nobody's                     401   200   200   200   200

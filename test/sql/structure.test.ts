@@ -56,7 +56,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   stripe: ['workers/providers/payments/payments.ts', 'edge/routes/payments/signature.ts'],
   'swagger-ui-dist': ['edge/routes/operations.ts'],
   'tesseract.js': ['workers/children/documents/*.ts'],
-  twilio: ['workers/providers/comms/telephony.ts'],
+  twilio: ['workers/providers/comms/telephony.ts', 'edge/routes/comms/twilio-signature.ts'],
   transliteration: ['tasks/blog/slugs.ts'],
   'uWebSockets.js': ['edge/http/server.ts'],
   yaml: ['tasks/blog/yaml.ts'],
@@ -66,6 +66,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
 const SEVERAL = new Map([
   ['graphile-worker', 2],
   ['stripe', 2],
+  ['twilio', 2],
 ])
 // A schema language is no vendor behind a seam: payloads, rows and routes are written in it.
 const EVERYWHERE = new Set(['zod'])

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { Webhook } from 'standardwebhooks'
 import { type Asked, type HttpStandIn, httpStandIn, type Mode, type Take } from './http.ts'
 
 /** A server that speaks as much of Resend's REST API as domains need. */
@@ -20,6 +21,55 @@ export interface ResendDomain {
 }
 
 export const KEY = 're_hunter2_key'
+export const WEBHOOK_SECRET = `whsec_${Buffer.from('a secret of its webhooks').toString('base64')}`
+
+/** An event of mail, of one recipient; `id` is what we call it, in its Message-ID. */
+export function mailEvent(
+  type: string,
+  {
+    id,
+    to = 'ada@example.com',
+    emailId = randomUUID(),
+    ...more
+  }: MailFacts & Readonly<Record<string, unknown>> = {},
+): object {
+  const at = '2026-02-22T23:41:12.126Z'
+  const headers = id === undefined ? {} : { headers: [{ name: 'Message-ID', value: `<${id}@example.com>` }] }
+  const common = {
+    created_at: at,
+    email_id: emailId,
+    from: 'service@example.com',
+    to: [to],
+    subject: 'Hello',
+  }
+  return {
+    type,
+    created_at: at,
+    data: { ...common, message_id: `<0100${emailId}@email.amazonses.com>`, ...headers, ...more },
+  }
+}
+
+interface MailFacts {
+  readonly id?: string
+  readonly to?: string
+  readonly emailId?: string
+}
+
+/** An event as Svix signs it for Resend (https://docs.svix.com/receiving/verifying-payloads/how-manual). */
+export function signedEvent(
+  event: object,
+  { secret = WEBHOOK_SECRET, at = Date.now(), id = `msg_${randomUUID()}` } = {},
+): { body: string; headers: Record<string, string> } {
+  const body = JSON.stringify(event)
+  const time = new Date(at)
+  const headers = {
+    'content-type': 'application/json',
+    'svix-id': id,
+    'svix-timestamp': String(Math.floor(at / 1000)),
+    'svix-signature': new Webhook(secret).sign(id, time, body),
+  }
+  return { body, headers }
+}
 
 export async function resendServer(): Promise<ResendStandIn> {
   const domains: ResendDomain[] = []

@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import { type Asked, type HttpStandIn, httpStandIn, type Mode, type Take } from './http.ts'
 
 /** A server that speaks as much of Twilio's REST API as text messages and calls need. */
@@ -12,6 +13,8 @@ export interface TwilioStandIn extends HttpStandIn {
   mode: (asked: Asked) => Mode
   /** What is done with look-ups. */
   listMode: (asked: Asked) => Mode
+  /** Calls back what became of what it took, at the path of its StatusCallback; `at` is where that really leads. */
+  tell(at: string, taken: Taken, status: string, more?: Readonly<Record<string, string>>): Promise<Response>
 }
 
 export interface Taken {
@@ -61,8 +64,42 @@ export async function twilioServer(): Promise<TwilioStandIn> {
     lists: 0,
     mode: (): Mode => 'take',
     listMode: (): Mode => 'take',
+    tell: (at: string, one: Taken, status: string, more: Readonly<Record<string, string>> = {}) =>
+      callBack(at, one.parameters.get('StatusCallback')!, { ...statusOf(one, status), ...more }),
   })
   return standIn
+}
+
+/** The parameters of a callback. */
+const statusOf = ({ sid, kind, to, from }: Pick<Taken, 'sid' | 'kind' | 'to' | 'from'>, status: string) => ({
+  AccountSid: ACCOUNT,
+  ApiVersion: '2010-04-01',
+  To: to,
+  From: from,
+  ...(kind === 'Messages'
+    ? { MessageSid: sid, SmsSid: sid, MessageStatus: status }
+    : { CallSid: sid, CallStatus: status }),
+})
+
+/** A callback as Twilio signs it (https://www.twilio.com/docs/usage/security#validating-requests). */
+export function signedCallback(
+  url: string,
+  parameters: Readonly<Record<string, string>>,
+  token = TOKEN,
+): { body: string; headers: Record<string, string> } {
+  const text = Object.keys(parameters)
+    .sort()
+    .reduce((sum, name) => sum + name + parameters[name], url)
+  const signature = createHmac('sha1', token).update(text).digest('base64')
+  return {
+    body: new URLSearchParams(parameters).toString(),
+    headers: { 'content-type': 'application/x-www-form-urlencoded', 'x-twilio-signature': signature },
+  }
+}
+
+function callBack(at: string, url: string, parameters: Readonly<Record<string, string>>): Promise<Response> {
+  const { pathname, search } = new URL(url)
+  return fetch(`${at}${pathname}${search}`, { method: 'POST', ...signedCallback(url, parameters) })
 }
 
 function refusal(status: number, code: number, message: string): { mode: Mode; take: Take } {

@@ -75,6 +75,7 @@ test('an empty environment has the documented defaults', () => {
       from: 'millrace@localhost',
       apiKey: null,
       apiBaseUrl: 'https://api.resend.com',
+      webhookSecret: null,
     },
     telephony: {
       accountSid: null,
@@ -266,6 +267,12 @@ test('choices and forms are checked', () => {
     RATE_LIMIT_LOGIN: ['30', '0/60', '30/0', '-1/60', '30/60/1', '1.5/60', '10000/60', '1/100000', 'off'],
     EMAIL_SMTP_URL: ['mail.example.com', 'http://x', 'smtp://', 'smtp://u:100%@x', 'outbox'],
     EMAIL_PROVIDER_FROM_EMAIL: ['Mill <mill@example.com>', 'mill'],
+    EMAIL_PROVIDER_WEBHOOK_SECRET: [
+      'secret',
+      'whsec_',
+      'whsec_not base64 at all',
+      'abc_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+    ],
     EMAIL_PROVIDER_API_BASE_URL: ['api.example.com', 'ftp://x'],
     TELEPHONY_ACCOUNT_SID: ['AC123', `SK${'0'.repeat(32)}`, `AC${'x'.repeat(32)}`],
     TELEPHONY_PHONE_NUMBER: ['4155552671', '+0155552671', '+1 415 555 2671', 'Mill'],

@@ -1,0 +1,85 @@
+import { z } from 'zod'
+import type { SendEvent } from '../../../sql/comms.ts'
+import { fail } from '../../../sql/errors.ts'
+import { isUuid } from '../../../sql/ids.ts'
+
+/**
+ * What Resend tells of mail (https://resend.com/docs/webhooks/event-types). Each event is about one recipient
+ * (https://resend.com/changelog/webhook-event-visibility), so that a mail to several has several.
+ */
+
+const Text = z.string().max(1000)
+
+const Data = z.object({
+  email_id: Text,
+  message_id: Text.optional(),
+  headers: z.array(z.object({ name: Text, value: z.string() })).optional(),
+  to: z.array(Text),
+  bounce: z.object({ type: Text.optional(), subType: Text.optional() }).optional(),
+  failed: z.object({ reason: Text.optional() }).optional(),
+})
+type Data = z.output<typeof Data>
+
+export const ResendEvent = z.object({ type: Text, data: z.unknown() })
+export type ResendEvent = z.output<typeof ResendEvent>
+
+type Told = Pick<SendEvent, 'status' | 'errorCode' | 'detail'>
+
+const TOLD: Readonly<Record<string, (data: Data) => Told>> = {
+  'email.sent': () => ({ status: 'sent', errorCode: null, detail: null }),
+  'email.delivered': () => ({ status: 'delivered', errorCode: null, detail: null }),
+  'email.bounced': ({ to, bounce }) => {
+    const kind = [bounce?.type, bounce?.subType].filter(isWord).join(', ')
+    const detail = `The mail server of ${to.join(', ')} refused it${kind === '' ? '' : ` (${kind})`}`
+    return { status: 'bounced', errorCode: null, detail }
+  },
+  'email.suppressed': ({ to }) => ({
+    status: 'bounced',
+    errorCode: null,
+    detail: `The email provider no longer sends to ${to.join(', ')}`,
+  }),
+  'email.complained': ({ to }) => ({
+    status: 'complained',
+    errorCode: null,
+    detail: `${to.join(', ')} marked it as spam`,
+  }),
+  'email.failed': ({ failed }) => {
+    const reason = isWord(failed?.reason) ? failed.reason : 'it gives no reason'
+    const { code, detail } = fail('email.undelivered', { reason })
+    return { status: 'failed', errorCode: code, detail }
+  },
+}
+
+/** What an event says about mail; null: nothing that moves one on. @throws fail('send.event_invalid') */
+export function resendEvent({ type, data }: ResendEvent): SendEvent | null {
+  const told = Object.hasOwn(TOLD, type) ? TOLD[type]! : null
+  if (told === null) return null
+  const given = Data.safeParse(data)
+  if (!given.success) throw fail('send.event_invalid', {}, { cause: given.error })
+  return {
+    channel: 'email',
+    providerId: given.data.email_id,
+    sendId: sendIdOf(given.data),
+    providerStatus: type.slice('email.'.length),
+    ...told(given.data),
+  }
+}
+
+/**
+ * The id in our Message-ID. The relay's answer does not tell the provider's id, so the first event ties the two. Amazon's
+ * servers, through which the provider sends, give a message an id of their own; the headers still have ours
+ * (https://docs.aws.amazon.com/ses/latest/dg/header-fields.html).
+ */
+function sendIdOf({ message_id, headers = [] }: Data): string | null {
+  const named = headers.filter(({ name }) => name.toLowerCase() === 'message-id')
+  for (const text of [message_id ?? '', ...named.map(({ value }) => value)]) {
+    const id = /^<?([\da-f-]{36})@[^\s@]+>?$/i.exec(text.trim())?.[1]
+    if (id !== undefined && isUuid(id)) return id
+  }
+  return null
+}
+
+/** Whether a reason is a term of the provider's. Its sentences may hold addresses and account names. */
+function isWord(text: string | undefined): text is string {
+  return text !== undefined && /^\w{1,60}$/.test(text)
+}

@@ -1,0 +1,39 @@
+import type { SendEvent } from '../../../sql/comms.ts'
+import { fail } from '../../../sql/errors.ts'
+
+/** What Twilio tells of text messages and calls. */
+
+// https://www.twilio.com/docs/messaging/api/message-resource#message-status-values and
+// https://www.twilio.com/docs/voice/api/call-resource#call-status-values. A call that was answered has reached somebody.
+const STATUSES: Readonly<Record<string, SendEvent['status']>> = {
+  ...{
+    accepted: 'sent',
+    queued: 'sent',
+    sending: 'sent',
+    sent: 'sent',
+    delivered: 'delivered',
+    read: 'delivered',
+  },
+  ...{ undelivered: 'failed', failed: 'failed', canceled: 'failed' },
+  ...{ initiated: 'sent', ringing: 'sent', 'in-progress': 'sent', completed: 'delivered' },
+  ...{ busy: 'failed', 'no-answer': 'failed' },
+}
+
+/** The parameters of a callback, and the id of ours in its URL; null: it tells nothing of a message or call. */
+export function twilioEvent(
+  given: Readonly<Record<string, string | undefined>>,
+  sendId: string | null,
+): SendEvent | null {
+  const { MessageSid, CallSid, MessageStatus, CallStatus, ErrorCode } = given
+  const providerId = MessageSid ?? CallSid
+  const providerStatus = MessageStatus ?? CallStatus
+  if (providerId === undefined || providerStatus === undefined) return null
+  const status = Object.hasOwn(STATUSES, providerStatus) ? STATUSES[providerStatus] : undefined
+  if (status === undefined) return null
+  const channel = MessageSid === undefined ? 'call' : 'sms'
+  const common = { channel, providerId, sendId, status, providerStatus } as const
+  if (status !== 'failed') return { ...common, errorCode: null, detail: null }
+  const reason = ErrorCode === undefined ? providerStatus : `${providerStatus} (error ${ErrorCode})`
+  const { code, detail } = fail('telephony.undelivered', { reason })
+  return { ...common, errorCode: code, detail }
+}

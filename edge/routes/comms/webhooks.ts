@@ -1,0 +1,89 @@
+import { z } from 'zod'
+import { applyEvents, type SendEvent } from '../../../sql/comms.ts'
+import { Failure, fail } from '../../../sql/errors.ts'
+import { TWILIO_CALLBACK } from '../../../tasks/comms/callback.ts'
+import { isSigned } from '../../../tasks/webhooks/signature.ts'
+import type { EdgeRequest } from '../../http/server.ts'
+import type { Edge } from '../../pipeline/context.ts'
+import { jsonBytes } from '../../pipeline/input.ts'
+import { Answer, route } from '../../pipeline/route.ts'
+import { ResendEvent, resendEvent } from './resend-events.ts'
+import { twilioEvent } from './twilio-events.ts'
+import { isFromTwilio } from './twilio-signature.ts'
+
+const Received = z.strictObject({ received: z.literal('true') }).meta({ id: 'EventReceived' })
+const RECEIVED = { received: 'true' } as const
+
+const MOVES =
+  'A state never moves back, whatever order events come in; one about a message of others is ignored.'
+const REPEATABLE = 'the same event moves a message on once'
+
+/** What providers tell of messages that they have accepted. */
+export const webhookRoutes = [
+  route({
+    method: 'post',
+    path: '/webhooks/twilio',
+    auth: 'public',
+    summary: 'Receive a status callback of the telephony provider',
+    description: `Requires the provider's signature of the URL and the parameters in the header \`X-Twilio-Signature\`. \
+Messages and calls name this URL where \`PUBLIC_BASE_URL\` is https. ${MOVES}`,
+    query: z.object({ send_id: z.uuid().optional() }),
+    body: z.record(z.string(), z.string()).meta({ id: 'StatusCallback' }),
+    bodyType: 'form',
+    response: Received,
+    errors: ['send.event_invalid', 'telephony.not_configured'],
+    repeatable: REPEATABLE,
+    handle: async ({ edge, request, query, body }) => {
+      const { telephony, publicBaseUrl } = edge.settings
+      if (telephony.authToken === null) throw fail('telephony.not_configured')
+      const url = `${publicBaseUrl}${TWILIO_CALLBACK}${request.query === '' ? '' : `?${request.query}`}`
+      const signature = request.header('x-twilio-signature')
+      if (!(await isFromTwilio(telephony.authToken, signature, url, body))) throw fail('send.event_invalid')
+      await apply(edge, twilioEvent(body, query.send_id ?? null))
+      return RECEIVED
+    },
+  }),
+
+  route({
+    method: 'post',
+    path: '/webhooks/resend',
+    auth: 'public',
+    summary: 'Receive an event of the email provider',
+    description: `Requires the provider's signature in the headers \`svix-id\`, \`svix-timestamp\` and \
+\`svix-signature\`, at most 300 s old. ${MOVES}`,
+    body: ResendEvent.meta({ id: 'EmailEvent' }),
+    bodyType: 'bytes',
+    response: Received,
+    errors: ['send.event_invalid', 'email.events_not_configured'],
+    repeatable: REPEATABLE,
+    raw: async ({ edge, request }) => {
+      await apply(edge, resendEvent(await signedEvent(edge, request)))
+      return new Answer<z.input<typeof Received>>({ value: RECEIVED })
+    },
+  }),
+]
+
+async function apply(edge: Edge, event: SendEvent | null): Promise<void> {
+  if (event !== null) await edge.db.one(applyEvents([event]))
+}
+
+/** @throws fail('send.event_invalid') */
+async function signedEvent(edge: Edge, request: EdgeRequest): Promise<ResendEvent> {
+  const secret = edge.settings.email.webhookSecret
+  if (secret === null) throw fail('email.events_not_configured')
+  const body = await request.body.bytes(jsonBytes(edge.settings)).catch((error) => {
+    if (error instanceof Failure && error.code === 'request.too_large') throw fail('send.event_invalid')
+    throw error
+  })
+  const signatures = {
+    id: request.header('svix-id'),
+    timestamp: request.header('svix-timestamp'),
+    signature: request.header('svix-signature'),
+  }
+  if (!isSigned(signatures, body, secret, edge.pulse.now())) throw fail('send.event_invalid')
+  try {
+    return ResendEvent.parse(JSON.parse(Buffer.from(body).toString()))
+  } catch (error) {
+    throw fail('send.event_invalid', {}, { cause: error })
+  }
+}

@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict'
+import { createHmac, randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { validateRequest } from 'twilio/lib/webhooks/webhooks.js'
+import { beginRequest, type Channel, insertSend, settleSent } from '../../sql/comms.ts'
+import { mailEvent, signedEvent, WEBHOOK_SECRET } from '../standins/resend.ts'
+import { signedCallback, TOKEN, twilioEnv } from '../standins/twilio.ts'
+import { edgeAndDatabase, startEdge } from './harness.ts'
+import { assertRefused } from './orgs-help.ts'
+
+/** What providers tell of messages: taken when they have signed it, and refused in one way when they have not. */
+
+const BASE = 'https://mill.example.com/base'
+const env = {
+  ...twilioEnv('http://127.0.0.1:9'),
+  EMAIL_PROVIDER_WEBHOOK_SECRET: WEBHOOK_SECRET,
+  PUBLIC_BASE_URL: BASE,
+}
+const { api, url, db, query } = await edgeAndDatabase({ env })
+const bare = await startEdge(url, { env: { PUBLIC_BASE_URL: BASE } })
+const TWILIO = '/api/v1/comms/webhooks/twilio'
+const RESEND = '/api/v1/comms/webhooks/resend'
+const INVALID = 'The event is malformed, or the provider has not signed it, or not in the last minutes'
+
+/** A message that its provider has accepted. */
+async function sent(channel: Channel, providerId: string | null): Promise<string> {
+  const id = randomUUID()
+  await db.run(insertSend({ id, channel, ownerId: null, jobId: id, recipients: ['x'], message: { to: 'x' } }))
+  await db.one(beginRequest(id, 1, false))
+  await db.one(settleSent(id, { providerId, status: 'queued', detail: null }))
+  return id
+}
+const row = async (id: string) =>
+  (
+    await query(
+      'select status, provider_id, provider_status, error_code, detail from comms_send where id = $1',
+      [id],
+    )
+  )[0]!
+const statusOf = async (id: string) => (await row(id)).status
+
+describe('a callback of the telephony provider', () => {
+  const call = (parameters: Readonly<Record<string, string>>, search = '', token = TOKEN, to = api) =>
+    to.post(`${TWILIO}${search}`, signedCallback(`${BASE}${TWILIO}${search}`, parameters, token))
+
+  test('is signed as its own SDK checks it', () => {
+    const { headers } = signedCallback(`${BASE}?a=b`, { B: '2', A: '1 &' })
+    assert.ok(validateRequest(TOKEN, headers['x-twilio-signature']!, `${BASE}?a=b`, { A: '1 &', B: '2' }))
+  })
+
+  for (const [given, status, code] of [
+    ['sent', 'sent', null],
+    ['delivered', 'delivered', null],
+    ['read', 'delivered', null],
+    ['undelivered', 'failed', 'telephony.undelivered'],
+    ['failed', 'failed', 'telephony.undelivered'],
+    ['canceled', 'failed', 'telephony.undelivered'],
+    ['of a later version', 'sent', null],
+    ['constructor', 'sent', null],
+  ] as const)
+    test(`of a text message that is ${given}`, async () => {
+      const sid = `SM${randomUUID()}`
+      const id = await sent('sms', sid)
+      const answer = await call({ MessageSid: sid, MessageStatus: given, ErrorCode: '30003' })
+      assert.deepEqual([answer.status, answer.json], [200, { received: 'true' }])
+      const { detail, ...found } = await row(id)
+      const moved = status === 'sent' ? 'queued' : given
+      assert.deepEqual(found, { status, provider_id: sid, provider_status: moved, error_code: code })
+      const reason = `The telephony provider took it and could not deliver it: ${given} (error 30003)`
+      assert.equal(detail, code === null ? null : reason)
+    })
+
+  for (const [given, status] of [
+    ['ringing', 'sent'],
+    ['completed', 'delivered'],
+    ['busy', 'failed'],
+    ['no-answer', 'failed'],
+  ] as const)
+    test(`of a call that is ${given}`, async () => {
+      const sid = `CA${randomUUID()}`
+      const id = await sent('call', sid)
+      assert.equal((await call({ CallSid: sid, CallStatus: given })).status, 200)
+      assert.equal(await statusOf(id), status)
+    })
+
+  test('finds a message whose id of the provider is not stored yet', async () => {
+    const id = randomUUID()
+    await db.run(insertSend({ id, channel: 'sms', ownerId: null, jobId: id, recipients: ['x'], message: {} }))
+    await db.one(beginRequest(id, 1, false))
+    const told = { MessageSid: `SM${id}`, MessageStatus: 'delivered' }
+    assert.equal((await call(told, `?send_id=${id}`)).status, 200)
+    assert.deepEqual([await statusOf(id), (await row(id)).provider_id], ['delivered', `SM${id}`])
+  })
+
+  test('of nothing that is known changes nothing', async () => {
+    const told = { MessageSid: 'SMunknown', MessageStatus: 'delivered' }
+    for (const parameters of [told, { MessageSid: 'SM1' }, { MessageStatus: 'sent' }, {}] as const)
+      assert.equal((await call(parameters)).status, 200)
+    assert.deepEqual(await query(`select from comms_send where provider_id = 'SMunknown'`), [])
+  })
+
+  test('that is not signed, or not like this, is refused', async () => {
+    const sid = `SM${randomUUID()}`
+    const id = await sent('sms', sid)
+    const told = { MessageSid: sid, MessageStatus: 'delivered' }
+    const { body, headers } = signedCallback(`${BASE}${TWILIO}`, told)
+    const requests = [
+      [TWILIO, { form: told }],
+      [TWILIO, { form: told, headers: { 'x-twilio-signature': 'x' } }],
+      [TWILIO, signedCallback(`${BASE}${TWILIO}`, told, 'another token')],
+      [TWILIO, signedCallback(`https://other.example.com${TWILIO}`, told)],
+      [TWILIO, { body: body.replace('delivered', 'undelivered'), headers }],
+      [TWILIO, { body: `${body}&ErrorCode=1`, headers }],
+      [`${TWILIO}?send_id=${id}`, { body, headers }],
+    ] as const
+    for (const [path, options] of requests) assertRefused(await api.post(path, options), 400, INVALID)
+    assert.equal(await statusOf(id), 'sent')
+    // Signed again and again, it says the same again.
+    for (let n = 0; n < 2; n++) assert.equal((await api.post(TWILIO, { body, headers })).status, 200)
+    assert.equal(await statusOf(id), 'delivered')
+  })
+
+  test('is not taken where telephony is not configured', async () => {
+    const answer = await call({ MessageSid: 'SM1', MessageStatus: 'sent' }, '', TOKEN, bare)
+    assertRefused(answer, 503, /TELEPHONY_AUTH_TOKEN/)
+  })
+})
+
+describe('an event of the email provider', () => {
+  const tell = (event: object, options: Parameters<typeof signedEvent>[1] = {}) =>
+    api.post(RESEND, signedEvent(event, options))
+
+  for (const [type, more, status, detail] of [
+    ['email.sent', {}, 'sent', null],
+    ['email.delivered', {}, 'delivered', null],
+    ['email.opened', {}, 'sent', null],
+    ['email.delivery_delayed', {}, 'sent', null],
+    [
+      'email.bounced',
+      { bounce: { type: 'Permanent', subType: 'General', message: 'of account 7' } },
+      'bounced',
+      'The mail server of ada@example.com refused it (Permanent, General)',
+    ],
+    ['email.bounced', {}, 'bounced', 'The mail server of ada@example.com refused it'],
+    ['email.suppressed', {}, 'bounced', 'The email provider no longer sends to ada@example.com'],
+    ['email.complained', {}, 'complained', 'ada@example.com marked it as spam'],
+    [
+      'email.failed',
+      { failed: { reason: 'reached_daily_quota' } },
+      'failed',
+      'The email provider took the message and could not send it: reached_daily_quota',
+    ],
+    ['contact.created', {}, 'sent', null],
+    ['constructor', {}, 'sent', null],
+  ] as const)
+    test(`${type} ${JSON.stringify(more)}`, async () => {
+      const id = await sent('email', null)
+      const answer = await tell(mailEvent(type, { id, ...more }))
+      assert.deepEqual([answer.status, answer.json], [200, { received: 'true' }])
+      const found = await row(id)
+      assert.deepEqual([found.status, found.detail], [status, detail])
+      assert.equal(found.error_code, status === 'failed' ? 'email.undelivered' : null)
+    })
+
+  test('finds a message by our Message-ID, and later by the id of the provider alone', async () => {
+    for (const named of ['header', 'field']) {
+      const [id, emailId] = [await sent('email', null), randomUUID()]
+      const first =
+        named === 'header'
+          ? mailEvent('email.sent', { id, emailId })
+          : mailEvent('email.sent', { emailId, message_id: `<${id}@mail.example.com>` })
+      await tell(first)
+      assert.equal((await row(id)).provider_id, emailId)
+      await tell(mailEvent('email.complained', { emailId }))
+      await tell(mailEvent('email.delivered', { emailId }))
+      assert.equal(await statusOf(id), 'complained')
+    }
+  })
+
+  test('of nothing that is known changes nothing', async () => {
+    const before = await query('select * from comms_send order by id')
+    for (const id of [undefined, randomUUID(), 'x'])
+      assert.equal((await tell(mailEvent('email.delivered', id === undefined ? {} : { id }))).status, 200)
+    assert.deepEqual(await query('select * from comms_send order by id'), before)
+  })
+
+  test('is taken when one of several signatures is right, and at the edge of the tolerance', async () => {
+    const event = mailEvent('email.delivered')
+    const { body, headers } = signedEvent(event)
+    const wrong = signedEvent(event, { secret: `whsec_${Buffer.from('another secret').toString('base64')}` })
+    const both = `${wrong.headers['svix-signature']} v2,x ${headers['svix-signature']}`
+    const answer = await api.post(RESEND, { body, headers: { ...headers, 'svix-signature': both } })
+    assert.equal(answer.status, 200)
+    for (const seconds of [-295, 295])
+      assert.equal((await tell(event, { at: Date.now() + seconds * 1000 })).status, 200)
+  })
+
+  test('that is not signed, or not like this, is refused', async () => {
+    const id = await sent('email', null)
+    const event = mailEvent('email.delivered', { id })
+    const { body, headers } = signedEvent(event)
+    const right = headers['svix-signature']!
+    const hex = createHmac('sha256', Buffer.from(WEBHOOK_SECRET.slice(6), 'base64'))
+      .update(`${headers['svix-id']}.${headers['svix-timestamp']}.${body}`)
+      .digest('hex')
+    const with_ = (more: Readonly<Record<string, string>>) => ({ body, headers: { ...headers, ...more } })
+    const requests = {
+      unsigned: { json: event },
+      'with an empty signature': with_({ 'svix-signature': 'v1,' }),
+      'with half of one': with_({ 'svix-signature': right.slice(0, 20) }),
+      'with that of another scheme': with_({ 'svix-signature': right.replace('v1,', 'v0,') }),
+      'in hexadecimal': with_({ 'svix-signature': `v1,${hex}` }),
+      'of another id': with_({ 'svix-id': 'msg_other' }),
+      'of another time': with_({ 'svix-timestamp': String(Number(headers['svix-timestamp']) - 1) }),
+      'of no time': with_({ 'svix-timestamp': 'now' }),
+      'by another secret': signedEvent(event, { secret: `whsec_${Buffer.from('other').toString('base64')}` }),
+      late: signedEvent(event, { at: Date.now() - 302_000 }),
+      early: signedEvent(event, { at: Date.now() + 302_000 }),
+      'of other bytes': { body: `${body} `, headers },
+      'of another state': { body: body.replace('delivered', 'complained'), headers },
+      'of a body without a type': signedEvent({ data: {} }),
+      'of a body without a message': signedEvent({ type: 'email.delivered', data: {} }),
+      'of a huge body': signedEvent({ ...event, padding: 'x'.repeat(1_048_576) }),
+    }
+    for (const [what, options] of Object.entries(requests)) {
+      const answer = await api.post(RESEND, options)
+      assert.deepEqual([answer.status, answer.json], [400, { detail: INVALID }], what)
+    }
+    assert.equal(await statusOf(id), 'sent')
+  })
+
+  test('is not taken without its secret', async () => {
+    const answer = await bare.post(RESEND, signedEvent(mailEvent('email.delivered')))
+    assertRefused(answer, 503, /EMAIL_PROVIDER_WEBHOOK_SECRET/)
+  })
+})
