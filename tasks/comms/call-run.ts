@@ -13,7 +13,7 @@ export const callMedium =
   (comms: Comms) =>
   (row: Send): Medium => {
     const { to, script_url: scriptUrl, timeout } = Call.parse(row.message)
-    const message = { to, scriptUrl, ...(timeout === undefined ? {} : { timeout }) }
+    const message = { id: row.id, to, scriptUrl, ...(timeout === undefined ? {} : { timeout }) }
     return {
       channel: 'call',
       repeatable: false,

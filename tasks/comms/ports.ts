@@ -65,12 +65,16 @@ export type Handed =
     }
 
 export interface SmsMessage {
+  /** Ours, which status callbacks name. */
+  readonly id: string
   /** In E.164 form. */
   readonly to: string
   readonly body: string
 }
 
 export interface CallMessage {
+  /** Ours, which status callbacks name. */
+  readonly id: string
   /** In E.164 form. */
   readonly to: string
   /** Where the provider gets the script of the call (TwiML). */

@@ -12,7 +12,7 @@ const Sms = z.strictObject({ to: z.string(), body: z.string() })
 export const smsMedium =
   (comms: Comms) =>
   (row: Send): Medium => {
-    const message = Sms.parse(row.message)
+    const message = { id: row.id, ...Sms.parse(row.message) }
     return {
       channel: 'sms',
       repeatable: false,

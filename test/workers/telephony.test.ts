@@ -10,6 +10,7 @@ import { ACCOUNT, SENDER, TOKEN, type TwilioStandIn, twilioEnv, twilioServer } f
 import { until } from '../until.ts'
 
 const TO = '+491711234567'
+const ID = '018f0000-0000-7000-8000-000000000001'
 const LIMITS = { answerMs: 300, atOnce: 4, patienceMs: 0 }
 
 const servers: TwilioStandIn[] = []
@@ -21,7 +22,7 @@ async function line(mode: Mode = 'take', env: Record<string, string> = {}, limit
   const server = await twilioServer()
   servers.push(server)
   server.mode = () => mode
-  const telephony = createTelephony(parse({ ...twilioEnv(server.url), ...env }).telephony, limits)
+  const telephony = createTelephony(parse({ ...twilioEnv(server.url), ...env }), limits)
   return { server, telephony }
 }
 
@@ -31,9 +32,9 @@ function request(signal = new AbortController().signal): Request & { begun: numb
 }
 
 const kinds = {
-  sms: (via: Telephony, to = TO, on: Request = request()) => via.sms({ to, body: 'Grüße' }, on),
+  sms: (via: Telephony, to = TO, on: Request = request()) => via.sms({ id: ID, to, body: 'Grüße' }, on),
   call: (via: Telephony, to = TO, on: Request = request()) =>
-    via.call({ to, scriptUrl: 'https://example.com/script', timeout: 30 }, on),
+    via.call({ id: ID, to, scriptUrl: 'https://example.com/script', timeout: 30 }, on),
 }
 
 /** How a request fails; nothing that a client or a log sees of it is secret. */
@@ -65,6 +66,13 @@ for (const [kind, send] of Object.entries(kinds)) {
           ? { To: TO, From: SENDER, Body: 'Grüße' }
           : { To: TO, From: SENDER, Url: 'https://example.com/script', Timeout: '30' },
       )
+    })
+
+    test('names where to tell what becomes of it, where it can be told safely', async () => {
+      const { server, telephony } = await line('take', { PUBLIC_BASE_URL: 'https://mill.example.com/base' })
+      await send(telephony)
+      const url = `https://mill.example.com/base/api/v1/comms/webhooks/twilio?send_id=${ID}`
+      assert.equal(server.taken[0]!.parameters.get('StatusCallback'), url)
     })
 
     for (const [status, code, detail] of [
@@ -169,13 +177,13 @@ for (const [kind, send] of Object.entries(kinds)) {
 
 describe('the provider’s list', () => {
   const find = (via: Telephony, sinceMs: number, signal = new AbortController().signal) =>
-    via.findSms({ to: TO, body: 'Grüße' }, sinceMs, signal)
+    via.findSms({ id: ID, to: TO, body: 'Grüße' }, sinceMs, signal)
 
   test('has what was taken since then with this text, oldest first', async () => {
     const { server, telephony } = await line()
     const startedAt = Date.now() - 1000
     await kinds.sms(telephony)
-    await telephony.sms({ to: TO, body: 'another' }, request())
+    await telephony.sms({ id: ID, to: TO, body: 'another' }, request())
     await kinds.sms(telephony, '+491711234568')
     await kinds.sms(telephony)
     await kinds.call(telephony)
@@ -185,14 +193,14 @@ describe('the provider’s list', () => {
       [first!.sid, second!.sid].sort(),
     )
     assert.deepEqual(await find(telephony, Date.now() + 60_000), [])
-    const message = { to: TO, scriptUrl: 'https://example.com/script' }
+    const message = { id: ID, to: TO, scriptUrl: 'https://example.com/script' }
     const calls = await telephony.findCall(message, startedAt, new AbortController().signal)
     assert.deepEqual(calls, [{ providerId: call!.sid, status: 'queued' }])
   })
 
   test('is read over the prefix of a trial account', async () => {
     const { server, telephony } = await line()
-    await telephony.sms({ to: TO, body: 'Sent from your Twilio trial account - Grüße ' }, request())
+    await telephony.sms({ id: ID, to: TO, body: 'Sent from your Twilio trial account - Grüße ' }, request())
     assert.equal((await find(telephony, Date.now() - 5000))[0]!.providerId, server.taken[0]!.sid)
   })
 

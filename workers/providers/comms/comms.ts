@@ -5,11 +5,14 @@ import type { Mailer } from './email.ts'
 import { createTelephony } from './telephony.ts'
 
 /** What sends on behalf of callers, as configured. */
-export function createComms(settings: Pick<Settings, 'email' | 'telephony'>, mailer: Mailer): Comms {
+export function createComms(
+  settings: Pick<Settings, 'email' | 'telephony' | 'publicBaseUrl'>,
+  mailer: Mailer,
+): Comms {
   return {
     emailRepeatable: mailer.repeatable,
     email: mailer.hand,
-    ...createTelephony(settings.telephony),
+    ...createTelephony(settings),
     ...createDomains(settings.email),
   }
 }

@@ -1,8 +1,10 @@
 import type { Twilio } from 'twilio'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { createSemaphore } from '../../../sql/semaphore.ts'
+import { callbackUrl } from '../../../tasks/comms/callback.ts'
 import type { CallMessage, Comms, Found, Handed, Request, SmsMessage } from '../../../tasks/comms/ports.ts'
 import { missingForTelephony, type TelephonySettings } from '../../../tasks/comms/settings.ts'
+import type { Settings } from '../../../tasks/settings.ts'
 import { createBreaker, retryAfterOf } from '../breaker.ts'
 import { recorded } from '../call.ts'
 import { networkError, type Waited, waitFor } from '../wait.ts'
@@ -21,18 +23,26 @@ const LOOKS_MS = [0, 1000, 3000]
 const LISTED = 100
 
 /** Creates a client, which loads the SDK for its first request. */
-export function createTelephony(settings: TelephonySettings, limits = LIMITS): Telephony {
-  if (missingForTelephony(settings).length > 0) return unconfigured
-  const from = settings.phoneNumber!
-  const { hand, list } = createLine(settings, limits)
+export function createTelephony(
+  settings: Pick<Settings, 'telephony' | 'publicBaseUrl'>,
+  limits = LIMITS,
+): Telephony {
+  const { telephony } = settings
+  if (missingForTelephony(telephony).length > 0) return unconfigured
+  const from = telephony.phoneNumber!
+  const { hand, list } = createLine(telephony, limits)
+  const callback = (id: string): { statusCallback?: string } => {
+    const url = callbackUrl(settings, id)
+    return url === null ? {} : { statusCallback: url }
+  }
   return {
     looksMs: LOOKS_MS,
-    sms: ({ to, body }: SmsMessage, request) =>
-      hand(request, (api) => api.messages.create({ to, from, body })),
-    call: ({ to, scriptUrl, timeout }: CallMessage, request) =>
-      hand(request, (api) =>
-        api.calls.create({ to, from, url: scriptUrl, ...(timeout === undefined ? {} : { timeout }) }),
-      ),
+    sms: ({ id, to, body }: SmsMessage, request) =>
+      hand(request, (api) => api.messages.create({ to, from, body, ...callback(id) })),
+    call: ({ id, to, scriptUrl, timeout }: CallMessage, request) => {
+      const rings = timeout === undefined ? {} : { timeout }
+      return hand(request, (api) => api.calls.create({ to, from, url: scriptUrl, ...rings, ...callback(id) }))
+    },
     findSms: async ({ to, body }, sinceMs, signal) =>
       oldestFirst(
         await list(signal, (api) => api.messages.list({ to, from, limit: LISTED })),

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { Client, startProcess } from '../service.ts'
+import { mailEvent, resendServer, signedEvent, WEBHOOK_SECRET } from '../standins/resend.ts'
+import { mailServer } from '../standins/smtp.ts'
+import { twilioEnv, twilioServer } from '../standins/twilio.ts'
+import { until } from '../until.ts'
+
+/** From the request to what became of the message: the providers call back a real edge. */
+
+const { url } = await testDatabase()
+const [twilio, mail, resend] = await Promise.all([twilioServer(), mailServer(), resendServer()])
+after(() => Promise.all([twilio.stop(), mail.stop(), resend.stop()]))
+const env = {
+  ...twilioEnv(twilio.url),
+  EMAIL_SMTP_URL: mail.url,
+  EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
+  EMAIL_PROVIDER_WEBHOOK_SECRET: WEBHOOK_SECRET,
+  PUBLIC_BASE_URL: 'https://mill.example.com',
+  AUTH_LEVEL: 'none',
+  WORKER_QUEUES: 'comms',
+}
+const edge = await startProcess('edge', url, env)
+await startProcess('worker', url, env)
+const at = `http://127.0.0.1:${edge.ready.port}`
+const client = new Client(edge.ready.port!)
+
+const post = async (path: string, body: object): Promise<Record<string, string>> => {
+  const response = await client.post(`/api/v1/comms${path}`, body)
+  assert.equal(response.status, 200)
+  return (await response.json()) as Record<string, string>
+}
+const sends = async (status: string): Promise<Record<string, string>[]> =>
+  (await (await fetch(`${at}/api/v1/comms/sends?status=${status}`)).json()) as Record<string, string>[]
+
+test('text messages and calls', async () => {
+  await post('/sms/send', { to: '+491711234567', body: 'Hello' })
+  await post('/call', { to: '+491711234567', script_url: 'https://example.com/script' })
+  const [text, call] = twilio.taken
+  assert.equal((await twilio.tell(at, text!, 'delivered')).status, 200)
+  assert.equal((await twilio.tell(at, call!, 'no-answer')).status, 200)
+  assert.deepEqual(
+    (await sends('delivered')).map((send) => send.provider_id),
+    [text!.sid],
+  )
+  assert.deepEqual(
+    (await sends('failed')).map((send) => [send.provider_id, send.provider_status]),
+    [[call!.sid, 'no-answer']],
+  )
+})
+
+test('a text message whose callback comes before its answer', async () => {
+  // A request is taken halfway through.
+  twilio.pace = () => 4000
+  const sending = post('/sms/send', { to: '+491711234568', body: 'Hello' })
+  const text = await until('it is taken', () => Promise.resolve(twilio.taken[2] ?? null))
+  assert.equal((await twilio.tell(at, text, 'delivered')).status, 200)
+  twilio.pace = () => 0
+  assert.deepEqual([(await sending).sid, (await sending).status], [text.sid, 'delivered'])
+  assert.equal(twilio.taken.length, 3)
+})
+
+test('mail', async () => {
+  const { id } = await post('/email/send', { to: ['ada@example.com'], subject: 'Hello', text: 'Hello' })
+  assert.ok(mail.raw.at(-1)!.includes(`<${id}@example.com>`), 'the Message-ID')
+  const tell = async (type: string) =>
+    fetch(`${at}/api/v1/comms/webhooks/resend`, {
+      method: 'POST',
+      ...signedEvent(mailEvent(type, { id: id!, bounce: { type: 'Permanent' } })),
+    })
+  for (const type of ['email.bounced', 'email.delivered']) assert.equal((await tell(type)).status, 200)
+  assert.deepEqual(
+    (await sends('bounced')).map((send) => send.id),
+    [id],
+  )
+})
