@@ -27,6 +27,7 @@ export const AUDIT_KINDS = [
   'webhook.updated',
   'webhook.deleted',
   'webhook.secret_rolled',
+  'suppression.lifted',
   'organization.created',
   'organization.updated',
   'organization.deleted',

@@ -155,6 +155,8 @@ export interface SendEvent {
   /** For `failed`. */
   readonly errorCode: ErrorCode | null
   readonly detail: string | null
+  /** An address to which no more mail is sent, and the event's id; for `bounced` and `complained`. */
+  readonly suppresses?: { readonly address: string; readonly eventId: string }
 }
 
 /** Moves messages on by what providers tell of them; counts those that have moved. */
@@ -167,6 +169,8 @@ export const applyEvents = (events: readonly SendEvent[]): Query<{ moved: number
     provider_status: event.providerStatus,
     error_code: event.errorCode,
     detail: event.detail,
+    event_id: event.suppresses?.eventId,
+    suppresses: event.suppresses?.address,
   }))
   return sql.prepared('comms_events_apply', z.object({ moved: z.number() }))`
     select comms_events_apply(${JSON.stringify(rows)}::jsonb) as moved`

@@ -12,6 +12,10 @@ export const messageErrors = {
   'email.sender_unverified': {
     detail: 'The email provider does not send for {domain}: it is not a verified domain of the account',
   },
+  'email.suppressed': {
+    detail:
+      'No mail is sent to {addresses}: it was refused for good or marked as spam. An admin can lift that.',
+  },
   'email.undelivered': { detail: 'The email provider took the message and could not send it: {reason}' },
   'email.events_not_configured': {
     detail: 'Events of the email provider are not configured. Set EMAIL_PROVIDER_WEBHOOK_SECRET.',
@@ -35,6 +39,7 @@ export const messageErrors = {
     retry: 'later',
   },
   'telephony.undelivered': { detail: 'The telephony provider took it and could not deliver it: {reason}' },
+  'suppression.missing': { detail: 'Mail to this address is not suppressed' },
   'send.missing': { detail: 'Message not found' },
   'send.event_invalid': {
     detail: 'The event is malformed, or the provider has not signed it, or not in the last minutes',

@@ -370,6 +370,7 @@ create table comms_send (
   provider_status text,
   error_code text,
   detail text,
+  suppressed_by text[] not null default '{}'::text[],
   created_at timestamp with time zone not null default now(),
   requested_at timestamp with time zone,
   settled_at timestamp with time zone,
@@ -394,6 +395,16 @@ create table comms_send_count (
   sends bigint not null,
   constraint comms_send_count_pkey PRIMARY KEY (id)
 ) with (fillfactor=50, autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
+
+create table comms_suppression (
+  address text not null,
+  reason text not null,
+  send_id uuid not null,
+  created_at timestamp with time zone not null default now(),
+  constraint comms_suppression_pkey PRIMARY KEY (address),
+  constraint comms_suppression_address_check CHECK ((address = lower(address))),
+  constraint comms_suppression_reason_check CHECK ((reason = ANY (ARRAY['bounced'::text, 'complained'::text])))
+);
 
 create table document (
   id bigint not null generated always as identity,
@@ -1244,6 +1255,8 @@ CREATE INDEX comms_send_unowned_status_idx ON public.comms_send USING btree (sta
 
 CREATE INDEX comms_send_count_day_idx ON public.comms_send_count USING btree (day, channel, outcome);
 
+CREATE INDEX comms_suppression_created_at_idx ON public.comms_suppression USING btree (created_at DESC, address DESC);
+
 CREATE INDEX document_attached_to_id_idx ON public.document USING btree (attached_to_id) WHERE (attached_to_id IS NOT NULL);
 
 CREATE INDEX document_collected_idx ON public.document USING btree (deleted_at) WHERE (collected_at IS NOT NULL);
@@ -1698,16 +1711,16 @@ CREATE OR REPLACE FUNCTION public.comms_events_apply(events jsonb)
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$b2fef4ac131f9f880faeaf4fff28498e$function$;
+AS $function$b440cd170241dff648abe354cdde95ee$function$;
 
 CREATE OR REPLACE FUNCTION public.comms_events_of(events jsonb)
- RETURNS TABLE(send uuid, provider_id text, status text, provider_status text, error_code text, detail text)
+ RETURNS TABLE(send uuid, provider_id text, status text, provider_status text, error_code text, detail text, event_id text, suppresses text)
  LANGUAGE sql
  STABLE
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$5bb0ff0377a8636c0a331f93348662e4$function$;
+AS $function$0b159bc444493f881b93d5a807f99222$function$;
 
 CREATE OR REPLACE FUNCTION public.comms_rank(status text, provider_id text)
  RETURNS integer

@@ -33,6 +33,8 @@ create table comms_send (
   provider_status text,
   error_code text,
   detail text,
+  -- Ids of the provider's events that have suppressed addresses: each does so once, also if an admin has lifted it since.
+  suppressed_by text[] not null default '{}',
   created_at timestamptz not null default now(),
   requested_at timestamptz,
   settled_at timestamptz,
@@ -77,3 +79,18 @@ create table comms_send_count (
   constraint comms_send_count_pkey primary key (id)
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
 create index comms_send_count_day_idx on comms_send_count (day, channel, outcome);
+
+-- Addresses that mail is not sent to: their servers have refused it for good, or they call it spam. Sending there again costs
+-- the standing of the sender's domain. They stay until an admin lifts them.
+create table comms_suppression (
+  -- In lower case: hardly any server tells apart what differs in case alone.
+  address text not null,
+  reason text not null,
+  -- The mail that it is known from, which is deleted sooner or later.
+  send_id uuid not null,
+  created_at timestamptz not null default now(),
+  constraint comms_suppression_pkey primary key (address),
+  constraint comms_suppression_address_check check (address = lower(address)),
+  constraint comms_suppression_reason_check check (reason in ('bounced', 'complained'))
+);
+create index comms_suppression_created_at_idx on comms_suppression (created_at desc, address desc);

@@ -1,10 +1,19 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import { CHANNELS, readSend, readSends, readUnknownCount, SEND_STATUSES } from '../../sql/comms.ts'
+import {
+  applyEvents,
+  CHANNELS,
+  readSend,
+  readSends,
+  readUnknownCount,
+  SEND_STATUSES,
+  type SendEvent,
+} from '../../sql/comms.ts'
 import { connect } from '../../sql/driver.ts'
 import { createReader } from '../../sql/reader.ts'
+import { liftSuppression, readSuppressions, suppressedAmong } from '../../sql/suppressions.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
-import { assertReadByIndex, buffersOf, PLAN_MODES, planned } from './plans-help.ts'
+import { assertReadByIndex, assertWriteByIndex, buffersOf, PLAN_MODES, planned } from './plans-help.ts'
 
 /** What is asked of the ledger is found by an index, among 30,000 sends; and everybody finds what they may see. */
 
@@ -24,6 +33,8 @@ await query(
      when 3 then 'sending' when 4 then 'bounced' when 5 then 'complained'
      else case when n % 2 = 0 then 'sent' else 'delivered' end end as state) of_it`,
 )
+await query(`insert into comms_suppression (address, reason, send_id, created_at)
+  select n || '@example.com', 'bounced', gen_random_uuid(), now() - n * interval '1 minute' from generate_series(1, 20000) n`)
 await vacuumAnalyze(query)
 const client = await connect({ url, applicationName: 'plans' })
 const reader = createReader({ url, applicationName: 'plans' })
@@ -60,10 +71,34 @@ const reads = [
   ),
   planned('one', readSend, 5, false, id),
   planned('how many have an unknown outcome', readUnknownCount),
+  planned('suppressed addresses', readSuppressions, null, 0, 100),
 ]
 for (const mode of PLAN_MODES)
   for (const [i, [what, statement, ...values]] of reads.entries())
     test(`${what} (${mode})`, () => assertReadByIndex(client, mode, `read_${mode}_${i}`, statement, values))
+
+describe('what events and admins write', () => {
+  const event = (n: number, status: 'delivered' | 'bounced'): SendEvent => ({
+    channel: 'email',
+    providerId: `p${n}`,
+    sendId: null,
+    status,
+    providerStatus: status,
+    errorCode: null,
+    detail: null,
+    ...(status === 'bounced' ? { suppresses: { address: `new${n}@example.com`, eventId: `msg_${n}` } } : {}),
+  })
+  const addresses = Array.from({ length: 50 }, (_, n) => `${n}@example.com`)
+  let next = 0
+  for (const [what, make] of [
+    ['a delivery', () => applyEvents([event(++next, 'delivered')])],
+    ['several bounces', () => applyEvents([++next, ++next, ++next].map((n) => event(n, 'bounced')))],
+    ['an event of our id', () => applyEvents([{ ...event(0, 'delivered'), sendId: id }])],
+    ['a look for fifty addresses', () => suppressedAmong(addresses)],
+    ['lifting a suppression', () => liftSuppression('7@example.com')],
+  ] as const)
+    test(what, () => assertWriteByIndex(client, make, 'comms_s'))
+})
 
 describe('each combination of caller, channel, status, time and direction', () => {
   for (const [who, everything] of [

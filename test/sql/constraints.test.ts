@@ -55,6 +55,11 @@ const running = { status: 'running', lease_id: randomUUID() }
 
 const owner = (await insert('account', account())).id
 const session = (await insert('session', { id: randomUUID(), account_id: owner })).id
+const suppression = (fields: Row = {}): Row => ({
+  ...{ address: 'a@example.com', reason: 'bounced', send_id: randomUUID() },
+  ...fields,
+})
+await insert('comms_suppression', suppression({ address: 'twice@example.com' }))
 const webhook = (fields: Row = {}): Row => ({
   ...{ account_id: owner, url: 'https://example.com/', events: ['job.done'] },
   ...fields,
@@ -175,6 +180,11 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
     ['webhook_endpoint_deleted_check', webhook({ deleted_at: new Date() })],
     ['webhook_endpoint_account_id_fkey', webhook({ account_id: 999_999 })],
     ['webhook_endpoint_callbacks_key', webhook({ url: null, events: [] })],
+  ],
+  comms_suppression: [
+    ['comms_suppression_address_check', suppression({ address: 'A@example.com' })],
+    ['comms_suppression_reason_check', suppression({ reason: 'x' })],
+    ['comms_suppression_pkey', suppression({ address: 'twice@example.com' })],
   ],
   webhook_delivery: [
     ['webhook_delivery_status_check', told({ status: 'sent', due_at: null, ended_at: new Date() })],

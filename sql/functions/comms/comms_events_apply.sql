@@ -1,6 +1,6 @@
--- Moves messages on by what the provider tells of them, and returns how many have moved. Events come late, twice and in any
--- order: of all that are ever applied to a message the one of the greatest rank is its state. An event about a message that
--- is not here changes nothing.
+-- Moves messages on by what the provider tells of them, suppresses the addresses that it says so of, and returns how many
+-- messages have moved. Events come late, twice and in any order: of all that are ever applied to a message the one of the
+-- greatest rank is its state. An event about a message that is not here changes nothing.
 create or replace function comms_events_apply(events jsonb) returns integer language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -8,6 +8,18 @@ declare
 begin
   -- A separate statement, so that the next one sees what the previous holders of the locks have committed.
   perform from comms_send s where s.id in (select send from comms_events_of(events)) order by s.id for update;
+
+  with fresh as (
+    select e.send, e.event_id, e.suppresses, e.status from comms_events_of(events) e join comms_send s on s.id = e.send
+    where e.suppresses is not null and not e.event_id = any(s.suppressed_by)
+  ), noted as (
+    update comms_send s set suppressed_by = s.suppressed_by || e.ids
+    from (select send, array_agg(distinct event_id) as ids from fresh group by send) e where s.id = e.send
+  )
+  insert into comms_suppression as known (address, reason, send_id)
+  select distinct on (suppresses) suppresses, status, send from fresh order by suppresses, (status = 'complained') desc, send
+  on conflict (address) do update set reason = excluded.reason, send_id = excluded.send_id
+  where known.reason = 'bounced' and excluded.reason = 'complained';
 
   update comms_send s set status = e.status, provider_id = e.provider_id, provider_status = e.provider_status,
     error_code = e.error_code, settled_at = now(), message = null,

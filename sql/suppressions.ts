@@ -1,0 +1,36 @@
+import { z } from 'zod'
+import { type Query, sql } from './db.ts'
+import { arrayText, type PageValues } from './lists.ts'
+import type { ReadStatement } from './reader.ts'
+
+/** Addresses that mail is not sent to. Events of the provider add them (`functions/comms`). */
+
+export const SUPPRESSION_REASONS = ['bounced', 'complained'] as const
+
+const Address = z.object({ address: z.string() })
+
+/** Those of some addresses that are suppressed, in whatever case they are written. */
+export const suppressedAmong = (addresses: readonly string[]): Query<{ address: string }> =>
+  sql.prepared('comms_suppressed', Address)`
+    select address from comms_suppression
+    where address = any(array(select lower(given) from unnest(${sql.array(addresses, 'text')}) given)) order by address`
+
+/** Has mail sent to an address again. No row when it is not suppressed. */
+export const liftSuppression = (address: string): Query<{ address: string }> =>
+  sql.type(Address)`delete from comms_suppression where address = lower(${address}) returning address`
+
+export const SUPPRESSION_ORDER = { 's.created_at': 'timestamptz', 's.address': 'text' } as const
+
+export const readSuppressions: ReadStatement<PageValues> = {
+  name: 'comms_suppressions',
+  text: arrayText({
+    table: 'comms_suppression',
+    row: 's',
+    parameters: 0,
+    where: 'true',
+    order: SUPPRESSION_ORDER,
+    numbered: false,
+    direction: 'desc',
+    item: `json_build_object('address', s.address, 'reason', s.reason, 'send_id', s.send_id, 'created_at', iso(s.created_at))`,
+  }),
+}

@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { test } from 'node:test'
+import { applyEvents, insertSend, type SendEvent } from '../../sql/comms.ts'
+import { liftSuppression, suppressedAmong } from '../../sql/suppressions.ts'
+import { chanceOf } from '../chance.ts'
+import { testDatabase } from '../database.ts'
+import { LONG, SEED } from '../runs.ts'
+
+/** Addresses that mail is not sent to: what events of any order make of them, and what an admin does. */
+
+const { db, query } = await testDatabase()
+
+async function mail(): Promise<string> {
+  const id = randomUUID()
+  await db.run(
+    insertSend({
+      id,
+      channel: 'email',
+      ownerId: null,
+      jobId: id,
+      recipients: ['a@example.com'],
+      message: {},
+    }),
+  )
+  return id
+}
+
+const eventOf = (
+  sendId: string,
+  status: 'bounced' | 'complained',
+  address: string,
+  eventId: string,
+): SendEvent => ({
+  channel: 'email',
+  providerId: `provider-${sendId}`,
+  sendId,
+  status,
+  providerStatus: status,
+  errorCode: null,
+  detail: null,
+  suppresses: { address, eventId },
+})
+const apply = (...events: SendEvent[]) => db.one(applyEvents(events))
+const list = () => query('select address, reason from comms_suppression order by address')
+
+test('any order of events, repeated at will, in any portions, gives the same list', async () => {
+  const chance = chanceOf(SEED)
+  for (let run = 0; run < (LONG ? 1000 : 30); run++) {
+    await query('delete from comms_suppression')
+    const sends = [await mail(), await mail()]
+    const events = Array.from({ length: chance.between(1, 8) }, (_, n) => {
+      const status = chance.pick(['bounced', 'complained'] as const)
+      return eventOf(
+        chance.pick(sends),
+        status,
+        `${chance.pick(['A', 'b', 'C'])}@Example.com`,
+        `msg_${run}_${n}`,
+      )
+    })
+    const expected = new Map<string, string>()
+    for (const { status, suppresses } of events) {
+      const address = suppresses!.address.toLowerCase()
+      if (expected.get(address) !== 'complained') expected.set(address, status)
+    }
+    const order = [...events, ...events.filter(() => chance.happens(0.5))]
+      .map((event) => ({ event, place: chance.next() }))
+      .sort((a, b) => a.place - b.place)
+      .map(({ event }) => event)
+    while (order.length > 0) await apply(...order.splice(0, chance.between(1, order.length)))
+    assert.deepEqual(
+      await list(),
+      [...expected].sort().map(([address, reason]) => ({ address, reason })),
+      `seed ${SEED}, run ${run}`,
+    )
+  }
+})
+
+test('events of several mails at once', async () => {
+  await query('delete from comms_suppression')
+  const ids = await Promise.all(Array.from({ length: 6 }, mail))
+  const events = ids.flatMap((id, n) =>
+    ['a', 'b', 'c'].map((name) =>
+      eventOf(id, n % 2 ? 'bounced' : 'complained', `${name}@example.com`, `msg_${n}${name}`),
+    ),
+  )
+  const chance = chanceOf(SEED)
+  const shuffled = () => events.toSorted(() => chance.next() - 0.5)
+  await Promise.all(Array.from({ length: 8 }, () => apply(...shuffled())))
+  const addresses = ['a@example.com', 'b@example.com', 'c@example.com']
+  assert.deepEqual(
+    await list(),
+    addresses.map((address) => ({ address, reason: 'complained' })),
+  )
+})
+
+test('what an admin has lifted stays lifted when the event comes again, and not when another one does', async () => {
+  await query('delete from comms_suppression')
+  const id = await mail()
+  const [first, second] = [
+    eventOf(id, 'bounced', 'Gone@example.com', 'msg_1'),
+    eventOf(id, 'bounced', 'gone@example.com', 'msg_2'),
+  ]
+  await apply(first)
+  assert.deepEqual(await db.any(suppressedAmong(['x@example.com', 'GONE@example.com'])), [
+    { address: 'gone@example.com' },
+  ])
+  assert.deepEqual(await db.maybeOne(liftSuppression('GONE@EXAMPLE.com')), { address: 'gone@example.com' })
+  assert.equal(await db.maybeOne(liftSuppression('gone@example.com')), null)
+  await apply(first)
+  assert.deepEqual(await list(), [])
+  await apply(second)
+  assert.equal((await list()).length, 1)
+})
+
+test('an event about a mail that is not here suppresses nothing', async () => {
+  await query('delete from comms_suppression')
+  await apply(eventOf(randomUUID(), 'bounced', 'gone@example.com', 'msg_1'))
+  assert.deepEqual(await list(), [])
+})
