@@ -1,5 +1,6 @@
 import { insertAccountMail } from '../../sql/comms.ts'
 import { sendOnce } from '../comms/send.ts'
+import { refuseSuppressed } from '../comms/suppression.ts'
 import type { TaskContext } from '../context.ts'
 
 /** What a mail of an account says. */
@@ -20,6 +21,9 @@ export async function mailOnce(ctx: TaskContext, to: string, letter: Letter): Pr
     channel: 'email',
     repeatable: providers.comms.emailRepeatable,
     failed: 'email.failed',
-    hand: (request) => providers.comms.email({ id, dateMs, to: [to], ...letter }, request),
+    hand: async (request) => {
+      await refuseSuppressed(ctx.db, [to])
+      return providers.comms.email({ id, dateMs, to: [to], ...letter }, request)
+    },
   }))
 }

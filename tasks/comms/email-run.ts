@@ -4,6 +4,7 @@ import type { TaskContext } from '../context.ts'
 import type { EmailResult } from './email.ts'
 import type { EmailMessage } from './ports.ts'
 import { sendOnce, unknownText } from './send.ts'
+import { refuseSuppressed } from './suppression.ts'
 
 /** The message of this channel as stored in the ledger. */
 const Email = z.strictObject({
@@ -27,6 +28,7 @@ export async function run(ctx: TaskContext, { send_id }: { readonly send_id: str
     hand: async (request) => {
       const message = messageOf(row)
       await comms.checkSender(message.from ?? ctx.settings.email.from, request.signal)
+      await refuseSuppressed(ctx.db, [...message.to, ...(message.cc ?? []), ...(message.bcc ?? [])])
       return comms.email(message, request)
     },
   }))

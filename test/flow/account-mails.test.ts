@@ -42,6 +42,13 @@ test('a worker that is killed while the server takes a mail does not send it aga
   await until('it is settled', async () => (await outcome())?.status === 'unknown')
   assert.equal(mail.taken.length, 2, 'nobody got a mail twice')
   assert.deepEqual(await sends(user), [], 'mails of accounts are for admins')
+  // Whoever registers with an address that mail is not sent to can sign in; its mail has failed, which admins see.
+  await query(`insert into comms_suppression (address, reason, send_id)
+    values ('gone@example.com', 'bounced', gen_random_uuid())`)
+  await new Client(edge.ready.port!).register('gone@example.com')
+  const refused = async () => (await sends(admin)).find(({ to }) => to[0] === 'gone@example.com')
+  await until('it is refused', async () => (await refused())?.status === 'failed')
+  assert.equal(mail.taken.length, 2)
   const stored = JSON.stringify(await query('select * from comms_send'))
   for (const text of mail.raw) {
     const token = /token is: (\S+)/.exec(text.replaceAll('=\r\n', ''))?.[1]

@@ -96,6 +96,19 @@ for (const kind of ['reset', 'verify'] as const) {
       assert.notEqual(await db.maybeOne(mailedToken(kind, digestOf(tokenIn(one.sent[0]!)))), null)
     })
 
+    test('is refused before it is sent, where mail to the address is suppressed', async () => {
+      const owner = await account()
+      const one = job()
+      await query(`insert into comms_suppression (address, reason, send_id) values ($1, 'complained', $2)`, [
+        owner.email,
+        randomUUID(),
+      ])
+      await assert.rejects(run(one, owner), { code: 'email.suppressed', retryable: false })
+      const [row] = await query('select status, error_code, purpose from comms_send where id = $1', [one.id])
+      assert.deepEqual(row, { status: 'failed', error_code: 'email.suppressed', purpose: 'account' })
+      assert.deepEqual(one.sent, [])
+    })
+
     test('another job mails another token, and both are good', async () => {
       const owner = await account()
       const [one, other] = [job(), job()]

@@ -258,6 +258,21 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
   })
 }
 
+test('mail to an address that has bounced meanwhile is refused before it is sent', async () => {
+  const { make, run } = CHANNELS.email
+  const one = await make()
+  await database.query(
+    `insert into comms_suppression (address, reason, send_id) values ('a@example.com', 'bounced', $1)`,
+    [one.id],
+  )
+  await assert.rejects(run(one), { code: 'email.suppressed', retryable: false })
+  const { status, error_code, requests } = await one.row()
+  assert.deepEqual([status, error_code, requests, one.requests], ['failed', 'email.suppressed', 0, 0])
+  await database.query('delete from comms_suppression')
+  await run(one)
+  assert.deepEqual([(await one.row()).status, one.requests], ['sent', 1])
+})
+
 describe('a mail server that knows a mail again', () => {
   const { make, run } = CHANNELS.email
   const repeatable = async (): Promise<Bench> => Object.assign(await make(), { repeatable: true })

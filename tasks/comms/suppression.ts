@@ -1,0 +1,10 @@
+import type { Queries } from '../../sql/db.ts'
+import { fail } from '../../sql/errors.ts'
+import { suppressedAmong } from '../../sql/suppressions.ts'
+
+/** @throws fail('email.suppressed') when mail is not sent to one of these addresses. */
+export async function refuseSuppressed(db: Queries, addresses: readonly string[]): Promise<void> {
+  const suppressed = await db.any(suppressedAmong(addresses))
+  if (suppressed.length > 0)
+    throw fail('email.suppressed', { addresses: suppressed.map(({ address }) => address).join(', ') })
+}
