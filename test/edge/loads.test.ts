@@ -28,7 +28,7 @@ function loadedBy(file: string): { own: string[]; packages: Set<string>; count: 
 }
 
 // A little above what they load.
-const EDGE = 718
+const EDGE = 722
 const WORKER = 574
 
 // Parsers, providers, and what few requests or jobs need.

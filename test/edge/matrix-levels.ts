@@ -25,6 +25,8 @@ GET    /api/v1/comms/sends/:id                            404   404   401   404 
 GET    /api/v1/comms/domains                              202   202   401   202   202
 POST   /api/v1/comms/domains                              202   202   401   202   202
 POST   /api/v1/comms/domains/:domain/check                202   202   401   202   202
+GET    /api/v1/comms/suppressions                         401   403   401   403   200
+DELETE /api/v1/comms/suppressions/:address                401   403   401   403   204
 GET    /api/v1/jobs                                       200   200   401   200   200
 GET    /api/v1/jobs/:job_id                               404   404   401   404   200
 GET    /api/v1/jobs/:job_id #nobody's                     200   200   401   200   200

@@ -252,6 +252,9 @@ const outside: Record<string, Make> = {
   'GET /api/v1/comms/sends/:id': async (world) => ({ params: { id: await world.send() } }),
   'POST /api/v1/comms/domains': () => json({ name: 'mail.example.com' }),
   'POST /api/v1/comms/domains/:domain/check': () => ({ params: { domain: 'example.com' } }),
+  'DELETE /api/v1/comms/suppressions/:address': async (world) => ({
+    params: { address: await world.suppression() },
+  }),
   'POST /api/v1/comms/webhooks/twilio': () => callback('token'),
   'POST /api/v1/comms/webhooks/twilio #unsigned': () => callback('another token'),
   'POST /api/v1/comms/webhooks/resend': () => signedEvent(mailEvent('email.delivered')),

@@ -95,6 +95,8 @@ GET    /api/v1/comms/sends/:id                            401   403   403   403 
 GET    /api/v1/comms/domains                              401   403   403   403   202
 POST   /api/v1/comms/domains                              401   403   403   403   202
 POST   /api/v1/comms/domains/:domain/check                401   403   403   403   202
+GET    /api/v1/comms/suppressions                         401   403   403   403   200
+DELETE /api/v1/comms/suppressions/:address                401   403   403   403   204
 POST   /api/v1/comms/webhooks/twilio                      200   200   200   200   200
 POST   /api/v1/comms/webhooks/twilio #unsigned            400   400   400   400   400
 POST   /api/v1/comms/webhooks/resend                      200   200   200   200   200

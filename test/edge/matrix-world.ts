@@ -140,6 +140,16 @@ export class World {
     return id
   }
 
+  /** An address that mail is not sent to. */
+  async suppression(): Promise<string> {
+    const address = `${this.name()}@example.com`
+    await this.database.query(
+      `insert into comms_suppression (address, reason, send_id) values ($1, 'bounced', gen_random_uuid())`,
+      [address],
+    )
+    return address
+  }
+
   async webhook(): Promise<number> {
     return this.insert(
       `webhook_endpoint (account_id, url, events) values ($1, 'https://example.com/', '{job.done}')`,

@@ -74,4 +74,7 @@ test('mail', async () => {
     (await sends('bounced')).map((send) => send.id),
     [id],
   )
+  const again = { to: ['ADA@example.com'], subject: 'Hello', text: 'Hello' }
+  assert.equal((await client.post('/api/v1/comms/email/send', again)).status, 409)
+  assert.equal(mail.taken.length, 1)
 })

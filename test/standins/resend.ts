@@ -39,7 +39,7 @@ export function mailEvent(
     created_at: at,
     email_id: emailId,
     from: 'service@example.com',
-    to: [to],
+    to: [to].flat(),
     subject: 'Hello',
   }
   return {
@@ -51,7 +51,7 @@ export function mailEvent(
 
 interface MailFacts {
   readonly id?: string
-  readonly to?: string
+  readonly to?: string | readonly string[]
   readonly emailId?: string
 }
 

@@ -23,7 +23,10 @@ type Data = z.output<typeof Data>
 export const ResendEvent = z.object({ type: Text, data: z.unknown() })
 export type ResendEvent = z.output<typeof ResendEvent>
 
-type Told = Pick<SendEvent, 'status' | 'errorCode' | 'detail'>
+interface Told extends Pick<SendEvent, 'status' | 'errorCode' | 'detail'> {
+  /** Whether mail to the recipient will not arrive, or is not wanted, ever again. */
+  readonly isFinal?: boolean
+}
 
 const TOLD: Readonly<Record<string, (data: Data) => Told>> = {
   'email.sent': () => ({ status: 'sent', errorCode: null, detail: null }),
@@ -31,17 +34,19 @@ const TOLD: Readonly<Record<string, (data: Data) => Told>> = {
   'email.bounced': ({ to, bounce }) => {
     const kind = [bounce?.type, bounce?.subType].filter(isWord).join(', ')
     const detail = `The mail server of ${to.join(', ')} refused it${kind === '' ? '' : ` (${kind})`}`
-    return { status: 'bounced', errorCode: null, detail }
+    return { status: 'bounced', errorCode: null, detail, isFinal: bounce?.type === 'Permanent' }
   },
   'email.suppressed': ({ to }) => ({
     status: 'bounced',
     errorCode: null,
     detail: `The email provider no longer sends to ${to.join(', ')}`,
+    isFinal: true,
   }),
   'email.complained': ({ to }) => ({
     status: 'complained',
     errorCode: null,
     detail: `${to.join(', ')} marked it as spam`,
+    isFinal: true,
   }),
   'email.failed': ({ failed }) => {
     const reason = isWord(failed?.reason) ? failed.reason : 'it gives no reason'
@@ -51,17 +56,21 @@ const TOLD: Readonly<Record<string, (data: Data) => Told>> = {
 }
 
 /** What an event says about mail; null: nothing that moves one on. @throws fail('send.event_invalid') */
-export function resendEvent({ type, data }: ResendEvent): SendEvent | null {
+export function resendEvent(eventId: string, { type, data }: ResendEvent): SendEvent | null {
   const told = Object.hasOwn(TOLD, type) ? TOLD[type]! : null
   if (told === null) return null
   const given = Data.safeParse(data)
   if (!given.success) throw fail('send.event_invalid', {}, { cause: given.error })
+  const { isFinal = false, ...rest } = told(given.data)
+  const [address, ...others] = given.data.to
   return {
     channel: 'email',
     providerId: given.data.email_id,
     sendId: sendIdOf(given.data),
     providerStatus: type.slice('email.'.length),
-    ...told(given.data),
+    ...rest,
+    // Of several, nobody would know whose it is.
+    ...(isFinal && address !== undefined && others.length === 0 ? { suppresses: { address, eventId } } : {}),
   }
 }
 

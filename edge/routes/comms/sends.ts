@@ -7,6 +7,7 @@ import { EmailResult, email } from '../../../tasks/comms/email.ts'
 import { segmentsOf } from '../../../tasks/comms/segments.ts'
 import { missingForEmail, missingForTelephony } from '../../../tasks/comms/settings.ts'
 import { SmsResult, sms } from '../../../tasks/comms/sms.ts'
+import { refuseSuppressed } from '../../../tasks/comms/suppression.ts'
 import { enqueue, type JobRef, type TaskDefinition } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
@@ -30,10 +31,17 @@ returned id. ${ONCE}`,
     query: Background,
     body: EmailRequest,
     response: EmailResult.meta({ id: 'EmailSent' }),
-    errors: ['email.not_configured', 'email.sender_unverified', 'email.refused', 'email.failed'],
+    errors: [
+      'email.not_configured',
+      'email.suppressed',
+      'email.sender_unverified',
+      'email.refused',
+      'email.failed',
+    ],
     sideEffect: true,
     job: async ({ body, edge, ...input }) => {
       if (missingForEmail(edge.settings.email).length > 0) throw fail('email.not_configured')
+      await refuseSuppressed(input.tx, [...body.to, ...body.cc, ...body.bcc])
       const id = uuidv7()
       return sendJob(
         edge,

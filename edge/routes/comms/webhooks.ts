@@ -57,7 +57,7 @@ Messages and calls name this URL where \`PUBLIC_BASE_URL\` is https. ${MOVES}`,
     errors: ['send.event_invalid', 'email.events_not_configured'],
     repeatable: REPEATABLE,
     raw: async ({ edge, request }) => {
-      await apply(edge, resendEvent(await signedEvent(edge, request)))
+      await apply(edge, resendEvent(request.header('svix-id'), await signedEvent(edge, request)))
       return new Answer<z.input<typeof Received>>({ value: RECEIVED })
     },
   }),

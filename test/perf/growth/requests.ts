@@ -215,6 +215,7 @@ const comms: Record<string, Make> = {
     admin({ what: 'calls of some days', query: { ...ofDays(50, 30), channel: 'call', limit: 10 } }),
   ],
   '/api/v1/comms/sends/:id': ({ send }) => [admin({ params: { id: send } })],
+  '/api/v1/comms/suppressions': () => [admin(SHORT)],
   '/api/v1/comms/domains': by(['admin']),
 }
 
