@@ -24,12 +24,12 @@ export async function run({ db, settings, signal }: TaskContext): Promise<Housek
     jobs: await all(() => deleteExpiredJobs(settings.keepResultSeconds, BATCH)),
     tokens:
       (await all(() => deleteExpiredRefreshTokens(BATCH))) +
-      (await all(() => deleteExpiredMailedTokens(BATCH))),
+      (await all(() => deleteExpiredMailedTokens(BATCH))) +
+      (await all(() => deleteExpiredApiKeys(BATCH))),
     limits:
       (await all(() => deleteExpiredLimits(BATCH))) +
       (await all(() => deleteOldLoginFailures(settings.loginLockSeconds, BATCH))),
     keys: await all(() => deleteExpiredIdempotencyKeys(BATCH)),
-    apiKeys: await all(() => deleteExpiredApiKeys(BATCH)),
     webhooks: await all(() => purgeEndpoints(BATCH)),
     imports: await all(() => deleteAbandonedImports(BATCH)),
     tallies: (await db.one(deleteExpiredTallies())).count,

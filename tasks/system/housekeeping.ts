@@ -6,7 +6,6 @@ const Result = z.strictObject({
   tokens: z.int(),
   limits: z.int(),
   keys: z.int(),
-  apiKeys: z.int(),
   webhooks: z.int(),
   imports: z.int(),
   tallies: z.int(),

@@ -56,7 +56,7 @@ describe('a process is refused', () => {
     'worker',
     'one of its queues is none',
     { WORKER_QUEUES: 'ai,loadtest' },
-    /^WORKER_QUEUES has no loadtest: the queues are accounts, ai, .*, voice$/,
+    /^WORKER_QUEUES has no loadtest: the queues are accounts, ai, .*, voice, webhooks$/,
   )
   refused('edge', 'the database is missing', NO_DATABASE, /^DATABASE_URL can't be used: .*"nowhere" does not/)
   refused(

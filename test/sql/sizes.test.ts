@@ -21,6 +21,12 @@ await query(`insert into ai_usage (user_id, action, vendor, model, input_tokens,
   select 'u', 'chat', 'v', 'm', 1, 1, false, true, ${AGO} from generate_series(1, 20000) n`)
 await query(`insert into payment_event (id, type, created_at, received_at, applied_at, data)
   select n, 'x', now(), ${AGO}, case when n % 2 = 0 then now() end, case when n % 2 = 1 then '{}'::jsonb end from generate_series(1, 20000) n`)
+await query(`insert into account (email, password_hash) values ('a@example.com', 'x')`)
+await query(
+  `insert into webhook_endpoint (account_id, url, events) select id, 'https://example.com/', '{job.done}' from account`,
+)
+await query(`insert into webhook_delivery (endpoint_id, type, body, created_at)
+  select id, 't', '{}', ${AGO} from webhook_endpoint, generate_series(1, 20000) n`)
 await query(`insert into document (title, media_type, byte_size, sha256, deleted_at, expires_at, collected_at)
   select 't', 't', 1, sha256(n::text::bytea), ${AGO}, ${AGO}, now() from generate_series(1, 5000) n`)
 await query(`insert into organization (name, slug) select 'N', 'n' || n from generate_series(1, 2000) n`)

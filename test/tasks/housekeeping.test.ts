@@ -42,7 +42,6 @@ describe('housekeeping', { concurrency: false }, () => {
       imports: 0,
       tallies: 0,
       previews: 0,
-      apiKeys: 0,
       webhooks: 0,
     })
   })
@@ -91,7 +90,6 @@ describe('housekeeping', { concurrency: false }, () => {
       imports: 0,
       tallies: 0,
       previews: 0,
-      apiKeys: 0,
       webhooks: 0,
     })
     const left = ['session', 'refresh_token', 'account_token', 'login_failure', 'request_limit']
