@@ -49,6 +49,14 @@ export const readSessions: ReadStatement<[account: number, callersOwn: string | 
     }),
   }
 
+/**
+ * Has other additions to what an account may have so many of wait; no row when it is gone. What there is is counted after it, by
+ * another statement, which sees what the previous holder of the lock has committed.
+ */
+export const lockAccount = (id: number): Query<{ id: number }> =>
+  sql.type(z.object({ id: z.number() }))`
+    select id from account where id = ${id} and deleted_at is null for no key update`
+
 /** Tells every edge process to drop what it has cached about an account. */
 export const accountChanged = (id: number): Query<unknown> =>
   sql.prepared('account_changed', z.unknown())`select pg_notify(${ACCOUNT_CHANGED}, ${String(id)})`

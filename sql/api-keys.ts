@@ -63,9 +63,10 @@ export interface NewApiKey {
   readonly expiresAt: string | null
 }
 
-/** Has other changes to the keys of an account wait; no row when it is gone. */
-export const lockKeysOf = (accountId: number): Query<{ keys: number }> =>
-  sql.type(z.object({ keys: z.number() }))`select api_keys_lock as keys from api_keys_lock(${accountId})`
+/** How many keys an account has, while it is locked. */
+export const countApiKeys = (accountId: number): Query<{ count: number }> =>
+  sql.type(z.object({ count: z.number() }))`
+    select count(*)::int as count from api_key where account_id = ${accountId}`
 
 export const insertApiKey = (key: NewApiKey): Query<{ json: string }> =>
   sql.type(JsonText)`

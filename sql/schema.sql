@@ -1616,11 +1616,6 @@ CREATE OR REPLACE FUNCTION public.api_key_json(k api_key)
  STABLE PARALLEL SAFE
 RETURN json_build_object('id', (k).id, 'account_id', (k).account_id, 'organization_id', (k).organization_id, 'name', (k).name, 'hint', (k).hint, 'scopes', (k).scopes, 'created_at', iso((k).created_at), 'expires_at', iso((k).expires_at), 'last_used_at', iso((k).last_used_at));
 
-CREATE OR REPLACE FUNCTION public.api_keys_lock(account integer)
- RETURNS SETOF integer
- LANGUAGE plpgsql
-AS $function$4550b50ddf9bec59f77e7f0b64a033b4$function$;
-
 CREATE OR REPLACE FUNCTION public.array_sum(one bigint[], other bigint[])
  RETURNS bigint[]
  LANGUAGE sql
@@ -2456,11 +2451,6 @@ CREATE OR REPLACE FUNCTION public.webhook_endpoint_json(e webhook_endpoint)
  STABLE PARALLEL SAFE
 RETURN json_build_object('id', (e).id, 'account_id', (e).account_id, 'organization_id', (e).organization_id, 'url', (e).url, 'events', (e).events, 'description', (e).description, 'is_active', (e).is_active, 'failures', (e).failures, 'failing_since', iso((e).failing_since), 'switched_off_at', iso((e).switched_off_at), 'secret_rolled_at', iso((e).secret_rolled_at), 'created_at', iso((e).created_at), 'updated_at', iso((e).updated_at));
 
-CREATE OR REPLACE FUNCTION public.webhook_endpoints_lock(account integer)
- RETURNS SETOF integer
- LANGUAGE plpgsql
-AS $function$5e68f48ac724902ece6c163b490013e6$function$;
-
 CREATE OR REPLACE FUNCTION public.webhook_job(j job)
  RETURNS json
  LANGUAGE plpgsql
@@ -2471,6 +2461,12 @@ CREATE OR REPLACE FUNCTION public.webhook_jobs_ended(ids uuid[])
  RETURNS void
  LANGUAGE plpgsql
 AS $function$9f185c1cb0fc6a73396ede3471c38e9f$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_managed(e webhook_endpoint, account integer, everything boolean, organization integer)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$cde78ce3aaf54ccb6a648699fd89261f$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_member_left()
  RETURNS trigger

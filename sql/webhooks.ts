@@ -52,15 +52,8 @@ export const readOrganizationEndpoints: ReadStatement<[...SeenBy, ...page: PageV
   text: seenBy(['owner', 'admin'], endpoints(2, 'e.organization_id = $1::int')),
 }
 
-/**
- * Who may see and change an endpoint: its account ($2), admins and owners of its organization, admins of the service ($3). With
- * an API key of an organization ($4), none of another one.
- */
-const MANAGED = `e.deleted_at is null and ($4::int is null or coalesce(e.organization_id = $4::int, true))
-  and ($3::boolean or e.account_id = $2::int or exists (
-    select from organization_member m where m.organization_id = e.organization_id and m.user_id = $2::int
-      and m.role in ('owner', 'admin')))`
-/** What decides that. */
+const MANAGED = 'webhook_managed(e, $2::int, $3::boolean, $4::int)'
+/** Who asks for an endpoint, see `webhook_managed`. */
 export type Manager = [account: number | null, everything: boolean, organization: number | null]
 type Managing = [endpoint: number, ...Manager]
 
@@ -103,10 +96,11 @@ export interface NewEndpoint {
   readonly description: string | null
 }
 
-/** How many endpoints an account has, and a lock that has other additions wait; no row when it is gone. */
-export const lockEndpointsOf = (accountId: number): Query<{ endpoints: number }> =>
-  sql.type(z.object({ endpoints: z.number() }))`
-    select webhook_endpoints_lock as endpoints from webhook_endpoints_lock(${accountId})`
+/** How many endpoints an account has, while it is locked. */
+export const countEndpoints = (accountId: number): Query<{ count: number }> =>
+  sql.type(z.object({ count: z.number() }))`
+    select count(*)::int as count from webhook_endpoint
+    where account_id = ${accountId} and url is not null and deleted_at is null`
 
 export const insertEndpoint = (e: NewEndpoint): Query<{ json: string }> =>
   sql.type(JsonText)`
@@ -128,11 +122,7 @@ export const managedEndpoint = (
 ): Query<OwnedEndpoint> =>
   sql.type(Owned)`
     select e.account_id, e.organization_id, e.url from webhook_endpoint e
-    where e.id = ${id} and e.deleted_at is null
-      and (${organization}::int is null or coalesce(e.organization_id = ${organization}::int, true))
-      and (${everything}::boolean or e.account_id = ${account}::int or exists (
-        select from organization_member m where m.organization_id = e.organization_id and m.user_id = ${account}::int
-          and m.role in ('owner', 'admin')))
+    where e.id = ${id} and webhook_managed(e, ${account}::int, ${everything}::boolean, ${organization}::int)
     for no key update`
 
 export interface EndpointFields {

@@ -3,19 +3,15 @@ import { dueEndpoints } from '../sql/webhooks.ts'
 import type { Log } from '../tasks/log.ts'
 import { enqueueMany } from '../tasks/task.ts'
 import { deliver } from '../tasks/webhooks/deliver.ts'
+import { type Periodic, periodically } from './attempts/periodic.ts'
 
 /** Looks for webhook deliveries that are due, and adds a job for each endpoint that has some. */
-export interface WebhookWatch {
-  /** Resolves when no search is under way. */
-  stop(): Promise<void>
-}
+export type WebhookWatch = Pick<Periodic, 'stop'>
 
 // What is due is due at a time of its row: a process that dies between an event and this loses nothing.
 const EVERY_MS = 1000
 
 export function watchWebhooks(db: Database, log: Log, maxTries: number): WebhookWatch {
-  let looking: Promise<void> | null = null
-
   const look = async (): Promise<void> => {
     const due = await db.any(dueEndpoints())
     if (due.length === 0) return
@@ -23,17 +19,7 @@ export function watchWebhooks(db: Database, log: Log, maxTries: number): Webhook
     await db.transaction((tx) => enqueueMany(tx, deliver, payloads, { ownerId: null, maxTries }))
   }
 
-  const timer = setInterval(() => {
-    looking ??= look()
-      .catch((error) => log.warn({ err: error }, 'Webhooks that are due could not be looked for'))
-      .finally(() => {
-        looking = null
-      })
-  }, EVERY_MS)
-  return {
-    stop: async () => {
-      clearInterval(timer)
-      await looking
-    },
-  }
+  return periodically(EVERY_MS, look, (error) =>
+    log.warn({ err: error }, 'Webhooks that are due could not be looked for'),
+  )
 }

@@ -1,5 +1,5 @@
-import { createHmac } from 'node:crypto'
 import { crc32 } from 'node:zlib'
+import { mac } from './tokens.ts'
 
 /** The text of API keys: a prefix that scanners for leaked secrets know, 256 bits, and a checksum that tells typing errors. */
 
@@ -15,7 +15,7 @@ const PATTERN = new RegExp(`^${PREFIX}[0-9A-Za-z]{${SECRET_DIGITS + CHECKSUM_DIG
  * can be answered alike. It stays valid when the deployment's key changes, by its digest.
  */
 export function apiKeyOf(secretKey: string, id: string): string {
-  const secret = createHmac('sha256', secretKey).update(['millrace.api-key', id].join('\0')).digest('hex')
+  const secret = mac(secretKey, 'millrace.api-key', id).toString('hex')
   const text = PREFIX + base62(BigInt(`0x${secret}`), SECRET_DIGITS)
   return text + checksumOf(text)
 }

@@ -6,7 +6,8 @@ import type { MailedKind } from '../../sql/accounts.ts'
  * the database alone is not enough.
  */
 
-const mac = (secretKey: string, ...parts: readonly string[]): Buffer =>
+/** What a purpose and the parts of a token come to under the deployment's key; 256 bits. */
+export const mac = (secretKey: string, ...parts: readonly string[]): Buffer =>
   createHmac('sha256', secretKey).update(parts.join('\0')).digest()
 
 /** The SHA-256 of a token, which is all that is stored. */

@@ -1,4 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import { mac } from '../accounts/tokens.ts'
 
 /** Secrets and signatures of webhooks (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec). */
 
@@ -6,8 +7,7 @@ const PREFIX = 'whsec_'
 
 /** A secret of an endpoint: derived from the deployment's key, so that it can be shown again and is not stored. */
 export function webhookSecretOf(secretKey: string, endpoint: number, version: number): string {
-  const parts = ['millrace.webhook', String(endpoint), String(version)]
-  return PREFIX + createHmac('sha256', secretKey).update(parts.join('\0')).digest('base64')
+  return PREFIX + mac(secretKey, 'millrace.webhook', String(endpoint), String(version)).toString('base64')
 }
 
 /** What is signed: the id and the time (seconds since the epoch) as they are sent, and the body. */

@@ -1,11 +1,11 @@
 import { after, describe, test } from 'node:test'
-import { readAccountState } from '../../sql/accounts.ts'
+import { lockAccount, readAccountState } from '../../sql/accounts.ts'
 import {
   apiKeyOwners,
+  countApiKeys,
   deleteApiKey,
   deleteExpiredApiKeys,
   insertApiKey,
-  lockKeysOf,
   readApiKey,
   readApiKeys,
   readOrganizationKeys,
@@ -18,23 +18,20 @@ import { uuidv7 } from '../../sql/ids.ts'
 import { deleteMember, hideOrganization } from '../../sql/orgs.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { testDatabase } from '../database.ts'
-import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './plans-help.ts'
+import {
+  assertReadByIndex,
+  assertWriteByIndex,
+  fillOrganizations,
+  PLAN_MODES,
+  planned,
+} from './plans-help.ts'
 
 /** API keys, and what decides access, are found by an index among 5000 accounts and 20,000 keys. */
 
 const { url, query } = await testDatabase()
-await query(
-  `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 5000) n`,
-)
+await fillOrganizations(query)
 await query(
   `insert into session (id, account_id) select gen_random_uuid(), n from generate_series(1, 5000) n, generate_series(1, 2)`,
-)
-await query(
-  `insert into organization (name, slug) select repeat('N', 200), 's' || n from generate_series(1, 1000) n`,
-)
-await query(
-  `insert into organization_member (organization_id, user_id, role)
-   select 1 + (n - 1) / 5, n, case n % 5 when 1 then 'owner' else 'member' end from generate_series(1, 5000) n`,
 )
 await query(
   `insert into api_key (id, account_id, organization_id, name, digest, hint, scopes, expires_at)
@@ -77,7 +74,7 @@ const newKey = (): Query<unknown> => {
 }
 
 const writes: Readonly<Record<string, () => Query<unknown>>> = {
-  'locking the keys of an account': () => lockKeysOf(7),
+  'counting its keys': () => countApiKeys(7),
   'making a key': newKey,
   'whose a key is': () => apiKeyOwners(next()),
   'deleting a key': () => deleteApiKey(next()),
@@ -89,6 +86,7 @@ const writes: Readonly<Record<string, () => Query<unknown>>> = {
 }
 
 describe('writes by index', () => {
+  test('locking an account', () => assertWriteByIndex(client, () => lockAccount(7), 'account'))
   for (const [what, make] of Object.entries(writes))
     test(what, () => assertWriteByIndex(client, make, 'api_key'))
 })

@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
+import { lockAccount } from '../../sql/accounts.ts'
 import {
+  countApiKeys,
   deleteApiKey,
   deleteExpiredApiKeys,
   insertApiKey,
-  lockKeysOf,
   reserveRequests,
   touchApiKeys,
 } from '../../sql/api-keys.ts'
+import type { Queries } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { listen } from '../../sql/listen.ts'
@@ -96,13 +98,15 @@ test('only a member has a key of an organization', async () => {
 
 test('changes to the keys of an account wait for each other, and see what the other did', async () => {
   const owner = await account()
+  const lockAndCount = (tx: Queries) =>
+    tx.maybeOne(lockAccount(owner)).then(() => tx.one(countApiKeys(owner)))
   let isLocked = false
   const first = db.transaction(async (tx) => {
-    assert.deepEqual(await tx.maybeOne(lockKeysOf(owner)), { keys: 0 })
+    assert.deepEqual(await lockAndCount(tx), { count: 0 })
     isLocked = true
     await until('the other one waits', async () => {
       const waiting = await query(`select from pg_stat_activity where datname = current_database()
-        and wait_event_type = 'Lock' and query like '%api_keys_lock%'`)
+        and wait_event_type = 'Lock' and query like '%from account where id%'`)
       return waiting.length === 1
     })
     const id = uuidv7()
@@ -110,9 +114,9 @@ test('changes to the keys of an account wait for each other, and see what the ot
     await tx.one(insertApiKey({ id, accountId: owner, organizationId: null, ...more }))
   })
   await until('the first one has the lock', () => isLocked)
-  assert.deepEqual(await db.maybeOne(lockKeysOf(owner)), { keys: 1 })
+  assert.deepEqual(await db.transaction(lockAndCount), { count: 1 })
   await first
-  assert.equal(await db.maybeOne(lockKeysOf(999_999)), null)
+  assert.equal(await db.maybeOne(lockAccount(999_999)), null)
 })
 
 describe('the last use', () => {

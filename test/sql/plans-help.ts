@@ -3,6 +3,7 @@ import type { Query } from '../../sql/db.ts'
 import type { Client } from '../../sql/driver.ts'
 import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
 import type { WireStatement } from '../../sql/wire.ts'
+import type { TestDatabase } from '../database.ts'
 
 /** Finds out whether statements read tables from end to end. */
 
@@ -115,4 +116,18 @@ async function scans(client: Client, tables: string): Promise<Record<string, unk
     [tables, FEW],
   )
   return rows
+}
+
+/** 5000 accounts, five in each of 1000 organizations, the first of them its owner. */
+export async function fillOrganizations(query: TestDatabase['query']): Promise<void> {
+  await query(
+    `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 5000) n`,
+  )
+  await query(
+    `insert into organization (name, slug) select repeat('N', 200), 's' || n from generate_series(1, 1000) n`,
+  )
+  await query(
+    `insert into organization_member (organization_id, user_id, role)
+     select 1 + (n - 1) / 5, n, case n % 5 when 1 then 'owner' else 'member' end from generate_series(1, 5000) n`,
+  )
 }

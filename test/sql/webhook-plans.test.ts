@@ -4,10 +4,10 @@ import { connect } from '../../sql/driver.ts'
 import { deleteMember, hideOrganization } from '../../sql/orgs.ts'
 import {
   addCallback,
+  countEndpoints,
   dueEndpoints,
   hideEndpoint,
   insertEndpoint,
-  lockEndpointsOf,
   managedEndpoint,
   purgeEndpoints,
   readDeliveries,
@@ -23,21 +23,18 @@ import {
   updateEndpoint,
 } from '../../sql/webhooks.ts'
 import { testDatabase } from '../database.ts'
-import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './plans-help.ts'
+import {
+  assertReadByIndex,
+  assertWriteByIndex,
+  fillOrganizations,
+  PLAN_MODES,
+  planned,
+} from './plans-help.ts'
 
 /** Endpoints, deliveries and callbacks are found by an index among 5000 endpoints and 50,000 deliveries. */
 
 const { url, query } = await testDatabase()
-await query(
-  `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 5000) n`,
-)
-await query(
-  `insert into organization (name, slug) select repeat('N', 200), 's' || n from generate_series(1, 1000) n`,
-)
-await query(
-  `insert into organization_member (organization_id, user_id, role)
-   select 1 + (n - 1) / 5, n, case n % 5 when 1 then 'owner' else 'member' end from generate_series(1, 5000) n`,
-)
+await fillOrganizations(query)
 await query(
   `insert into webhook_endpoint (account_id, organization_id, url, events)
    select n, case when n % 2 = 0 then 1 + (n - 1) / 5 end, 'https://example.com/', '{job.done}' from generate_series(1, 5000) n`,
@@ -97,7 +94,7 @@ const nextPending = (): number => {
 }
 
 const writes: Readonly<Record<string, () => Query<unknown>>> = {
-  'locking the endpoints of an account': () => lockEndpointsOf(7),
+  'counting the endpoints of an account': () => countEndpoints(7),
   'adding an endpoint': () => insertEndpoint(newEndpoint),
   'an endpoint of somebody': () => managedEndpoint(5, [5, false, null]),
   'changing one': () => updateEndpoint(++endpoint, { description: 'd' }),

@@ -1,3 +1,37 @@
+/** Work that is done at intervals, never twice at the same time. */
+export interface Periodic {
+  /** Does it now, unless it is under way; resolves when it is done. Never rejects. */
+  now(): Promise<void> | null
+  /** Ends the intervals; resolves when nothing is under way. */
+  stop(): Promise<void>
+}
+
+/** @param work begins it; null: there is nothing to do. */
+export function periodically(
+  everyMs: number,
+  work: () => Promise<unknown> | null,
+  onError: (error: unknown) => void,
+): Periodic {
+  let working: Promise<void> | null = null
+  const now = (): Promise<void> | null => {
+    working ??=
+      work()
+        ?.then(() => {}, onError)
+        .finally(() => {
+          working = null
+        }) ?? null
+    return working
+  }
+  const timer = setInterval(now, everyMs).unref()
+  return {
+    now,
+    stop: async () => {
+      clearInterval(timer)
+      await working
+    },
+  }
+}
+
 /**
  * Stores what this process gathers: at intervals, never twice at the same time, and the rest at the end. A write that failed is
  * not repeated, since it may have been committed.
@@ -10,20 +44,9 @@ export function storePeriodically(
   store: () => Promise<unknown> | null,
   onError: (error: unknown) => void,
 ): () => Promise<void> {
-  let storing: Promise<void> | null = null
-  const next = (): Promise<void> | null => {
-    storing ??=
-      store()
-        ?.then(() => {}, onError)
-        .finally(() => {
-          storing = null
-        }) ?? null
-    return storing
-  }
-  const timer = setInterval(next, storeMs).unref()
+  const { now, stop } = periodically(storeMs, store, onError)
   return async () => {
-    clearInterval(timer)
-    await storing
-    await next()
+    await stop()
+    await now()
   }
 }

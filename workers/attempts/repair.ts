@@ -1,13 +1,11 @@
 import type { Database } from '../../sql/db.ts'
 import { repairJobs } from '../../sql/jobs.ts'
 import type { Log } from '../../tasks/log.ts'
+import { type Periodic, periodically } from './periodic.ts'
 import { createCostThrottle } from './throttle.ts'
 
 /** Looks from time to time for jobs that nothing would ever start, whatever the cause, and sends their deliveries. */
-export interface Repair {
-  /** Resolves when no search is under way. */
-  stop(): Promise<void>
-}
+export type Repair = Pick<Periodic, 'stop'>
 
 /** How often to look, and how long a job must have been left alone, in ms: within a minute all of them go on. */
 export const REPAIR_MS = 20_000
@@ -15,7 +13,6 @@ export const REPAIR_MS = 20_000
 export function startRepair(db: Database, log: Log, everyMs = REPAIR_MS): Repair {
   // It reads everything that waits in the queue: during a flood it may take at most a fiftieth of the time.
   const throttle = createCostThrottle(0.02)
-  let looking: Promise<void> | null = null
 
   const look = async (): Promise<void> => {
     const sent = await throttle.run(() => db.any(repairJobs(everyMs)))
@@ -23,18 +20,9 @@ export function startRepair(db: Database, log: Log, everyMs = REPAIR_MS): Repair
     log.warn({ jobs: sent.map(({ id }) => id) }, 'Sent deliveries for jobs that nothing would have started')
   }
 
-  const timer = setInterval(() => {
-    if (looking !== null || !throttle.ready) return
-    looking = look()
-      .catch((error) => log.warn({ err: error }, 'The search for jobs that nothing would start failed'))
-      .finally(() => {
-        looking = null
-      })
-  }, everyMs)
-  return {
-    stop: async () => {
-      clearInterval(timer)
-      await looking
-    },
-  }
+  return periodically(
+    everyMs,
+    () => (throttle.ready ? look() : null),
+    (error) => log.warn({ err: error }, 'The search for jobs that nothing would start failed'),
+  )
 }

@@ -1,10 +1,11 @@
 import { z } from 'zod'
+import { lockAccount } from '../../../sql/accounts.ts'
 import {
   API_KEY_ORDER,
   apiKeyOwners,
+  countApiKeys,
   deleteApiKey,
   insertApiKey,
-  lockKeysOf,
   MOST_KEYS,
   readApiKeys,
   readOrganizationKeys,
@@ -123,10 +124,9 @@ function createKey(input: Making): Promise<Answer<z.input<typeof CreatedKey>>> {
     throw invalid('body', 'expires_at', 'must be in the future', 'too_small')
   return input.transaction(async (tx) => {
     if (organizationId !== null) await enter(tx, { params: { org_id: organizationId }, caller }, 'admin')
-    const locked = await tx.maybeOne(lockKeysOf(ownerId))
     // Deleted since it was authenticated.
-    if (locked === null) throw fail('auth.required')
-    if (locked.keys >= MOST_KEYS) throw fail('key.limit', { most: MOST_KEYS })
+    if ((await tx.maybeOne(lockAccount(ownerId))) === null) throw fail('auth.required')
+    if ((await tx.one(countApiKeys(ownerId))).count >= MOST_KEYS) throw fail('key.limit', { most: MOST_KEYS })
     const id = uuidv7()
     const key = apiKeyOf(edge.secretKey, id)
     const scopes = [...new Set(body.scopes)].sort()

@@ -1,18 +1,15 @@
 import { z } from 'zod'
 import { applyEvents, type SendEvent } from '../../../sql/comms.ts'
-import { Failure, fail } from '../../../sql/errors.ts'
+import { fail } from '../../../sql/errors.ts'
 import { TWILIO_CALLBACK } from '../../../tasks/comms/callback.ts'
 import { isSigned } from '../../../tasks/webhooks/signature.ts'
 import type { EdgeRequest } from '../../http/server.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { jsonBytes } from '../../pipeline/input.ts'
+import { eventBytes, RECEIVED, Received } from '../../pipeline/provider-events.ts'
 import { Answer, route } from '../../pipeline/route.ts'
 import { ResendEvent, resendEvent } from './resend-events.ts'
 import { twilioEvent } from './twilio-events.ts'
 import { isFromTwilio } from './twilio-signature.ts'
-
-const Received = z.strictObject({ received: z.literal('true') }).meta({ id: 'EventReceived' })
-const RECEIVED = { received: 'true' } as const
 
 const MOVES =
   'A state never moves back, whatever order events come in; one about a message of others is ignored.'
@@ -71,10 +68,7 @@ async function apply(edge: Edge, event: SendEvent | null): Promise<void> {
 async function signedEvent(edge: Edge, request: EdgeRequest): Promise<ResendEvent> {
   const secret = edge.settings.email.webhookSecret
   if (secret === null) throw fail('email.events_not_configured')
-  const body = await request.body.bytes(jsonBytes(edge.settings)).catch((error) => {
-    if (error instanceof Failure && error.code === 'request.too_large') throw fail('send.event_invalid')
-    throw error
-  })
+  const body = await eventBytes(edge, request, 'send.event_invalid')
   const signatures = {
     id: request.header('svix-id'),
     timestamp: request.header('svix-timestamp'),

@@ -1,17 +1,16 @@
 import { z } from 'zod'
-import { Failure, fail } from '../../../sql/errors.ts'
+import { fail } from '../../../sql/errors.ts'
 import { ingestEvent } from '../../../tasks/payments/event.ts'
 import { EVENT_TYPES, readEvent } from '../../../tasks/payments/provider-events.ts'
 import type { EdgeRequest, Responder } from '../../http/server.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { jsonBytes } from '../../pipeline/input.ts'
+import { eventBytes, RECEIVED, Received } from '../../pipeline/provider-events.ts'
 import { Answer, route } from '../../pipeline/route.ts'
 import { verifiedEvent } from './signature.ts'
 
 // How long a request waits for its job, so that what the provider or its user reads next is already there.
 const WAIT_MS = 2000
 
-const Received = z.strictObject({ received: z.literal('true') }).meta({ id: 'Received' })
 const EventBody = z.looseObject({ id: z.string(), type: z.string() }).meta({ id: 'ProviderEvent' })
 
 /** Receives the provider's events. Whatever is wrong with a request, the error is the same. */
@@ -36,17 +35,14 @@ ${[...EVENT_TYPES].join(', ')}; any other is acknowledged and ignored.`,
       const { jobId } = await edge.db.transaction((tx) => ingestEvent(tx, event, options))
       if (jobId !== null) await waitUntilApplied(edge, jobId, requestId, responder)
     }
-    return new Answer<z.input<typeof Received>>({ value: { received: 'true' } })
+    return new Answer<z.input<typeof Received>>({ value: RECEIVED })
   },
 })
 
 async function signedEvent(edge: Edge, request: EdgeRequest): Promise<unknown> {
   const secrets = edge.settings.payments.webhookSecrets
   if (secrets.length === 0) throw fail('payment.webhook_not_configured')
-  const body = await request.body.bytes(jsonBytes(edge.settings)).catch((error) => {
-    if (error instanceof Failure && error.code === 'request.too_large') throw fail('payment.payload')
-    throw error
-  })
+  const body = await eventBytes(edge, request, 'payment.payload')
   return verifiedEvent(body, request.header('stripe-signature'), secrets, edge.pulse.now())
 }
 

@@ -1,12 +1,13 @@
 import { z } from 'zod'
+import { lockAccount } from '../../../sql/accounts.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import {
+  countEndpoints,
   ENDPOINT_ORDER,
   type EndpointFields,
   hideEndpoint,
   insertEndpoint,
-  lockEndpointsOf,
   type Manager,
   MOST_ENDPOINTS,
   managedEndpoint,
@@ -198,10 +199,10 @@ function addEndpoint(input: Adding): Promise<Answer<z.input<typeof CreatedEndpoi
   const events = [...new Set(body.events)].sort()
   return input.transaction(async (tx) => {
     if (organizationId !== null) await enter(tx, { params: { org_id: organizationId }, caller }, 'admin')
-    const locked = await tx.maybeOne(lockEndpointsOf(ownerId))
     // Deleted since it was authenticated.
-    if (locked === null) throw fail('auth.required')
-    if (locked.endpoints >= MOST_ENDPOINTS) throw fail('webhook.limit', { most: MOST_ENDPOINTS })
+    if ((await tx.maybeOne(lockAccount(ownerId))) === null) throw fail('auth.required')
+    if ((await tx.one(countEndpoints(ownerId))).count >= MOST_ENDPOINTS)
+      throw fail('webhook.limit', { most: MOST_ENDPOINTS })
     const created = await tx.one(
       insertEndpoint({ accountId: ownerId, organizationId, url, events, description }),
     )

@@ -1,0 +1,18 @@
+import { z } from 'zod'
+import { type ErrorCode, Failure, fail } from '../../sql/errors.ts'
+import type { EdgeRequest } from '../http/server.ts'
+import type { Edge } from './context.ts'
+import { jsonBytes } from './input.ts'
+
+/** What the routes have in common that receive events of providers. */
+
+export const Received = z.strictObject({ received: z.literal('true') }).meta({ id: 'Received' })
+export const RECEIVED = { received: 'true' } as const
+
+/** The bytes that a provider has signed. @throws fail(refused) also for too many: whatever is wrong, the error is the same. */
+export function eventBytes(edge: Edge, request: EdgeRequest, refused: ErrorCode): Promise<Uint8Array> {
+  return request.body.bytes(jsonBytes(edge.settings)).catch((error) => {
+    if (error instanceof Failure && error.code === 'request.too_large') throw fail(refused)
+    throw error
+  })
+}
