@@ -1496,7 +1496,7 @@ AS $function$5a946808428796e40c92c3abf5454b15$function$;
 CREATE OR REPLACE FUNCTION public.account_leave(id integer, most integer)
  RETURNS TABLE(organizations integer, inherited json, deleted json)
  LANGUAGE plpgsql
-AS $function$8c8d74d60dd17f5fe2abe80b2da92d14$function$;
+AS $function$e60e438057387dec77b5299667897b46$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_conversation_count_delete()
  RETURNS trigger

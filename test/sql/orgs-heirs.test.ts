@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { deleteAccount } from '../../sql/accounts.ts'
-import type { OrgRole } from '../../sql/orgs.ts'
+import { hideOrganization, type OrgRole } from '../../sql/orgs.ts'
 import { testDatabase } from '../database.ts'
 import { purge } from '../purge.ts'
 
@@ -51,6 +51,15 @@ describe('account_delete', () => {
     assert.deepEqual(deleted, [])
     assert.deepEqual(await roles(id), { [early]: 'owner', [late]: 'admin', [member]: 'member' })
     assert.deepEqual(await roles(plain), { [late]: 'owner', [early]: 'member' })
+  })
+
+  test('a deleted organization, whose members are still to be purged, has no heir', async () => {
+    const [gone, member] = await Promise.all([account(), account()])
+    const id = await organization([gone, 'owner'], [member, 'member'])
+    await db.one(hideOrganization(id))
+    const { inherited, deleted } = await db.one(deleteAccount(gone))
+    assert.deepEqual([inherited, deleted], [[], []])
+    assert.deepEqual(await roles(id), { [member]: 'member' })
   })
 
   test('whoever joined at the same time: the first row', async () => {

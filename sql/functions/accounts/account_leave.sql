@@ -11,7 +11,8 @@ begin
   perform from organization o where o.id = any(joined) order by o.id for update;
   with heir as (
     select distinct on (m.organization_id) m.id
-    from organization_member own join organization_member m on m.organization_id = own.organization_id and m.id <> own.id
+    from organization_member own join organization o on o.id = own.organization_id and o.deleted_at is null
+    join organization_member m on m.organization_id = o.id and m.id <> own.id
     join account a on a.id = m.user_id and a.deleted_at is null
     where own.user_id = account_leave.id and own.organization_id = any(joined) and own.role = 'owner' and not exists (
       select from organization_member other
