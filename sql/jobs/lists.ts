@@ -1,5 +1,5 @@
 import { JOB_JSON, PRIVATE } from '../jobs.ts'
-import { cursorOf, inOrders, type List, MOST_COUNTED, within } from '../lists.ts'
+import { cursorOf, inOrders, type List, within } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /**
@@ -105,12 +105,15 @@ function page(keys: readonly string[], order: string, found: string): string {
     ) found join job on job.id = found.id`
 }
 
+/** How many ended jobs of each state are sorted. */
+export const MOST_SORTED = 2_000
+
 /** What may order the jobs instead. */
 export const ADDED_ORDERS = { created_at: { 'job.ordinal': 'bigint' } } as const
 
 /**
  * The same jobs in the order in which they were added. An index for those that have ended would be written at each step of each job,
- * so they are sorted: of each state those that ended last, as many as a list counts.
+ * so they are sorted: of each state the {@link MOST_SORTED} that ended last.
  */
 export const readJobsInOrder = inOrders(ADDED_ORDERS, (_column, _order, way) => ({
   own: inOrder('own', way),
@@ -127,7 +130,7 @@ function inOrder(scope: Scope, way: Direction): ListOfJobs {
       `ordinal ${way}`,
       `select * from (${running(scope, live('running'), MOST, way)}) job
        union all select * from (${queued(scope, live('queued'), MOST, way)}) job
-       union all select * from (${ended(scope, '$2::text', ENDED_SINCE, String(MOST_COUNTED))}) job where ${after}`,
+       union all select * from (${ended(scope, '$2::text', ENDED_SINCE, String(MOST_SORTED))}) job where ${after}`,
     ),
   }
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
-import { cursorOf } from '../lists.ts'
+import { cursorOf, MOST_COUNTED } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /** Jobs by what they are like, for admins: looked for among the latest ones, a bounded number at a time. */
@@ -24,9 +24,8 @@ export interface JobFilter {
   readonly search?: string | undefined
 }
 
-// How many jobs a page looks through: 0.1 s.
-const MOST_LOOKED = 100_000
-const MOST_FAILURES = 200_000
+/** How many jobs a page looks through: 0.1 s. */
+export const MOST_LOOKED = 100_000
 
 const ROW = `json_build_object('job_id', job.id, 'name', job.name, 'queue', job.queue, 'owner_id', job.owner_id,
   'status', job.status, 'label', job.label, 'attempts', job.attempt, 'request_id', job.request_id,
@@ -124,17 +123,22 @@ export const readFound = {
 } as const satisfies Record<string, Found>
 
 /**
- * Failed jobs by task and code, most first: of the last 200,000 failures, those of a filter that ended in the last `seconds`.
- * `history` counts them by twenty-fourths of that time. JSON.
+ * Failed jobs by task and code, most first: of a filter, those that ended in the last `seconds`. The last 10,000 failures of that
+ * time are counted, or those of a filter among the last 100,000; `total_is_exact` says whether there were more. `history`
+ * counts them by twenty-fourths of the time. JSON.
  */
 export const readFailures: ReadStatement<[filter: string, seconds: number]> = {
   name: 'job_failures',
   text: `
-    with failed as (
-      select id, name, queue, error_code, finished_at from (
-        select job, job.* from job where status = 'failed' and finished_at > now() - make_interval(secs => $2::float8)
-        order by finished_at desc, ordinal desc limit ${MOST_FAILURES}) latest
-      where job_matches(latest.job, $1::jsonb)
+    with bound as materialized (
+      select case when $1::jsonb = '{}' then ${MOST_COUNTED} else ${MOST_LOOKED} end as most
+    ), looked as materialized (
+      select id, name, queue, error_code, finished_at, job_matches(job, $1::jsonb) as fits from job
+      where status = 'failed' and finished_at > now() - make_interval(secs => $2::float8)
+      order by finished_at desc, ordinal desc limit (select most + 1 from bound)
+    ), failed as (
+      select id, name, queue, error_code, finished_at from looked
+      where fits order by finished_at desc limit (select most from bound)
     ), spans as (
       select name, queue, error_code, least(23, floor(extract(epoch from finished_at - (now() - make_interval(secs => $2::float8))) / ($2::float8 / 24))::int) as span,
         count(*) as jobs, count(retry) as retried, min(finished_at) as first_at, max(finished_at) as last_at,
@@ -146,7 +150,8 @@ export const readFailures: ReadStatement<[filter: string, seconds: number]> = {
         (array_agg(last_id order by last_at desc))[1] as last_id, json_object_agg(span, jobs) as history
       from spans group by name, queue, error_code
     )
-    select json_build_object('at', iso(now()), 'span_seconds', $2::float8 / 24, 'groups', coalesce(json_agg(json_build_object('task', name,
+    select json_build_object('at', iso(now()), 'span_seconds', $2::float8 / 24,
+      'total_is_exact', (select count(*) from looked) <= (select most from bound), 'groups', coalesce(json_agg(json_build_object('task', name,
       'queue', queue, 'code', error_code, 'jobs', jobs, 'retried', retried, 'first_at', iso(first_at), 'last_at', iso(last_at),
       'last_job_id', last_id, 'last_detail', (select error_detail from job where id = last_id),
       'history', array(select coalesce((history ->> span::text)::int, 0) from generate_series(0, 23) span))

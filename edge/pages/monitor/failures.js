@@ -15,6 +15,7 @@ export function makeFailures() {
   const list = h('ul', { class: 'jobs' })
   const none = h('p', { class: 'soft' }, 'No jobs have failed in the last hour.')
   const more = h('p', { class: 'soft', hidden: true })
+  const capped = h('p', { class: 'soft', hidden: true }, 'There are more: the latest ones are counted.')
   let [reading, again] = [false, false]
   const read = async () => {
     if (reading) {
@@ -23,11 +24,12 @@ export function makeFailures() {
     }
     reading = true
     try {
-      const { groups } = await call('GET', `/api/v1/jobs/failures?seconds=${SECONDS}`)
+      const { groups, total_is_exact } = await call('GET', `/api/v1/jobs/failures?seconds=${SECONDS}`)
       keyed(list, groups.slice(0, MOST_SHOWN), ({ queue, task, code }) => `${queue} ${task} ${code}`, groupRow)
       none.hidden = groups.length > 0
       more.hidden = groups.length <= MOST_SHOWN
       say(more, `and ${count(Math.max(0, groups.length - MOST_SHOWN))} more kinds`)
+      capped.hidden = total_is_exact
     } catch {
       // The stream says what is wrong with the connection or the account.
     }
@@ -39,7 +41,7 @@ export function makeFailures() {
     }, GAP_MS)
   }
   const all = h('p', {}, h('a', { href: '/monitor/jobs?status=failed' }, 'All failed jobs'))
-  return { node: panel('Failed', {}, list, none, more, all), read }
+  return { node: panel('Failed', {}, list, none, more, capped, all), read }
 }
 
 function groupRow({ task, queue, code }) {

@@ -5,10 +5,12 @@ import {
   FOUND_ORDER,
   MEASURED_ORDER,
   MOST_IN_BULK,
+  MOST_LOOKED,
   readFailures,
   readFound,
 } from '../../../sql/jobs/search.ts'
 import { readJob } from '../../../sql/jobs.ts'
+import { MOST_COUNTED } from '../../../sql/lists.ts'
 import { bulkJobs, JobFilter, JobsAction } from '../../../tasks/system/bulk.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { audit } from '../../pipeline/audit.ts'
@@ -47,6 +49,7 @@ const Failures = z
   .strictObject({
     at: Timestamp,
     span_seconds: z.number(),
+    total_is_exact: z.boolean().describe('Whether all failures of that time were counted'),
     groups: z.array(
       z.strictObject({
         task: z.string(),
@@ -112,7 +115,8 @@ waited longest, or had most attempts, first.`,
     method: 'get',
     path: '/failures',
     summary: 'Count failed jobs by task and error, most first',
-    description: 'Of the last 200,000 failures that are still kept.',
+    description: `Of the last ${MOST_COUNTED.toLocaleString('en')} failures of that time; with a filter, of the last \
+${MOST_LOOKED.toLocaleString('en')}.`,
     auth: 'admin',
     query: Filter.omit({ status: true }).extend({
       seconds: count({ min: 60, max: 7 * DAY_SECONDS, fallback: 3600 }).describe('How far back'),

@@ -2,10 +2,16 @@ import { z } from 'zod'
 import { readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
-import { ADDED_ORDERS, JOB_ORDER, readJobs, readJobsInOrder, scopeOf } from '../../../sql/jobs/lists.ts'
+import {
+  ADDED_ORDERS,
+  JOB_ORDER,
+  MOST_SORTED,
+  readJobs,
+  readJobsInOrder,
+  scopeOf,
+} from '../../../sql/jobs/lists.ts'
 import { jobHistory } from '../../../sql/jobs/monitor.ts'
 import { cancelJob, readJob, readJobIsOwn } from '../../../sql/jobs.ts'
-import { MOST_COUNTED } from '../../../sql/lists.ts'
 import { finderOf, tasks } from '../../../tasks/index.ts'
 import { retryJob } from '../../../tasks/retry.ts'
 import { array, cursor, cursorValues, sortedBy, span } from '../../pipeline/lists.ts'
@@ -22,7 +28,7 @@ export const recordRoutes = [
     path: '',
     summary:
       'List the jobs that the caller may see: running first, then waiting, then ended, latest first, unless `sort` is given',
-    description: `Sorted, it has at most ${MOST_COUNTED.toLocaleString('en')} ended jobs of each state, those that ended last.`,
+    description: `Sorted, it has at most ${MOST_SORTED.toLocaleString('en')} ended jobs of each state, those that ended last.`,
     query: z.object({
       limit: count({ min: 1, max: 1000, fallback: 100 }),
       status: z.enum(STATUSES).optional(),

@@ -20,7 +20,7 @@ const LISTED: Listed = {
     '/api/v1/blog/posts': ['last page [nobody]'],
     '/api/v1/documents': ['last page [big]'],
   },
-  'It counts the failures of the time that it is asked for, up to 200,000 of them': {
+  'It counts the failures of the time that it is asked for, up to 10,000 of them': {
     '/api/v1/jobs/failures': ['[admin]', 'of a week [admin]'],
   },
   'It answers up to 1,000 rows, and there are fewer of them on a smaller table': {

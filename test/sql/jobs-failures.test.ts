@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { readFailures } from '../../sql/jobs/search.ts'
+import { MOST_COUNTED } from '../../sql/lists.ts'
+import { createReader } from '../../sql/reader.ts'
+import { testDatabase } from '../database.ts'
+
+/** How many failures are counted at most. */
+
+const { query, url } = await testDatabase()
+const reader = createReader({ url, applicationName: 'failures' })
+after(() => reader.close())
+
+const add = (code: string, count: number, secondsAgo: number) =>
+  query(
+    `insert into job (id, name, queue, mailbox, payload, status, max_tries, finished_at, error_code, error_detail)
+     select gen_random_uuid(), 'n', 'documents', 'm', '{}', 'failed', 1, now() - make_interval(secs => $3), $1, 'd'
+     from generate_series(1, $2)`,
+    [code, count, secondsAgo],
+  )
+const counted = async (filter: Record<string, string> = {}, seconds = 3600) => {
+  const { total_is_exact, groups } = JSON.parse(
+    (await reader.text(readFailures, [JSON.stringify(filter), seconds]))!,
+  )
+  const jobs = groups.map(({ code, jobs, history }: { code: string; jobs: number; history: number[] }) => [
+    code,
+    jobs,
+    history.reduce((sum, n) => sum + n, 0),
+  ])
+  return [total_is_exact, Object.fromEntries(jobs.map(([code, ...rest]: unknown[]) => [code, rest]))]
+}
+
+test('the latest failures are counted, up to a bound that the answer tells of; those of a filter beyond it', async () => {
+  await add('storm', MOST_COUNTED - 10, 10)
+  await add('quiet', 10, 600)
+  assert.deepEqual(await counted(), [
+    true,
+    { storm: [MOST_COUNTED - 10, MOST_COUNTED - 10], quiet: [10, 10] },
+  ])
+  await add('storm', 5, 5)
+  assert.deepEqual(await counted(), [false, { storm: [MOST_COUNTED - 5, MOST_COUNTED - 5], quiet: [5, 5] }])
+  assert.deepEqual(await counted({}, 300), [true, { storm: [MOST_COUNTED - 5, MOST_COUNTED - 5] }])
+  await add('storm', 20, 5)
+  assert.deepEqual(await counted(), [false, { storm: [MOST_COUNTED, MOST_COUNTED] }])
+  assert.deepEqual(await counted({ code: 'quiet' }), [true, { quiet: [10, 10] }])
+})
