@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
+import { KeptText } from './http/kept-text.ts'
 import { matchesEtag } from './http/range.ts'
 import type { Header } from './http/reply.ts'
 import type { EdgeRequest } from './http/server.ts'
@@ -12,29 +13,42 @@ const TYPES: Readonly<Record<string, string>> = {
   svg: 'image/svg+xml',
 }
 
+interface Version {
+  readonly etag: string
+  readonly text: KeptText
+}
+
+/** The latest version of each file that was sent, with what it was compressed to. */
+const versions = new Map<string, Version>()
+
 /**
  * Responds with a static file. Browsers cache it but revalidate it each time, so that all parts of a page are of the
- * same version after an update.
+ * same version after an update. @param file one of an allow-list: each is kept.
  */
 export async function sendFile(
   { request, responder, head }: Pick<RawInput, 'responder' | 'head'> & { readonly request: EdgeRequest },
   file: URL,
   headers: readonly Header[],
 ): Promise<Answer<unknown> | undefined> {
-  const body = await readFile(file)
-  const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
+  const { etag, text } = await versionOf(file)
   const all: Header[] = [
-    ['etag', etag],
+    // Weak: it names the text, in whichever encoding.
+    ['etag', `W/${etag}`],
     ['cache-control', 'no-cache'],
     ['x-content-type-options', 'nosniff'],
     ...headers,
   ]
   if (matchesEtag(request.header('if-none-match'), etag)) return new Answer({ status: 304, headers: all })
+  return text.send(request, responder, (status, given) => head(status, [...given, ...all]))
+}
+
+async function versionOf(file: URL): Promise<Version> {
+  const body = await readFile(file)
+  const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
+  const known = versions.get(file.href)
+  if (known?.etag === etag) return known
   const type = TYPES[file.pathname.slice(file.pathname.lastIndexOf('.') + 1)]!
-  responder.send({
-    ...head(200, [['content-type', type], ...all]),
-    body,
-    head: request.method === 'HEAD',
-  })
-  return undefined
+  const version = { etag, text: new KeptText(body.toString(), type) }
+  versions.set(file.href, version)
+  return version
 }

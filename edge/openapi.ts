@@ -5,6 +5,7 @@ import { exampleOf } from './openapi/examples.ts'
 import { TAGS } from './openapi/tags.ts'
 import type { Auth } from './pipeline/access.ts'
 import { roleFor } from './pipeline/auth.ts'
+import { BACKGROUND, CALLBACK_URL } from './pipeline/input.ts'
 import { showNulls } from './pipeline/optional.ts'
 import { type AnyRoute, type Area, isJobBacked } from './pipeline/route.ts'
 import { Accepted, Problem } from './pipeline/schemas.ts'
@@ -52,6 +53,11 @@ export function openApi(areas: readonly Area[], settings: Settings): Json {
       schemas: components,
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+        signIn: {
+          type: 'oauth2',
+          description: 'Signs in here, for a token of 15 minutes',
+          flows: { password: { tokenUrl: '/api/v1/auth/token', scopes: {} } },
+        },
         key: {
           type: 'http',
           scheme: 'bearer',
@@ -190,7 +196,7 @@ function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): 
 function securityOf(auth: Auth, area: Area, route: AnyRoute, settings: Settings): Json[] {
   if (auth === 'public' || settings.authLevel === 'none') return []
   const key: Json[] = route.needsSession ? [] : [{ key: [admittingScopes(area, route)[0]!] }]
-  const credentials: Json[] = [{ bearer: [] }, { session: [] }, ...key]
+  const credentials: Json[] = [{ bearer: [] }, { signIn: [] }, { session: [] }, ...key]
   return (auth === 'open' || auth === 'operator') && settings.openAreas.has(area.name)
     ? [...credentials, {}]
     : credentials
@@ -215,25 +221,31 @@ function parametersOf(
     name,
     in: where,
     required: where === 'path' || required.includes(name),
-    schema: property,
+    schema: { ...typed(property), ...fallbackOf(type, name) },
   }))
+}
+
+/** The default of a field, which zod does not tell of where a text is turned into another value. */
+function fallbackOf(type: z.ZodType, name: string): Json {
+  const field = type instanceof z.ZodObject ? (type.shape as Record<string, unknown>)[name] : undefined
+  return field instanceof z.ZodDefault ? { default: field.def.defaultValue } : {}
+}
+
+/** Without the pattern of the text that stands for a value of another type. */
+function typed({ pattern, ...schema }: Json): Json {
+  return schema.type === 'string' ? { ...schema, ...(pattern === undefined ? {} : { pattern }) } : schema
 }
 
 /** How a job-backed route is asked not to wait. */
 function backgroundOf(route: AnyRoute): Json[] {
   if (!isJobBacked(route) || route.alwaysWaits) return []
-  const declared = Object.keys((route.query as { shape?: object } | undefined)?.shape ?? {})
   const parameter = (name: string, schema: Json, description: string): Json => ({
     ...{ name, in: 'query', required: false, description, schema },
   })
   return [
-    parameter('background', { type: 'boolean' }, 'true returns 202 with the job id at once'),
-    parameter(
-      'callback_url',
-      { type: 'string', format: 'uri', maxLength: 2000 },
-      'With `background`: told of the end of the job, as a webhook is',
-    ),
-  ].filter(({ name }) => !declared.includes(name as string))
+    parameter('background', { type: 'boolean' }, BACKGROUND),
+    parameter('callback_url', { type: 'string', format: 'uri', maxLength: 2000 }, CALLBACK_URL),
+  ]
 }
 
 function headersOf(route: AnyRoute): Json[] {
@@ -246,7 +258,12 @@ function headersOf(route: AnyRoute): Json[] {
   })
   return [
     ...(route.sideEffect
-      ? [header('Idempotency-Key', 'The same key and request within 24 hours return the first response')]
+      ? [
+          header(
+            'Idempotency-Key',
+            'The same key and request within 24 hours return the first response, with `Idempotent-Replayed: true`',
+          ),
+        ]
       : []),
     ...(isJobBacked(route) && !route.alwaysWaits
       ? [header('Prefer', '`respond-async` returns 202 with the job id at once')]

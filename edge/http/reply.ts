@@ -91,7 +91,7 @@ export function corsHeaders(settings: Settings, request: EdgeRequest): readonly 
     [
       'access-control-expose-headers',
       'x-request-id, etag, link, location, retry-after, content-disposition, millrace-position, ratelimit-limit, ' +
-        'ratelimit-remaining, ratelimit-reset',
+        'ratelimit-remaining, ratelimit-reset, idempotent-replayed',
     ],
   ]
 }

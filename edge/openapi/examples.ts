@@ -53,6 +53,89 @@ const BY_NAME: Readonly<Record<string, unknown>> = {
   query: 'winter supplies',
   collection_name: 'handbook',
   path: 'docs',
+  access_token: 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl',
+  action: 'chat',
+  api_key_env_var: 'OPENAI_API_KEY',
+  bcc: 'archive@example.com',
+  cc: 'bob@example.com',
+  reply_to: 'office@example.com',
+  from_email: 'mill@example.com',
+  cancel_url: 'https://example.com/cancelled',
+  success_url: 'https://example.com/paid',
+  checkout_url: 'https://checkout.stripe.com/c/pay/cs_test_1234',
+  category: 'general',
+  description: 'Mills of the valley since 1871',
+  embedding_model: 'text-embedding-3-small',
+  engine: 'openai',
+  error: 'The endpoint answered 500',
+  event: 'job.done',
+  event_type: 'charge.dispute.created',
+  excerpt: 'It was a good year.',
+  feature: 'streaming',
+  file: 'report.md',
+  file_name: 'handbook.md',
+  hint: 'mill_live_Xk3f…',
+  html: '<p>It was a good year.</p>',
+  interval: 'month',
+  key: 'mill_live_Xk3f9aQ2Lr7TzB1mW8cV5nD0sY6hP4jG',
+  level: 'warn',
+  missing: 'EMAIL_PROVIDER_API_KEY',
+  model_id: 'gpt-4o-mini',
+  next: 'WyIyMDI2LTAzLTAxVDA5OjMwOjAwWiIsNDJd',
+  note: 'Board meeting of March',
+  openapi: '3.1.0',
+  plan_name: 'Standard',
+  preview_text: 'Good morning.',
+  product_id: 'prod_1234',
+  provider_dispute_id: 'dp_1234',
+  provider_id: 'openai',
+  provider_status: 'delivered',
+  provider_subscription_id: 'sub_1234',
+  provider_transaction_id: 'pi_1234',
+  providers_supported: 'openai',
+  provider_supported: 'openai',
+  purpose: 'Sending',
+  rag_collection: 'handbook',
+  reason: 'Ordered twice',
+  refusal: 'It has no models',
+  region: 'eu-west-1',
+  request_id: 'q3hB7x1D-1f',
+  scope: 'jobs:read',
+  search: 'timed out',
+  secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+  seo_description: 'How the year went',
+  seo_title: 'Annual report',
+  service: 'ai',
+  session_id: 'cs_test_1234',
+  setup_token: 'Xk3f9aQ2Lr7TzB1mW8cV5nD0',
+  sid: 'SM0123456789abcdef0123456789abcdef',
+  snippet: 'The mill ground 1,284 sacks.',
+  stt_language: 'en',
+  stt_model: 'whisper-1',
+  stt_provider: 'openai',
+  system_prompt: 'Answer in one sentence.',
+  tag: 'invoices',
+  task: 'documents.extract',
+  token: 'Xk3f9aQ2Lr7TzB1mW8cV5nD0sY6hP4jG',
+  ttl: 'Auto',
+  tts_model: 'tts-1',
+  tts_provider: 'openai',
+  tts_voice: 'alloy',
+  type: 'TXT',
+  url: 'https://example.com/hooks/mill',
+  user_id: 'customer-17',
+  validation_error: 'OPENAI_API_KEY is not set',
+  value: 'v=spf1 include:amazonses.com ~all',
+  version: '0.1.0',
+  voice_id: 'alloy',
+  worker: 'host-1:4021',
+  id: 're_1234',
+  status: 'queued',
+  exclude_pattern: 'drafts/',
+  extension: 'md',
+  last_detail: 'The time limit was reached',
+  created_at: '2026-03-01T09:30:00.000Z',
+  document_date: '2026-03-01',
 }
 const BY_FORMAT: Readonly<Record<string, string>> = {
   'date-time': '2026-03-01T09:30:00.000Z',
@@ -62,7 +145,7 @@ const BY_FORMAT: Readonly<Record<string, string>> = {
   uri: 'https://example.com/',
 }
 // Tried last, for strings with a pattern.
-const TEXTS = ['Annual report', 'annual-report', '1', 'abc', 'ABC', '+14155552671', 'file.pdf', 'true']
+const TEXTS = ['annual-report', '1', 'abc', 'ABC', '+14155552671', 'file.pdf', 'true']
 const DEEPEST = 8
 
 /** A value that the schema allows; undefined when none is known. */
@@ -128,7 +211,8 @@ function textOf(schema: Json, name: string): string | undefined {
     minLength?: number
     maxLength?: number
   }
-  const known = [BY_NAME[name], format === undefined ? undefined : BY_FORMAT[format], ...TEXTS]
+  const others = pattern === undefined && format === undefined ? [] : TEXTS
+  const known = [BY_NAME[name], format === undefined ? undefined : BY_FORMAT[format], ...others]
   const fits = format === undefined || BY_FORMAT[format] === undefined ? known : known.slice(1, 2)
   return fits.find(
     (text): text is string =>

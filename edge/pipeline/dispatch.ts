@@ -10,7 +10,7 @@ import { ANONYMOUS, type Caller, requireRole, roleFor } from './auth.ts'
 import type { Edge } from './context.ts'
 import type { Ending } from './ending.ts'
 import { fingerprintOf, refusalOf } from './idempotency.ts'
-import { jsonBytes, parseBody, parsePart, queryValues } from './input.ts'
+import { jsonBytes, parseBody, parsePart, parseQuery } from './input.ts'
 import { limited } from './limits.ts'
 import { createMatcher, type Entry, type Match } from './match.ts'
 import { readerOf } from './readers.ts'
@@ -49,7 +49,7 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
       exchange.written = edge.replica.positions.of(exchange)
     if (route.limit !== undefined) await edge.limits.take(route.limit, exchange.address, caller)
     const params = parsePart(route.params, 'path', match.params)
-    const query = route.query && parsePart(route.query, 'query', queryValues(route.query, request.query))
+    const query = parseQuery(entry, request.query)
     const body = hasParsedBody(route)
       ? await parseBody(route, request, jsonBytes(edge.settings, route))
       : null

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Queries, Transaction } from '../../sql/db.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import { type Claim, claimKey, keepKey, type StoredAnswer, storeAnswer } from '../../sql/idempotency.ts'
-import { failureBody, type KeptAnswer } from '../http/reply.ts'
+import { failureBody, type Header, type KeptAnswer } from '../http/reply.ts'
 import type { Edge } from './context.ts'
 import { statusOf } from './statuses.ts'
 
@@ -50,6 +50,13 @@ export function keptAnswer(claim: Claim): KeptAnswer {
   return { status: claim.status, headers: claim.headers ?? [], body: claim.body ?? '' }
 }
 
+/** An answer as a repetition gets it: it says that nothing was done again. */
+export function replayed(answer: KeptAnswer): KeptAnswer {
+  return { ...answer, headers: [...answer.headers, REPLAYED] }
+}
+
+export const REPLAYED: Header = ['idempotent-replayed', 'true']
+
 /** Keeps the answer of a key's job for repetitions. */
 export async function keepAnswer(edge: Edge, { scope, key }: KeyRef, answer: KeptAnswer): Promise<void> {
   await edge.db.run(storeAnswer(scope, key, stored(answer)))
@@ -75,7 +82,7 @@ export async function once(
   try {
     return await edge.db.transaction(async (tx) => {
       const first = key === null ? null : await takeKey(tx, key)
-      if (first !== null) return keptAnswer(first)
+      if (first !== null) return replayed(keptAnswer(first))
       begun = true
       const answer = await work(tx)
       if (key !== null) await tx.run(keepKey(key, { answer: stored(answer) }))

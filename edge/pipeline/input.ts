@@ -2,8 +2,9 @@ import { z } from 'zod'
 import { type Failure, fail, type InputProblem } from '../../sql/errors.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { EdgeRequest } from '../http/server.ts'
+import type { Entry } from './match.ts'
 import { unwrapped, withoutNulls } from './optional.ts'
-import type { AnyRoute } from './route.ts'
+import { type AnyRoute, isJobBacked } from './route.ts'
 import { textProblems } from './texts.ts'
 
 type Part = 'body' | 'query' | 'path' | 'header'
@@ -35,10 +36,65 @@ export function parsePart(schema: z.ZodType | undefined, part: Part, value: unkn
   throw refusal(
     result.error.issues.map((issue) => ({
       loc: [part, ...issue.path.map((key) => (typeof key === 'number' ? key : String(key)))],
-      msg: issue.message,
+      msg: issue.code === 'unrecognized_keys' ? unknownFields(schema, issue) : issue.message,
       type: issue.code,
     })),
   )
+}
+
+/** Names the fields that are not known, and those that are. */
+function unknownFields(schema: z.ZodType, { keys, path }: z.core.$ZodIssueUnrecognizedKeys): string {
+  let at: z.ZodType | undefined = unwrapped(schema)
+  for (const key of path) {
+    at =
+      at instanceof z.ZodObject
+        ? (at.shape as Shape)[String(key)]
+        : ((at as Partial<z.ZodArray>).element as z.ZodType | undefined)
+    at = at && unwrapped(at)
+  }
+  const known = at instanceof z.ZodObject ? Object.keys(at.shape) : []
+  return `has no ${shown(keys).join(', ')}${known.length === 0 ? '' : `; its fields are ${known.join(', ')}`}`
+}
+
+type Shape = Readonly<Record<string, z.ZodType>>
+
+/** What the reference says of the parameters that job-backed routes have. */
+export const BACKGROUND = 'true returns 202 with the job id at once'
+export const CALLBACK_URL = 'With `background`: told of the end of the job, as a webhook is'
+
+const OF_JOBS = ['background', 'callback_url']
+
+/**
+ * Checks the query of a request. @throws fail('request.invalid') with every problem, or for a parameter that the route does not
+ * have: what is misspelled would otherwise be ignored.
+ */
+export function parseQuery({ area, route }: Entry, text: string): unknown {
+  if (text !== '' && !area.takesAnyQuery) refuseUnknown(route, text)
+  return route.query && parsePart(route.query, 'query', queryValues(route.query, text))
+}
+
+function refuseUnknown(route: AnyRoute, text: string): void {
+  const known = namesOf(route)
+  const unknown = new Set([...new URLSearchParams(text).keys()].filter((name) => !known.includes(name)))
+  if (unknown.size === 0) return
+  const msg = `is not a parameter; ${known.length === 0 ? 'there are none' : `those are ${known.join(', ')}`}`
+  throw refusal(shown([...unknown]).map((name) => ({ loc: ['query', name], msg, type: 'unrecognized_keys' })))
+}
+
+/** Some of the names that a client chose, in a length that a message may have. */
+const shown = (names: readonly string[]): string[] => names.slice(0, 10).map((name) => name.slice(0, 100))
+
+const names = new WeakMap<AnyRoute, readonly string[]>()
+
+/** The parameters that a query of the route may have. */
+function namesOf(route: AnyRoute): readonly string[] {
+  const known = names.get(route)
+  if (known !== undefined) return known
+  const query = route.query && unwrapped(route.query)
+  const shape = query instanceof z.ZodObject ? Object.keys(query.shape) : []
+  const found = [...new Set([...shape, ...(isJobBacked(route) && !route.alwaysWaits ? OF_JOBS : [])])]
+  names.set(route, found)
+  return found
 }
 
 const lists = new WeakMap<z.ZodType, readonly string[]>()
@@ -47,7 +103,7 @@ const lists = new WeakMap<z.ZodType, readonly string[]>()
 function listsOf(schema: z.ZodType): readonly string[] {
   const known = lists.get(schema)
   if (known !== undefined) return known
-  const shape = schema instanceof z.ZodObject ? (schema.shape as Readonly<Record<string, z.ZodType>>) : {}
+  const shape = schema instanceof z.ZodObject ? (schema.shape as Shape) : {}
   const found = Object.keys(shape).filter((name) => unwrapped(shape[name]!) instanceof z.ZodArray)
   lists.set(schema, found)
   return found

@@ -3,13 +3,21 @@ import { type Failure, fail, storedFailure } from '../../sql/errors.ts'
 import { type Claim, keepKey } from '../../sql/idempotency.ts'
 import { enqueueJobs, type JobSpec } from '../../sql/jobs.ts'
 import { addCallback } from '../../sql/webhooks.ts'
-import { failureBody, type KeptAnswer } from '../http/reply.ts'
+import { failureBody, type Header, type KeptAnswer } from '../http/reply.ts'
 import type { JobEvent } from '../streams/job-event.ts'
 import { SSE_HEADERS, type StreamSource } from '../streams/sse.ts'
 import { checked, completed, sendAnswer } from './answers.ts'
 import { type Callback, callbackOf } from './callbacks.ts'
 import { type Ending, keyOf } from './ending.ts'
-import { fingerprintOf, type KeyRef, keepAnswer, keptAnswer, takeKey } from './idempotency.ts'
+import {
+  fingerprintOf,
+  type KeyRef,
+  keepAnswer,
+  keptAnswer,
+  REPLAYED,
+  replayed,
+  takeKey,
+} from './idempotency.ts'
 import { wantsBackground } from './input.ts'
 import type { Entry } from './match.ts'
 import type { Place } from './places.ts'
@@ -146,10 +154,11 @@ function openStream(
   { edge, exchange, streams }: Ending,
   source: StreamSource,
   place: Place,
+  headers: readonly Header[] = [],
 ): Promise<void> | void {
   // 204 tells a reconnecting EventSource to stop: everything was delivered.
   if (source === 'ended') return exchange.empty(204)
-  const head = exchange.head(200, SSE_HEADERS)
+  const head = exchange.head(200, [...SSE_HEADERS, ...headers])
   if (exchange.request.method === 'HEAD') return exchange.responder.send({ ...head, head: true })
   const { caller } = exchange
   const subscriber = {
@@ -182,7 +191,7 @@ async function repeatJob(ending: Ending, key: KeyRef, first: Claim, place: Place
   const { edge, entry, exchange, input } = ending
   const { follow } = entry.route
   if (place !== null && first.status === null && first.job_id !== null)
-    return openStream(ending, await follow!.open(input, first.job_id), place)
+    return openStream(ending, await follow!.open(input, first.job_id), place, [REPLAYED])
   // If the first request died with its process, its answer is on the job.
   const event =
     first.status === null && first.job_id !== null
@@ -190,7 +199,7 @@ async function repeatJob(ending: Ending, key: KeyRef, first: Claim, place: Place
       : null
   const answer = event === null ? keptAnswer(first) : jobAnswer(entry, event)
   if (event !== null) await keepAnswer(edge, key, answer)
-  await exchange.kept(answer)
+  await exchange.kept(replayed(answer))
 }
 
 function accepted(jobId: string): KeptAnswer {

@@ -251,6 +251,8 @@ export interface Area {
   readonly auth: Auth
   /** Status of invalid input: 422, but 400 where SPEC says so. */
   readonly invalidStatus: 422 | 400
+  /** A query may have anything beside what is declared, as links to pages and probes do. */
+  readonly takesAnyQuery: boolean
   readonly routes: readonly AnyRoute[]
 }
 
@@ -258,8 +260,9 @@ export interface Area {
 export function area(
   name: string,
   prefix: string,
-  options: { auth: Auth; invalidStatus?: 400 },
+  options: { auth: Auth; invalidStatus?: 400; takesAnyQuery?: true },
   routes: readonly AnyRoute[],
 ): Area {
-  return { name, prefix, auth: options.auth, invalidStatus: options.invalidStatus ?? 422, routes }
+  const { auth, invalidStatus = 422, takesAnyQuery = false } = options
+  return { name, prefix, auth, invalidStatus, takesAnyQuery, routes }
 }

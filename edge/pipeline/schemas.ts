@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Schemas that several areas share. */
+/** Schemas that several areas share. A `type` in the metadata of a text of a URL is what the reference says of it. */
 
 const rowId = (largest: number) =>
   z
@@ -8,7 +8,7 @@ const rowId = (largest: number) =>
     .regex(/^\d{1,16}$/, 'must be a positive integer')
     .transform(Number)
     .refine((id) => id >= 1 && id <= largest, 'must be a positive integer')
-    .meta({ type: 'integer' })
+    .meta({ type: 'integer', minimum: 1, maximum: largest })
 
 /** The id of an account, an organization or a page, of which there are at most 2 billion, in a path. */
 export const RowId = rowId(2_147_483_647)
@@ -28,9 +28,16 @@ export const integer = ({ min, max }: Bounds) =>
     .regex(/^-?\d{1,10}$/, 'must be an integer')
     .transform(Number)
     .pipe(z.int().min(min).max(max))
+    .meta({ type: 'integer', minimum: min, maximum: max })
 
 export const count = ({ fallback, ...bounds }: Bounds & { readonly fallback: number }) =>
   integer(bounds).default(fallback)
+
+/** True or false in a query string; also 1, 0, yes, no, on and off. */
+export const flag = () => z.stringbool().meta({ type: 'boolean' })
+
+/** False unless it is given. */
+export const option = () => flag().default(false)
 
 export const Timestamp = z.iso.datetime()
 
@@ -45,6 +52,7 @@ export const Moment = z.iso
   .datetime({ offset: true, local: true })
   .refine((text) => STORABLE.test(text), 'must be a time that a database has')
   .transform((text) => (/(Z|[+-]\d\d:?\d\d)$/.test(text) ? text : `${text}Z`))
+  .meta({ format: 'date-time' })
 
 /** An email address, trimmed and in lower case. */
 export const Email = z.string().trim().toLowerCase().max(320).pipe(z.email())

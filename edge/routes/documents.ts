@@ -9,7 +9,7 @@ import {
 } from '../../sql/documents.ts'
 import { numbered, pageValues, sortedBy } from '../pipeline/lists.ts'
 import { area, route, verbatim } from '../pipeline/route.ts'
-import { Day } from '../pipeline/schemas.ts'
+import { Day, option } from '../pipeline/schemas.ts'
 import { contentRoute } from './documents/content.ts'
 import { pageRoutes } from './documents/pages.ts'
 import { recordRoutes } from './documents/records.ts'
@@ -83,9 +83,9 @@ include the days that they name; what has no \`document_date\` counts by the day
         to: Day.optional(),
         sort: sortedBy(DOCUMENT_ORDERS),
         search: z.string().max(500).optional(),
-        include_superseded: z.stringbool().default(false),
-        trashed: z.stringbool().default(false),
-        hits: z.stringbool().default(false),
+        include_superseded: option(),
+        trashed: option(),
+        hits: option(),
       })
       .refine(({ search, trashed }) => !(trashed && isSearch(search)), {
         error: 'does not cover the trash',

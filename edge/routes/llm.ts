@@ -19,7 +19,7 @@ import type { Settings } from '../../tasks/settings.ts'
 import { newJob } from '../../tasks/task.ts'
 import { array, cursor } from '../pipeline/lists.ts'
 import { area, json, route } from '../pipeline/route.ts'
-import { count } from '../pipeline/schemas.ts'
+import { count, option } from '../pipeline/schemas.ts'
 import {
   CatalogStatus,
   Current,
@@ -78,7 +78,7 @@ of today, in US dollars per million tokens; null if unknown.`,
       modality: z.enum(MODALITIES).optional(),
       limit: count({ min: 1, max: 200, fallback: 50 }),
       cursor: cursor(MODEL_ORDER),
-      include_disabled: z.stringbool().default(false),
+      include_disabled: option(),
     }),
     response: z.array(Model),
     reads: 'list',
@@ -156,7 +156,7 @@ of today, in US dollars per million tokens; null if unknown.`,
     description: `The catalog is updated automatically once a day. A list that is broken or implausible is refused as \
 a whole; \`force\` accepts one that differs more from the previous list than it should.`,
     auth: 'admin',
-    query: z.object({ background: z.string().optional(), force: z.stringbool().default(false) }),
+    query: z.object({ force: option() }),
     response: SyncResult,
     errors: ['llm.list_failed', 'llm.list_refused'],
     sideEffect: true,

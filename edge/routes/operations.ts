@@ -125,7 +125,7 @@ const docsFile = route({
 
 /** What operators, and readers of the reference, ask for; `areas` are the others, which the reference describes. */
 export function operations(areas: () => readonly Area[]): Area {
-  return area('operations', '', { auth: 'public' }, [
+  return area('operations', '', { auth: 'public', takesAnyQuery: true }, [
     health,
     readiness,
     metrics,

@@ -7,6 +7,7 @@ import { NAMED_QUEUES } from '../../tasks/load-test/on-queues.ts'
 import { MOST_AT_ONCE } from '../../tasks/load-test/orchestrator.ts'
 import { type AnyTask, specsOf, type TaskDefinition } from '../../tasks/task.ts'
 import { parsePart } from '../pipeline/input.ts'
+import { showNulls } from '../pipeline/optional.ts'
 import { area, json, route } from '../pipeline/route.ts'
 import { Timestamp } from '../pipeline/schemas.ts'
 
@@ -48,7 +49,13 @@ const TaskResult = z
 
 const TaskList = z
   .strictObject({
-    tasks: z.array(z.strictObject({ task_name: z.string(), queue_types: z.array(z.string()) })),
+    tasks: z.array(
+      z.strictObject({
+        task_name: z.string(),
+        queue_types: z.array(z.string()),
+        args: z.record(z.string(), z.unknown()).describe('JSON Schema of its arguments'),
+      }),
+    ),
     queues: z.array(
       z.strictObject({
         queue_type: z.string(),
@@ -130,12 +137,23 @@ is a job like any other: watch and cancel it at \`/jobs/{task_id}\`.`,
   }),
 ])
 
+// What the list says of tasks: the same for all.
 const LISTED = JSON.stringify(
   [...new Set([...namedTasks.values()].flatMap((byName) => [...byName.keys()]))].sort().map((task_name) => ({
     task_name,
     queue_types: NAMED_QUEUES.filter((queue) => namedTasks.get(queue)!.has(task_name)),
+    args: argumentsOf(task_name),
   })),
 )
+
+/** The schema of a task's arguments, which are the same on each of its queues. */
+function argumentsOf(name: string): object {
+  const task = [...namedTasks.values()]
+    .map((byName) => byName.get(name))
+    .find((found) => found !== undefined)!
+  const { $schema: _, ...schema } = z.toJSONSchema(task.payload, { io: 'input', override: showNulls })
+  return schema
+}
 
 /** @throws fail('task.unknown_queue'), fail('task.unknown'), each with the names that exist. */
 function taskOf(name: string, queue: string): TaskDefinition<unknown, unknown> {

@@ -6,7 +6,7 @@ import { textPdf } from '../pdfs.ts'
 import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { findChromium, NO_CHROMIUM } from './chromium.ts'
-import { EMAIL, focused, jobIn, press, READER, section, signIn, watchedService } from './watched.ts'
+import { EMAIL, focused, jobIn, PASSWORD, press, READER, section, signIn, watchedService } from './watched.ts'
 
 /** Sessions, documents and the reference, and a connection that is lost. */
 
@@ -140,6 +140,25 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
       const isDark = await page.evaluate(`document.documentElement.classList.contains('dark-mode')`)
       assert.equal(isDark, colorScheme === 'dark')
     }
+  })
+
+  test('the reference signs in by its form, and calls with the token', async (t) => {
+    const page = await open(t, '/docs')
+    await page.getByRole('button', { name: 'Authorize' }).first().click()
+    const form = page.locator('.auth-container', { hasText: 'signIn' })
+    await form.getByLabel('username:').fill(EMAIL)
+    await form.getByLabel('password:').fill(PASSWORD)
+    await form.getByRole('button', { name: 'Apply given OAuth2 credentials' }).click()
+    await form.getByText('Authorized', { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Close', exact: true }).first().click()
+    // So that only the token tells who calls.
+    await page.context().clearCookies()
+    await page.getByPlaceholder('Filter by tag').fill('accounts')
+    const me = page.locator('#operations-accounts-get_accounts_me')
+    await me.locator('.opblock-control-arrow').click()
+    await me.getByRole('button', { name: 'Try it out' }).click()
+    await me.getByRole('button', { name: 'Execute' }).click()
+    await me.locator('.live-responses-table').getByText(`"email": "${EMAIL}"`).waitFor()
   })
 
   test('a row that is drawn anew keeps the focus, and one that goes leaves it to the next', async (t) => {

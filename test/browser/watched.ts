@@ -12,7 +12,7 @@ import { launch } from './chromium.ts'
 
 export const EMAIL = 'admin@example.com'
 export const READER = 'reader@example.com'
-const PASSWORD = 'correct horse'
+export const PASSWORD = 'correct horse'
 
 export interface Watched {
   readonly url: string

@@ -24,6 +24,7 @@ const counting = route({
   method: 'post',
   path: '/count',
   summary: 'counts',
+  query: z.object({ x: z.string().optional() }),
   body: z.object({ n: z.int().optional() }),
   response: Count,
   status: 201,
@@ -143,6 +144,27 @@ test('cookies are not given again, nor kept', async () => {
   assert.deepEqual((await post('/k/count', key)).cookies, [])
   const [row] = await query('select headers::text as headers from idempotency_key where key = $1', [key])
   assert.doesNotMatch(row!.headers as string, /cookie|secret/)
+})
+
+test('an answer from a kept key says so, also a refusal; the first does not', async () => {
+  for (const [path, first] of [
+    ['/k/count', 201],
+    ['/k/silent', 204],
+    ['/k/fails/409', 409],
+    ['/k/notes-and-refuses', 409],
+  ] as const) {
+    const key = newKey()
+    const answers = [await post(path, key), await post(path, key), await post(path, key)]
+    assert.deepEqual(
+      answers.map(({ status, headers }) => [status, headers['idempotent-replayed']]),
+      [
+        [first, undefined],
+        [first, 'true'],
+        [first, 'true'],
+      ],
+      path,
+    )
+  }
 })
 
 test('without a key, or on a route without effects to guard, every request counts', async () => {

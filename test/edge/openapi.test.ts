@@ -196,6 +196,11 @@ test('the server, the cookie and the schemes are those of the settings', () => {
   assert.deepEqual(reference.servers, [{ url: 'https://api.example.com' }])
   assert.deepEqual(reference.components.securitySchemes, {
     bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+    signIn: {
+      type: 'oauth2',
+      description: 'Signs in here, for a token of 15 minutes',
+      flows: { password: { tokenUrl: '/api/v1/auth/token', scopes: {} } },
+    },
     key: {
       type: 'http',
       scheme: 'bearer',
@@ -208,7 +213,7 @@ test('the server, the cookie and the schemes are those of the settings', () => {
 
 test('security says who may call, and which scope an API key needs', () => {
   assert.deepEqual(reference.paths['/health']!.get!.security, [])
-  const signedIn = [{ bearer: [] }, { session: [] }]
+  const signedIn = [{ bearer: [] }, { signIn: [] }, { session: [] }]
   const { paths } = reference
   assert.deepEqual(paths['/api/v1/documents']!.get!.security, [...signedIn, { key: ['documents:read'] }])
   assert.deepEqual(paths['/api/v1/documents']!.post!.security, [...signedIn, { key: ['documents:write'] }])
@@ -221,6 +226,7 @@ test('a closed area and no authentication at all show in it', async () => {
     .json as Reference
   assert.deepEqual(closed.paths['/api/v1/jobs']!.get!.security, [
     { bearer: [] },
+    { signIn: [] },
     { session: [] },
     { key: ['jobs:read'] },
   ])

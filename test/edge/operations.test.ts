@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { until } from '../until.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
@@ -146,6 +147,26 @@ test('neither the page nor its script names another host', () => {
     const text = readFileSync(new URL(`../../edge/pages/${name}`, import.meta.url), 'utf8')
     const hosts = text.replace(/\/\/ .*/g, '').match(/https?:|['"(=]\/\/\w/g)
     assert.equal(hosts, null, name)
+  }
+})
+
+test('what the reference page loads is compressed', async () => {
+  for (const path of ['/docs/swagger-ui-bundle.js', '/docs/swagger-ui.css', '/docs/docs.js']) {
+    const plain = await api.get(path)
+    for (const [encoding, decompress] of [
+      ['br', brotliDecompressSync],
+      ['gzip', gunzipSync],
+    ] as const) {
+      const { headers, bytes } = await api.get(path, { headers: { 'accept-encoding': encoding } })
+      assert.deepEqual(
+        [headers['content-encoding'], headers.vary, headers.etag],
+        [encoding, 'accept-encoding', plain.headers.etag],
+      )
+      assert.ok(decompress(bytes).equals(plain.bytes), path)
+      if (plain.bytes.length > 100_000)
+        assert.ok(bytes.length < plain.bytes.length / 3, `${path}: ${bytes.length}`)
+      assert.match(String(headers.etag), /^W\/"/)
+    }
   }
 })
 

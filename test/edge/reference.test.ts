@@ -107,7 +107,8 @@ const organization = await client.POST('/api/v1/orgs', { body: { name: 'Mill', s
 const members = await client.GET('/api/v1/orgs/{org_id}/members', {
   params: { path: { org_id: organization.data!.id } },
 })
-const jobs = await client.GET('/api/v1/jobs', { params: { query: { status: 'queued', limit: '5' } } })
+const jobs = await client.GET('/api/v1/jobs', { params: { query: { status: 'queued', limit: 5 } } })
+const documents = await client.GET('/api/v1/documents', { params: { query: { page_size: 1, trashed: false } } })
 const missing = await client.GET('/api/v1/documents/{id}', { params: { path: { id: 1 } } })
 const detail: string | undefined = missing.error?.detail
 
@@ -117,12 +118,17 @@ void (() => client.POST('/api/v1/orgs', { body: { slug: 'mill' } }))
 // @ts-expect-error
 void (() => client.GET('/api/v1/jobs', { params: { query: { status: 'late' } } }))
 // @ts-expect-error
+void (() => client.GET('/api/v1/jobs', { params: { query: { limit: '5' } } }))
+// @ts-expect-error
+void (() => client.GET('/api/v1/jobs', { params: { query: { queue: 'documents' } } }))
+// @ts-expect-error
 void (() => client.GET('/api/v1/nowhere'))
 
 console.log(JSON.stringify({
   role: user.role,
   members: members.data!.map((member) => member.role),
   jobs: jobs.data!.map((job) => job.queue),
+  documents: documents.data!.items.length,
   missing: [missing.response.status, detail],
 }))
 `
@@ -158,6 +164,7 @@ test('a client made from it compiles, refuses what is wrong, and runs', async ()
     role: 'admin',
     members: ['owner'],
     jobs: ['accounts'],
+    documents: 0,
     missing: [404, 'Document not found'],
   })
 })

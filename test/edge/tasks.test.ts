@@ -196,7 +196,9 @@ test('the list names tasks and queues, with what waits and runs', async () => {
   await ledger.claim(first)
   const { tasks, queues } = (await api.get('/api/v1/tasks', { token: owner.token })).json
   assert.deepEqual(
-    tasks.filter(({ task_name }: { task_name: string }) => /io_sim|house/.test(task_name)),
+    tasks
+      .filter(({ task_name }: { task_name: string }) => /io_sim|house/.test(task_name))
+      .map(({ args: _, ...task }: { args: unknown }) => task),
     [
       { task_name: 'housekeeping', queue_types: ['system'] },
       { task_name: 'io_simulation_task', queue_types: ['load_test', 'system'] },
@@ -211,6 +213,20 @@ test('the list names tasks and queues, with what waits and runs', async () => {
   )
   assert.ok(queues[0].oldest_seconds >= 0)
   assert.equal(queues[1].oldest_seconds, null)
+})
+
+test('the list has a schema of the arguments of each task, and a wrong argument is told the right ones', async () => {
+  const { tasks } = (await api.get('/api/v1/tasks', { token: owner.token })).json
+  for (const { task_name, args } of tasks) {
+    assert.deepEqual([args.type, args.additionalProperties], ['object', false], task_name)
+    if (task_name === 'housekeeping') continue
+    const names = Object.keys(args.properties)
+    assert.ok(names.length > 0, task_name)
+    const refused = await enqueue({ task_name, args: { colour: 'red' } })
+    assert.equal(refused.status, 422)
+    const { msg } = refused.json.errors.find(({ type }: { type: string }) => type === 'unrecognized_keys')
+    assert.equal(msg, `has no colour; its fields are ${names.join(', ')}`)
+  }
 })
 
 test('open where the area is, and else for those who have signed in', async () => {

@@ -18,7 +18,7 @@ import { audit, eventOf } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import { array, numbered, Paged, pageValues, sortedBy, span, spanInOrder } from '../../pipeline/lists.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
-import { RowId, Timestamp } from '../../pipeline/schemas.ts'
+import { flag, RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { User } from './shapes.ts'
 
 const NEWEST = { column: 'created_at', direction: 'desc' } as const
@@ -67,7 +67,7 @@ accents. In the order of \`last_login\` who has never signed in comes as the lon
         ...numbered(Object.values(ACCOUNT_ORDERS), { most: 1000, fallback: 1000 }),
         search: Search.optional(),
         role: z.enum(ROLES).optional(),
-        is_active: z.stringbool().optional(),
+        is_active: flag().optional(),
         ...span('Registered'),
         sort: sortedBy(ACCOUNT_ORDERS),
       })

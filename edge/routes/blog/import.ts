@@ -43,7 +43,7 @@ Pelican and Ghost. \`on_conflict\` says what to do with a post whose slug exists
 the whole import. Posts that cannot be read are counted and listed in \`errors\` (the first 1000), and the others are \
 imported. The import is one transaction.`,
   auth: 'editor',
-  query: z.object({ background: z.string().optional(), on_conflict: z.enum(ON_CONFLICT).default('skip') }),
+  query: z.object({ on_conflict: z.enum(ON_CONFLICT).default('skip') }),
   body: ImportForm,
   bodyType: 'multipart',
   response: ImportResult.meta({ id: 'ImportResult' }),

@@ -10,7 +10,7 @@ import {
 import { newJob } from '../../../tasks/task.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { route } from '../../pipeline/route.ts'
-import { Background, DomainName, DomainRequest } from './shapes.ts'
+import { DomainName, DomainRequest } from './shapes.ts'
 
 const SendingDomain = Domain.meta({ id: 'SendingDomain' })
 const SendingDomainWithRecords = DomainWithRecords.meta({ id: 'SendingDomainWithRecords' })
@@ -22,7 +22,6 @@ export const domainRoutes = [
     method: 'get',
     path: '/domains',
     summary: 'List the sending domains of the account',
-    query: Background,
     response: z.array(SendingDomain),
     errors: ERRORS,
     task: ({ edge }) => {
@@ -36,7 +35,6 @@ export const domainRoutes = [
     path: '/domains',
     summary: 'Add a sending domain and return the records that its DNS must have',
     description: 'A domain that the account already has is returned as it is.',
-    query: Background,
     body: DomainRequest,
     response: SendingDomainWithRecords,
     errors: ERRORS,
@@ -52,7 +50,6 @@ export const domainRoutes = [
     path: '/domains/:domain/check',
     summary: 'Have the provider check the DNS of a domain again',
     params: z.object({ domain: DomainName }),
-    query: Background,
     response: SendingDomainWithRecords,
     errors: [...ERRORS, 'domain.missing'],
     sideEffect: true,

@@ -12,7 +12,7 @@ import { enqueue, type JobRef, type TaskDefinition } from '../../../tasks/task.t
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { route } from '../../pipeline/route.ts'
-import { Background, CallRequest, EmailRequest, SmsRequest } from './shapes.ts'
+import { CallRequest, EmailRequest, SmsRequest } from './shapes.ts'
 
 const ONCE = `What the provider has accepted is never sent again, even if a worker dies meanwhile. If it is unclear \
 whether a request was accepted, the status is \`unknown\` and nothing is repeated: it is looked up later where the \
@@ -28,7 +28,6 @@ export const sendRoutes = [
     summary: 'Send an email',
     description: `Requires \`text\` or \`html\`; allows at most 50 recipients. The Message-ID is made from the \
 returned id. ${ONCE}`,
-    query: Background,
     body: EmailRequest,
     response: EmailResult.meta({ id: 'EmailSent' }),
     errors: [
@@ -59,7 +58,6 @@ returned id. ${ONCE}`,
     summary: 'Send a text message',
     description: `\`segments\` is the number of parts: a single one holds 160 characters of the GSM alphabet or 70 of \
 any other, each of several holds 153 or 67. ${ONCE}`,
-    query: Background,
     body: SmsRequest,
     response: SmsResult.meta({ id: 'SmsSent' }),
     errors: TELEPHONY_ERRORS,
@@ -78,7 +76,6 @@ any other, each of several holds 153 or 67. ${ONCE}`,
     summary: 'Start a call',
     description: `Rings for \`timeout\` seconds. Once somebody answers, the provider fetches the script of the call \
 (TwiML) from \`script_url\`. ${ONCE}`,
-    query: Background,
     body: CallRequest,
     response: CallResult.meta({ id: 'CallStarted' }),
     errors: TELEPHONY_ERRORS,

@@ -17,8 +17,6 @@ const Line = z
   .regex(/^\P{Cc}*$/u, 'must be one line without control characters')
 const Text = z.string().min(1).max(1_000_000)
 
-export const Background = z.object({ background: z.string().optional() })
-
 export const EmailRequest = z
   .strictObject({
     to: addresses.min(1),

@@ -20,6 +20,7 @@ import type { Edge } from '../../pipeline/context.ts'
 import { array, numbered, pageValues } from '../../pipeline/lists.ts'
 import { jobFailure } from '../../pipeline/responders.ts'
 import { Answer, json, route } from '../../pipeline/route.ts'
+import { option } from '../../pipeline/schemas.ts'
 import { DocumentParams, Page, PageParams, PageWithText } from './shapes.ts'
 
 // PDF 2.0 takes 127 bytes of UTF-8 (ISO 32000-2, 7.6.4.3.3).
@@ -41,8 +42,7 @@ export const pageRoutes = [
       'Skips pages that were already read unless `force` is true. While an extraction of the document is under way, a request joins it; a forced request joins only a forced one, one with a `language` only one with the same, and otherwise runs after it. `password` opens an encrypted PDF. The one that opened it is kept, encrypted, and serves later extractions and the images of its pages.',
     params: DocumentParams,
     query: z.object({
-      background: z.string().optional(),
-      force: z.stringbool().default(false),
+      force: option(),
       language: Languages.optional().meta({
         description: 'The languages of words in pictures, e.g. `deu+fra`; default `OCR_LANGUAGES`',
       }),

@@ -19,6 +19,7 @@ import { newJob } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { type Answer, json, route } from '../../pipeline/route.ts'
+import { option } from '../../pipeline/schemas.ts'
 import { Document, DocumentParams, found, METADATA } from './shapes.ts'
 
 const { title, kind, document_date, note, channel } = METADATA
@@ -55,7 +56,6 @@ export const recordRoutes = [
     summary: 'Tag, delete or extract up to 1,000 documents',
     description: `One job with progress does it for one document after the other. Its result counts those that are as asked for now, \
 also if they were before, and says why the others were refused.`,
-    query: z.object({ background: z.string().optional() }),
     body: BulkAction,
     response: BulkResult.meta({ id: 'DocumentsBulkResult' }),
     sideEffect: true,
@@ -104,7 +104,7 @@ document disappears from the default list.`,
     description: `Cancels a running or waiting extraction of the document. The document can be restored for \
 \`TRASH_DAYS\`, unless \`permanent\` is true: then it is gone at once, from the trash too.`,
     params: DocumentParams,
-    query: z.object({ permanent: z.stringbool().default(false) }),
+    query: z.object({ permanent: option() }),
     errors: ['document.missing', 'document.protected'],
     handle: ({ params, query, caller, edge, requestId, transaction }) =>
       transaction(async (tx) => {

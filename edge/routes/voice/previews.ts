@@ -5,7 +5,7 @@ import { VOICES, type Voice } from '../../../tasks/voice/catalog.ts'
 import { digestOf } from '../../../tasks/voice/preview.ts'
 import { callbackOf } from '../../pipeline/callbacks.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { wantsBackground } from '../../pipeline/input.ts'
+import { BACKGROUND, CALLBACK_URL, wantsBackground } from '../../pipeline/input.ts'
 import { route } from '../../pipeline/route.ts'
 import { settingsNow } from './settings.ts'
 import { PreviewQuery, PreviewRequest } from './shapes.ts'
@@ -37,8 +37,8 @@ export const previewRoutes = [
     summary: 'Generate a preview of a voice',
     description: HOW,
     query: z.object({
-      background: z.string().optional(),
-      callback_url: z.string().optional(),
+      background: z.string().optional().meta({ type: 'boolean', description: BACKGROUND }),
+      callback_url: z.string().optional().meta({ format: 'uri', description: CALLBACK_URL }),
     }),
     body: PreviewRequest,
     alsoAnswers: { 202: 'The job that generates it, if requested or if it takes long: `{job_id}`' },

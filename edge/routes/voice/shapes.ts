@@ -82,6 +82,7 @@ export const PreviewQuery = z.object({
     .regex(/^\d{1,2}(\.\d{1,6})?$/, 'must be a number')
     .transform(Number)
     .pipe(Speed)
+    .meta({ type: 'number', minimum: 0.25, maximum: 4 })
     .optional(),
   model: Id.optional(),
 })

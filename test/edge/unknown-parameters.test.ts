@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { isJobBacked } from '../../edge/pipeline/route.ts'
+import { areas } from '../../edge/routes/index.ts'
+import { edgeAndDatabase } from './harness.ts'
+
+/** What a request has beside what is declared: a misspelled parameter is refused by its name, not ignored. */
+
+const { api } = await edgeAndDatabase()
+// The first account.
+const admin = await api.register('admin@example.com')
+
+interface Parameter {
+  readonly name: string
+  readonly in: string
+  readonly schema: { readonly type?: string; readonly format?: string }
+}
+const { paths } = (await api.get('/openapi.json')).json as {
+  paths: Record<string, Record<string, { parameters?: Parameter[] }>>
+}
+const operations = areas.flatMap((area) =>
+  area.routes.map((route) => {
+    const path = `${area.prefix}${route.path}` || '/'
+    const { parameters = [] } = paths[path.replace(/:(\w+)/g, '{$1}')]![route.method]!
+    const filled = path.replace(/:(\w+)/g, (_, name) => {
+      const { schema } = parameters.find((each) => each.name === name && each.in === 'path')!
+      if (schema.format === 'uuid') return '01a20118-fbcc-738c-80ed-00058e0e401d'
+      return schema.type === 'integer' ? '1' : 'example.com'
+    })
+    return { area, route, path: filled, parameters }
+  }),
+)
+
+describe('a parameter that an operation does not have', () => {
+  for (const { area, route, path } of operations) {
+    const url = `${path}?surprise=1`
+    const call = () => api.call(route.method.toUpperCase(), url, { token: admin.token })
+    if (area.takesAnyQuery)
+      test(`makes no difference to ${route.method} ${path}`, async () => {
+        assert.notEqual((await call()).status, 422)
+      })
+    else
+      test(`is refused by ${route.method} ${path}, which says those that it has`, async () => {
+        const { status, json } = await call()
+        assert.equal(status, area.invalidStatus, JSON.stringify(json))
+        assert.deepEqual(
+          json.errors.map(({ loc, type }: { loc: unknown; type: string }) => [loc, type]),
+          [[['query', 'surprise'], 'unrecognized_keys']],
+        )
+        const known = operations
+          .find((one) => one.route === route)!
+          .parameters.filter((each) => each.in === 'query')
+          .map(({ name }) => name)
+        assert.equal(
+          json.detail,
+          `surprise: is not a parameter; ${known.length === 0 ? 'there are none' : `those are ${known.join(', ')}`}`,
+        )
+        if (isJobBacked(route)) assert.equal(known.includes('background'), !route.alwaysWaits)
+      })
+  }
+
+  test('is told once, in a length that a log can have', async () => {
+    const names = Array.from({ length: 15 }, (_, n) => `${n}${'x'.repeat(110)}`)
+    const { json } = await api.get(
+      `/api/v1/auth/me?${[...names, ...names].map((name) => `${name}=1`).join('&')}`,
+      {
+        token: admin.token,
+      },
+    )
+    assert.deepEqual([json.errors.length, json.errors[0].loc[1].length], [10, 100])
+  })
+})
