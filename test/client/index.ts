@@ -1,0 +1,267 @@
+import { EventSourceParserStream } from 'eventsource-parser/stream'
+import createFetchClient, { type Client } from 'openapi-fetch'
+import type { components, paths } from './api.js'
+
+/**
+ * A client of Millrace: every operation of its reference by `openapi-fetch`, with a key, with retries that have no second
+ * effect, and with streams that resume.
+ */
+
+export type { components, paths }
+export type Schemas = components['schemas']
+
+export interface ClientOptions {
+  /** Where the service is, such as `https://mill.example.com`. */
+  readonly baseUrl: string
+  /** An API key or an access token; a function is asked before each request. */
+  readonly key?: string | (() => string | Promise<string>)
+  /** How often a request that got no answer, or one that says to try again, is sent again; default 4. */
+  readonly retries?: number
+  readonly fetch?: typeof fetch
+}
+
+/** A server-sent event. */
+export interface Frame<T> {
+  readonly event: string
+  readonly id: string
+  readonly data: T
+}
+
+/** What the stream of a job tells: its state, or with another `event` what its task emits. */
+export interface JobState {
+  readonly job_id: string
+  readonly status: 'queued' | 'running' | 'done' | 'failed' | 'cancelled'
+  readonly label: string
+  readonly progress?: { readonly current: number; readonly total: number | null }
+  readonly result?: unknown
+  readonly error?: { readonly code: string; readonly detail: string }
+}
+
+export interface StreamOptions {
+  readonly signal?: AbortSignal
+  /** Begins after this event. */
+  readonly lastEventId?: string
+}
+
+/** The fields of an upload beside its file. */
+export type UploadFields = Partial<
+  Omit<
+    NonNullable<paths['/api/v1/documents']['post']['requestBody']>['content']['multipart/form-data'],
+    'file'
+  >
+>
+
+export interface UploadOptions extends UploadFields {
+  /** Default: that of a `File`. */
+  readonly filename?: string
+  readonly signal?: AbortSignal
+  /** How many bytes of the request have been taken, of how many. */
+  readonly onProgress?: (progress: { readonly loaded: number; readonly total: number }) => void
+}
+
+export type Millrace = Client<paths> & {
+  /** The events of a stream, which goes on by itself where it was cut, until nothing follows. */
+  events<T = unknown>(path: string, options?: StreamOptions): AsyncGenerator<Frame<T>, void, undefined>
+  readonly jobs: {
+    /** The events of a job until its end. */
+    events(jobId: string, options?: StreamOptions): AsyncGenerator<Frame<JobState>, void, undefined>
+    /** The result of a job. @throws {JobError} when it fails or is cancelled. */
+    result<T = unknown>(jobId: string, options?: StreamOptions): Promise<T>
+  }
+  readonly documents: {
+    /** Stores a file. @throws {RequestError} when it is refused. */
+    upload(file: Blob, options?: UploadOptions): Promise<Schemas['Document']>
+  }
+}
+
+/** A request that was refused. */
+export class RequestError extends Error {
+  override readonly name = 'RequestError'
+  readonly response: Response
+  readonly problem: Schemas['Problem'] | null
+
+  constructor(response: Response, problem: Schemas['Problem'] | null) {
+    super(problem?.detail ?? `The service answered ${response.status}`)
+    this.response = response
+    this.problem = problem
+  }
+}
+
+/** A job that did not succeed. */
+export class JobError extends Error {
+  override readonly name = 'JobError'
+  readonly state: JobState
+
+  constructor(state: JobState) {
+    super(state.error?.detail ?? `The job was ${state.status}`)
+    this.state = state
+  }
+}
+
+export function createClient(options: ClientOptions): Millrace {
+  const send = sender(options)
+  const url = (path: string): string => options.baseUrl.replace(/\/$/, '') + path
+  const client = createFetchClient<paths>({
+    baseUrl: options.baseUrl,
+    fetch: (request) => send(() => request.clone()),
+  })
+
+  async function* events<T>(
+    path: string,
+    { signal, lastEventId }: StreamOptions = {},
+  ): AsyncGenerator<Frame<T>> {
+    let last = lastEventId
+    let waitMs = 1000
+    for (;;) {
+      const headers = {
+        accept: 'text/event-stream',
+        ...(last === undefined ? {} : { 'last-event-id': last }),
+      }
+      const response = await send(() => new Request(url(path), { headers, signal: signal ?? null }))
+      if (response.status === 204) return
+      if (!response.ok || response.body === null) throw await refusalOf(response)
+      const parser = new EventSourceParserStream({ onRetry: (ms) => (waitMs = ms) })
+      try {
+        for await (const { event = 'message', id = '', data } of response.body
+          .pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>)
+          .pipeThrough(parser)) {
+          last = id
+          yield { event, id, data: JSON.parse(data) as T }
+        }
+      } catch (error) {
+        // The connection was lost: what follows the last event is asked for again.
+        if (signal?.aborted || error instanceof SyntaxError) throw error
+      }
+      await delay(waitMs, signal)
+    }
+  }
+
+  const jobEvents = (jobId: string, options?: StreamOptions) =>
+    events<JobState>(`/api/v1/jobs/${encodeURIComponent(jobId)}/events`, options)
+
+  const jobs: Millrace['jobs'] = {
+    events: async function* (jobId, options) {
+      for await (const frame of jobEvents(jobId, options)) {
+        yield frame
+        if (hasEnded(frame)) return
+      }
+    },
+    result: async <T>(jobId: string, options?: StreamOptions) => {
+      for await (const frame of jobEvents(jobId, options)) {
+        if (!hasEnded(frame)) continue
+        if (frame.data.status === 'done') return frame.data.result as T
+        throw new JobError(frame.data)
+      }
+      throw new Error(`The stream of job ${jobId} ended before the job`)
+    },
+  }
+
+  const upload = async (file: Blob, options: UploadOptions = {}): Promise<Schemas['Document']> => {
+    const { filename = 'name' in file ? String(file.name) : 'file', signal, onProgress, ...fields } = options
+    const key = newKey()
+    const response = await send(() => {
+      const form = new FormData()
+      for (const [name, value] of Object.entries(fields)) if (value != null) form.set(name, textOf(value))
+      form.set('file', file, filename)
+      const headers = { 'idempotency-key': key }
+      const request = new Request(url('/api/v1/documents'), {
+        method: 'POST',
+        headers,
+        body: form,
+        signal: signal ?? null,
+      })
+      return onProgress === undefined ? request : counted(request, file.size, onProgress)
+    })
+    if (!response.ok) throw await refusalOf(response)
+    return (await response.json()) as Schemas['Document']
+  }
+
+  return Object.assign(client, { events, jobs, documents: { upload } })
+}
+
+const hasEnded = ({ event, data }: Frame<JobState>): boolean =>
+  event === 'status' && ['done', 'failed', 'cancelled'].includes(data.status)
+
+const textOf = (value: unknown): string => (Array.isArray(value) ? value.join(',') : String(value))
+
+const newKey = (): string => crypto.randomUUID()
+
+// What a request that was not, or not yet, served is answered with.
+const AGAIN: ReadonlySet<number> = new Set([429, 502, 503, 504])
+const LONGEST_MS = 30_000
+
+/** Sends a request until it is answered. Each POST has a key, so that the service does once what is sent again. */
+function sender({ key, retries = 4, fetch: given }: ClientOptions) {
+  return async (make: () => Request): Promise<Response> => {
+    const idempotencyKey = newKey()
+    for (let attempt = 0; ; attempt++) {
+      const request = make()
+      if (key !== undefined && !request.headers.has('authorization'))
+        request.headers.set('authorization', `Bearer ${typeof key === 'string' ? key : await key()}`)
+      if (request.method === 'POST' && !request.headers.has('idempotency-key'))
+        request.headers.set('idempotency-key', idempotencyKey)
+      const { signal } = request
+      let response: Response | null = null
+      try {
+        response = await (given ?? fetch)(request)
+      } catch (error) {
+        if (signal.aborted || attempt >= retries) throw error
+      }
+      if (response !== null && (attempt >= retries || !isToRepeat(response, attempt))) return response
+      await response?.body?.cancel()
+      await delay(pauseMs(response, attempt), signal)
+    }
+  }
+}
+
+/** Whether to send it again; 409 of a repetition means that the first request with its key is still under way. */
+const isToRepeat = ({ status }: Response, attempt: number): boolean =>
+  AGAIN.has(status) || (status === 409 && attempt > 0)
+
+function pauseMs(response: Response | null, attempt: number): number {
+  const seconds = Number(response?.headers.get('retry-after') ?? Number.NaN)
+  if (seconds >= 0) return Math.min(seconds * 1000, LONGEST_MS)
+  return Math.min(250 * 2 ** attempt, LONGEST_MS) * (0.5 + Math.random() / 2)
+}
+
+function delay(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal?.throwIfAborted()
+    const abort = (): void => {
+      clearTimeout(timer)
+      reject(signal!.reason as Error)
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', abort)
+      resolve()
+    }, ms)
+    signal?.addEventListener('abort', abort, { once: true })
+  })
+}
+
+async function refusalOf(response: Response): Promise<RequestError> {
+  const text = await response.text()
+  try {
+    return new RequestError(response, JSON.parse(text) as Schemas['Problem'])
+  } catch {
+    return new RequestError(response, null)
+  }
+}
+
+/** A request that tells how much of its body has been taken; the size of its file stands for that of all. */
+function counted(
+  request: Request,
+  total: number,
+  onProgress: NonNullable<UploadOptions['onProgress']>,
+): Request {
+  let loaded = 0
+  const counter = new TransformStream<Uint8Array, Uint8Array>({
+    transform: (chunk, controller) => {
+      loaded = Math.min(total, loaded + chunk.byteLength)
+      onProgress({ loaded, total })
+      controller.enqueue(chunk)
+    },
+  })
+  const init = { body: request.body!.pipeThrough(counter), duplex: 'half' }
+  return new Request(request, init as RequestInit)
+}

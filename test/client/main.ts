@@ -1,0 +1,119 @@
+import { execFile } from 'node:child_process'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import openapiTS, { astToString } from 'openapi-typescript'
+import { openApi, VERSION } from '../../edge/openapi.ts'
+import { areas } from '../../edge/routes/index.ts'
+import { parse } from '../../tasks/settings.ts'
+
+/** `npm run client -- DIR`: writes a TypeScript package that calls the service, made from its reference. */
+
+const NAME = 'millrace-client'
+const ROOT = new URL('../../', import.meta.url)
+const MODULES = fileURLToPath(new URL('node_modules/', ROOT))
+const run = promisify(execFile)
+
+const { devDependencies } = JSON.parse(readFileSync(new URL('package.json', ROOT), 'utf8')) as {
+  devDependencies: Readonly<Record<string, string>>
+}
+const pinned = (...names: string[]) => Object.fromEntries(names.map((name) => [name, devDependencies[name]!]))
+
+/** The package in a folder, which is made anew: sources in `src`, compiled in `dist`. @throws what the compiler says, or for a folder that has anything else. */
+export async function writeClient(folder: string): Promise<void> {
+  empty(folder)
+  mkdirSync(join(folder, 'src'), { recursive: true })
+  const write = (name: string, content: string | object): void =>
+    writeFileSync(
+      join(folder, name),
+      typeof content === 'string' ? content : `${JSON.stringify(content, null, 2)}\n`,
+    )
+  write('src/api.ts', await typesOf())
+  for (const [from, to] of [
+    ['index.ts', 'src/index.ts'],
+    ['README.md', 'README.md'],
+  ] as const)
+    cpSync(new URL(from, import.meta.url), join(folder, to))
+  write('package.json', {
+    name: NAME,
+    version: VERSION,
+    private: true,
+    type: 'module',
+    exports: { '.': { types: './dist/index.d.ts', default: './dist/index.js' } },
+    files: ['dist'],
+    engines: { node: '>=22.12' },
+    scripts: { build: 'tsc' },
+    dependencies: pinned('eventsource-parser', 'openapi-fetch'),
+    devDependencies: pinned('typescript'),
+  })
+  write('tsconfig.json', { compilerOptions: COMPILER, include: ['src'] })
+  await compile(folder)
+}
+
+const COMPILER = {
+  target: 'es2024',
+  lib: ['es2024', 'dom', 'dom.iterable', 'dom.asynciterable'],
+  module: 'nodenext',
+  types: [],
+  strict: true,
+  exactOptionalPropertyTypes: true,
+  noUncheckedIndexedAccess: true,
+  declaration: true,
+  skipLibCheck: true,
+  rootDir: 'src',
+  outDir: 'dist',
+}
+
+async function typesOf(): Promise<string> {
+  const settings = parse({ DATABASE_URL: 'postgresql://localhost', SECRET_KEY: '-'.repeat(32) })
+  const reference = JSON.stringify(openApi(areas, settings))
+  // What has a default may be left out of a request; the generator takes it for what an answer always has.
+  return astToString(await openapiTS(reference, { defaultNonNullable: false }))
+}
+
+/** Compiles with the packages of this checkout: the folder has none yet. */
+async function compile(folder: string): Promise<void> {
+  const modules = join(folder, 'node_modules')
+  symlinkSync(MODULES, modules)
+  try {
+    await run(process.execPath, [join(MODULES, 'typescript-native/bin/tsc'), '-p', folder])
+  } catch (error) {
+    throw new Error(String((error as { stdout?: unknown }).stdout), { cause: error })
+  } finally {
+    rmSync(modules)
+  }
+}
+
+/** Removes what an earlier run wrote. @throws for a folder that has anything else. */
+function empty(folder: string): void {
+  if (!existsSync(folder) || readdirSync(folder).length === 0) return
+  const file = join(folder, 'package.json')
+  const { name } = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as { name?: unknown }) : {}
+  if (name !== NAME) throw new Error(`${folder} is not empty, and no ${NAME}: give another folder`)
+  rmSync(folder, { recursive: true })
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const [given] = process.argv.slice(2)
+  if (given === undefined) {
+    console.error('Usage: npm run client -- DIR')
+    process.exit(2)
+  }
+  try {
+    await writeClient(resolve(given))
+  } catch (error) {
+    console.error((error as Error).message)
+    process.exit(2)
+  }
+  console.log(`Wrote the package ${NAME} to ${resolve(given)}.`)
+}

@@ -1,0 +1,315 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
+import { writeClient } from '../client/main.ts'
+import { edgeAndDatabase } from './harness.ts'
+import { ledgerOf } from './ledger.ts'
+
+/** The package that `npm run client` writes, compiled, against a service. */
+
+// The package's own types need what it is compiled with; `use.ts` below is checked against them.
+// biome-ignore lint/suspicious/noExplicitAny: see above
+type Loose = any
+type Frame = { readonly event: string; readonly id: string; readonly data: Loose }
+
+const run = promisify(execFile)
+const MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url))
+const { api, ...database } = await edgeAndDatabase()
+const { query } = database
+const ledger = ledgerOf(database)
+const owner = await api.register('owner@example.com')
+const key = (
+  await api.post('/api/v1/auth/keys', { token: owner.token, json: { name: 'client', scopes: ['*:write'] } })
+).json.key as string
+
+const folder = join(mkdtempSync(join(tmpdir(), 'millrace-client-')), 'package')
+await writeClient(folder)
+const files = readdirSync(folder).sort()
+symlinkSync(MODULES, join(folder, 'node_modules'))
+const { createClient } = (await import(pathToFileURL(join(folder, 'dist/index.js')).href)) as {
+  createClient: (options: object) => Loose
+}
+const baseUrl = `http://127.0.0.1:${api.port}`
+const clientWith = (options: object = {}) => createClient({ baseUrl, key, ...options })
+const client = clientWith()
+
+/** A `fetch` that sends each request, and then does to its answer what is told. */
+const tampering = (...tricks: readonly ((response: Response) => Response)[]) => {
+  const seen: Request[] = []
+  const send = async (input: unknown): Promise<Response> => {
+    const trick = tricks[seen.length] ?? ((response) => response)
+    seen.push((input as Request).clone())
+    return trick(await fetch(input as Request))
+  }
+  return { seen, fetch: send as typeof fetch }
+}
+const lost = (): never => {
+  throw new TypeError('fetch failed')
+}
+/** An answer whose connection is lost after its first event. */
+const cutAfterOne = (response: Response): Response => {
+  let text = ''
+  const decoder = new TextDecoder()
+  const cut = new TransformStream<Uint8Array, Uint8Array>({
+    transform: (chunk, controller) => {
+      text += decoder.decode(chunk, { stream: true })
+      controller.enqueue(chunk)
+      if (text.includes('\ndata:') && text.endsWith('\n\n')) controller.error(new TypeError('terminated'))
+    },
+  })
+  return new Response(response.body!.pipeThrough(cut), response)
+}
+
+test('the package has sources, what they compile to, and no more', () => {
+  assert.deepEqual(files, ['README.md', 'dist', 'package.json', 'src', 'tsconfig.json'])
+})
+
+test('its types admit what the reference does, and refuse the rest', async () => {
+  const program = join(folder, 'use')
+  await run('mkdir', [program])
+  writeFileSync(
+    join(program, 'tsconfig.json'),
+    JSON.stringify({
+      compilerOptions: { target: 'es2024', module: 'nodenext', types: ['node'], strict: true, noEmit: true },
+      include: ['*.ts'],
+    }),
+  )
+  writeFileSync(join(program, 'package.json'), '{"type":"module"}')
+  writeFileSync(
+    join(program, 'use.ts'),
+    `
+import { createClient, JobError, RequestError, type Schemas } from '../dist/index.js'
+const client = createClient({ baseUrl: 'http://localhost', key: async () => 'k', retries: 2 })
+export const list = async (): Promise<number> => {
+  const { data, error } = await client.GET('/api/v1/jobs', { params: { query: { status: 'queued', limit: 5 } } })
+  if (error !== undefined) throw new Error(error.detail)
+  for await (const { event, id, data } of client.jobs.events('x')) console.log(event, id, data.progress?.current, data.status)
+  const result = await client.jobs.result<{ read: number }>('x', { signal: AbortSignal.timeout(1) })
+  const document: Schemas['Document'] = await client.documents.upload(new Blob(['x']), { title: 't', onProgress: ({ loaded }) => console.log(loaded) })
+  console.log(document.id, result.read, JobError, RequestError)
+  return data.length
+}
+// @ts-expect-error
+export const text = () => client.GET('/api/v1/jobs', { params: { query: { limit: '5' } } })
+// @ts-expect-error
+export const unknown = () => client.GET('/api/v1/jobs', { params: { query: { queue: 'documents' } } })
+// @ts-expect-error
+export const field = () => client.documents.upload(new Blob([]), { colour: 'red' })
+// @ts-expect-error
+export const needed = () => createClient({ key: 'k' })
+`,
+  )
+  const tsc = join(MODULES, 'typescript-native/bin/tsc')
+  await run(process.execPath, [tsc, '-p', program]).catch(({ stdout }) => assert.fail(String(stdout)))
+})
+
+describe('a key', () => {
+  test('goes with each request, also from a function that is asked each time', async () => {
+    const { data } = await client.GET('/api/v1/auth/me')
+    assert.equal(data!.email, 'owner@example.com')
+    let asked = 0
+    const other = clientWith({ key: async () => `${asked++ === 0 ? 'no.such.token' : key}` })
+    assert.equal((await other.GET('/api/v1/auth/me')).response.status, 401)
+    assert.equal((await other.GET('/api/v1/auth/me')).data!.id, owner.id)
+  })
+
+  test('gives way to a header of the request', async () => {
+    const { response } = await client.GET('/api/v1/auth/me', { headers: { authorization: 'Bearer nothing' } })
+    assert.equal(response.status, 401)
+  })
+})
+
+describe('a request without an answer', () => {
+  test('is sent again with its key, and has one effect', async () => {
+    const { seen, fetch } = tampering(lost, lost)
+    const { data, response } = await clientWith({ fetch }).POST('/api/v1/orgs', {
+      body: { name: 'Mill', slug: 'mill' },
+    })
+    assert.equal(data!.slug, 'mill')
+    assert.equal(response.headers.get('idempotent-replayed'), 'true')
+    const keys = new Set(seen.map(({ headers }) => headers.get('idempotency-key')))
+    assert.deepEqual([seen.length, keys.size], [3, 1])
+    assert.equal((await query(`select from organization where slug = 'mill'`)).length, 1)
+  })
+
+  test('ends in the error when it was sent as often as it may', async () => {
+    const { seen, fetch } = tampering(lost, lost, lost)
+    await assert.rejects(clientWith({ fetch, retries: 1 }).GET('/api/v1/auth/me'), /fetch failed/)
+    assert.equal(seen.length, 2)
+  })
+
+  test('is sent again when the answer says so, and not when it refuses', async () => {
+    const busy = () => new Response('{"detail":"busy"}', { status: 503, headers: { 'retry-after': '0' } })
+    const { seen, fetch } = tampering(busy, busy)
+    assert.equal((await clientWith({ fetch }).GET('/api/v1/auth/me')).data!.id, owner.id)
+    assert.equal(seen.length, 3)
+    const once = tampering()
+    const { error } = await clientWith({ fetch: once.fetch }).POST('/api/v1/orgs', {
+      body: { name: 'Mill', slug: 'mill' },
+    })
+    assert.match(error!.detail, /slug|taken/i)
+    assert.equal(once.seen.length, 1)
+  })
+
+  test('waits for the first one of its key', async () => {
+    const running = () =>
+      new Response('{"detail":"running"}', { status: 409, headers: { 'retry-after': '0' } })
+    const { seen, fetch } = tampering(lost, running)
+    const { data } = await clientWith({ fetch }).POST('/api/v1/orgs', { body: { name: 'Two', slug: 'two' } })
+    assert.deepEqual([data!.slug, seen.length], ['two', 3])
+  })
+
+  test('is not sent again once it was given up', async () => {
+    const gone = new AbortController()
+    const { seen, fetch } = tampering(() => {
+      gone.abort(new Error('given up'))
+      return lost()
+    })
+    await assert.rejects(
+      clientWith({ fetch }).GET('/api/v1/auth/me', { signal: gone.signal }),
+      /fetch failed|given up/,
+    )
+    assert.equal(seen.length, 1)
+  })
+})
+
+describe('the events of a job', () => {
+  const collect = async (stream: AsyncIterable<Frame>) => {
+    const all: Frame[] = []
+    for await (const frame of stream) all.push(frame)
+    return all
+  }
+
+  test('come as they happen, until its end', async () => {
+    const id = await ledger.add(owner.id)
+    const seen: string[] = []
+    for await (const { event, data } of client.jobs.events(id)) {
+      seen.push(`${event} ${data.status} ${data.label}`.trim())
+      if (seen.length === 1) {
+        await ledger.claim(id)
+        await ledger.progress(id, 'Page 1 of 2', 1, 2)
+      } else if (data.label === 'Page 1 of 2') {
+        assert.deepEqual(data.progress, { current: 1, total: 2 })
+        await ledger.finish(id, 'done', { result: { read: 2 } })
+      }
+    }
+    assert.deepEqual([seen[0], seen.at(-1)], ['status queued', 'status done Page 1 of 2'])
+    assert.ok(seen.includes('status running Page 1 of 2'))
+    assert.deepEqual(await client.jobs.result(id), { read: 2 })
+  })
+
+  test('go on after the last one when the connection is lost, and none comes twice', async () => {
+    const id = await ledger.add(owner.id)
+    await ledger.claim(id)
+    await ledger.progress(id, 'Page 1 of 2', 1, 2)
+    const { seen, fetch } = tampering(cutAfterOne, cutAfterOne)
+    const stream = clientWith({ fetch }).jobs.events(id)
+    const first = await stream.next()
+    await ledger.progress(id, 'Page 2 of 2', 2, 2)
+    await ledger.finish(id, 'done', { result: null })
+    const frames = [first.value!, ...(await collect(stream))]
+    const ids = frames.map((frame) => Number(frame.id))
+    assert.deepEqual(
+      ids,
+      [...new Set(ids)].sort((a, b) => a - b),
+    )
+    assert.equal(frames.at(-1)!.data.status, 'done')
+    assert.ok(seen.length >= 2)
+    const resumed = seen.map(({ headers }) => headers.get('last-event-id'))
+    assert.equal(resumed[0], null)
+    for (const id of resumed.slice(1)) assert.ok(ids.includes(Number(id)), String(id))
+  })
+
+  test('that has ended has its result, or an error with its state', async () => {
+    const done = await ledger.ended(owner.id, 'done', { result: { n: 1 } })
+    assert.deepEqual(await client.jobs.result(done), { n: 1 })
+    const failed = await ledger.ended(owner.id, 'failed', { code: 'job.timeout', detail: 'Too slow' })
+    await assert.rejects(client.jobs.result(failed), (error: Loose) => {
+      assert.deepEqual([error.name, error.message, error.state!.status], ['JobError', 'Too slow', 'failed'])
+      return true
+    })
+  })
+
+  test('of no job are a refusal, and given up with their signal', async () => {
+    await assert.rejects(client.jobs.result('none'), (error: Loose) => {
+      assert.deepEqual([error.name, error.response.status], ['RequestError', 404])
+      return true
+    })
+    const gone = new AbortController()
+    const id = await ledger.add(owner.id)
+    const stream = client.jobs.events(id, { signal: gone.signal })
+    await stream.next()
+    gone.abort(new Error('given up'))
+    await assert.rejects(stream.next(), /given up|abort/i)
+  })
+
+  test('a stream that has nothing after an event ends', async () => {
+    const id = await ledger.ended(owner.id)
+    const [last] = await collect(client.jobs.events(id))
+    const after = client.events(`/api/v1/jobs/${id}/events`, { lastEventId: last!.id })
+    assert.deepEqual(await after.next(), { done: true, value: undefined })
+  })
+})
+
+describe('an upload', () => {
+  const bytes = Buffer.alloc(300_000, 'a mill grinds\n')
+
+  test('tells how far it is, and stores the file with its fields', async () => {
+    const loads: number[] = []
+    const document = await client.documents.upload(new File([bytes], 'mill.txt', { type: 'text/plain' }), {
+      title: 'The mill',
+      kind: 'report',
+      note: 'of the valley',
+      onProgress: ({ loaded, total }: { loaded: number; total: number }) => loads.push(loaded / total),
+    })
+    assert.deepEqual(
+      [document.title, document.kind, document.byte_size],
+      ['The mill', 'report', bytes.length],
+    )
+    assert.equal(document.note, 'of the valley')
+    assert.ok(loads.length > 1)
+    assert.deepEqual([loads.at(-1), loads.toSorted((a, b) => a - b)], [1, loads])
+    const content = await client.GET('/api/v1/documents/{id}/content', {
+      params: { path: { id: document.id } },
+      parseAs: 'arrayBuffer',
+    })
+    assert.ok(Buffer.from(content.data as ArrayBuffer).equals(bytes))
+  })
+
+  test('whose answer was lost is sent again whole, and stored once', async () => {
+    const { seen, fetch } = tampering(lost)
+    const document = await clientWith({ fetch }).documents.upload(new Blob([`${bytes}.`]), {
+      filename: 'again.txt',
+      onProgress: () => {},
+    })
+    assert.equal(seen.length, 2)
+    assert.equal(
+      (await query('select from document where sha256 = decode($1, $2)', [document.sha256, 'hex'])).length,
+      1,
+    )
+  })
+
+  test('that is refused says why', async () => {
+    await assert.rejects(
+      client.documents.upload(new Blob(['x']), { kind: 'x'.repeat(100) }),
+      (error: Loose) => {
+        assert.equal(error.response.status, 422)
+        assert.match(error.message, /kind/)
+        assert.ok(error.problem!.errors!.length > 0)
+        return true
+      },
+    )
+  })
+})
+
+test('a folder with anything else in it is left alone', async () => {
+  const other = mkdtempSync(join(tmpdir(), 'millrace-other-'))
+  writeFileSync(join(other, 'letter.txt'), 'mine')
+  await assert.rejects(writeClient(other), /is not empty/)
+  assert.deepEqual(readdirSync(other), ['letter.txt'])
+})
