@@ -41,6 +41,7 @@ export function openApi(areas: readonly Area[], settings: Settings): Json {
       title: 'Millrace',
       version: VERSION,
       description: settings.databaseReplicaUrl === undefined ? DESCRIPTION : `${DESCRIPTION} ${POSITION}`,
+      contact: { name: 'The operator of this service', url: settings.publicBaseUrl },
       license: { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' },
     },
     servers: [{ url: settings.publicBaseUrl }],
@@ -62,7 +63,7 @@ export function openApi(areas: readonly Area[], settings: Settings): Json {
           type: 'http',
           scheme: 'bearer',
           bearerFormat: 'mill_live_…',
-          description: 'An API key with this scope, or one that includes it',
+          description: 'An API key with the scope that the operation names, or one that includes it',
         },
         session: { type: 'apiKey', in: 'cookie', name: `${settings.projectName}_session` },
       },
@@ -88,7 +89,7 @@ function operation(area: Area, route: AnyRoute, settings: Settings, components: 
     tags: [area.name],
     operationId: operationId(area, route),
     summary: route.summary,
-    ...descriptionOf(route, auth, settings),
+    ...descriptionOf(route, auth, area, settings),
     security: securityOf(auth, area, route, settings),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(route.body === undefined
@@ -104,12 +105,24 @@ function operation(area: Area, route: AnyRoute, settings: Settings, components: 
 }
 
 /** The description of a route, with who may call it where the deployment decides that. */
-function descriptionOf(route: AnyRoute, auth: Auth, settings: Settings): { description?: string } {
+function descriptionOf(route: AnyRoute, auth: Auth, area: Area, settings: Settings): { description: string } {
   const editors = { rbac: 'For moderators and admins.', basic: 'For any active account.', none: undefined }
   const repeated = route.repeatable && `Keeps no response for an \`Idempotency-Key\`: ${route.repeatable}.`
-  const parts = [route.description, auth === 'editor' ? editors[settings.authLevel] : undefined, repeated]
-  const description = parts.filter((part) => part !== undefined).join(' ')
-  return description === '' ? {} : { description }
+  const parts = [
+    route.description,
+    auth === 'editor' ? editors[settings.authLevel] : undefined,
+    repeated,
+    credentialOf(route, auth, area, settings),
+  ]
+  return { description: parts.filter((part) => part !== undefined).join(' ') }
+}
+
+/** Which credential a route takes, for its description: a tool has no place for the scope of an API key. */
+function credentialOf(route: AnyRoute, auth: Auth, area: Area, settings: Settings): string | undefined {
+  if (auth === 'public' || settings.authLevel === 'none')
+    return route.description === undefined ? 'No credential is needed.' : undefined
+  if (route.needsSession) return 'API keys are refused: it is for people who have signed in.'
+  return `An API key needs \`${admittingScopes(area, route)[0]!}\`.`
 }
 
 function responsesOf(
@@ -195,12 +208,15 @@ function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): 
 
 function securityOf(auth: Auth, area: Area, route: AnyRoute, settings: Settings): Json[] {
   if (auth === 'public' || settings.authLevel === 'none') return []
-  const key: Json[] = route.needsSession ? [] : [{ key: [admittingScopes(area, route)[0]!] }]
+  const key: Json[] = takesKey(route, auth, settings) ? [{ key: [] }] : []
   const credentials: Json[] = [{ bearer: [] }, { signIn: [] }, { session: [] }, ...key]
   return (auth === 'open' || auth === 'operator') && settings.openAreas.has(area.name)
     ? [...credentials, {}]
     : credentials
 }
+
+const takesKey = (route: AnyRoute, auth: Auth, { authLevel }: Settings): boolean =>
+  auth !== 'public' && authLevel !== 'none' && !route.needsSession
 
 function bodyMediaType(route: AnyRoute): string {
   if (route.bodyType === 'form') return 'application/x-www-form-urlencoded'
@@ -289,7 +305,11 @@ function toSchema(type: z.ZodType, use: Use, components: Record<string, Json>): 
   } = z.toJSONSchema(type, {
     io: use === 'output' ? 'output' : 'input',
     unrepresentable: 'any',
-    ...(use === 'body' ? { override: showNulls } : {}),
+    override: (shown) => {
+      if (use === 'body') showNulls(shown)
+      // Tools that read a pattern without the flag `u` take a class of characters for letters.
+      if (/\\p\{/i.test(String(shown.jsonSchema.pattern))) delete shown.jsonSchema.pattern
+    },
   }) as Json & { $defs?: Record<string, Json> }
   for (const [name, definition] of Object.entries($defs)) components[name] ??= relinked(definition)
   const id = (schema as { id?: string }).id

@@ -8,6 +8,7 @@ import { edgeAndDatabase, startEdge } from './harness.ts'
 
 interface Operation {
   readonly summary: string
+  readonly description: string
   readonly security: readonly Record<string, unknown>[]
   readonly parameters?: readonly {
     readonly name: string
@@ -205,7 +206,7 @@ test('the server, the cookie and the schemes are those of the settings', () => {
       type: 'http',
       scheme: 'bearer',
       bearerFormat: 'mill_live_…',
-      description: 'An API key with this scope, or one that includes it',
+      description: 'An API key with the scope that the operation names, or one that includes it',
     },
     session: { type: 'apiKey', in: 'cookie', name: 'mill_session' },
   })
@@ -215,10 +216,16 @@ test('security says who may call, and which scope an API key needs', () => {
   assert.deepEqual(reference.paths['/health']!.get!.security, [])
   const signedIn = [{ bearer: [] }, { signIn: [] }, { session: [] }]
   const { paths } = reference
-  assert.deepEqual(paths['/api/v1/documents']!.get!.security, [...signedIn, { key: ['documents:read'] }])
-  assert.deepEqual(paths['/api/v1/documents']!.post!.security, [...signedIn, { key: ['documents:write'] }])
-  assert.deepEqual(paths['/api/v1/jobs']!.get!.security, [...signedIn, { key: ['jobs:read'] }, {}])
+  assert.deepEqual(paths['/api/v1/documents']!.get!.security, [...signedIn, { key: [] }])
+  assert.deepEqual(paths['/api/v1/documents']!.post!.security, [...signedIn, { key: [] }])
+  assert.deepEqual(paths['/api/v1/jobs']!.get!.security, [...signedIn, { key: [] }, {}])
   assert.deepEqual(paths['/api/v1/auth/keys']!.get!.security, signedIn)
+  const says = (path: string, method: string, text: RegExp) =>
+    assert.match(paths[path]![method]!.description, text)
+  says('/api/v1/documents', 'get', /An API key needs `documents:read`\.$/)
+  says('/api/v1/documents', 'post', /An API key needs `documents:write`\.$/)
+  says('/api/v1/auth/keys', 'get', /API keys are refused/)
+  says('/health', 'get', /No credential is needed/)
 })
 
 test('a closed area and no authentication at all show in it', async () => {
@@ -228,7 +235,7 @@ test('a closed area and no authentication at all show in it', async () => {
     { bearer: [] },
     { signIn: [] },
     { session: [] },
-    { key: ['jobs:read'] },
+    { key: [] },
   ])
   const none = (await (await startEdge(url, { env: { AUTH_LEVEL: 'none' } })).get('/openapi.json'))
     .json as Reference

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { createClient } from '@hey-api/openapi-ts'
+import spectral from '@stoplight/spectral-core'
+import rulesets from '@stoplight/spectral-rulesets'
+import { generateApi } from 'swagger-typescript-api'
+import { edgeAndDatabase } from './harness.ts'
+
+/** The reference as further tools take it: another linter, and generators beside that of `reference.test.ts`. */
+
+const run = promisify(execFile)
+const MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url))
+const { api } = await edgeAndDatabase({ env: { PUBLIC_BASE_URL: 'https://mill.test' } })
+const { token } = await api.register('owner@example.com')
+const source = (await api.get('/openapi.json')).text
+const folder = mkdtempSync(join(tmpdir(), 'millrace-generators-'))
+const input = join(folder, 'openapi.json')
+writeFileSync(input, source)
+
+const CONFIG = {
+  compilerOptions: {
+    target: 'es2024',
+    lib: ['es2024', 'dom', 'dom.iterable', 'dom.asynciterable'],
+    module: 'preserve',
+    types: ['node'],
+    strict: true,
+    skipLibCheck: true,
+    outDir: 'out',
+  },
+  include: ['*.ts', 'made'],
+}
+
+/** Compiles a program beside what a generator made, and runs it as its module `out/use.js`. */
+async function use(name: string, program: string): Promise<unknown> {
+  const place = join(folder, name)
+  symlinkSync(MODULES, join(place, 'node_modules'))
+  writeFileSync(join(place, 'package.json'), '{"type":"module"}')
+  writeFileSync(join(place, 'tsconfig.json'), JSON.stringify(CONFIG))
+  writeFileSync(join(place, 'use.ts'), program)
+  const tsc = join(MODULES, 'typescript-native/bin/tsc')
+  await run(process.execPath, [tsc, '-p', place]).catch(({ stdout }) => assert.fail(String(stdout)))
+  // Generated files import each other without endings, as bundlers take them.
+  const args = ['--import', import.meta.resolve('tsx'), 'out/use.js', `http://127.0.0.1:${api.port}`, token]
+  const { stdout } = await run(process.execPath, args, { cwd: place })
+  return JSON.parse(stdout)
+}
+
+test('Spectral has nothing to say about it', async () => {
+  const linter = new spectral.Spectral()
+  linter.setRuleset({ extends: [rulesets.oas as never] })
+  const problems = await linter.run(source)
+  assert.deepEqual(
+    problems.map(({ code, message, path }) => `${code}: ${message} ${path.join('/')}`),
+    [],
+  )
+})
+
+test('@hey-api/openapi-ts takes it, and what it makes compiles and runs', async () => {
+  await createClient({ input, output: join(folder, 'hey/made'), logs: { level: 'silent' } })
+  const answer = await use(
+    'hey',
+    `
+import { getDocuments, getJobs, postOrganizations } from './made'
+import { client } from './made/client.gen'
+const [baseUrl, token] = process.argv.slice(2)
+client.setConfig({ baseUrl: baseUrl!, headers: { authorization: 'Bearer ' + token } })
+const { data: documents } = await getDocuments({ query: { page_size: 5, trashed: false } })
+const { data: organization } = await postOrganizations({ body: { name: 'Hey', slug: 'hey' } })
+const { data: jobs } = await getJobs({ query: { limit: 5, status: 'queued' } })
+// @ts-expect-error
+export const wrong = () => getJobs({ query: { limit: '5' } })
+console.log(JSON.stringify([documents!.total, organization!.slug, jobs!.map(({ queue }) => queue)]))
+`,
+  )
+  assert.deepEqual(answer, [0, 'hey', ['accounts']])
+})
+
+test('swagger-typescript-api takes it, and what it makes compiles and runs', async () => {
+  mkdirSync(join(folder, 'swagger/made'), { recursive: true })
+  await generateApi({ input, output: join(folder, 'swagger/made'), fileName: 'api.ts', silent: true })
+  const answer = await use(
+    'swagger',
+    `
+import { Api } from './made/api'
+const [baseUrl, token] = process.argv.slice(2)
+const { api } = new Api({ baseUrl: baseUrl!, baseApiParams: { headers: { authorization: 'Bearer ' + token } } })
+const documents = await api.getDocuments({ page_size: 5, trashed: false })
+const organization = await api.postOrganizations({ name: 'Swagger', slug: 'swagger' })
+// @ts-expect-error
+export const wrong = () => api.getJobs({ limit: '5' })
+const jobs = await api.getJobs({ limit: 5, status: 'queued' })
+console.log(JSON.stringify([documents.data.total, organization.data.slug, jobs.data.map(({ queue }) => queue)]))
+`,
+  )
+  assert.deepEqual(answer, [0, 'swagger', ['accounts']])
+})
