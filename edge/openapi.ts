@@ -97,7 +97,10 @@ function operation(area: Area, route: AnyRoute, settings: Settings, components: 
       : {
           requestBody: {
             required: !route.body.safeParse(undefined).success,
-            content: { [bodyMediaType(route)]: media(route.body, 'body') },
+            content: {
+              [bodyMediaType(route)]: media(route.body, 'body'),
+              ...(route.jsonBody === undefined ? {} : { 'application/json': media(route.jsonBody, 'body') }),
+            },
           },
         }),
     responses: responsesOf(area, route, auth, settings, media),

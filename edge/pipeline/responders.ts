@@ -1,4 +1,4 @@
-import { type Queries, readWithin } from '../../sql/db.ts'
+import { readWithin, type Transaction } from '../../sql/db.ts'
 import { type Failure, fail, storedFailure } from '../../sql/errors.ts'
 import { type Claim, keepKey } from '../../sql/idempotency.ts'
 import { enqueueJobs, type JobSpec } from '../../sql/jobs.ts'
@@ -108,7 +108,7 @@ function printOf({ exchange, fingerprint }: Ending, received: Received | undefin
   return received === undefined ? fingerprint() : fingerprintOf(method, path, query, received.fingerprint)
 }
 
-async function addWithin(tx: Queries, ending: Ending, received: Received | undefined): Promise<string> {
+async function addWithin(tx: Transaction, ending: Ending, received: Received | undefined): Promise<string> {
   const { job } = ending.entry.route
   if (job !== undefined) return (await job({ ...(ending.input as object), tx, received } as never)).jobId
   const spec = await specOf(ending, (statement, values) => readWithin(tx, statement, values))

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { Queries, Transaction } from '../../sql/db.ts'
+import type { Transaction } from '../../sql/db.ts'
 import type { ErrorCode, Failure } from '../../sql/errors.ts'
 import type { JobSpec } from '../../sql/jobs.ts'
 import type { Reader } from '../../sql/reader.ts'
@@ -143,6 +143,8 @@ interface Declaration<
   readonly body?: B
   /** The format of the body; default `json`. `multipart` and `bytes` are read by a `raw` handler or by `receive`. */
   readonly bodyType?: 'json' | 'form' | 'multipart' | 'bytes'
+  /** For a `multipart` body: what JSON may be sent in its place, for the reference; whoever reads the body checks it. */
+  readonly jsonBody?: z.ZodType
   /** A JSON body may have this many bytes unless `MAX_JSON_BYTES` is set; default 1 MiB. */
   readonly bodyBytes?: number
   /** Reads the body of a `job` route as it arrives; its result is `received` there. */
@@ -200,7 +202,7 @@ type Out<T extends z.ZodType> = z.output<T>
 
 interface Endings<P, Q, B, R, C, V> {
   handle: (input: Input<P, Q, B, C> & Writes<R>) => Promise<R | Answer<R>> | R | Answer<R>
-  job: (input: Input<P, Q, B, C> & { readonly tx: Queries; readonly received: V }) => Promise<JobRef<R>>
+  job: (input: Input<P, Q, B, C> & { readonly tx: Transaction; readonly received: V }) => Promise<JobRef<R>>
   /** A `job` that is all that is written: those of requests that arrive together are added together. */
   task: (input: Input<P, Q, B, C> & TaskInput) => NewJob<R> | Promise<NewJob<R>>
   stream: (input: Input<P, Q, B, C>) => Promise<StreamSource>

@@ -2,15 +2,12 @@ import { z } from 'zod'
 import { readWithin } from '../../../sql/db.ts'
 import { readDocument } from '../../../sql/documents.ts'
 import { fail } from '../../../sql/errors.ts'
-import type { UploadedBlob } from '../../../tasks/documents/blobs.ts'
-import { sniffMediaType } from '../../../tasks/documents/media.ts'
 import { becomeDocument, discardUnused, lostTwin } from '../../../tasks/documents/store.ts'
 import type { Header } from '../../http/reply.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import { fingerprintOf } from '../../pipeline/idempotency.ts'
-import { parsePart } from '../../pipeline/input.ts'
 import { type Answer, type Input, type RawInput, verbatim } from '../../pipeline/route.ts'
-import { readMultipart } from '../../uploads.ts'
+import { storeUpload } from '../../uploads/store.ts'
 import { METADATA } from './shapes.ts'
 
 const Fields = z.object({ ...METADATA, source: z.string().trim().min(1).max(100) }).partial()
@@ -22,34 +19,18 @@ export async function upload({
   request,
   transaction,
 }: Input<unknown, unknown, unknown, Caller> & RawInput): Promise<Answer<unknown>> {
-  let blob: UploadedBlob | null = null
-  let file = { fileName: '', mediaType: '' }
+  const { maxUploadBytes: maxBytes } = edge.settings
+  const {
+    blob,
+    file,
+    fields: given,
+    mediaType,
+  } = await storeUpload(edge, request, { fields: Fields, maxBytes })
   try {
-    const { fields, hadFile } = await readMultipart(request, {
-      maxBytes: edge.settings.maxUploadBytes,
-      file: async (info, chunks) => {
-        file = info
-        blob = await edge.blobs.store(chunks)
-      },
-    })
-    if (!hadFile || blob === null) {
-      const problems = [{ loc: ['body', 'file'], msg: 'is required', type: 'invalid_type' }]
-      throw fail('document.file_required', {}, { problems })
-    }
-    const stored: UploadedBlob = blob
-    if (stored.byteSize === 0) throw fail('document.empty')
-    // An empty form field counts as not filled in.
-    const given = parsePart(
-      Fields,
-      'body',
-      Object.fromEntries([...fields].filter(([, value]) => value !== '')),
-    ) as z.output<typeof Fields>
-    const mediaType = await sniffMediaType(stored.head, file)
-    const fingerprint = (): Buffer =>
-      fingerprintOf(request.path, stored.sha256, JSON.stringify([given, file]))
+    const fingerprint = (): Buffer => fingerprintOf(request.path, blob.sha256, JSON.stringify([given, file]))
     const document = {
       ownerId: caller.ownerId,
-      title: given.title ?? (file.fileName === '' ? 'Untitled' : file.fileName),
+      title: titleOf(given.title, file.fileName),
       kind: given.kind,
       mediaType,
       documentDate: given.document_date,
@@ -57,18 +38,22 @@ export async function upload({
       channel: given.channel,
       note: given.note,
     }
-    const lost = await lostTwin(edge.db, edge.blobs, stored)
+    const lost = await lostTwin(edge.db, edge.blobs, blob)
     return await transaction(async (tx) => {
-      const { id, created } = await becomeDocument(tx, stored, lost, document)
+      const { id, created } = await becomeDocument(tx, blob, lost, document)
       const text = await readWithin(tx, readDocument, [id, caller.ownerId])
       if (text === null) throw fail('document.missing')
       const headers: Header[] = [['location', `/api/v1/documents/${id}`]]
       return verbatim(text, { status: created ? 201 : 200, headers })
     }, fingerprint)
   } finally {
-    if (blob !== null) await discardUnused(edge.blobs, edge.log, blob)
+    await discardUnused(edge.blobs, edge.log, blob)
   }
 }
+
+/** The title of a document without one is the name of its file. */
+export const titleOf = (given: string | undefined, fileName: string): string =>
+  given ?? (fileName === '' ? 'Untitled' : fileName)
 
 // Types that a browser shows without running anything in them. Everything else is offered as a download.
 const INLINE = new Set([

@@ -1,0 +1,53 @@
+import type { z } from 'zod'
+import { fail } from '../../sql/errors.ts'
+import type { UploadedBlob } from '../../tasks/documents/blobs.ts'
+import { sniffMediaType } from '../../tasks/documents/media.ts'
+import { discardUnused } from '../../tasks/documents/store.ts'
+import type { EdgeRequest } from '../http/server.ts'
+import type { Edge } from '../pipeline/context.ts'
+import { parsePart } from '../pipeline/input.ts'
+import { readMultipart, type UploadedFile } from '../uploads.ts'
+
+/** A file that has arrived, not yet part of a document, and what came with it. */
+export interface StoredUpload<F> {
+  readonly blob: UploadedBlob
+  readonly file: UploadedFile
+  readonly fields: F
+  /** What the bytes are. */
+  readonly mediaType: string
+}
+
+/**
+ * Streams the file of a form into the store of documents; of one that is refused, nothing is left. An empty field counts
+ * as not filled in.
+ * @throws fail('document.file_required'), fail('document.empty'), fail('document.store_failed'), those of `readMultipart`.
+ */
+export async function storeUpload<F extends z.ZodType>(
+  edge: Edge,
+  request: EdgeRequest,
+  { fields: schema, maxBytes }: { readonly fields: F; readonly maxBytes: number },
+): Promise<StoredUpload<z.output<F>>> {
+  let blob: UploadedBlob | null = null
+  let file: UploadedFile = { fileName: '', mediaType: '' }
+  try {
+    const { fields, hadFile } = await readMultipart(request, {
+      maxBytes,
+      file: async (info, chunks) => {
+        file = info
+        blob = await edge.blobs.store(chunks)
+      },
+    })
+    if (!hadFile || blob === null) {
+      const problems = [{ loc: ['body', 'file'], msg: 'is required', type: 'invalid_type' }]
+      throw fail('document.file_required', {}, { problems })
+    }
+    const stored: UploadedBlob = blob
+    if (stored.byteSize === 0) throw fail('document.empty')
+    const filled = Object.fromEntries([...fields].filter(([, value]) => value !== ''))
+    const given = parsePart(schema, 'body', filled) as z.output<F>
+    return { blob: stored, file, fields: given, mediaType: await sniffMediaType(stored.head, file) }
+  } catch (error) {
+    if (blob !== null) await discardUnused(edge.blobs, edge.log, blob)
+    throw error
+  }
+}
