@@ -1,6 +1,7 @@
 import { callerErrors } from './caller-errors.ts'
 import { messageErrors } from './message-errors.ts'
 import { ragErrors } from './rag/errors.ts'
+import { voiceErrors } from './voice-errors.ts'
 
 /**
  * The one table of errors: what a client is told, and whether trying again can help; the edge has an HTTP status for each.
@@ -200,10 +201,7 @@ const table = {
   'llm.provider_needed': {
     detail: 'Several providers have this model; name one of them: {providers}',
   },
-  'voice.provider_missing': { detail: 'There is no such voice provider' },
-  'voice.voice_missing': { detail: 'Voice not found' },
-  'voice.unknown': { detail: '{field} cannot be {id}; it must be one of {known}' },
-  'voice.preview_missing': { detail: 'The preview was removed while it was being generated or read' },
+  ...voiceErrors,
   ...ragErrors,
   ...callerErrors,
   ...messageErrors,
@@ -244,6 +242,7 @@ const constraints: Readonly<Record<string, ErrorCode>> = {
   document_supersedes_circle: 'document.supersedes_circle',
   document_tags_check: 'document.tags_full',
   job_owner_id_fkey: 'auth.required',
+  voice_transcription_owner_id_fkey: 'auth.required',
   rag_file_collection_id_fkey: 'rag.deleted',
   organization_slug_check: 'org.slug_invalid',
   organization_slug_key: 'org.slug_taken',

@@ -50,6 +50,7 @@ export const OF_ACCOUNT: readonly Belongings[] = [
     by: 'owner_id',
     below: { document_page: 'document_id', document_tag: 'document_id' },
   },
+  { label: 'transcriptions', table: 'voice_transcription', by: 'owner_id' },
   {
     label: 'conversations',
     table: 'ai_conversation',

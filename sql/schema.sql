@@ -173,6 +173,7 @@ create table ai_usage (
   cached_tokens bigint not null default 0,
   output_tokens bigint not null,
   reasoning_tokens bigint not null default 0,
+  audio_seconds numeric not null default 0,
   cost numeric,
   estimated boolean not null,
   success boolean not null,
@@ -181,7 +182,7 @@ create table ai_usage (
   constraint ai_usage_message_id_key UNIQUE (message_id),
   constraint ai_usage_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE SET NULL,
   constraint ai_usage_cost_check CHECK ((cost >= (0)::numeric)),
-  constraint ai_usage_tokens_check CHECK (((input_tokens >= 0) AND (output_tokens >= 0) AND (cached_tokens >= 0) AND (reasoning_tokens >= 0))),
+  constraint ai_usage_tokens_check CHECK (((input_tokens >= 0) AND (output_tokens >= 0) AND (cached_tokens >= 0) AND (reasoning_tokens >= 0) AND (audio_seconds >= (0)::numeric))),
   constraint ai_usage_user_id_check CHECK (((length(user_id) >= 1) AND (length(user_id) <= 255)))
 );
 
@@ -196,6 +197,7 @@ create table ai_usage_sum (
   successes bigint not null,
   input_tokens bigint not null,
   output_tokens bigint not null,
+  audio_seconds numeric not null default 0,
   unpriced bigint not null,
   estimated bigint not null,
   cost numeric not null,
@@ -1074,6 +1076,39 @@ create table voice_settings (
   constraint voice_settings_tts_speed_check CHECK (((tts_speed >= 0.25) AND (tts_speed <= (4)::numeric)))
 );
 
+create table voice_transcription (
+  id uuid not null,
+  owner_id integer,
+  document_id bigint not null,
+  job_id uuid not null,
+  status text not null default 'pending'::text,
+  provider text not null,
+  model text not null,
+  requested_language text,
+  prompt text,
+  calls integer not null default 0,
+  text text,
+  language text,
+  duration_seconds numeric,
+  segments jsonb not null default '[]'::jsonb,
+  usage jsonb,
+  cost numeric,
+  error_code text,
+  error_detail text,
+  created_at timestamp with time zone not null default now(),
+  settled_at timestamp with time zone,
+  constraint voice_transcription_pkey PRIMARY KEY (id),
+  constraint voice_transcription_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE CASCADE,
+  constraint voice_transcription_amounts_check CHECK (((LEAST(duration_seconds, cost) >= (0)::numeric) AND (calls >= 0))),
+  constraint voice_transcription_error_check CHECK (((status = 'failed'::text) = (error_code IS NOT NULL))),
+  constraint voice_transcription_prompt_check CHECK (((length(prompt) >= 1) AND (length(prompt) <= 4000))),
+  constraint voice_transcription_requested_language_check CHECK ((requested_language ~ '^[a-z]{2,3}$'::text)),
+  constraint voice_transcription_segments_check CHECK ((jsonb_typeof(segments) = 'array'::text)),
+  constraint voice_transcription_settled_check CHECK (((status = 'pending'::text) = (settled_at IS NULL))),
+  constraint voice_transcription_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'done'::text, 'failed'::text, 'cancelled'::text]))),
+  constraint voice_transcription_text_check CHECK (((status = 'done'::text) = (text IS NOT NULL)))
+);
+
 create table webhook_delivery (
   id bigint not null generated always as identity,
   endpoint_id bigint not null,
@@ -1183,7 +1218,7 @@ CREATE INDEX ai_usage_owner_id_idx ON public.ai_usage USING btree (owner_id) WHE
 
 CREATE INDEX ai_usage_user_id_idx ON public.ai_usage USING btree (user_id, created_at DESC, id DESC);
 
-CREATE INDEX ai_usage_sum_user_id_idx ON public.ai_usage_sum USING btree (user_id, day, owner_id, vendor, model) INCLUDE (requests, successes, input_tokens, output_tokens, unpriced, estimated, cost);
+CREATE INDEX ai_usage_sum_user_id_idx ON public.ai_usage_sum USING btree (user_id, day, owner_id, vendor, model) INCLUDE (requests, successes, input_tokens, output_tokens, audio_seconds, unpriced, estimated, cost);
 
 CREATE INDEX api_key_account_id_idx ON public.api_key USING btree (account_id, id DESC);
 
@@ -1437,6 +1472,10 @@ CREATE INDEX voice_preview_used_at_idx ON public.voice_preview USING btree (used
 
 CREATE INDEX voice_settings_updated_by_idx ON public.voice_settings USING btree (updated_by);
 
+CREATE INDEX voice_transcription_created_at_idx ON public.voice_transcription USING btree (created_at DESC, id DESC);
+
+CREATE INDEX voice_transcription_owner_id_idx ON public.voice_transcription USING btree (owner_id, created_at DESC, id DESC);
+
 CREATE INDEX webhook_delivery_created_at_idx ON public.webhook_delivery USING btree (created_at);
 
 CREATE INDEX webhook_delivery_due_idx ON public.webhook_delivery USING btree (endpoint_id, due_at, id) WHERE (due_at IS NOT NULL);
@@ -1581,7 +1620,7 @@ CREATE OR REPLACE FUNCTION public.ai_usage_sum_delete()
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$671629b7955a0e80e26c05cac1831660$function$;
+AS $function$ee176e7fba4767b892a176d367ee3eba$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_usage_sum_insert()
  RETURNS trigger
@@ -1589,13 +1628,13 @@ CREATE OR REPLACE FUNCTION public.ai_usage_sum_insert()
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$cff836b23534aaf9fc3183417cc07c4d$function$;
+AS $function$9c97211376a44d2d91583623c88e1623$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_usage_sum_of(u ai_usage)
  RETURNS SETOF ai_usage_sum
  LANGUAGE sql
  IMMUTABLE
-AS $function$1a631a411e9c1937b1c8bbcc9279b295$function$;
+AS $function$c1ed56237932195b5741ce3c1f90d6c6$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_usage_sum_update()
  RETURNS trigger
@@ -1603,7 +1642,7 @@ CREATE OR REPLACE FUNCTION public.ai_usage_sum_update()
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$b9c129b208aa4ba15a476e1aa65725ee$function$;
+AS $function$0ae78523b0ae4b435eb6778d172c527d$function$;
 
 CREATE OR REPLACE FUNCTION public.api_key_ended()
  RETURNS trigger
@@ -2411,6 +2450,17 @@ CREATE OR REPLACE FUNCTION public.unhyphenated(given text)
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN (given ~ '[-\u00ad\u2010]\n'::text) THEN regexp_replace(given, '([[:alpha:]])[-\u00ad\u2010]\n\s*([[:lower:]])'::text, '\1\2'::text, 'g'::text) ELSE given END;
+
+CREATE OR REPLACE FUNCTION public.voice_transcription_json(t voice_transcription)
+ RETURNS json
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN json_build_object('id', (t).id, 'status', (t).status, 'job_id', (t).job_id, 'document_id', (t).document_id, 'provider', (t).provider, 'model', (t).model, 'requested_language', (t).requested_language, 'language', (t).language, 'duration_seconds', (t).duration_seconds, 'usage', (t).usage, 'cost', (t).cost, 'error', CASE WHEN ((t).error_code IS NOT NULL) THEN json_build_object('code', (t).error_code, 'detail', COALESCE((t).error_detail, ''::text)) ELSE NULL::json END, 'created_at', iso((t).created_at), 'completed_at', iso((t).settled_at));
+
+CREATE OR REPLACE FUNCTION public.voice_transcription_settle(ended job)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$587c7dc4fae63b90050d7d7d30fb7e6a$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_body(type text, at timestamp with time zone, data json)
  RETURNS text

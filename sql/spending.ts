@@ -15,12 +15,14 @@ export const readSpending: ReadStatement<[days: number]> = {
       select today - ($1::int - 1) as first, today from (select (now() at time zone 'utc')::date as today) now
     ), used as materialized (
       select vendor, model, day, sum(requests)::bigint as requests, sum(input_tokens + output_tokens)::bigint as tokens,
+        sum(audio_seconds) as audio,
         sum(unpriced)::bigint as unpriced, case when sum(requests) > sum(unpriced) then sum(cost) end as cost
       from ai_usage_sum where user_id = '' and day >= (select first from given) and day <= (select today from given)
       group by vendor, model, day having sum(requests) > 0
     ), model as (
-      select vendor, model, sum(requests)::bigint as requests, sum(tokens)::bigint as tokens, sum(unpriced)::bigint as unpriced,
-        sum(cost) as cost, json_agg(json_build_object('day', day, 'requests', requests, 'tokens', tokens, 'cost', cost) order by day) as days
+      select vendor, model, sum(requests)::bigint as requests, sum(tokens)::bigint as tokens, sum(audio) as audio, sum(unpriced)::bigint as unpriced,
+        sum(cost) as cost, json_agg(json_build_object('day', day, 'requests', requests, 'tokens', tokens,
+          'audio_seconds', audio, 'cost', cost) order by day) as days
       from used group by vendor, model order by sum(cost) desc nulls last, sum(requests) desc, vendor, model limit ${MOST_MODELS}
     ), sent as (
       select day, channel, outcome, sum(sends)::bigint as sends from comms_send_count
@@ -37,7 +39,7 @@ export const readSpending: ReadStatement<[days: number]> = {
     )
     select json_build_object('from', first, 'to', today,
       'models', (select coalesce(json_agg(json_build_object('vendor', vendor, 'model_id', model, 'requests', requests,
-          'tokens', tokens, 'cost', cost, 'unpriced_requests', unpriced, 'days', days)
+          'tokens', tokens, 'audio_seconds', audio, 'cost', cost, 'unpriced_requests', unpriced, 'days', days)
           order by cost desc nulls last, requests desc, vendor, model), '[]') from model),
       'sends', (select coalesce(json_agg(json_build_object('day', day, 'channel', channel, 'sent', sent,
           'delivered', delivered, 'bounced', bounced, 'complained', complained, 'failed', failed,

@@ -8,7 +8,7 @@ import type { PaymentProvider } from './payments/provider.ts'
 import type { Analyzable, Analyzed } from './rag/analyze.ts'
 import type { Retrieval } from './rag/retrieval.ts'
 import type { Settings } from './settings.ts'
-import type { Speaker } from './voice/ports.ts'
+import type { Speaker, Transcriber } from './voice/ports.ts'
 import type { PostWebhook } from './webhooks/ports.ts'
 
 /** What a running task is given: everything it may touch comes through here. */
@@ -79,6 +79,7 @@ export interface Providers {
   readonly payments: PaymentProvider
   readonly chat: ChatModels
   readonly speech: Speaker
+  readonly transcription: Transcriber
   /** Collections of chunks, see `rag`. */
   readonly retrieval: Pick<Retrieval, 'modelOf' | 'search'>
   /** Embeds texts with the configured model, or says why it is unavailable. @throws fail('rag.embedding_failed'). */

@@ -36,6 +36,7 @@ import { noop } from './system/noop.ts'
 import { retention } from './system/retention.ts'
 import type { AnyTask, TaskFinder } from './task.ts'
 import { preview } from './voice/preview.ts'
+import { transcribe } from './voice/transcribe.ts'
 import { deliver } from './webhooks/deliver.ts'
 import { switchedOffMail } from './webhooks/switched-off.ts'
 
@@ -70,6 +71,7 @@ export const tasks: readonly AnyTask[] = [
   noop,
   passwordReset,
   preview,
+  transcribe,
   purge,
   purgeAccounts,
   reconcile,

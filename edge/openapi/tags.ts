@@ -15,7 +15,7 @@ export const TAGS: Readonly<Record<string, string>> = {
   ai: 'Chat, conversations, agents and their usage.',
   llm: 'Model vendors and models, with their prices.',
   rag: 'Text collections with semantic search.',
-  voice: 'Speech synthesis and recognition: catalogs, settings and previews.',
+  voice: 'Speech synthesis and recognition: catalogs, settings, previews and transcriptions.',
   tasks: 'Named tasks on queues, and their results.',
   system: 'The space that tables take, and what models and messages cost.',
   webhooks: 'Endpoints of callers that are told of events, and what was delivered to them.',

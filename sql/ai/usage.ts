@@ -6,8 +6,8 @@ import type { ReadStatement, ReadValue } from '../reader.ts'
 const START = `coalesce($1::timestamptz, '-infinity')`
 const END = `coalesce($2::timestamptz, 'infinity')`
 // All of them are in the index of the kept sums.
-const COLUMNS = `s.vendor, s.model, s.requests, s.successes, s.input_tokens, s.output_tokens, s.unpriced, s.estimated,
-  s.cost`
+const COLUMNS = `s.vendor, s.model, s.requests, s.successes, s.input_tokens, s.output_tokens, s.audio_seconds, s.unpriced,
+  s.estimated, s.cost`
 
 // From `start` on and before `end` (null: open); `recent` is how many of the latest are listed. Whole UTC days come from
 // the kept sums, and the hours before the first one and after the last one from the rows. `whose` and `summed` are the
@@ -34,26 +34,26 @@ const usage = <M extends readonly ReadValue[]>(
       where ${whose} and ${summed} and u.created_at >= (select last_at from given) and u.created_at < ${END}
     ), model as materialized (
       select vendor, model, sum(requests) as requests, sum(successes) as successes, sum(input_tokens) as input,
-        sum(output_tokens) as output, case when sum(requests) > sum(unpriced) then sum(cost) end as cost,
+        sum(output_tokens) as output, sum(audio_seconds) as audio, case when sum(requests) > sum(unpriced) then sum(cost) end as cost,
         sum(unpriced) as unpriced, sum(estimated) as estimated
       from part group by vendor, model having sum(requests) > 0
     ), total as (
       select coalesce(sum(requests), 0) as requests, coalesce(sum(successes), 0) as successes, coalesce(sum(input), 0) as input,
-        coalesce(sum(output), 0) as output, coalesce(sum(unpriced), 0) as unpriced, coalesce(sum(estimated), 0) as estimated,
+        coalesce(sum(output), 0) as output, coalesce(sum(audio), 0) as audio, coalesce(sum(unpriced), 0) as unpriced, coalesce(sum(estimated), 0) as estimated,
         -- The cost of no usage is 0; that of usage without any known price is null.
         case when count(*) = 0 then 0 else sum(cost) end as cost
       from model
     )
-    select json_build_object('total_tokens', t.input + t.output, 'input_tokens', t.input, 'output_tokens', t.output,
+    select json_build_object('total_tokens', t.input + t.output, 'input_tokens', t.input, 'output_tokens', t.output, 'audio_seconds', t.audio,
       'total_cost', t.cost, 'unpriced_requests', t.unpriced, 'estimated_requests', t.estimated,
       'total_requests', t.requests,
       'success_rate', case when t.requests = 0 then 100 else round(100.0 * t.successes / t.requests, 2) end,
       'models', (select coalesce(json_agg(json_build_object('model_id', m.model, 'vendor', m.vendor, 'requests', m.requests,
-          'tokens', m.input + m.output, 'cost', m.cost, 'unpriced_requests', m.unpriced,
+          'tokens', m.input + m.output, 'audio_seconds', m.audio, 'cost', m.cost, 'unpriced_requests', m.unpriced,
           'percentage', round(100.0 * m.requests / t.requests, 2)) order by m.requests desc, m.vendor, m.model), '[]')
         from (select * from model order by requests desc, vendor, model limit 1000) m),
       'recent_activity', (select coalesce(json_agg(json_build_object('timestamp', iso(r.created_at), 'model', r.model,
-          'vendor', r.vendor, 'input_tokens', r.input_tokens, 'output_tokens', r.output_tokens, 'cost', r.cost,
+          'vendor', r.vendor, 'input_tokens', r.input_tokens, 'output_tokens', r.output_tokens, 'audio_seconds', r.audio_seconds, 'cost', r.cost,
           'estimated', r.estimated, 'success', r.success, 'action', r.action) order by r.created_at desc, r.id desc), '[]')
         from (select * from ai_usage u where ${whose} and u.created_at >= ${START} and u.created_at < ${END}
           order by u.created_at desc, u.id desc limit $3::int) r))::text

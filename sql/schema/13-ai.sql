@@ -101,6 +101,8 @@ create table ai_usage (
   cached_tokens bigint not null default 0,
   output_tokens bigint not null,
   reasoning_tokens bigint not null default 0,
+  -- Speech that was recognized.
+  audio_seconds numeric not null default 0,
   cost numeric,
   -- Counted by us, because the provider did not report them.
   estimated boolean not null,
@@ -110,7 +112,8 @@ create table ai_usage (
   constraint ai_usage_owner_id_fkey foreign key (owner_id) references account (id) on delete set null,
   constraint ai_usage_message_id_key unique (message_id),
   constraint ai_usage_user_id_check check (length(user_id) between 1 and 255),
-  constraint ai_usage_tokens_check check (input_tokens >= 0 and output_tokens >= 0 and cached_tokens >= 0 and reasoning_tokens >= 0),
+  constraint ai_usage_tokens_check check (input_tokens >= 0 and output_tokens >= 0 and cached_tokens >= 0 and reasoning_tokens >= 0
+    and audio_seconds >= 0),
   constraint ai_usage_cost_check check (cost >= 0)
 );
 create index ai_usage_created_at_idx on ai_usage (created_at desc, id desc);
@@ -130,6 +133,7 @@ create table ai_usage_sum (
   successes bigint not null,
   input_tokens bigint not null,
   output_tokens bigint not null,
+  audio_seconds numeric not null default 0,
   unpriced bigint not null,
   estimated bigint not null,
   cost numeric not null,
@@ -137,7 +141,7 @@ create table ai_usage_sum (
 ) with (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
 -- Of a user, each day is on a page of its own: a year of them is read from the index.
 create index ai_usage_sum_user_id_idx on ai_usage_sum (user_id, day, owner_id, vendor, model)
-  include (requests, successes, input_tokens, output_tokens, unpriced, estimated, cost);
+  include (requests, successes, input_tokens, output_tokens, audio_seconds, unpriced, estimated, cost);
 
 create table ai_sentiment (
   conversation_id uuid not null,

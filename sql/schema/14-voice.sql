@@ -55,3 +55,49 @@ create table voice_preview_chunk (
 
 -- MP3 does not compress any further.
 alter table voice_preview_chunk alter column bytes set storage external;
+
+-- Recordings as text. A transcription is a `voice.transcribe` job of its document's actor: its row is written with the
+-- job, and settled in the transaction that ends the job, however that ends.
+create table voice_transcription (
+  id uuid not null,
+  owner_id integer,
+  -- The recording. No foreign key: the text stays when the document goes.
+  document_id bigint not null,
+  -- The job that makes it: the last one, if it was retried.
+  job_id uuid not null,
+  status text not null default 'pending',
+  provider text not null,
+  model text not null,
+  -- What the speech is said to be in; null: detected by the provider.
+  requested_language text,
+  -- What the model is told about the recording.
+  prompt text,
+  -- How many requests of its job to the provider have begun, whatever became of them.
+  calls integer not null default 0,
+  text text,
+  -- What the model has detected, or was told.
+  language text,
+  duration_seconds numeric,
+  -- [{start, end, text, speaker}], in seconds.
+  segments jsonb not null default '[]',
+  -- {input_tokens, output_tokens, audio_seconds} as the provider told of the request that made it.
+  usage jsonb,
+  -- Of that request, in US dollars; null where the price is not known.
+  cost numeric,
+  error_code text,
+  error_detail text,
+  created_at timestamptz not null default now(),
+  settled_at timestamptz,
+  constraint voice_transcription_pkey primary key (id),
+  constraint voice_transcription_owner_id_fkey foreign key (owner_id) references account (id) on delete cascade,
+  constraint voice_transcription_status_check check (status in ('pending', 'done', 'failed', 'cancelled')),
+  constraint voice_transcription_settled_check check ((status = 'pending') = (settled_at is null)),
+  constraint voice_transcription_text_check check ((status = 'done') = (text is not null)),
+  constraint voice_transcription_error_check check ((status = 'failed') = (error_code is not null)),
+  constraint voice_transcription_requested_language_check check (requested_language ~ '^[a-z]{2,3}$'),
+  constraint voice_transcription_prompt_check check (length(prompt) between 1 and 4000),
+  constraint voice_transcription_amounts_check check (least(duration_seconds, cost) >= 0 and calls >= 0),
+  constraint voice_transcription_segments_check check (jsonb_typeof(segments) = 'array')
+);
+create index voice_transcription_owner_id_idx on voice_transcription (owner_id, created_at desc, id desc);
+create index voice_transcription_created_at_idx on voice_transcription (created_at desc, id desc);

@@ -13,8 +13,8 @@ export interface TokenUsage {
   readonly reasoning: number
 }
 
-// Counts have at most 16 digits, and no price has 60: every sum and product below is exact.
-const Exact = Decimal.clone({ precision: 200, toExpNeg: -1000, toExpPos: 1000 })
+/** Decimals of 200 digits. Counts have at most 16, and no price has 60: every sum and product of theirs is exact. */
+export const Exact = Decimal.clone({ precision: 200, toExpNeg: -1000, toExpPos: 1000 })
 
 /**
  * What a request cost in US dollars: an exact decimal number as text, without an exponent, such as `0.00046`. Null when

@@ -1,6 +1,7 @@
 import { METRICS_TOKEN, PUBLIC_BASE_URL } from '../every-service.ts'
 import { event, signature } from '../payment-events.ts'
 import { mailEvent, signedEvent } from '../standins/resend.ts'
+import { recording } from '../standins/transcriptions.ts'
 import { signedCallback } from '../standins/twilio.ts'
 import { multipart, PASSWORD } from './harness.ts'
 import type { World } from './matrix-world.ts'
@@ -18,7 +19,7 @@ export interface Ask {
 type Make = (world: World, caller: Person | null) => Ask | Promise<Ask>
 
 const json = (value: unknown): Ask => ({ json: value })
-const upload = (bytes: string, name: string): Ask => {
+const upload = (bytes: string | Uint8Array, name: string): Ask => {
   const { body, type } = multipart(bytes, { name })
   return { body, headers: { 'content-type': type } }
 }
@@ -42,6 +43,7 @@ const job: Make = async (world) => ({ params: { job_id: await world.task(world.o
 const conversation: Make = async (world) => ({
   params: { conversation_id: (await world.conversation()).id },
 })
+const transcription: Make = async (world) => ({ params: { transcription_id: await world.transcription() } })
 const ofOwner: Make = (world) => ({ query: { user_id: world.owner.id } })
 const collection: Make = async (world) => ({ params: { name: await world.collection() } })
 const ownCollection: Make = async (world) => ({ params: { name: await world.ownCollection() } })
@@ -298,6 +300,11 @@ const models: Record<string, Make> = {
   'POST /voice/settings': () => json({ tts_speed: 1 }),
   'POST /voice/preview': () => json({ voice_id: 'alloy' }),
   'GET /voice/preview/:voice_id': () => ({ params: { voice_id: 'alloy' } }),
+  'POST /voice/transcriptions': (world) => upload(recording(0.1, world.number()), 'call.wav'),
+  'POST /voice/transcriptions #a document of the owner': async (world) =>
+    json({ document_id: await world.recording() }),
+  'GET /voice/transcriptions/:transcription_id': transcription,
+  'DELETE /voice/transcriptions/:transcription_id': transcription,
   'POST /rag/index': (world) => json({ path: '.', collection_name: world.name() }),
   'POST /rag/search': async (world) => json({ query: 'words', collection_name: await world.collection() }),
   'GET /rag/collections/:name': collection,

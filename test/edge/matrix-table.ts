@@ -172,6 +172,11 @@ GET    /voice/settings                                    401   200   200   200 
 POST   /voice/settings                                    401   403   403   403   200
 POST   /voice/preview                                     401   202   202   202   202
 GET    /voice/preview/:voice_id                           401   202   202   202   202
+POST   /voice/transcriptions                              401   202   202   202   202
+POST   /voice/transcriptions #a document of the owner     401   202   404   404   404
+GET    /voice/transcriptions                              401   200   200   200   200
+GET    /voice/transcriptions/:transcription_id            401   200   404   404   200
+DELETE /voice/transcriptions/:transcription_id            401   204   404   404   204
 POST   /rag/index                                         401   403   403   403   202
 POST   /rag/index #documents                              401   202   202   202   202
 POST   /rag/search                                        401   200   200   200   200

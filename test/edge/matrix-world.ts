@@ -5,10 +5,12 @@ import { insertApiKey } from '../../sql/api-keys.ts'
 import { insertSend } from '../../sql/comms.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { applyChanges } from '../../sql/payment-changes.ts'
+import { insertTranscription } from '../../sql/voice/transcriptions.ts'
 import { digestOf, inviteTokenOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
 import { changesOf } from '../../tasks/payments/changes.ts'
 import type { TestDatabase } from '../database.ts'
 import { disputeObject, event, intentObject, subscriptionObject, type TestEvent } from '../payment-events.ts'
+import { recording } from '../standins/transcriptions.ts'
 import { type Api, PASSWORD, SECRET } from './harness.ts'
 import { type Ledger, ledgerOf } from './ledger.ts'
 import type { Person } from './orgs-help.ts'
@@ -50,6 +52,11 @@ export class World {
       [world.owner.id],
     )
     return world
+  }
+
+  /** A number that nothing has. */
+  number(): number {
+    return ++this.count
   }
 
   /** A name that nothing has. */
@@ -191,6 +198,22 @@ export class World {
       `insert into document_page (document_id, page_number, status, method, text, image, width, height, job_id)
        values ($1, 1, 'read', 'text_layer', 'words', $2, 1, 1, $3)`,
       [id, PNG, randomUUID()],
+    )
+    return id
+  }
+
+  /** A document that can be transcribed. */
+  async recording(): Promise<number> {
+    const uploaded = await this.api.upload(this.owner.token, recording(0.1, this.number()))
+    if (uploaded.status !== 201) throw new Error(uploaded.text)
+    return uploaded.json.id
+  }
+
+  async transcription(): Promise<string> {
+    const [id, jobId] = [uuidv7(), randomUUID()]
+    const asked = { provider: 'openai', model: 'whisper-1', language: null, prompt: null }
+    await this.database.db.run(
+      insertTranscription({ id, ownerId: this.owner.id, documentId: 1, jobId, ...asked }),
     )
     return id
   }

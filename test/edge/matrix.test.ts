@@ -89,15 +89,21 @@ async function send({ api, who }: Caller, operation: string, ask: Ask): Promise<
   return { status, type, body: await response.text() }
 }
 
-const absent = (params: Ask['params'] = {}): NonNullable<Ask['params']> => {
-  const [name, value] = Object.entries(params)[0]!
+/** The same request about what is not there: its first parameter, or the first field of its body, names it. */
+const absent = ({ params, ...ask }: Ask): Ask =>
+  params === undefined
+    ? { ...ask, json: missingIn(ask.json as object) }
+    : { ...ask, params: missingIn(params) }
+
+const missingIn = <T extends object>(named: T): T => {
+  const [name, value] = Object.entries(named)[0]!
   const missing =
     typeof value === 'number'
       ? 2_000_000_000
       : /^[0-9a-f-]{36}$/.test(value)
         ? crypto.randomUUID()
         : 'nothing'
-  return { ...params, [name]: missing }
+  return { ...named, [name]: missing }
 }
 
 /** Sends the requests of a line as each caller; what is refused as missing must be refused as what is missing is. */
@@ -112,7 +118,7 @@ async function check(line: Line): Promise<void> {
     if (got[name] !== expected) got[name] += ` ${outcome.body.slice(0, 200)}`
     if (outcome.status >= 400) assert.deepEqual(Object.keys(JSON.parse(outcome.body)), ['detail'])
     if (outcome.status !== 404) continue
-    const missing = await send(caller, line.operation, { ...ask, params: absent(ask.params) })
+    const missing = await send(caller, line.operation, absent(ask))
     assert.deepEqual(outcome, missing, `${name}: what is another's differs from what is missing`)
   }
   assert.deepEqual(got, line.expected)

@@ -26,8 +26,8 @@ await query(
 )
 for (let n = 0; n < 300; n++)
   await query(
-    `insert into ai_usage (user_id, owner_id, action, vendor, model, input_tokens, output_tokens, cost, estimated, success, created_at)
-     values ($1, $2, 'chat', $3, $4, $5, $6, $7, $8, $9, $10)`,
+    `insert into ai_usage (user_id, owner_id, action, vendor, model, input_tokens, output_tokens, audio_seconds, cost, estimated, success, created_at)
+     values ($1, $2, 'chat', $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
     [
       ...chance.pick([
         ['5', 5],
@@ -43,6 +43,7 @@ for (let n = 0; n < 300; n++)
       ...[
         chance.between(0, 9),
         chance.between(0, 9),
+        chance.between(0, 99) / 4,
         chance.happens(0.7) ? chance.between(0, 99) / 1000 : null,
       ],
       ...[chance.happens(0.3), chance.happens(0.8), moment()],
@@ -53,15 +54,15 @@ await query(`update ai_usage set cost = null where model = 'f'`)
 // The statement as it would be without kept sums.
 const summed = (whose: string): string => `
   with model as (
-    select vendor, model, count(*)::int as requests, sum(input_tokens + output_tokens)::int as tokens, sum(cost) as cost,
+    select vendor, model, count(*)::int as requests, sum(input_tokens + output_tokens)::int as tokens, sum(audio_seconds) as audio, sum(cost) as cost,
       count(*) filter (where cost is null)::int as unpriced, count(*) filter (where estimated)::int as estimated,
       count(*) filter (where success)::int as successes
     from ai_usage u where ${whose} and created_at >= coalesce($1::timestamptz, '-infinity')
       and created_at < coalesce($2::timestamptz, 'infinity') group by 1, 2)
-  select coalesce(sum(requests), 0)::int as requests, coalesce(sum(tokens), 0)::int as tokens,
+  select coalesce(sum(requests), 0)::int as requests, coalesce(sum(tokens), 0)::int as tokens, coalesce(sum(audio), 0)::float8 as audio,
     (case when count(*) = 0 then 0 else sum(cost) end)::float8 as cost, coalesce(sum(unpriced), 0)::int as unpriced,
     coalesce(sum(estimated), 0)::int as estimated, coalesce(sum(successes), 0)::int as successes,
-    coalesce(json_agg(json_build_object('vendor', vendor, 'model_id', model, 'requests', requests, 'tokens', tokens, 'cost', cost,
+    coalesce(json_agg(json_build_object('vendor', vendor, 'model_id', model, 'requests', requests, 'tokens', tokens, 'audio_seconds', audio, 'cost', cost,
       'unpriced_requests', unpriced) order by requests desc, vendor, model), '[]') as models
   from model`
 
@@ -87,6 +88,7 @@ test('usage of any range of time is the sum of its rows, wherever in a day it be
         requests: said.total_requests,
         rate: said.success_rate,
         tokens: said.total_tokens,
+        audio: said.audio_seconds,
         cost: said.total_cost,
         unpriced: said.unpriced_requests,
         estimated: said.estimated_requests,

@@ -42,6 +42,8 @@ const FILL = [
   `insert into rag_file (collection_id, source, document_id, title, sha256, byte_size, format, analysis, chunk_count, term_count)
    select id, 'documents/' || n, n, 't', sha256(''), 1, 'document', 1, 0, 0 from (
      select id from rag_collection where owner_id = $1 limit 2) few, generate_series(1, $2) n`,
+  `insert into voice_transcription (id, owner_id, document_id, job_id, provider, model)
+   select gen_random_uuid(), $1, n, gen_random_uuid(), 'p', 'm' from generate_series(1, $2) n`,
   `insert into ai_conversation (id, user_id, owner_id, title, provider, model)
    select gen_random_uuid(), $1::text, $1, 't', 'p', 'm' from generate_series(1, $2) n`,
   `insert into ai_message (id, conversation_id, role, status, content, settled_at)

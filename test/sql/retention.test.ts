@@ -42,6 +42,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'ai_conversation',
     'ai_message',
     'ai_sentiment',
+    'voice_transcription',
     'blog_post',
     'blog_tag',
     'blog_post_tag',

@@ -16,8 +16,8 @@ after(() => Promise.all([reader.close(), client.end()]))
 
 const AGO = `now() - n * interval '30 minutes'`
 // Of a fifth the price is not known, and of one model that of none.
-await query(`insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, cost, estimated, success, created_at)
-  select (n % 50)::text, 'chat', 'v', 'm' || n % 3, n % 7, 1, case when n % 5 > 0 and n % 3 > 0 then n * 0.0001 end, false, true, ${AGO}
+await query(`insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, audio_seconds, cost, estimated, success, created_at)
+  select (n % 50)::text, 'chat', 'v', 'm' || n % 3, n % 7, 1, n % 5 * 0.5, case when n % 5 > 0 and n % 3 > 0 then n * 0.0001 end, false, true, ${AGO}
   from generate_series(0, 20000) n`)
 await query(`insert into comms_send (id, channel, job_id, recipients, status, provider_id, message, requested_at, settled_at, error_code, created_at)
   select gen_random_uuid(), case when n % 10 = 0 then 'call' when n % 10 = 1 then 'sms' else 'email' end, gen_random_uuid(), '{x}', state, 'p' || n, '{}',
@@ -32,9 +32,16 @@ interface Spending {
     readonly model_id: string
     readonly requests: number
     readonly tokens: number
+    readonly audio_seconds: number
     readonly cost: number | null
     readonly unpriced_requests: number
-    readonly days: readonly { day: string; requests: number; tokens: number; cost: number | null }[]
+    readonly days: readonly {
+      day: string
+      requests: number
+      tokens: number
+      audio_seconds: number
+      cost: number | null
+    }[]
   }[]
   readonly sends: readonly Readonly<Record<string, string | number>>[]
 }
@@ -50,13 +57,14 @@ for (const days of [1, 30, 366])
       const [given] = await query(`select today::text as to, (today - ${days - 1})::text as from
         from (select (now() at time zone 'utc')::date as today) now`)
       assert.deepEqual({ from, to }, given)
-      const sums = `count(*)::int as requests, sum(input_tokens + output_tokens)::int as tokens, sum(cost)::float8 as cost`
+      const sums = `count(*)::int as requests, sum(input_tokens + output_tokens)::int as tokens,
+        sum(audio_seconds)::float8 as audio_seconds, sum(cost)::float8 as cost`
       const rows =
         await query(`select model as model_id, ${sums}, count(*) filter (where cost is null)::int as unpriced_requests
-        from ai_usage where ${SINCE} group by 1 order by 4 desc nulls last`)
+        from ai_usage where ${SINCE} group by 1 order by 5 desc nulls last`)
       assert.deepEqual(
-        models.map(({ model_id, requests, tokens, cost, unpriced_requests }) => ({
-          ...{ model_id, requests, tokens, cost, unpriced_requests },
+        models.map(({ model_id, requests, tokens, audio_seconds, cost, unpriced_requests }) => ({
+          ...{ model_id, requests, tokens, audio_seconds, cost, unpriced_requests },
         })),
         rows,
       )

@@ -25,14 +25,23 @@ const SUMS: Readonly<Record<string, readonly [key: string, sums: readonly string
   ],
   ai_usage_sum: [
     'user_id, owner_id, day, vendor, model',
-    ['requests', 'successes', 'input_tokens', 'output_tokens', 'unpriced', 'estimated', 'cost'],
+    [
+      'requests',
+      'successes',
+      'input_tokens',
+      'output_tokens',
+      'audio_seconds',
+      'unpriced',
+      'estimated',
+      'cost',
+    ],
     `select user_id, owner_id, day, vendor, model, count(*), count(*) filter (where success), sum(input_tokens),
-       sum(output_tokens), count(*) filter (where cost is null), count(*) filter (where estimated), coalesce(sum(cost), 0)
+       sum(output_tokens), sum(audio_seconds), count(*) filter (where cost is null), count(*) filter (where estimated), coalesce(sum(cost), 0)
      from (
-       select '' as user_id, 0 as owner_id, ${DAY} as day, vendor, model, success, input_tokens, output_tokens, cost, estimated
+       select '' as user_id, 0 as owner_id, ${DAY} as day, vendor, model, success, input_tokens, output_tokens, audio_seconds, cost, estimated
        from ai_usage
        union all
-       select user_id, coalesce(owner_id, 0), ${DAY}, vendor, model, success, input_tokens, output_tokens, cost, estimated
+       select user_id, coalesce(owner_id, 0), ${DAY}, vendor, model, success, input_tokens, output_tokens, audio_seconds, cost, estimated
        from ai_usage) each group by 1, 2, 3, 4, 5`,
   ],
   blog_post_count: ['status', ['posts'], 'select status, count(*) from blog_post group by 1'],

@@ -112,7 +112,7 @@ test('a preview and its chunks are found by an index', async () => {
 })
 
 describe('the constraints', () => {
-  const insert = (table: string, row: Readonly<Record<string, unknown>>) => {
+  const insert = (table: string, row: object) => {
     const keys = Object.keys(row)
     return query(
       `insert into ${table} (${keys.join(', ')}) values (${keys.map((_, n) => `$${n + 1}`).join(', ')})`,
@@ -135,7 +135,30 @@ describe('the constraints', () => {
     start: 0,
     bytes: Buffer.from('x'),
   }
-  const cases: readonly [constraint: string, table: string, row: Readonly<Record<string, unknown>>][] = [
+  const transcription = {
+    id: randomUUID(),
+    document_id: 1,
+    job_id: randomUUID(),
+    provider: 'p',
+    model: 'm',
+  }
+  const done = { ...transcription, status: 'done', settled_at: new Date(), text: '' }
+  const transcriptionCases = [
+    ['owner_id_fkey', { ...transcription, owner_id: 2_000_000_000 }],
+    ['status_check', { ...done, status: 'stopped', text: null }],
+    ['settled_check', { ...transcription, settled_at: new Date() }],
+    ['text_check', { ...done, text: null }],
+    ['text_check', { ...transcription, text: '' }],
+    ['error_check', { ...done, error_code: 'x' }],
+    ['requested_language_check', { ...transcription, requested_language: 'x<y' }],
+    ['prompt_check', { ...transcription, prompt: '' }],
+    ['prompt_check', { ...transcription, prompt: 'x'.repeat(4001) }],
+    ['amounts_check', { ...transcription, calls: -1 }],
+    ['amounts_check', { ...done, cost: -1 }],
+    ['amounts_check', { ...done, duration_seconds: -1 }],
+    ['segments_check', { ...done, segments: '{}' }],
+  ] as const
+  const cases: readonly (readonly [constraint: string, table: string, row: object])[] = [
     ['voice_settings_id_check', 'voice_settings', { ...settings, id: false }],
     ['voice_settings_tts_speed_check', 'voice_settings', { ...settings, tts_speed: 0.2 }],
     ['voice_settings_tts_speed_check', 'voice_settings', { ...settings, tts_speed: 4.1 }],
@@ -149,6 +172,9 @@ describe('the constraints', () => {
       { ...preview, byte_size: 0, generation: randomUUID() },
     ],
     ['voice_preview_chunk_digest_fkey', 'voice_preview_chunk', { ...chunk, digest: randomBytes(32) }],
+    ...transcriptionCases.map(
+      ([name, row]) => [`voice_transcription_${name}`, 'voice_transcription', row] as const,
+    ),
   ]
   for (const [constraint, table, row] of cases)
     test(`${constraint}: ${Object.keys(row).at(-1)}`, () =>
@@ -161,10 +187,17 @@ describe('the constraints', () => {
     await assert.rejects(insert('voice_preview', preview), { constraint: 'voice_preview_pkey' })
     await insert('voice_preview_chunk', chunk)
     await assert.rejects(insert('voice_preview_chunk', chunk), { constraint: 'voice_preview_chunk_pkey' })
+    await insert('voice_transcription', done)
+    await assert.rejects(insert('voice_transcription', done), { constraint: 'voice_transcription_pkey' })
     const named = await query(
       `select conname from pg_constraint where conrelid::regclass::text like 'voice\\_%' and contype <> 'n'`,
     )
-    const keys = ['voice_settings_pkey', 'voice_preview_pkey', 'voice_preview_chunk_pkey']
+    const keys = [
+      'voice_settings_pkey',
+      'voice_preview_pkey',
+      'voice_preview_chunk_pkey',
+      'voice_transcription_pkey',
+    ]
     const tried = new Set([...cases.map(([name]) => name), ...keys])
     assert.deepEqual(
       named.map(({ conname }) => String(conname)).filter((name) => !tried.has(name)),

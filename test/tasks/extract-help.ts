@@ -130,6 +130,7 @@ export function extractions({ db, query }: TestDatabase) {
         payments: {} as never,
         chat: {} as never,
         speech: {} as never,
+        transcription: {} as never,
         readModelList: () => Promise.reject(new Error('Extraction reads no list')),
       },
       progress: (label, current, total) => void ran.progress.push([label, current, total]),

@@ -11,6 +11,7 @@ import { createComms } from './comms/comms.ts'
 import { createMailer } from './comms/email.ts'
 import { createPayments } from './payments/payments.ts'
 import { createSpeaker } from './voice/speech.ts'
+import { createTranscriber } from './voice/transcription.ts'
 import { createWebhookPoster } from './webhooks.ts'
 
 /**
@@ -28,6 +29,7 @@ export function createProviders(
     payments: createPayments(settings),
     chat: createChat(settings),
     speech: createSpeaker(settings),
+    transcription: createTranscriber(settings),
     comms: createComms(settings, mailer),
     embed: createEmbedder(settings),
     retrieval: createRetrieval({

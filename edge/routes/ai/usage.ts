@@ -5,6 +5,8 @@ import { count, Moment, Timestamp } from '../../pipeline/schemas.ts'
 import { UserId, whoOf } from './callers.ts'
 
 const Count = z.int().min(0)
+/** Of speech that was transcribed. */
+const Seconds = z.number().min(0)
 /** US dollars; null where nothing in it has a known price. */
 const Cost = z.number().min(0).nullable()
 
@@ -13,6 +15,7 @@ const Usage = z
     total_tokens: Count,
     input_tokens: Count,
     output_tokens: Count,
+    audio_seconds: Seconds,
     total_cost: Cost,
     unpriced_requests: Count,
     estimated_requests: Count,
@@ -24,6 +27,7 @@ const Usage = z
         vendor: z.string(),
         requests: Count,
         tokens: Count,
+        audio_seconds: Seconds,
         cost: Cost,
         unpriced_requests: Count,
         percentage: z.number(),
@@ -36,6 +40,7 @@ const Usage = z
         vendor: z.string(),
         input_tokens: Count,
         output_tokens: Count,
+        audio_seconds: Seconds,
         cost: Cost,
         estimated: z.boolean(),
         success: z.boolean(),
@@ -52,7 +57,8 @@ export const usageRoutes = [
     summary: 'Get usage and cost statistics of models',
     description: `Covers start_time (inclusive) to end_time (exclusive); a time without a zone is UTC. Costs are \
 exact, in US dollars, at the price of the day; null where no price is known. Sums leave out \`unpriced_requests\`. \
-Tokens are those that the provider reported, or else counted here and marked \`estimated\`. percentage is the share of \
+Tokens are those that the provider reported, or else counted here and marked \`estimated\`. \`audio_seconds\` are those \
+of transcriptions; one that was cut off, and may have been charged all the same, is \`estimated\`, without a cost. percentage is the share of \
 requests. An admin sees all users or the one named, an account its own usage.`,
     query: z.object({
       user_id: UserId.optional(),

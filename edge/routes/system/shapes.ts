@@ -54,9 +54,18 @@ const Model = z.strictObject({
   model_id: z.string(),
   requests: Count,
   tokens: Count,
+  audio_seconds: z.number().min(0).describe('Of speech that was transcribed'),
   cost: Cost,
   unpriced_requests: Count.describe('Requests without a known price, which are not in the cost'),
-  days: z.array(z.strictObject({ day: Day, requests: Count, tokens: Count, cost: Cost })),
+  days: z.array(
+    z.strictObject({
+      day: Day,
+      requests: Count,
+      tokens: Count,
+      audio_seconds: z.number().min(0),
+      cost: Cost,
+    }),
+  ),
 })
 
 const Sends = z.strictObject({

@@ -86,3 +86,19 @@ export const PreviewQuery = z.object({
     .optional(),
   model: Id.optional(),
 })
+
+const Prompt = z.string().trim().min(1).max(4000)
+
+const hearing = { model: Id.optional(), language: Language.optional(), prompt: Prompt.optional() }
+
+/** The fields that a form may have beside its file. */
+export const UploadFields = z.object(hearing)
+export type Hearing = z.output<typeof UploadFields>
+
+export const TranscriptionUpload = z
+  .object({ file: z.string().meta({ format: 'binary' }), ...hearing })
+  .meta({ id: 'TranscriptionUpload' })
+
+export const TranscriptionRequest = z
+  .strictObject({ document_id: z.int().min(1), ...hearing })
+  .meta({ id: 'TranscriptionRequest' })

@@ -28,6 +28,7 @@ export interface Places {
   readonly dispute: number
   readonly conversation: Readonly<Record<'big' | 'small' | 'longest', string>>
   readonly message: string
+  readonly transcription: string
   readonly model: { readonly vendor: string; readonly model_id: string }
 }
 
@@ -72,6 +73,7 @@ const TEXT = `select json_build_object(
   'conversation', json_build_object('big', ${conversationOf(2)}, 'small', ${conversationOf(3)},
     'longest', (select id from ai_conversation where owner_id = 2 order by created_at limit 1)),
   'message', (select id from ai_message where role = 'assistant' and conversation_id = ${conversationOf(2)} order by ordinal limit 1),
+  'transcription', ${middle('select id from voice_transcription where owner_id = 2 order by created_at, id')},
   'model', (select json_build_object('vendor', vendor, 'model_id', model_id) from llm_price order by vendor, model_id limit 1)
 ) as places`
 

@@ -333,6 +333,10 @@ const voice: Record<string, Make> = {
   '/voice/catalog/summary': by(['big']),
   '/voice/settings': by(['big']),
   '/voice/preview/:voice_id': by(['big'], { params: { voice_id: 'alloy' } }),
+  '/voice/transcriptions': () => [admin(SHORT), big(SHORT), small(SHORT)],
+  '/voice/transcriptions/:transcription_id': ({ transcription }) => [
+    big({ params: { transcription_id: transcription } }),
+  ],
 }
 
 const pages: Record<string, Make> = {

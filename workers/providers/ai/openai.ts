@@ -13,3 +13,9 @@ export async function clientOf(
   // Its log would contain what providers answer.
   return new Client({ apiKey, baseURL: baseUrl, timeout: timeoutMs, maxRetries, logLevel: 'off' })
 }
+
+/** A file that is read while it is sent, so that it never is in memory as a whole. */
+export async function streamingFile(pieces: AsyncIterable<Uint8Array>, name: string, type: string) {
+  const { toStreamingFile } = await import('openai')
+  return toStreamingFile(pieces, name, { type })
+}

@@ -1,0 +1,157 @@
+import { createHash } from 'node:crypto'
+import type { z } from 'zod'
+import { documentContent, hasBlob } from '../../../sql/blobs.ts'
+import type { Transaction } from '../../../sql/db.ts'
+import { fail } from '../../../sql/errors.ts'
+import { uuidv7 } from '../../../sql/ids.ts'
+import { insertTranscription } from '../../../sql/voice/transcriptions.ts'
+import { type AiProvider, keyName } from '../../../tasks/ai/providers.ts'
+import { becomeDocument, discardUnused, lostTwin } from '../../../tasks/documents/store.ts'
+import { enqueue, type JobRef } from '../../../tasks/task.ts'
+import { STT_MODELS } from '../../../tasks/voice/catalog.ts'
+import { audioName, MOST_AUDIO_BYTES, recognitionOf } from '../../../tasks/voice/recognition.ts'
+import { transcribe } from '../../../tasks/voice/transcribe.ts'
+import type { Transcription } from '../../../tasks/voice/transcription.ts'
+import type { EdgeRequest } from '../../http/server.ts'
+import type { Caller } from '../../pipeline/auth.ts'
+import type { Edge } from '../../pipeline/context.ts'
+import { jsonBytes, parseBody } from '../../pipeline/input.ts'
+import type { AnyRoute, Received } from '../../pipeline/route.ts'
+import { requireScope } from '../../pipeline/scopes.ts'
+import { type StoredUpload, storeUpload } from '../../uploads/store.ts'
+import { titleOf } from '../documents/upload.ts'
+import { settingsNow } from './settings.ts'
+import { type Hearing, TranscriptionRequest, UploadFields } from './shapes.ts'
+
+/** Starting transcriptions. */
+
+/** How a recording is transcribed. */
+interface Choice {
+  readonly provider: AiProvider
+  readonly model: string
+  readonly language: string | null
+  readonly prompt: string | null
+}
+
+/** What to transcribe: a file that has arrived, with the blob that it replaces if the store has lost that, or a document. */
+type Source =
+  | { readonly upload: StoredUpload<Hearing>; readonly lost: number | null }
+  | { readonly documentId: number }
+
+interface ReceivedRecording extends Received {
+  readonly choice: Choice
+  readonly source: Source
+}
+
+interface Receiving {
+  readonly edge: Edge
+  readonly request: EdgeRequest
+  readonly caller: Caller
+}
+
+/** Reads a form with a file, or JSON that names a document. @throws what is wrong before a provider is called. */
+export function receiveRecording(input: Receiving): Promise<ReceivedRecording> {
+  const type = input.request.header('content-type')
+  if (/^multipart\/form-data\s*(;|$)/i.test(type)) return receiveUpload(input)
+  if (type !== '' && !/^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(type))
+    throw fail('request.media_type', { expected: 'multipart/form-data or application/json' })
+  return receiveNamed(input)
+}
+
+async function receiveUpload({ edge, request, caller }: Receiving): Promise<ReceivedRecording> {
+  requireScope(caller, 'documents', 'write')
+  const maxBytes = Math.min(edge.settings.maxUploadBytes, MOST_AUDIO_BYTES)
+  const upload = await storeUpload(edge, request, { fields: UploadFields, maxBytes })
+  const { blob, fields, file, mediaType } = upload
+  const discard = (): Promise<void> => discardUnused(edge.blobs, edge.log, blob)
+  try {
+    if (audioName(mediaType) === null) throw fail('voice.not_audio', { type: mediaType })
+    const choice = await chosen(edge, fields)
+    const lost = await lostTwin(edge.db, edge.blobs, blob)
+    const fingerprint = Buffer.concat([blob.sha256, Buffer.from(JSON.stringify([fields, file]))])
+    return { choice, source: { upload, lost }, fingerprint, discard }
+  } catch (error) {
+    await discard()
+    throw error
+  }
+}
+
+async function receiveNamed({ edge, request, caller }: Receiving): Promise<ReceivedRecording> {
+  requireScope(caller, 'documents', 'read')
+  const route = { body: TranscriptionRequest } as Pick<AnyRoute, 'body'> as AnyRoute
+  const { value, bytes } = await parseBody(route, request, jsonBytes(edge.settings))
+  const { document_id: documentId, ...fields } = value as z.output<typeof TranscriptionRequest>
+  const choice = await chosen(edge, fields)
+  return { choice, source: { documentId }, fingerprint: bytes, discard: async () => {} }
+}
+
+/** What a request does not say is as the voice settings say. */
+async function chosen({ db, settings: { ai } }: Edge, { model, language, prompt }: Hearing): Promise<Choice> {
+  const { stt_model, stt_language } = await settingsNow(db)
+  const id = model ?? stt_model
+  const provider = STT_MODELS.find((one) => one.id === id)?.provider_id
+  if (provider === undefined)
+    throw fail('voice.unknown', { field: 'model', id, known: STT_MODELS.map((one) => one.id).join(', ') })
+  if (prompt !== undefined && !recognitionOf(id).takesPrompt)
+    throw fail('voice.prompt_unsupported', { model: id })
+  if (ai.endpoints[provider].apiKey === null)
+    throw fail('ai.missing_key', { provider, setting: keyName(provider) })
+  return { provider, model: id, language: language ?? stt_language, prompt: prompt ?? null }
+}
+
+interface Beginning {
+  readonly edge: Edge
+  readonly tx: Transaction
+  readonly caller: Caller
+  readonly requestId: string
+  readonly received: ReceivedRecording
+}
+
+/** Stores a transcription with the job that makes it, or joins the one under way. */
+export async function beginTranscription(input: Beginning): Promise<JobRef<Transcription>> {
+  const { edge, tx, caller, requestId, received } = input
+  const { ownerId } = caller
+  const { provider, model, language, prompt } = received.choice
+  const documentId = await documentOf(input)
+  const id = uuidv7()
+  const payload = {
+    transcription_id: id,
+    document_id: documentId,
+    provider,
+    model,
+    language,
+    prompt_sha256: prompt === null ? null : createHash('sha256').update(prompt).digest('hex'),
+  }
+  // Locks the actor before rows, in the same order as when the job ends.
+  const options = { ownerId, requestId, maxTries: edge.settings.workerMaxTries }
+  const ref = await enqueue(tx, transcribe, payload, options)
+  const { jobId } = ref
+  if (!ref.joined)
+    await tx.run(insertTranscription({ id, ownerId, documentId, jobId, provider, model, language, prompt }))
+  return ref
+}
+
+/** The document to transcribe: one that is there, or that the file becomes. @throws the refusal. */
+async function documentOf({
+  edge,
+  tx,
+  caller: { ownerId },
+  received: { source },
+}: Beginning): Promise<number> {
+  if ('documentId' in source) {
+    const { documentId } = source
+    const content = await tx.maybeOne(documentContent(documentId, ownerId))
+    if (content === null) throw fail('document.missing')
+    const { byte_size: size, media_type: type } = content
+    if (audioName(type) === null) throw fail('voice.not_audio', { type })
+    if (size > MOST_AUDIO_BYTES) throw fail('voice.audio_too_large', { size, limit: MOST_AUDIO_BYTES })
+    if (!hasBlob(content)) throw fail('document.bytes_missing')
+    return documentId
+  }
+  const { blob, file, mediaType } = source.upload
+  const title = titleOf(undefined, file.fileName)
+  const { id } = await becomeDocument(tx, blob, source.lost, { ownerId, title, kind: 'audio', mediaType })
+  // The owner may have the same bytes already.
+  tx.afterCommit(() => void discardUnused(edge.blobs, edge.log, blob))
+  return id
+}

@@ -1,0 +1,116 @@
+import { z } from 'zod'
+import { fail } from '../../../sql/errors.ts'
+import {
+  deleteTranscription,
+  readTranscription,
+  readTranscriptions,
+  stopTranscription,
+  TRANSCRIPTION_ORDER,
+} from '../../../sql/voice/transcriptions.ts'
+import { Transcription, TranscriptionSummary } from '../../../tasks/voice/transcription.ts'
+import { array, cursor } from '../../pipeline/lists.ts'
+import { json, route } from '../../pipeline/route.ts'
+import { count } from '../../pipeline/schemas.ts'
+import { Id } from '../ai/shapes.ts'
+import { viewerOf } from '../rag/access.ts'
+import { TranscriptionRequest, TranscriptionUpload } from './shapes.ts'
+import { beginTranscription, receiveRecording } from './transcribing.ts'
+
+const params = z.object({ transcription_id: Id })
+
+/** Recordings as text. They are of documents, so their callers have accounts, even where the area is open. */
+export const transcriptionRoutes = [
+  route({
+    method: 'post',
+    path: '/transcriptions',
+    summary: 'Transcribe a recording',
+    description: `For accounts only, even where the area is open. Takes a form with the \`file\`, which becomes a \
+document of the kind \`audio\`, or JSON with the \`document_id\` of one of the caller's; an API key needs the scope to \
+write or to read documents for it. FLAC, MP3, MP4, MPEG, M4A, Ogg, WAV and WebM of at most 25 MiB are taken, known by \
+their bytes. Without a \`model\` or a \`language\`, those of the voice settings count; without any language, it is \
+detected. A \`prompt\` has the names and words to expect. Whisper's models give \`segments\` and the language, \
+\`gpt-4o-transcribe-diarize\` segments with speakers, Mistral's segments unless the language is given, and \
+\`gpt-transcribe\` the language. While OpenAI's other models listen, the stream of the job has a \`chunk\` for each \
+piece of the text; on \`restart\`, discard all earlier ones. A request for what is under way, with the same model, \
+language and prompt, joins it.`,
+    auth: 'user',
+    body: TranscriptionUpload,
+    bodyType: 'multipart',
+    jsonBody: TranscriptionRequest,
+    response: Transcription,
+    errors: [
+      'document.missing',
+      'document.bytes_missing',
+      'document.empty',
+      'document.file_required',
+      'document.store_failed',
+      'voice.not_audio',
+      'voice.audio_too_large',
+      'voice.audio_undecodable',
+      'voice.prompt_unsupported',
+      'voice.unknown',
+      'voice.transcription_missing',
+      'ai.missing_key',
+      'ai.refused',
+      'ai.failed',
+    ],
+    sideEffect: true,
+    receive: receiveRecording,
+    job: beginTranscription,
+  }),
+
+  route({
+    method: 'get',
+    path: '/transcriptions',
+    summary: 'List transcriptions without their text, newest first',
+    description: 'Those of the caller; for admins those of all.',
+    auth: 'user',
+    query: z.object({
+      limit: count({ min: 1, max: 200, fallback: 50 }),
+      cursor: cursor(TRANSCRIPTION_ORDER),
+    }),
+    response: z.array(TranscriptionSummary),
+    reads: 'list',
+    handle: async ({ query: { limit, cursor = null }, caller, reader, request }) => {
+      const { ownerId, seesAll } = viewerOf(caller)
+      return array((await reader.text(readTranscriptions, [ownerId, seesAll, cursor, 0, limit]))!, request)
+    },
+  }),
+
+  route({
+    method: 'get',
+    path: '/transcriptions/:transcription_id',
+    summary: 'Get a transcription',
+    description: 'For its owner and admins.',
+    auth: 'user',
+    params,
+    response: Transcription,
+    errors: ['voice.transcription_missing'],
+    handle: async ({ params: { transcription_id: id }, caller, edge }) => {
+      const { ownerId, seesAll } = viewerOf(caller)
+      const text = await edge.reader.text(readTranscription, [id, ownerId, seesAll])
+      if (text === null) throw fail('voice.transcription_missing')
+      return json(text)
+    },
+  }),
+
+  route({
+    method: 'delete',
+    path: '/transcriptions/:transcription_id',
+    summary: 'Delete a transcription',
+    description: 'Stops its job. The document and the usage stay.',
+    auth: 'user',
+    params,
+    errors: ['voice.transcription_missing'],
+    handle: ({ params: { transcription_id: id }, caller, edge, transaction }) =>
+      transaction(async (tx) => {
+        const { ownerId, seesAll } = viewerOf(caller)
+        // Locks the job before the row, in the same order as when it ends.
+        const stopped = await tx.maybeOne(stopTranscription(id, ownerId, seesAll))
+        if ((await tx.maybeOne(deleteTranscription(id, ownerId, seesAll))) === null)
+          throw fail('voice.transcription_missing')
+        if (stopped !== null) tx.afterCommit(() => edge.publisher.notify(stopped.job_id))
+        return undefined
+      }),
+  }),
+]

@@ -1,0 +1,33 @@
+-- Settles a transcription when its job ends; the task `voice.transcribe` declares it. Each request to the provider that
+-- its attempt has seen to its end reports its usage in an event. A request without one, because its attempt was killed, may
+-- have been charged: it is counted as one of unknown cost.
+create or replace function voice_transcription_settle(ended job) returns void language plpgsql as $$
+declare
+  transcription uuid := (ended.payload ->> 'transcription_id')::uuid;
+  begun integer := (select calls from voice_transcription where id = transcription and job_id = ended.id);
+  reported integer;
+begin
+  with used as (
+    insert into ai_usage (user_id, owner_id, action, vendor, model, input_tokens, output_tokens, audio_seconds, cost, estimated, success)
+    select coalesce(ended.owner_id::text, 'api-user'), ended.owner_id, 'transcription', ended.payload ->> 'provider',
+      ended.payload ->> 'model', (e.data ->> 'input_tokens')::bigint, (e.data ->> 'output_tokens')::bigint,
+      (e.data ->> 'audio_seconds')::numeric, (e.data ->> 'cost')::numeric, (e.data ->> 'estimated')::boolean,
+      (e.data ->> 'success')::boolean
+    from job_event e where e.job_id = ended.id and e.kind = 'usage' order by e.seq
+    returning 1
+  )
+  select count(*) into reported from used;
+  -- The row is gone if the transcription was deleted while it was made.
+  insert into ai_usage (user_id, owner_id, action, vendor, model, input_tokens, output_tokens, estimated, success)
+  select coalesce(ended.owner_id::text, 'api-user'), ended.owner_id, 'transcription', ended.payload ->> 'provider',
+    ended.payload ->> 'model', 0, 0, true, false
+  from generate_series(reported + 1, coalesce(begun, least(ended.attempt, 1)));
+
+  update voice_transcription t set status = ended.status, job_id = ended.id,
+    settled_at = coalesce((ended.result ->> 'completed_at')::timestamptz, now()),
+    text = ended.result ->> 'text', language = ended.result ->> 'language',
+    duration_seconds = (ended.result ->> 'duration_seconds')::numeric,
+    segments = coalesce(ended.result -> 'segments', '[]'), usage = nullif(ended.result -> 'usage', 'null'),
+    cost = (ended.result ->> 'cost')::numeric, error_code = ended.error_code, error_detail = ended.error_detail
+  where t.id = transcription and t.status <> 'done';
+end $$;

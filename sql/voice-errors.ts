@@ -1,0 +1,18 @@
+/** The errors of speech in both directions, in the table of `errors.ts`. */
+export const voiceErrors = {
+  'voice.provider_missing': { detail: 'There is no such voice provider' },
+  'voice.voice_missing': { detail: 'Voice not found' },
+  'voice.unknown': { detail: '{field} cannot be {id}; it must be one of {known}' },
+  'voice.preview_missing': { detail: 'The preview was removed while it was being generated or read' },
+  'voice.transcription_missing': { detail: 'Transcription not found' },
+  'voice.not_audio': {
+    detail:
+      'A file of type {type} cannot be transcribed; it must be FLAC, MP3, MP4, MPEG, M4A, Ogg, WAV or WebM',
+  },
+  'voice.audio_too_large': { detail: 'The file has {size} bytes; at most {limit} can be transcribed' },
+  'voice.audio_undecodable': {
+    detail:
+      'The provider could not decode the audio: the file is damaged, or of a kind that it does not know',
+  },
+  'voice.prompt_unsupported': { detail: 'The model {model} takes no prompt' },
+} as const

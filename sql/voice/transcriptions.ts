@@ -1,0 +1,95 @@
+import { z } from 'zod'
+import { noRows, type Query, sql } from '../db.ts'
+import { arrayText, type PageValues } from '../lists.ts'
+import type { ReadStatement } from '../reader.ts'
+
+/** Transcriptions: see `schema/14-voice.sql`. `voice_transcription_settle` settles them. */
+
+/** What to transcribe, and how. */
+export interface NewTranscription {
+  readonly id: string
+  readonly ownerId: number | null
+  readonly documentId: number
+  readonly jobId: string
+  readonly provider: string
+  readonly model: string
+  readonly language: string | null
+  readonly prompt: string | null
+}
+
+export const insertTranscription = (t: NewTranscription): Query<unknown> =>
+  sql.type(noRows)`
+    insert into voice_transcription (id, owner_id, document_id, job_id, provider, model, requested_language, prompt)
+    values (${t.id}::uuid, ${t.ownerId}, ${t.documentId}, ${t.jobId}::uuid, ${t.provider}, ${t.model}, ${t.language}, ${t.prompt})`
+
+const Begun = z.object({
+  requested_language: z.string().nullable(),
+  prompt: z.string().nullable(),
+  created_at: z.string(),
+  /** Whether readers have been shown pieces of an earlier attempt. */
+  shown: z.boolean(),
+})
+
+/**
+ * Records that a request to the provider is about to be sent, so that one whose outcome nobody learns is known. No row
+ * when the transcription is gone, or another job has made it.
+ */
+export const beginTranscription = (id: string, jobId: string): Query<z.output<typeof Begun>> =>
+  sql.prepared('voice_transcription_begin', Begun)`
+    update voice_transcription t set calls = case when t.job_id = ${jobId}::uuid then t.calls + 1 else 1 end,
+      job_id = ${jobId}::uuid, status = 'pending', settled_at = null, error_code = null, error_detail = null
+    where t.id = ${id}::uuid and t.status <> 'done'
+    returning t.requested_language, t.prompt, iso(t.created_at) as created_at,
+      exists (select from job_event e where e.job_id = ${jobId}::uuid and e.kind = 'chunk' and e.seq > coalesce((
+        select max(r.seq) from job_event r where r.job_id = ${jobId}::uuid and r.kind = 'restart'), 0)) as shown`
+
+/** Whose transcriptions: those of an account (null: of nobody), or with `seesAll` everybody's. */
+type Viewer = [owner: number | null, seesAll: boolean]
+
+const VISIBLE = '($3::boolean or t.owner_id is not distinct from $2::int)'
+
+export const readTranscription: ReadStatement<[id: string, ...viewer: Viewer]> = {
+  name: 'voice_transcription',
+  text: `select concat(left(voice_transcription_json(t)::text, -1), ',"text":', coalesce(to_json(t.text)::text, 'null'),
+    ',"segments":', t.segments, '}') from voice_transcription t where t.id = $1::uuid and ${VISIBLE}`,
+}
+
+export const TRANSCRIPTION_ORDER = { 't.created_at': 'timestamptz', 't.id': 'uuid' } as const
+
+/** A page of transcriptions without their text, the newest first. */
+export const readTranscriptions: ReadStatement<[...viewer: Viewer, ...page: PageValues]> = {
+  name: 'voice_transcriptions',
+  text: arrayText({
+    table: 'voice_transcription',
+    row: 't',
+    parameters: 2,
+    // An index has the rows of each in their order.
+    where: ['not $2::boolean and t.owner_id = $1::int', '$2::boolean'],
+    order: TRANSCRIPTION_ORDER,
+    direction: 'desc',
+    numbered: false,
+    item: 'voice_transcription_json(t)',
+  }),
+}
+
+/** Cancels the job of a transcription that is not made yet; no row when there is nothing to cancel. */
+export const stopTranscription = (
+  id: string,
+  owner: number | null,
+  seesAll: boolean,
+): Query<{ job_id: string }> =>
+  sql.type(z.object({ job_id: z.string() }))`
+    select job_id from voice_transcription
+    where id = ${id}::uuid and status = 'pending' and (${seesAll}::boolean or owner_id is not distinct from ${owner}::int)
+      and job_cancel(job_id) is not null`
+
+/** Deletes a transcription; no row when the viewer has no such one. */
+export const deleteTranscription = (
+  id: string,
+  owner: number | null,
+  seesAll: boolean,
+): Query<{ id: string }> =>
+  sql.type(z.object({ id: z.string() }))`
+    delete from voice_transcription
+    where id = ${id}::uuid and (${seesAll}::boolean or owner_id is not distinct from ${owner}::int)
+    returning id`

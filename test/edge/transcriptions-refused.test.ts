@@ -1,0 +1,235 @@
+import assert from 'node:assert/strict'
+import { afterEach, describe, test } from 'node:test'
+import { keyOf } from './api-keys-help.ts'
+import { type Account, startEdge } from './harness.ts'
+import { assertIs, asUpload, newRecording, PATH, send, startTranscribing } from './transcriptions-help.ts'
+
+/** What is not transcribed: for who asks, for what is sent, and for how. Nothing of it reaches the provider or stays. */
+
+const { server, env, api, query, url, admin, user, newcomer } = await startTranscribing()
+const { token } = user
+const LIMIT = 25 * 1024 * 1024
+
+const post = (json: unknown, who = token) => api.post(PATH, { token: who, json })
+const documentOf = async (bytes: string | Uint8Array, who = token): Promise<number> =>
+  (await api.upload(who, bytes)).json.id
+const own = await documentOf(newRecording())
+const missing = '01a20118-fb9f-7aa1-9d1c-0a3c51b27b1e'
+
+afterEach(async () => {
+  assert.deepEqual(server.asked, [])
+  const [left] = await query(`select (select count(*) from voice_transcription)::int as made,
+    (select count(*) from job where name = 'voice.transcribe')::int as jobs, (select count(*) from blob where sha256 is null)::int as blobs,
+    (select count(*) from document where kind = 'audio')::int as documents`)
+  assert.deepEqual(left, { made: 0, jobs: 0, blobs: 0, documents: 0 })
+})
+
+describe('a file', () => {
+  test('without a byte', async () => {
+    assertIs(await send(api, token, ''), 400, 'The file is empty')
+  })
+
+  test('that is no recording, whatever its name and type say', async () => {
+    const page = '<!doctype html><script>alert(1)</script>'
+    for (const [bytes, type] of [
+      ['ID3 is how this text begins', 'text/plain'],
+      [page, 'text/html'],
+      [Buffer.from([1, 2, 3, 0, 255]), 'application/octet-stream'],
+      [Buffer.from('%PDF-1.7\n'), 'application/pdf'],
+    ] as const) {
+      const { body, headers } = asUpload(bytes, {}, 'call.mp3')
+      const named = Buffer.from(
+        body.toString('latin1').replace('application/octet-stream', 'audio/mpeg'),
+        'latin1',
+      )
+      assertIs(
+        await api.post(PATH, { token, body: named, headers }),
+        400,
+        new RegExp(`^A file of type ${type} cannot`),
+      )
+      assertIs(
+        await post({ document_id: await documentOf(bytes) }),
+        400,
+        new RegExp(`^A file of type ${type} cannot`),
+      )
+    }
+  })
+
+  test('of more than 25 MiB', async () => {
+    const bytes = Buffer.concat([newRecording(), Buffer.alloc(LIMIT)]).subarray(0, LIMIT + 1)
+    assertIs(await send(api, token, bytes), 413, `The body is larger than the limit of ${LIMIT} bytes`)
+    const stored = await documentOf(bytes)
+    const detail = `The file has ${LIMIT + 1} bytes; at most ${LIMIT} can be transcribed`
+    assertIs(await post({ document_id: stored }), 400, detail)
+  })
+
+  test('of more than an upload may have', async () => {
+    const small = await startEdge(url, { env: { ...env, MAX_UPLOAD_BYTES: '1000' } })
+    assertIs(await send(small, token, newRecording()), 413, 'The body is larger than the limit of 1000 bytes')
+  })
+
+  test('that is missing, or cut off', async () => {
+    const { body, headers } = asUpload(newRecording())
+    const other = Buffer.from(body.toString('latin1').replace('name="file"', 'name="audio"'), 'latin1')
+    assertIs(await api.post(PATH, { token, body: other, headers }), 422, /"file"/)
+    const cut = await api.post(PATH, { token, body: body.subarray(0, 2000), headers })
+    assert.equal(cut.status, 400, cut.text)
+  })
+})
+
+describe('a document', () => {
+  test('of somebody else, for admins too, or that is not there', async () => {
+    const { token: other } = await newcomer()
+    for (const who of [other, admin.token])
+      assertIs(await post({ document_id: own }, who), 404, 'Document not found')
+    assertIs(await post({ document_id: 9_000_000_000 }), 404, 'Document not found')
+  })
+
+  test('in the trash', async () => {
+    const id = await documentOf(newRecording())
+    await api.call('DELETE', `/api/v1/documents/${id}`, { token })
+    assertIs(await post({ document_id: id }), 404, 'Document not found')
+  })
+
+  test('whose bytes are gone', async () => {
+    const id = await documentOf(newRecording())
+    await query('delete from blob where sha256 = (select sha256 from document where id = $1)', [id])
+    assertIs(await post({ document_id: id }), 502, 'The stored bytes of the document are gone')
+  })
+})
+
+describe('a request', () => {
+  test('with values that cannot be', async () => {
+    for (const [field, value] of [
+      ['language', 'xx<script>'],
+      ['language', 'EN'],
+      ['language', 'english'],
+      ['prompt', 'x'.repeat(4001)],
+      ['prompt', 'a\0b'],
+      ['model', 'x'.repeat(101)],
+    ] as const) {
+      const answers = [
+        await post({ document_id: own, [field]: value }),
+        await send(api, token, newRecording(), { [field]: value }),
+      ]
+      for (const answer of answers) {
+        assert.equal(answer.status, 422, `${field} ${value.slice(0, 20)}: ${answer.text}`)
+        assert.deepEqual(answer.json.errors[0].loc, ['body', field])
+      }
+    }
+    for (const json of [
+      {},
+      { document_id: 0 },
+      { document_id: '1' },
+      { document_id: own, file: 'x' },
+      [],
+      'x',
+      null,
+    ])
+      assert.equal((await post(json)).status, 422, JSON.stringify(json))
+  })
+
+  test('with a prompt of a megabyte', async () => {
+    const prompt = 'x'.repeat(1024 * 1024)
+    assert.equal((await post({ document_id: own, prompt })).status, 413)
+    assert.equal((await send(api, token, newRecording(), { prompt })).status, 413)
+  })
+
+  test('for a model that is none, or that takes no prompt', async () => {
+    for (const model of ['gpt-4o', '__proto__'])
+      assertIs(
+        await post({ document_id: own, model }),
+        400,
+        new RegExp(`^model cannot be ${model}; it must be one of gpt-transcribe, `),
+      )
+    for (const model of ['gpt-4o-transcribe-diarize', 'voxtral-mini-latest']) {
+      assertIs(
+        await post({ document_id: own, model, prompt: 'x' }),
+        400,
+        `The model ${model} takes no prompt`,
+      )
+      assertIs(
+        await send(api, token, newRecording(), { model, prompt: 'x' }),
+        400,
+        `The model ${model} takes no prompt`,
+      )
+    }
+  })
+
+  test('for a provider without a key', async () => {
+    assertIs(
+      await post({ document_id: own, model: 'whisper-large-v3' }),
+      503,
+      /Set GROQ_API_KEY environment variable/,
+    )
+    const bare = await startEdge(url, { env: { NODE_ENV: 'test' } })
+    assertIs(await send(bare, token, newRecording()), 503, /Set OPENAI_API_KEY environment variable/)
+  })
+
+  test('in another form', async () => {
+    const types = ['text/plain', 'application/x-www-form-urlencoded', 'multipart/mixed', 'application/jsonx']
+    for (const type of types) {
+      const answer = await api.post(PATH, { token, body: 'x', headers: { 'content-type': type } })
+      assertIs(answer, 415, 'Content-Type must be multipart/form-data or application/json')
+    }
+    const broken = await api.post(PATH, { token, body: '{', headers: { 'content-type': 'application/json' } })
+    assert.equal(broken.status, 400)
+    assert.equal((await api.post(PATH, { token })).status, 422)
+  })
+
+  test('that calls back, but waits', async () => {
+    const callback = encodeURIComponent('https://example.com/')
+    assert.equal((await send(api, token, newRecording(), {}, `?callback_url=${callback}`)).status, 422)
+    assert.equal((await send(api, token, newRecording(), {}, '?background=perhaps')).status, 422)
+  })
+})
+
+describe('without', () => {
+  test('an account, even where the area is open', async () => {
+    const open = await startEdge(url, { env: { ...env, OPEN_AREAS: 'voice' } })
+    for (const edge of [api, open]) {
+      assert.equal((await edge.post(PATH, asUpload(newRecording()))).status, 401)
+      for (const [method, path] of [
+        ['GET', PATH],
+        ['GET', `${PATH}/${missing}`],
+        ['DELETE', `${PATH}/${missing}`],
+      ] as const)
+        assert.equal((await edge.call(method, path)).status, 401)
+    }
+  })
+
+  test('the scopes of an API key', async () => {
+    const keyFor = async (...scopes: string[]): Promise<string> =>
+      (await keyOf(api, user as Account, { scopes })).key
+    const bare = { document_id: own, model: 'none' }
+    for (const [scopes, named, uploaded] of [
+      [['documents:write'], 'voice:write', 'voice:write'],
+      [['voice:read', 'documents:write'], 'voice:write', 'voice:write'],
+      [['voice:write'], 'documents:read', 'documents:write'],
+      [['voice:write', 'documents:read'], null, 'documents:write'],
+      [['voice:write', 'documents:write'], null, null],
+      [['*:write'], null, null],
+    ] as const) {
+      const key = await keyFor(...scopes)
+      const found = [
+        [await post(bare, key), named],
+        [await send(api, key, newRecording(), { model: 'none' }), uploaded],
+      ] as const
+      for (const [answer, scope] of found)
+        if (scope === null) assertIs(answer, 400, /^model cannot be none/)
+        else assertIs(answer, 403, new RegExp(scope))
+    }
+    const reading = await keyFor('voice:read')
+    assert.equal((await api.get(PATH, { token: reading })).status, 200)
+    assert.equal((await api.call('DELETE', `${PATH}/${missing}`, { token: reading })).status, 403)
+  })
+})
+
+test('one that is not there', async () => {
+  for (const id of [missing, missing.toUpperCase()])
+    for (const method of ['GET', 'DELETE'])
+      assertIs(await api.call(method, `${PATH}/${id}`, { token }), 404, 'Transcription not found')
+  assert.equal((await api.get(`${PATH}/7`, { token })).status, 422)
+  assert.equal((await api.get(`${PATH}?cursor=x`, { token })).status, 422)
+  assert.equal((await api.get(`${PATH}?limit=201`, { token })).status, 422)
+})

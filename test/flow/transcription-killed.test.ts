@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { multipart } from '../edge/harness.ts'
+import { Client, startProcess } from '../service.ts'
+import {
+  beginEvents,
+  events,
+  recording,
+  transcribed,
+  transcriptionServer,
+  WORDS,
+} from '../standins/transcriptions.ts'
+import { until } from '../until.ts'
+
+/** A worker dies while a provider listens: another one has the recording transcribed, and both requests are counted. */
+
+const { url, query } = await testDatabase()
+const server = await transcriptionServer()
+const env = { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: server.url, WORKER_QUEUES: 'voice' }
+const [edge, doomed] = await Promise.all([startProcess('edge', url, env), startProcess('worker', url, env)])
+const client = new Client(edge.ready.port!)
+await client.register('speaker@example.com')
+
+test('what a killed worker had begun is made by another, and the first request counts as one of unknown cost', async () => {
+  server.answer = (response) => void beginEvents(response).write(events()[0])
+  const { body, type } = multipart(recording(2), { name: 'call.wav' })
+  const answered = client.fetch('/voice/transcriptions', {
+    method: 'POST',
+    headers: { 'content-type': type },
+    body: new Uint8Array(body),
+  })
+  await until('the first word is shown', async () => {
+    const [row] = await query(`select count(*)::int as n from job_event where kind = 'chunk'`)
+    return Number(row!.n) > 0
+  })
+  server.answer = transcribed
+  await Promise.all([doomed.kill(), startProcess('worker', url, env)])
+  const response = await answered
+  const made = (await response.json()) as { text: string; id: string; job_id: string; cost: number }
+  assert.equal(response.status, 200, JSON.stringify(made))
+  assert.deepEqual([made.text, made.cost], [WORDS.join(''), 0.0009])
+  assert.equal(server.asked.length, 2)
+  const used = await query('select cost::float8 as cost, success, estimated from ai_usage order by id')
+  assert.deepEqual(used, [
+    { cost: 0.0009, success: true, estimated: false },
+    { cost: null, success: false, estimated: true },
+  ])
+  const kinds = await query(
+    `select kind from job_event where job_id = $1 and kind in ('chunk', 'restart') order by seq`,
+    [made.job_id],
+  )
+  assert.deepEqual(kinds.map(({ kind }) => kind).slice(0, 3), ['chunk', 'restart', 'chunk'])
+  const stored = await query('select status, text, calls from voice_transcription')
+  assert.deepEqual(stored, [{ status: 'done', text: WORDS.join(''), calls: 2 }])
+})

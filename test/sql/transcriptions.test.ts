@@ -1,0 +1,297 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { type Client, connect } from '../../sql/driver.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import { claimedOf, claimJobs } from '../../sql/jobs/claims.ts'
+import { cancelJob, endJobs, enqueueJobs, storeProgress } from '../../sql/jobs.ts'
+import {
+  beginTranscription,
+  deleteTranscription,
+  insertTranscription,
+  readTranscription,
+  readTranscriptions,
+  stopTranscription,
+} from '../../sql/voice/transcriptions.ts'
+import { specsOf } from '../../tasks/task.ts'
+import { transcribe } from '../../tasks/voice/transcribe.ts'
+import { testDatabase } from '../database.ts'
+import { assertReadByIndex, assertWriteByIndex, PLAN_MODES } from './plans-help.ts'
+
+/** How transcriptions are settled by the ends of their jobs, whoever brings those about, and what is counted of them. */
+
+const { db, query, url } = await testDatabase()
+const LEASE = uuidv7()
+await query(
+  `insert into worker_lease (id, name, queues, expires_at) values ($1, 'w', '{voice}', now() + interval '1 hour')`,
+  [LEASE],
+)
+const [account] = await query(
+  `insert into account (email, password_hash) values ('a@example.com', 'x') returning id`,
+)
+const owner = account!.id as number
+
+interface Begun {
+  readonly id: string
+  readonly jobId: string
+  readonly documentId: number
+  readonly ownerId: number | null
+}
+
+let documents = 0
+const payloadOf = (id: string, documentId: number) => ({
+  transcription_id: id,
+  document_id: documentId,
+  provider: 'openai' as const,
+  model: 'whisper-1',
+  language: null,
+  prompt_sha256: null,
+})
+async function begin(ownerId: number | null = owner): Promise<Begun> {
+  const [id, documentId] = [uuidv7(), ++documents]
+  const jobId = await addJob(id, documentId, ownerId)
+  const asked = { provider: 'openai', model: 'whisper-1', language: 'de', prompt: 'Zoë' }
+  await db.run(insertTranscription({ id, ownerId, documentId, jobId, ...asked }))
+  return { id, jobId, documentId, ownerId }
+}
+async function addJob(id: string, documentId: number, ownerId: number | null): Promise<string> {
+  const specs = specsOf(transcribe, [payloadOf(id, documentId)], { ownerId, maxTries: 3 })
+  return (await db.one(enqueueJobs(specs))).job_id
+}
+
+async function claim({ jobId, documentId }: Pick<Begun, 'jobId' | 'documentId'>): Promise<number> {
+  const mailbox = `transcription:${documentId}`
+  const delivery = { task: transcribe.name, mailbox, limit: 1, first: 0, last: null, owner: null }
+  const [claimed] = claimedOf(await db.one(claimJobs(LEASE, [{ delivery, places: 1 }])))
+  assert.equal(claimed!.id, jobId)
+  return claimed!.attempt
+}
+const call = ({ id, jobId }: Begun) => db.maybeOne(beginTranscription(id, jobId))
+const report = (id: string, attempt: number, more: object = {}) =>
+  db.any(
+    storeProgress([
+      {
+        ...{ id, attempt, n: 1, kind: 'usage' },
+        data: {
+          ...{ input_tokens: 3, output_tokens: 4, audio_seconds: 5.5, cost: '0.00055', estimated: false },
+          ...{ success: true, ...more },
+        },
+      },
+    ]),
+  )
+const RESULT = {
+  text: 'Hallo',
+  language: 'de',
+  duration_seconds: 5.25,
+  segments: [{ start: 0, end: 5.25, text: 'Hallo', speaker: null }],
+  usage: { input_tokens: null, output_tokens: null, audio_seconds: 5.5 },
+  cost: 0.00055,
+  completed_at: '2026-01-02T03:04:05.678Z',
+}
+const limited = ({ documentId }: Begun): string => `transcription:${documentId}`
+const finish = (of: Begun, attempt: number) =>
+  endJobs(db, [
+    { id: of.jobId, attempt, outcome: 'done', limited: limited(of), result: JSON.stringify(RESULT) },
+  ])
+const breakDown = (of: Begun, attempt: number) =>
+  endJobs(db, [
+    {
+      ...{ id: of.jobId, attempt, outcome: 'failed' as const, limited: limited(of) },
+      ...{ code: 'ai.refused', detail: 'no' },
+    },
+  ])
+const shown = async ({ id }: Begun) => {
+  const text = (await query(readTranscription.text, [id, null, true]))[0]
+  return text === undefined ? null : JSON.parse(Object.values(text)[0] as string)
+}
+const usage = async () =>
+  query(
+    `select owner_id, user_id, action, vendor, model, input_tokens::int as input, audio_seconds::float8 as audio, cost::float8 as cost,
+      estimated, success from ai_usage order by id`,
+  )
+const COUNTED = {
+  user_id: String(owner),
+  owner_id: owner,
+  action: 'transcription',
+  vendor: 'openai',
+  model: 'whisper-1',
+}
+const REPORTED = { ...COUNTED, input: 3, audio: 5.5, cost: 0.00055, estimated: false, success: true }
+const LOST = { ...COUNTED, input: 0, audio: 0, cost: null, estimated: true, success: false }
+const fresh = () => query('delete from ai_usage')
+
+describe('a transcription is settled', () => {
+  test('by what its job has made, at the time that the result says', async () => {
+    await fresh()
+    const of = await begin()
+    assert.equal((await shown(of)).status, 'pending')
+    const attempt = await claim(of)
+    const found = await call(of)
+    assert.deepEqual([found!.requested_language, found!.prompt, found!.shown], ['de', 'Zoë', false])
+    await report(of.jobId, attempt)
+    await finish(of, attempt)
+    const { created_at, ...rest } = await shown(of)
+    assert.match(created_at, /Z$/)
+    assert.deepEqual(rest, {
+      ...{ id: of.id, status: 'done', job_id: of.jobId, document_id: of.documentId },
+      ...{ provider: 'openai', model: 'whisper-1', requested_language: 'de', error: null, ...RESULT },
+    })
+    assert.deepEqual(await usage(), [REPORTED])
+  })
+
+  test('without an owner', async () => {
+    await fresh()
+    const of = await begin(null)
+    const attempt = await claim(of)
+    await call(of)
+    await report(of.jobId, attempt, { cost: null })
+    await finish(of, attempt)
+    assert.deepEqual(await usage(), [{ ...REPORTED, owner_id: null, user_id: 'api-user', cost: null }])
+  })
+
+  test('by a failure, after each request that it made', async () => {
+    await fresh()
+    const of = await begin()
+    const first = await claim(of)
+    await call(of)
+    await report(of.jobId, first, { success: false, cost: '0' })
+    await endJobs(db, [{ id: of.jobId, attempt: first, outcome: 'release' }])
+    assert.equal((await shown(of)).status, 'pending')
+    const second = await claim(of)
+    await call(of)
+    await report(of.jobId, second, { success: false, cost: null, estimated: true })
+    await breakDown(of, second)
+    const { status, error, text, segments, cost } = await shown(of)
+    assert.deepEqual(
+      { status, error, text, segments, cost },
+      { status: 'failed', error: { code: 'ai.refused', detail: 'no' }, text: null, segments: [], cost: null },
+    )
+    assert.deepEqual(
+      (await usage()).map(({ cost, success }) => [cost, success]),
+      [
+        [0, false],
+        [null, false],
+      ],
+    )
+  })
+
+  test('by a cancellation before it began, which counts nothing', async () => {
+    await fresh()
+    const of = await begin()
+    await db.run(cancelJob(of.jobId))
+    assert.equal((await shown(of)).status, 'cancelled')
+    assert.deepEqual(await usage(), [])
+  })
+
+  test('by a failure before the provider was asked, which counts nothing', async () => {
+    await fresh()
+    const of = await begin()
+    await breakDown(of, await claim(of))
+    assert.deepEqual(await usage(), [])
+  })
+})
+
+describe('a request of which nobody learned the end', () => {
+  test('counts as one of unknown cost, beside the one that succeeded', async () => {
+    await fresh()
+    const of = await begin()
+    const first = await claim(of)
+    await call(of)
+    await endJobs(db, [{ id: of.jobId, attempt: first, outcome: 'release' }])
+    const second = await claim(of)
+    await call(of)
+    await report(of.jobId, second)
+    await finish(of, second)
+    assert.deepEqual(await usage(), [REPORTED, LOST])
+  })
+
+  test('counts if it was deleted meanwhile, too', async () => {
+    await fresh()
+    const of = await begin()
+    const attempt = await claim(of)
+    await call(of)
+    assert.equal((await db.maybeOne(stopTranscription(of.id, owner, false)))?.job_id, of.jobId)
+    assert.equal((await db.maybeOne(deleteTranscription(of.id, owner, false)))?.id, of.id)
+    await endJobs(db, [{ id: of.jobId, attempt, outcome: 'cancelled', limited: limited(of) }])
+    assert.equal(await shown(of), null)
+    assert.deepEqual(await usage(), [LOST])
+    assert.equal(await call(of), null)
+  })
+})
+
+test('a retry of a failed one makes it after all, and counts its own requests only', async () => {
+  await fresh()
+  const of = await begin()
+  const attempt = await claim(of)
+  await call(of)
+  await report(of.jobId, attempt, { success: false, cost: '0' })
+  await breakDown(of, attempt)
+  const again = { ...of, jobId: await addJob(of.id, of.documentId, owner) }
+  const next = await claim(again)
+  await call(again)
+  assert.equal((await shown(of)).status, 'pending')
+  await report(again.jobId, next)
+  await finish(again, next)
+  const { status, job_id, text, error } = await shown(of)
+  assert.deepEqual([status, job_id, text, error], ['done', again.jobId, 'Hallo', null])
+  assert.equal((await usage()).length, 2)
+  // What is made stays.
+  assert.equal(await call(of), null)
+})
+
+test('only what was shown since the last restart is void', async () => {
+  const of = await begin()
+  const attempt = await claim(of)
+  const emit = (n: number, kind: string) =>
+    db.any(storeProgress([{ id: of.jobId, attempt, n, kind, data: { content: 'x' } }]))
+  await emit(1, 'chunk')
+  assert.equal((await call(of))!.shown, true)
+  await emit(2, 'restart')
+  assert.equal((await call(of))!.shown, false)
+})
+
+test('others can neither read, stop nor delete it', async () => {
+  const of = await begin()
+  const other = owner + 1
+  for (const whose of [other, null]) {
+    assert.deepEqual(await query(readTranscription.text, [of.id, whose, false]), [])
+    assert.equal(await db.maybeOne(stopTranscription(of.id, whose, false)), null)
+    assert.equal(await db.maybeOne(deleteTranscription(of.id, whose, false)), null)
+  }
+  assert.equal((await shown(of)).status, 'pending')
+})
+
+describe('it is found by an index', () => {
+  let client: Client
+  let id = ''
+  before(async () => {
+    await query(
+      `insert into account (email, password_hash) select 'n' || n || '@example.com', 'x' from generate_series(1, 100) n`,
+    )
+    await query(`insert into voice_transcription (id, owner_id, document_id, job_id, provider, model, created_at)
+      select gen_random_uuid(), a.id, n, gen_random_uuid(), 'p', 'm', now() - n * interval '1 second'
+      from account a, generate_series(1, 200) n`)
+    await query('analyze')
+    client = await connect({ url, applicationName: 'plans' })
+    id = (await query('select id from voice_transcription limit 1'))[0]!.id as string
+  })
+  after(() => client.end())
+  for (const mode of PLAN_MODES) {
+    test(`one (${mode})`, () =>
+      assertReadByIndex(client, mode, `one_${mode}`, readTranscription, [id, owner, false]))
+    for (const [who, seesAll] of [
+      [owner, false],
+      [owner, true],
+      [null, true],
+    ] as const)
+      test(`a page for ${who}, ${seesAll} (${mode})`, () =>
+        assertReadByIndex(client, mode, `page_${mode}_${who}_${seesAll}`, readTranscriptions, [
+          ...[who, seesAll, null, 0, 50],
+        ]))
+  }
+  for (const [what, make] of [
+    ['a beginning', () => beginTranscription(id, uuidv7())],
+    ['an end before its time', () => stopTranscription(id, owner, false)],
+    ['a deletion', () => deleteTranscription(id, owner, false)],
+  ] as const)
+    test(what, () => assertWriteByIndex(client, make, 'voice_transcription'))
+})

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { STT_MODELS } from '../../tasks/voice/catalog.ts'
+import { recognitionCost } from '../../tasks/voice/cost.ts'
+import type { RecognitionUsage } from '../../tasks/voice/ports.ts'
+import { audioName, recognitionOf } from '../../tasks/voice/recognition.ts'
+
+/** What is known of models that recognize speech, and what they cost. */
+
+const used = (more: Partial<RecognitionUsage>): RecognitionUsage => ({
+  inputTokens: null,
+  outputTokens: null,
+  audioSeconds: null,
+  ...more,
+})
+
+test('a minute, or a million tokens, costs what the provider says', () => {
+  for (const [model, usage, cost] of [
+    ['gpt-transcribe', { audioSeconds: 60 }, '0.0045'],
+    ['gpt-transcribe', { audioSeconds: 12.5 }, '0.0009375'],
+    ['gpt-transcribe', { audioSeconds: 0 }, '0'],
+    ['whisper-1', { audioSeconds: 60 }, '0.006'],
+    ['whisper-1', { audioSeconds: 7 }, '0.0007'],
+    // Groq charges ten seconds at least.
+    ['whisper-large-v3', { audioSeconds: 3600 }, '0.111'],
+    ['whisper-large-v3-turbo', { audioSeconds: 1 }, '0.000111111111'],
+    ['whisper-large-v3-turbo', { audioSeconds: 36 }, '0.0004'],
+    ['gpt-4o-transcribe', { inputTokens: 1_000_000, outputTokens: 100_000 }, '3.5'],
+    ['gpt-4o-mini-transcribe', { inputTokens: 1000, outputTokens: 100 }, '0.00175'],
+  ] as const)
+    assert.equal(recognitionCost(model, used(usage)), cost, `${model} ${JSON.stringify(usage)}`)
+})
+
+test('without a price, or what it counts by, nobody knows', () => {
+  for (const [model, usage] of [
+    ['gpt-transcribe', { inputTokens: 5, outputTokens: 5 }],
+    ['gpt-4o-transcribe', { audioSeconds: 60 }],
+    ['gpt-4o-transcribe', { inputTokens: 5 }],
+    ['voxtral-mini-latest', { audioSeconds: 60, inputTokens: 5, outputTokens: 5 }],
+  ] as const)
+    assert.equal(recognitionCost(model, used(usage)), null, model)
+})
+
+test('every model of the catalog is known, and no other', () => {
+  for (const { id } of STT_MODELS) assert.ok(recognitionOf(id).format)
+  assert.throws(() => recognitionOf('gpt-6-listen'), RangeError)
+})
+
+test('what a file is decides its name; what no provider takes has none', () => {
+  for (const [type, name] of [
+    ['audio/mpeg', 'audio.mp3'],
+    ['audio/x-m4a', 'audio.m4a'],
+    ['audio/ogg; codecs=opus', 'audio.ogg'],
+    ['video/webm', 'audio.webm'],
+    ['video/MP2P', 'audio.mpeg'],
+    ['audio/wav', 'audio.wav'],
+    ['audio/aac', null],
+    ['text/plain', null],
+    ['application/octet-stream', null],
+    ['', null],
+    ['__proto__', null],
+    ['constructor', null],
+  ] as const)
+    assert.equal(audioName(type), name, type)
+})

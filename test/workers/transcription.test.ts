@@ -1,0 +1,428 @@
+import assert from 'node:assert/strict'
+import { afterEach, describe, test } from 'node:test'
+import { Failure, fail } from '../../sql/errors.ts'
+import { parse } from '../../tasks/settings.ts'
+import { STT_MODELS } from '../../tasks/voice/catalog.ts'
+import type { Heard, Recording, Transcript } from '../../tasks/voice/ports.ts'
+import { languageCode } from '../../workers/providers/voice/languages.ts'
+import { createTranscriber } from '../../workers/providers/voice/transcription.ts'
+import { freePort } from '../free-port.ts'
+import {
+  beginEvents,
+  events,
+  json,
+  recording,
+  refused,
+  transcribed,
+  transcriptionServer,
+  WORDS,
+} from '../standins/transcriptions.ts'
+import { until } from '../until.ts'
+
+/** Transcriptions by the real client: what is sent, what is made of the answer, and what goes wrong. */
+
+const server = await transcriptionServer()
+afterEach(() => {
+  server.answer = transcribed
+  server.early = null
+})
+const { ai } = parse({
+  OPENAI_API_KEY: 'sk-hunter2',
+  OPENAI_BASE_URL: server.url,
+  GROQ_API_KEY: 'gr-hunter2',
+  GROQ_BASE_URL: server.url,
+  MISTRAL_API_KEY: 'mi-hunter2',
+  MISTRAL_BASE_URL: server.url,
+})
+const transcriber = createTranscriber({ ai })
+const hasty = createTranscriber({ ai: { ...ai, timeoutSeconds: 0.1 } })
+
+const WAV = recording(60)
+const of = (model: string, more: Partial<Recording> = {}): Recording => ({
+  provider: STT_MODELS.find(({ id }) => id === model)!.provider_id,
+  model,
+  language: null,
+  prompt: null,
+  fileName: 'audio.wav',
+  mediaType: 'audio/wav',
+  pieces: inPieces(WAV),
+  ...more,
+})
+
+/** In pieces that share their memory, as a store of files reads them. */
+async function* inPieces(bytes: Buffer): AsyncGenerator<Uint8Array> {
+  const shared = Buffer.alloc(100_000)
+  for (let at = 0; at < bytes.length; at += shared.length)
+    yield shared.subarray(0, bytes.copy(shared, 0, at, at + shared.length))
+}
+
+const never = new AbortController().signal
+
+async function outcome(asked: Recording, by = transcriber, shown: string[] = []): Promise<Heard> {
+  return by.transcribe(asked, never, (text) => void shown.push(text))
+}
+
+async function heard(asked: Recording, shown: string[] = []): Promise<Transcript> {
+  const found = await outcome(asked, transcriber, shown)
+  assert.equal(found.kind, 'transcript', found.kind === 'failure' ? found.failure.detail : '')
+  return (found as Extract<Heard, { kind: 'transcript' }>).transcript
+}
+
+const TEXT = WORDS.join('')
+const plain = { inputTokens: null, outputTokens: null, audioSeconds: 12 }
+const tokens = { inputTokens: 120, outputTokens: 30, audioSeconds: null }
+const segments = (speakers: readonly (string | null)[] = [null, null]) => [
+  { start: 0, end: 1.5, text: 'Hello', speaker: speakers[0] },
+  { start: 1.5, end: 4.25, text: ' there, Zoë.', speaker: speakers[1] },
+]
+
+describe('each model is asked as it wants to be', () => {
+  test('gpt-transcribe streams, and tells the language', async () => {
+    const shown: string[] = []
+    const asked = of('gpt-transcribe', { language: 'en', prompt: 'Zoë "quoted"\r\nline' })
+    assert.deepEqual(await heard(asked, shown), {
+      text: TEXT,
+      language: 'en',
+      durationSeconds: 12,
+      segments: [],
+      used: plain,
+    })
+    assert.deepEqual(shown, WORDS)
+    const { fields, file, authorization, path } = server.asked.at(-1)!
+    assert.deepEqual(fields, {
+      stream: 'true',
+      model: 'gpt-transcribe',
+      response_format: 'json',
+      language: 'en',
+      prompt: 'Zoë "quoted"\r\nline',
+    })
+    assert.deepEqual(
+      [authorization, path, file!.name, file!.type],
+      ['Bearer sk-hunter2', '/v1/audio/transcriptions', 'audio.wav', 'audio/wav'],
+    )
+    assert.ok(file!.bytes.equals(WAV))
+  })
+
+  test('gpt-4o-transcribe counts tokens, and tells no language', async () => {
+    for (const model of ['gpt-4o-transcribe', 'gpt-4o-mini-transcribe'])
+      assert.deepEqual(await heard(of(model)), {
+        text: TEXT,
+        language: null,
+        durationSeconds: null,
+        segments: [],
+        used: tokens,
+      })
+  })
+
+  test('gpt-4o-transcribe-diarize tells speakers apart', async () => {
+    const { fields: _, ...found } = { ...(await heard(of('gpt-4o-transcribe-diarize'))), fields: null }
+    assert.deepEqual(found.segments, segments(['A', 'B']))
+    assert.deepEqual([found.text, found.used], [TEXT, tokens])
+    assert.equal(server.asked.at(-1)!.fields.chunking_strategy, 'auto')
+  })
+
+  test('Whisper gives segments, language and duration, at OpenAI and at Groq', async () => {
+    for (const [model, seconds, key] of [
+      ['whisper-1', 5, 'sk'],
+      ['whisper-large-v3', 4.25, 'gr'],
+      ['whisper-large-v3-turbo', 4.25, 'gr'],
+    ] as const) {
+      assert.deepEqual(await heard(of(model)), {
+        text: TEXT,
+        language: 'en',
+        durationSeconds: 4.25,
+        segments: segments(),
+        used: { inputTokens: null, outputTokens: null, audioSeconds: seconds },
+      })
+      const { fields, authorization } = server.asked.at(-1)!
+      assert.equal(authorization, `Bearer ${key}-hunter2`)
+      assert.deepEqual(fields, {
+        model,
+        response_format: 'verbose_json',
+        'timestamp_granularities[]': 'segment',
+      })
+    }
+  })
+
+  test('Mistral gives segments, unless it is told the language', async () => {
+    const found = await heard(of('voxtral-mini-latest'))
+    assert.deepEqual(found.segments, segments())
+    assert.deepEqual(found.used, { inputTokens: 4, outputTokens: 30, audioSeconds: 12 })
+    assert.deepEqual(server.asked.at(-1)!.fields, {
+      model: 'voxtral-mini-latest',
+      timestamp_granularities: 'segment',
+    })
+    assert.deepEqual((await heard(of('voxtral-mini-latest', { language: 'de' }))).segments, [])
+    assert.deepEqual(server.asked.at(-1)!.fields, { model: 'voxtral-mini-latest', language: 'de' })
+  })
+
+  test('every model of the catalog is transcribed with', async () => {
+    for (const { id } of STT_MODELS) assert.equal((await heard(of(id))).text, TEXT, id)
+  })
+})
+
+test('the first words are shown before the last are there', async () => {
+  let more = (): void => {}
+  server.answer = (response) => {
+    const [first, ...rest] = events()
+    beginEvents(response).write(first)
+    more = () => response.end(rest.join(''))
+  }
+  const found = await transcriber.transcribe(of('gpt-transcribe'), never, () => more())
+  assert.equal(found.kind, 'transcript')
+})
+
+test('silence is a text without words', async () => {
+  server.answer = (response) => void beginEvents(response).end(events([]).join(''))
+  assert.equal((await heard(of('gpt-transcribe'))).text, '')
+})
+
+test('languages are known by code and by the names that Whisper has for them', () => {
+  for (const [named, code] of [
+    ['en', 'en'],
+    ['English', 'en'],
+    ['german', 'de'],
+    ['haitian creole', 'ht'],
+    ['bengali', 'bn'],
+    ['hebrew', 'he'],
+    ['cantonese', 'yue'],
+    ['tagalog', 'tl'],
+    ['Klingon of the north', null],
+    ['', null],
+    [null, null],
+  ] as const)
+    assert.equal(languageCode(named), code, String(named))
+})
+
+describe('what goes wrong', () => {
+  const begun =
+    (rest: (response: ReturnType<typeof beginEvents>) => void) =>
+    (response: Parameters<typeof beginEvents>[0]) => {
+      beginEvents(response).write(events()[0], () => rest(response))
+    }
+  type Case = readonly [
+    what: string,
+    answer: typeof server.answer,
+    code: string,
+    reason: string,
+    isFree: boolean,
+  ]
+  const own = 'sk-hunter2 said: Hello'
+  const both: readonly Case[] = [
+    ['a key that is none', refused(401, own), 'ai.refused', 'it does not accept OPENAI_API_KEY', true],
+    [
+      'a request that it does not like',
+      refused(400, own),
+      'ai.refused',
+      'it refused the request (HTTP status 400)',
+      true,
+    ],
+    ['a model that it has not', refused(404, own), 'ai.refused', 'it has no model', true],
+    [
+      'too many',
+      refused(429, own, 'rate_limit_exceeded'),
+      'ai.failed',
+      'it takes no more requests for now',
+      true,
+    ],
+    [
+      'a quota',
+      refused(429, own, 'insufficient_quota'),
+      'ai.refused',
+      'the quota of the account is used up',
+      true,
+    ],
+    ['too large', refused(413, own), 'ai.refused', 'the file is too large for it', true],
+    ['its own fault', refused(503, own), 'ai.failed', 'HTTP status 503', true],
+    [
+      'no answer',
+      (response) => void response.destroy(),
+      'ai.failed',
+      'the connection failed (UND_ERR_SOCKET)',
+      false,
+    ],
+    [
+      'too long',
+      refused(
+        400,
+        'audio duration 2115.8 seconds is longer than 1500 seconds which is the maximum for this model',
+        'invalid_value',
+      ),
+      'ai.refused',
+      'the recording is too long for the model',
+      true,
+    ],
+    [
+      'too short',
+      refused(400, 'Audio file is too short. Minimum audio length is 0.1 seconds.', 'audio_too_short'),
+      'ai.refused',
+      'the recording is too short',
+      true,
+    ],
+    ...[
+      'The audio file could not be decoded or its format is not supported.',
+      'Audio file might be corrupted or unsupported',
+      'This model does not support the format you provided.',
+      "Invalid file format. Supported formats: ['flac', 'm4a', 'mp3']",
+      'could not process file - is it a valid media file?',
+    ].map(
+      (text): Case => [
+        'bytes',
+        refused(400, text),
+        'voice.audio_undecodable',
+        'of a kind that it does not know',
+        true,
+      ],
+    ),
+  ]
+  const streamed: readonly Case[] = [
+    ['JSON instead of events', json(200, { text: 'x' }), 'ai.failed', 'the connection was closed', false],
+    ['an end in the middle', begun((r) => r.end()), 'ai.failed', 'the connection was closed', false],
+    [
+      'a cut',
+      begun((r) => void setImmediate(() => r.destroy())),
+      'ai.failed',
+      'the connection failed (UND_ERR_SOCKET)',
+      false,
+    ],
+    [
+      'garbage',
+      begun((r) => r.end('data: {"type": \n\n')),
+      'ai.failed',
+      'its answer could not be read',
+      false,
+    ],
+    [
+      'no text',
+      (r) => void beginEvents(r).end('data: {"type":"transcript.text.done"}\n\n'),
+      'ai.failed',
+      'its answer could not be read',
+      false,
+    ],
+    [
+      'an error',
+      begun((r) => r.end('data: {"error": {"message": "sk-hunter2"}}\n\n')),
+      'ai.failed',
+      'the connection broke',
+      false,
+    ],
+    [
+      'more text than anybody says',
+      (r) => void beginEvents(r).end(events(['x'.repeat(9_000_000), 'y'.repeat(9_000_000)]).join('')),
+      'ai.refused',
+      'its answer is too large',
+      false,
+    ],
+  ]
+  const whole: readonly Case[] = [
+    ['what is no JSON', json(200, '<html>'), 'ai.failed', 'its answer could not be read', false],
+    ['no text', json(200, {}), 'ai.failed', 'its answer could not be read', false],
+    [
+      'impossible times',
+      json(200, { text: '', segments: [{ start: -1, end: 'x', text: '' }] }),
+      'ai.failed',
+      'its answer could not be read',
+      false,
+    ],
+    [
+      'more than anybody says',
+      json(200, { text: 'x'.repeat(17_000_000) }),
+      'ai.refused',
+      'its answer is too large',
+      false,
+    ],
+  ]
+  for (const [model, cases] of [
+    ['gpt-transcribe', [...both, ...streamed]],
+    ['whisper-1', [...both, ...whole]],
+  ] as const)
+    for (const [what, answer, code, reason, isFree] of cases)
+      test(`${model}, ${what}: ${reason}`, async () => {
+        server.answer = answer
+        assertFailure(await outcome(of(model)), code, reason, isFree)
+      })
+
+  test('when to come back is passed on', async () => {
+    server.answer = refused(429, own, null, { 'retry-after': '7' })
+    const found = await outcome(of('gpt-transcribe'))
+    assert.equal(found.kind === 'failure' && found.failure.retryAfter, 7)
+  })
+
+  test('silence, before the first word and after it, longer for an answer that comes whole', async () => {
+    server.answer = () => {}
+    assertFailure(await outcome(of('gpt-transcribe'), hasty), 'ai.failed', 'it sent nothing for 0.1 s', false)
+    assertFailure(await outcome(of('whisper-1'), hasty), 'ai.failed', 'it sent nothing for 0.2 s', false)
+    server.answer = begun(() => {})
+    assertFailure(await outcome(of('gpt-transcribe'), hasty), 'ai.failed', 'it sent nothing for 0.1 s', false)
+  })
+
+  test('nobody there: nothing was sent', async () => {
+    const nobody = {
+      ...ai,
+      endpoints: {
+        ...ai.endpoints,
+        openai: { apiKey: 'k', baseUrl: `http://127.0.0.1:${await freePort()}/v1` },
+      },
+    }
+    const found = await outcome(of('gpt-transcribe'), createTranscriber({ ai: nobody }))
+    assertFailure(found, 'ai.failed', 'the connection failed (ECONNREFUSED)', true)
+  })
+
+  test('a refusal before all bytes have come ends the sending', async () => {
+    server.early = (response) => refused(401, own)(response, null as never)
+    let closed = false
+    async function* endless(): AsyncGenerator<Uint8Array> {
+      try {
+        for (;;) yield new Uint8Array(65_536)
+      } finally {
+        closed = true
+      }
+    }
+    const found = await outcome(of('gpt-transcribe', { pieces: endless() }))
+    assertFailure(found, 'ai.refused', 'it does not accept OPENAI_API_KEY', true)
+    await until('nothing more is read', () => closed)
+  })
+
+  test('bytes that cannot be read are thrown as what they are', async () => {
+    async function* broken(): AsyncGenerator<Uint8Array> {
+      yield WAV.subarray(0, 1000)
+      throw fail('document.bytes_missing')
+    }
+    const asked = server.asked.length
+    await assert.rejects(outcome(of('gpt-transcribe', { pieces: broken() })), {
+      code: 'document.bytes_missing',
+    })
+    assert.equal(server.asked.length, asked)
+  })
+
+  test('without a key nothing is asked', async () => {
+    const bare = createTranscriber(parse({}))
+    const asked = server.asked.length
+    await assert.rejects(outcome(of('whisper-1'), bare), { code: 'ai.missing_key' })
+    assert.equal(server.asked.length, asked)
+  })
+
+  test('a job that is cut short ends the request', async () => {
+    const abort = new AbortController()
+    let left = (): void => {}
+    const gone = new Promise<void>((resolve) => {
+      left = resolve
+    })
+    server.answer = (response) => {
+      response.on('close', left)
+      beginEvents(response).write(events()[0])
+    }
+    const cut = transcriber.transcribe(of('gpt-transcribe'), abort.signal, () => abort.abort('cancelled'))
+    await assert.rejects(cut, (error) => error === 'cancelled')
+    await gone
+  })
+})
+
+function assertFailure(found: Heard, code: string, reason: string, isFree: boolean): void {
+  assert.ok(found.kind === 'failure', 'it is a failure')
+  const { failure } = found
+  assert.ok(failure instanceof Failure)
+  assert.deepEqual([failure.code, found.isFree], [code, isFree], failure.detail)
+  assert.ok(failure.detail.includes(reason), failure.detail)
+  assert.doesNotMatch(failure.detail, /hunter2|Hello/)
+}

@@ -1,0 +1,264 @@
+import { z } from 'zod'
+import { Failure, fail } from '../../../sql/errors.ts'
+import type { Settings } from '../../../tasks/settings.ts'
+import type { Heard, Recording, Transcriber, Transcript } from '../../../tasks/voice/ports.ts'
+import { type Recognition, recognitionOf } from '../../../tasks/voice/recognition.ts'
+import {
+  callFailure,
+  createClients,
+  createIdleTimeout,
+  type IdleTimeout,
+  Unreadable,
+} from '../ai/ai-calls.ts'
+import { type OpenAI, streamingFile } from '../ai/openai.ts'
+import { recorded } from '../call.ts'
+import { networkError } from '../wait.ts'
+import { languageCode } from './languages.ts'
+
+/** Speech as text, by the providers' transcription endpoints, through the client for OpenAI's protocol. */
+
+// A whole answer takes longer than the first piece of one, but Node itself waits 300 s for the head of an answer.
+const AT_ONCE = 2
+// Longer than any silence that is allowed: the client counts from the beginning, however long the upload takes.
+const CLIENT_TIMEOUT_MS = 4 * 3600 * 1000
+// A whole day of speech has about a million characters, and the times of its segments as many again.
+const MOST_ANSWER = 16 * 1024 * 1024
+
+export function createTranscriber({ ai }: Pick<Settings, 'ai'>): Transcriber {
+  const clientFor = createClients({ ai })
+  return {
+    transcribe: async (recording, signal, onText) => {
+      const { provider, model } = recording
+      const client = await clientFor(provider)
+      const recognition = recognitionOf(model)
+      const idleTimeout = createIdleTimeout(ai.timeoutSeconds * (recognition.streams ? 1 : AT_ONCE))
+      const over = new AbortController()
+      const ending = AbortSignal.any([signal, idleTimeout.signal, over.signal])
+      const source = createSource(recording.pieces, idleTimeout.heard, ending)
+      const call: Call = {
+        client,
+        recording: { ...recording, pieces: source.pieces },
+        recognition,
+        idleTimeout,
+        options: { signal: ending, timeout: CLIENT_TIMEOUT_MS },
+      }
+      try {
+        const transcript = await recorded(
+          {
+            provider,
+            what: 'transcription',
+            url: client.baseURL,
+            attributes: { 'gen_ai.request.model': model },
+          },
+          () => (recognition.streams ? hearInPieces(call, onText) : hearAtOnce(call)),
+        )
+        return { kind: 'transcript', transcript }
+      } catch (error) {
+        signal.throwIfAborted()
+        if (source.failure !== null) throw source.failure.error
+        return failureOf(error, recording, idleTimeout.late)
+      } finally {
+        idleTimeout.end()
+        over.abort()
+      }
+    },
+  }
+}
+
+interface Call {
+  readonly client: OpenAI
+  readonly recording: Recording
+  readonly recognition: Recognition
+  readonly idleTimeout: IdleTimeout
+  readonly options: { readonly signal: AbortSignal; readonly timeout: number }
+}
+
+/** The bytes on their way out, and what went wrong in reading them, which the client would take for its own failure. */
+interface Source {
+  readonly pieces: AsyncIterable<Uint8Array>
+  readonly failure: { readonly error: unknown } | null
+}
+
+function createSource(pieces: AsyncIterable<Uint8Array>, sent: () => void, ending: AbortSignal): Source {
+  let failure: Source['failure'] = null
+  async function* read(): AsyncGenerator<Uint8Array> {
+    try {
+      for await (const piece of pieces) {
+        // Node reads a body to its end even if nobody wants it any more, as after a refusal that came early.
+        if (ending.aborted) break
+        sent()
+        // A copy: it may still be on its way out when the next one is read into the same memory.
+        yield Uint8Array.from(piece)
+      }
+    } catch (error) {
+      failure = { error }
+    }
+    // Not the end of a body, which would be taken for a whole one.
+    if (failure !== null || ending.aborted) throw new Error('Not all of the recording was sent')
+  }
+  return {
+    pieces: read(),
+    get failure() {
+      return failure
+    },
+  }
+}
+
+type Fields = Omit<OpenAI.Audio.TranscriptionCreateParams, 'stream' | 'file'>
+
+/** What the provider is asked for, beside the file. */
+function fieldsOf({ recording: { model, language, prompt }, recognition: { format } }: Call): Fields {
+  const spoken = language === null ? {} : { language }
+  const told = prompt === null ? {} : { prompt }
+  if (format === 'json') return { model, response_format: format, ...spoken, ...told }
+  if (format === 'verbose_json')
+    return { model, response_format: format, timestamp_granularities: ['segment'], ...spoken, ...told }
+  // Without a strategy it refuses recordings of more than 30 s.
+  if (format === 'diarized_json')
+    return { model, response_format: format, chunking_strategy: 'auto', ...spoken }
+  // Mistral's field is no list, and it takes times or a language, not both
+  // (docs.mistral.ai/studio/audio/speech-to-text/transcribe-files).
+  const times = { timestamp_granularities: 'segment' } as object
+  return { model, ...(language === null ? times : spoken) }
+}
+
+/** The file comes last, so that a provider knows what it is for when it arrives. */
+async function bodyOf(call: Call): Promise<Fields & { file: Awaited<ReturnType<typeof streamingFile>> }> {
+  const { fileName, mediaType, pieces } = call.recording
+  return { ...fieldsOf(call), file: await streamingFile(pieces, fileName, mediaType) }
+}
+
+async function hearAtOnce(call: Call): Promise<Transcript> {
+  const { client, idleTimeout, options } = call
+  const response = await client.audio.transcriptions.create(await bodyOf(call), options).asResponse()
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of response.body ?? []) {
+    idleTimeout.heard()
+    size += chunk.length
+    // Leaving the loop cancels the answer.
+    if (size > MOST_ANSWER) throw tooLarge()
+    chunks.push(chunk)
+  }
+  return transcriptOf(parsed(Buffer.concat(chunks).toString()))
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new Unreadable(UNREADABLE, { cause: error })
+  }
+}
+
+async function hearInPieces(call: Call, onText: (text: string) => void): Promise<Transcript> {
+  const { client, idleTimeout, options } = call
+  const fields = await bodyOf(call)
+  const stream = await client.audio.transcriptions.create({ stream: true, ...fields }, options)
+  const segments: unknown[] = []
+  let size = 0
+  for await (const event of stream) {
+    idleTimeout.heard()
+    if (event.type === 'transcript.text.done') return transcriptOf({ segments, ...event })
+    if (event.type === 'transcript.text.segment') segments.push(event)
+    const text = event.type === 'transcript.text.delta' ? event.delta : event.text
+    size += String(text).length
+    if (size > MOST_ANSWER) throw tooLarge()
+    if (event.type === 'transcript.text.delta') onText(String(text))
+  }
+  // A connection that was closed midway looks like the end.
+  throw new Unreadable('the connection was closed')
+}
+
+const UNREADABLE = 'its answer could not be read'
+const tooLarge = (): Failure => fail('ai.refused', { reason: 'its answer is too large' })
+
+const Amount = z.coerce.number().min(0)
+const Count = z.int().min(0)
+const Answer = z.object({
+  text: z.string(),
+  language: z.string().nullish(),
+  languages: z.array(z.object({ code: z.string() })).nullish(),
+  duration: Amount.nullish(),
+  segments: z
+    .array(
+      z.object({
+        start: Amount,
+        end: Amount,
+        text: z.string(),
+        speaker: z.string().nullish(),
+        speaker_id: z.string().nullish(),
+      }),
+    )
+    .nullish(),
+  // OpenAI has tokens or seconds, Mistral both, Groq neither.
+  usage: z
+    .object({
+      input_tokens: Count.nullish(),
+      output_tokens: Count.nullish(),
+      prompt_tokens: Count.nullish(),
+      completion_tokens: Count.nullish(),
+      seconds: Amount.nullish(),
+      prompt_audio_seconds: Amount.nullish(),
+    })
+    .nullish(),
+})
+
+function transcriptOf(answer: unknown): Transcript {
+  const read = Answer.safeParse(answer)
+  if (!read.success) throw new Unreadable(UNREADABLE, { cause: read.error })
+  const { text, language, languages, segments, usage } = read.data
+  const seconds = usage?.seconds ?? usage?.prompt_audio_seconds ?? null
+  const duration = read.data.duration ?? seconds
+  return {
+    text,
+    language: languageCode(language ?? languages?.[0]?.code),
+    durationSeconds: duration,
+    segments: (segments ?? []).map(({ start, end, text, speaker, speaker_id }) => ({
+      ...{ start, end, text },
+      speaker: speaker ?? speaker_id ?? null,
+    })),
+    used: {
+      inputTokens: usage?.input_tokens ?? usage?.prompt_tokens ?? null,
+      outputTokens: usage?.output_tokens ?? usage?.completion_tokens ?? null,
+      audioSeconds: seconds ?? duration,
+    },
+  }
+}
+
+// Texts of refusals: "The audio file could not be decoded or its format is not supported.", "Audio file might be corrupted
+// or unsupported", "This model does not support the format you provided.", "Invalid file format. Supported formats: …",
+// "could not process file - is it a valid media file?".
+const UNDECODABLE =
+  /\b(audio|file|media)\b.*\b(decod|corrupt|unsupported|not supported)|support the format you|invalid file format|valid media file/i
+
+/** What an error of the client means, and whether the request may have cost something. */
+function failureOf(error: unknown, { provider, model }: Recording, late: string | null): Heard {
+  // What has been refused was not transcribed, and what was never sent neither.
+  const { status, message } = error as { status?: unknown; message?: unknown }
+  const isFree = typeof status === 'number' || (late === null && !networkError(error).sent)
+  const isRefusal = status === 400 || status === 415 || status === 422
+  if (isRefusal && UNDECODABLE.test(String(message))) {
+    const failure = fail('voice.audio_undecodable', {}, { cause: error })
+    return { kind: 'failure', failure, isFree }
+  }
+  if (error instanceof Failure) return { kind: 'failure', failure: error, isFree: false }
+  // A piece of a stream that is not JSON is not an answer either.
+  const cause = error instanceof SyntaxError ? new Unreadable(UNREADABLE, { cause: error }) : error
+  // What was shown of an answer that broke off is void, so that trying again does no harm.
+  const end = { provider, begun: false, late, refusal: refusalOf(model, String(message)) }
+  return { kind: 'failure', failure: callFailure(cause, end), isFree }
+}
+
+/** What the refusal of a recording means, where that is known beyond its status. */
+const refusalOf =
+  (model: string, message: string) =>
+  (status: number, code: unknown): string | null => {
+    if (status === 404) return `it has no model ${model}`
+    if (status === 402 || code === 'insufficient_quota') return 'the quota of the account is used up'
+    if (status === 413) return 'the file is too large for it'
+    if (status !== 400 && status !== 422) return null
+    if (/longer than|too long|maximum (length|duration)/i.test(message))
+      return 'the recording is too long for the model'
+    return /too short|minimum (length|duration)/i.test(message) ? 'the recording is too short' : null
+  }
