@@ -56,8 +56,10 @@ export interface UploadOptions extends UploadFields {
   readonly filename?: string
   readonly signal?: AbortSignal
   /** How many bytes of the request have been taken, of how many. */
-  readonly onProgress?: (progress: { readonly loaded: number; readonly total: number }) => void
+  readonly onProgress?: OnProgress
 }
+
+export type OnProgress = (progress: { readonly loaded: number; readonly total: number }) => void
 
 export type Millrace = Client<paths> & {
   /** The events of a stream, which goes on by itself where it was cut, until nothing follows. */
@@ -156,22 +158,19 @@ export function createClient(options: ClientOptions): Millrace {
     },
   }
 
-  const upload = async (file: Blob, options: UploadOptions = {}): Promise<Schemas['Document']> => {
-    const { filename = 'name' in file ? String(file.name) : 'file', signal, onProgress, ...fields } = options
-    const key = newKey()
-    const response = await send(() => {
-      const form = new FormData()
-      for (const [name, value] of Object.entries(fields)) if (value != null) form.set(name, textOf(value))
-      form.set('file', file, filename)
-      const headers = { 'idempotency-key': key }
-      const request = new Request(url('/api/v1/documents'), {
-        method: 'POST',
-        headers,
-        body: form,
-        signal: signal ?? null,
-      })
-      return onProgress === undefined ? request : counted(request, file.size, onProgress)
-    })
+  const upload = async (file: Blob, how: UploadOptions = {}): Promise<Schemas['Document']> => {
+    const { filename = 'name' in file ? String(file.name) : 'file', signal, onProgress, ...fields } = how
+    const form = new FormData()
+    for (const [name, value] of Object.entries(fields)) if (value != null) form.set(name, textOf(value))
+    form.set('file', file, filename)
+    const make = (): Request =>
+      new Request(url('/api/v1/documents'), { method: 'POST', body: form, signal: signal ?? null })
+    const watched: Transport | undefined =
+      onProgress &&
+      (options.fetch === undefined && typeof XMLHttpRequest === 'function'
+        ? (request) => byXhr(request, form, onProgress)
+        : (request) => (options.fetch ?? fetch)(counted(request, file.size, onProgress)))
+    const response = await send(make, watched)
     if (!response.ok) throw await refusalOf(response)
     return (await response.json()) as Schemas['Document']
   }
@@ -184,16 +183,16 @@ const hasEnded = ({ event, data }: Frame<JobState>): boolean =>
 
 const textOf = (value: unknown): string => (Array.isArray(value) ? value.join(',') : String(value))
 
-const newKey = (): string => crypto.randomUUID()
-
 // What a request that was not, or not yet, served is answered with.
 const AGAIN: ReadonlySet<number> = new Set([429, 502, 503, 504])
 const LONGEST_MS = 30_000
 
+type Transport = (request: Request) => Promise<Response>
+
 /** Sends a request until it is answered. Each POST has a key, so that the service does once what is sent again. */
 function sender({ key, retries = 4, fetch: given }: ClientOptions) {
-  return async (make: () => Request): Promise<Response> => {
-    const idempotencyKey = newKey()
+  return async (make: () => Request, transport: Transport = given ?? fetch): Promise<Response> => {
+    const idempotencyKey = crypto.randomUUID()
     for (let attempt = 0; ; attempt++) {
       const request = make()
       if (key !== undefined && !request.headers.has('authorization'))
@@ -203,7 +202,7 @@ function sender({ key, retries = 4, fetch: given }: ClientOptions) {
       const { signal } = request
       let response: Response | null = null
       try {
-        response = await (given ?? fetch)(request)
+        response = await transport(request)
       } catch (error) {
         if (signal.aborted || attempt >= retries) throw error
       }
@@ -248,12 +247,36 @@ async function refusalOf(response: Response): Promise<RequestError> {
   }
 }
 
+/** Sends a form as browsers do, whose `fetch` does not tell how far an upload is. */
+function byXhr(request: Request, form: FormData, onProgress: OnProgress): Promise<Response> {
+  return new Promise((resolve, reject) => {
+    const xhr = new XMLHttpRequest()
+    xhr.open(request.method, request.url)
+    // The form brings a boundary of its own.
+    for (const [name, value] of request.headers)
+      if (name !== 'content-type') xhr.setRequestHeader(name, value)
+    xhr.responseType = 'blob'
+    xhr.upload.onprogress = ({ loaded, total }) => onProgress({ loaded, total })
+    xhr.onload = () => {
+      const lines = xhr
+        .getAllResponseHeaders()
+        .trim()
+        .split(/[\r\n]+/)
+      const headers = lines.map((line): [string, string] => {
+        const colon = line.indexOf(':')
+        return [line.slice(0, colon), line.slice(colon + 1).trim()]
+      })
+      resolve(new Response(xhr.response as Blob, { status: xhr.status, headers }))
+    }
+    xhr.onerror = () => reject(new TypeError('The upload was not answered'))
+    xhr.onabort = () => reject(request.signal.reason as Error)
+    request.signal.addEventListener('abort', () => xhr.abort(), { once: true })
+    xhr.send(form)
+  })
+}
+
 /** A request that tells how much of its body has been taken; the size of its file stands for that of all. */
-function counted(
-  request: Request,
-  total: number,
-  onProgress: NonNullable<UploadOptions['onProgress']>,
-): Request {
+function counted(request: Request, total: number, onProgress: OnProgress): Request {
   let loaded = 0
   const counter = new TransformStream<Uint8Array, Uint8Array>({
     transform: (chunk, controller) => {
