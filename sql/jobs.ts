@@ -17,7 +17,7 @@ export interface JobSpec {
   readonly when_busy: 'join' | 'join_waiting' | 'wait'
   /** For joining: what the payload of the job to join must contain; absent: any. */
   readonly joins?: object
-  /** For a limited mailbox: the SQL function of its row that settles what depends on its end, in that transaction. */
+  /** The SQL function of its row that settles what depends on its end, in that transaction. */
   readonly settle?: string
   readonly payload: unknown
   readonly max_tries: number

@@ -551,7 +551,6 @@ create table job (
   constraint job_lease_check CHECK (((status = 'running'::text) = (lease_id IS NOT NULL))),
   constraint job_mailbox_limit_check CHECK (((mailbox_limit >= 1) AND (mailbox_limit <= 1000))),
   constraint job_max_tries_check CHECK (((max_tries >= 1) AND (max_tries <= 100))),
-  constraint job_settle_check CHECK (((settle IS NULL) OR (mailbox_limit IS NOT NULL))),
   constraint job_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'running'::text, 'done'::text, 'failed'::text, 'cancelled'::text])))
 ) with (fillfactor=85, autovacuum_vacuum_scale_factor=0.01);
 
@@ -1917,7 +1916,7 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$2fbb324aed5cf16548a86085875c20ea$function$;
+AS $function$f36b54ce4406ba0734ccdc2b1ab19541$function$;
 
 CREATE OR REPLACE FUNCTION public.job_counted(queues text[], more_queued integer, more_running integer)
  RETURNS void
@@ -1958,7 +1957,7 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb)
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$88ec2f2adb4782455912a2c0d1d75b7a$function$;
+AS $function$546bf6980ea681566ad1a9dacf98bb54$function$;
 
 CREATE OR REPLACE FUNCTION public.job_fence(job_id uuid, of_attempt integer)
  RETURNS boolean
@@ -2015,7 +2014,7 @@ AS $function$fa9506e808fba6053589d6506bbd8e9b$function$;
 CREATE OR REPLACE FUNCTION public.job_repair(patience interval)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
-AS $function$2f061c76b9b561629939c21d37cf815e$function$;
+AS $function$2cd3f990c69b62feb0c260158e07869a$function$;
 
 CREATE OR REPLACE FUNCTION public.job_running(lease uuid)
  RETURNS json
@@ -2058,7 +2057,7 @@ CREATE OR REPLACE FUNCTION public.job_send_next(mailboxes text[], firsts bigint[
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$e92d337b04a360564d39de5f5a6cc82d$function$;
+AS $function$f504e0b6d0d18aba606588cff55d5fa1$function$;
 
 CREATE OR REPLACE FUNCTION public.job_settle(ids uuid[])
  RETURNS void

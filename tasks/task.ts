@@ -39,7 +39,7 @@ export interface TaskDefinition<P, R> {
   readonly joins?: (payload: P) => Partial<P>
   /**
    * The SQL function `NAME(job)` that settles what depends on the end of a job, in the transaction that ends it and for
-   * every outcome. For tasks with an actor or a limit.
+   * every outcome.
    */
   readonly settle?: string
   /** Attempts before a retryable failure is final; default `WORKER_MAX_TRIES`. */

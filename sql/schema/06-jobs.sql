@@ -73,7 +73,6 @@ create table job (
   constraint job_owner_id_fkey foreign key (owner_id) references account (id) on delete cascade,
   constraint job_status_check check (status in ('queued', 'running', 'done', 'failed', 'cancelled')),
   constraint job_mailbox_limit_check check (mailbox_limit between 1 and 1000),
-  constraint job_settle_check check (settle is null or mailbox_limit is not null),
   constraint job_lease_check check ((status = 'running') = (lease_id is not null)),
   constraint job_finished_check check ((status in ('done', 'failed', 'cancelled')) = (finished_at is not null)),
   constraint job_error_check check ((status = 'failed') = (error_code is not null)),

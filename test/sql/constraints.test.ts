@@ -224,7 +224,6 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
   job: [
     ['job_status_check', job({ status: 'paused' })],
     ['job_mailbox_limit_check', job({ mailbox_limit: 0 }), job({ mailbox_limit: 1001 })],
-    ['job_settle_check', job({ settle: 'x' })],
     [
       'job_lease_check',
       job({ lease_id: randomUUID() }),

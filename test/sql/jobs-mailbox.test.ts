@@ -230,6 +230,43 @@ describe('a mailbox with a limit', () => {
     assert.deepEqual(await running(), [second])
   })
 
+  test('a message to an actor that was added for later holds up none, and comes at its time', async () => {
+    const later = await added(2, { mailbox_limit: 1, delay_ms: 60_000 })
+    const [first, second] = await added(2, { mailbox_limit: 1 })
+    const lease = await ledger.lease()
+    assert.deepEqual(await next(lease, 1), [first])
+    await ledger.finish({ id: first!, attempt: 1, outcome: 'done', limited: 'm' })
+    assert.deepEqual(await next(lease, 1), [second], 'what ends sends what is due')
+    const dues = (await ledger.deliveries()).map(({ id, run_at }) => [id, run_at.getTime() > Date.now()])
+    assert.deepEqual(
+      dues,
+      later.map((id) => [id, true]),
+    )
+    await query(`update job set run_at = now() where status = 'queued'`)
+    await query('update graphile_worker._private_jobs set run_at = now()')
+    assert.deepEqual([await next(lease, 1), await next(lease, 1)], [[], []], 'it is busy')
+    await ledger.finish({ id: second!, attempt: 1, outcome: 'done', limited: 'm' })
+    assert.deepEqual(await next(lease, 1), [later[0]], 'the end of what was running sends it')
+    await ledger.finish({ id: later[0]!, attempt: 1, outcome: 'retry', delay_ms: 60_000, limited: 'm' })
+    const [delivery] = await ledger.deliveries()
+    assert.equal(delivery!.id, later[0], 'what is tried again keeps its place')
+    assert.deepEqual(await ledger.claimMany(lease, { delivery: delivery!, places: 1 }), [])
+    assert.equal(await ledger.status(later[1]!), 'queued')
+  })
+
+  test('of two messages to an idle actor, added for later, the one that is due first comes first', async () => {
+    const [late] = await added(1, { mailbox_limit: 1, delay_ms: 60_000 })
+    const [soon] = await added(1, { mailbox_limit: 1, delay_ms: 30_000 })
+    await query('update job set run_at = now() where id = $1', [soon])
+    assert.deepEqual(await next(await ledger.lease(), 1), [soon])
+    await ledger.finish({ id: soon!, attempt: 1, outcome: 'done', limited: 'm' })
+    assert.deepEqual(
+      (await ledger.deliveries()).map(({ id }) => id),
+      [late],
+      'none for what is not due, but its own',
+    )
+  })
+
   test('messages of several tasks each come to a worker that knows theirs', async () => {
     const [first] = await added(1, { mailbox_limit: 1, name: 'test.one' })
     const [second] = await added(1, { mailbox_limit: 1, name: 'test.two' })

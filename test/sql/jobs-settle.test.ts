@@ -38,6 +38,16 @@ describe('a job is settled', () => {
     assert.deepEqual(await settled(id), ['done'], 'once')
   })
 
+  test('when nothing limits its mailbox, too: done, or cancelled while it waits', async () => {
+    const done = await ledger.running({ settle: 'note' })
+    await endJobs(db, [{ id: done.id, attempt: 1, outcome: 'done', result: '1', limited: null }])
+    assert.deepEqual(await settled(done.id), ['done'])
+    const waiting = spec({ settle: 'note', delay_ms: 60_000 })
+    await ledger.enqueue(waiting)
+    await db.one(cancelJob(waiting.id))
+    assert.deepEqual(await settled(waiting.id), ['cancelled'])
+  })
+
   test('when it fails for good, and not when it is tried again', async () => {
     const { id } = await running('note')
     await ledger.finish({ id, attempt: 1, outcome: 'retry', delay_ms: 0 })
@@ -81,6 +91,7 @@ describe('a job is settled', () => {
 
 test('what names no function is refused when it is added', async () => {
   await assert.rejects(ledger.enqueue(job('nowhere')))
+  await assert.rejects(ledger.enqueue(spec(), spec({ settle: 'nowhere' })))
   await assert.rejects(ledger.enqueue(spec({ actor: 'x', settle: 'job_gone' })))
 })
 

@@ -15,6 +15,7 @@ const MAILBOXES: readonly Fields[] = [
   { mailbox: 'yours', mailbox_limit: null },
 ]
 const LEASES = 3
+const LATER_MS = 15
 
 const pick = fc.nat({ max: 10_000 })
 const mailbox = fc.constantFrom(...MAILBOXES)
@@ -25,6 +26,8 @@ export const operation = fc.oneof(
       kind: fc.constant('enqueue' as const),
       mailboxes: fc.array(mailbox, { minLength: 1, maxLength: 4 }),
       join: fc.boolean(),
+      // Not due for a moment.
+      later: fc.integer({ min: 0, max: 3 }).map((n) => n === 0),
     }),
   },
   {
@@ -78,13 +81,20 @@ export async function createWorld(base: TestDatabase) {
   const ledger = ledgerOf(base)
   const leases = await Promise.all(Array.from({ length: LEASES }, () => ledger.lease()))
   const jobs: string[] = []
+  const later = new Set<string>()
+  let isDue = (at: Date): boolean => at.getTime() < Date.now()
   const held: Held[] = []
   const ends = new Map<string, number>()
   const claims = new Map<string, string>()
 
-  /** What the queue would hand out: any due delivery at all, also one that somebody else is busy with. */
+  /**
+   * What the queue would hand out: any due delivery at all, also one that somebody else is busy with. Those that are sent with a
+   * pause are due at once here; those of jobs that were added for later are not.
+   */
   const fetch = async (lease: string, at: number, places: number, again = false): Promise<boolean> => {
-    const all = (await ledger.deliveries()).filter(({ run_at }) => run_at.getTime() <= Date.now() + 1000)
+    const all = (await ledger.deliveries()).filter(
+      ({ id, run_at }) => id === null || !later.has(id) || isDue(run_at),
+    )
     if (all.length === 0) return false
     const delivery = all[at % all.length]!
     for (const { id, attempt, mailbox, mailbox_limit } of await ledger.claimMany(lease, {
@@ -94,12 +104,17 @@ export async function createWorld(base: TestDatabase) {
       held.push({ id, limited: mailbox_limit === null ? null : mailbox, attempt, said: 0 })
       assert.ok(!claims.has(`${id}/${attempt}`), `${id} was claimed once`)
       claims.set(`${id}/${attempt}`, lease)
-      if (mailbox_limit !== 1) continue
+      // What was added for later comes at its time, among what others have added since.
+      if (mailbox_limit !== 1 || later.has(id)) continue
       const before = await query(
         `select id, status from job where mailbox = $1 and not status = any($2) and ordinal < (select ordinal from job where id = $3)`,
         [mailbox, TERMINAL, id],
       )
-      assert.deepEqual(before, [], 'an actor handles its messages in their order')
+      assert.deepEqual(
+        before.filter((one) => !later.has(one.id as string)),
+        [],
+        'an actor handles its messages in their order',
+      )
     }
     if (!again) await query('delete from graphile_worker._private_jobs where id = $1', [delivery.row])
     return true
@@ -125,8 +140,14 @@ export async function createWorld(base: TestDatabase) {
     switch (op.kind) {
       case 'enqueue': {
         const specs = op.mailboxes.map((fields) =>
-          spec({ ...fields, when_busy: op.join ? 'join' : 'wait', max_tries: 100 }),
+          spec({
+            ...fields,
+            when_busy: op.join ? 'join' : 'wait',
+            max_tries: 100,
+            delay_ms: op.later ? LATER_MS : null,
+          }),
         )
+        if (op.later) for (const { id } of specs) later.add(id)
         for (const { job_id, joined } of await ledger.enqueue(...specs)) if (!joined) jobs.push(job_id)
         return
       }
@@ -156,7 +177,7 @@ export async function createWorld(base: TestDatabase) {
       case 'collide': {
         const one = held[op.pick % (held.length || 1)]
         const mailbox = MAILBOXES.find((fields) => fields.mailbox === one?.limited) ?? op.mailbox
-        const enqueue = { kind: 'enqueue' as const, mailboxes: [mailbox], join: false }
+        const enqueue = { kind: 'enqueue' as const, mailboxes: [mailbox], join: false, later: false }
         const work = one === undefined ? fetch(leases[0]!, op.pick, 2) : finish([one], 'done')
         await Promise.all([work, fetch(leases[1]!, op.pick, 1), run(enqueue), run(enqueue)])
         return
@@ -216,6 +237,8 @@ export async function createWorld(base: TestDatabase) {
     leases[0] = await ledger.lease()
     await run({ kind: 'recover' })
     held.length = 0
+    await query(`update job set run_at = now() where status = 'queued' and run_at > now()`)
+    isDue = () => true
     for (let rounds = 0; rounds < 500 && (await fetch(leases[0]!, 0, 3)); rounds++)
       await finish([...held], 'done')
   }

@@ -45,8 +45,8 @@ begin
         select job.id, job.name, job.run_at from job
         where job.mailbox = wanted.mailbox and job.status = 'queued' and job.ordinal >= wanted.first
           and job.ordinal <= coalesce(wanted.last, 9223372036854775807)
-          -- An actor's first message is always its next one, even when it is not due.
-          and (wanted.most = 1 or job.run_at <= clock_timestamp())
+          -- What an actor tries again is its next message, even when that is not due; what was added for later is none until it is.
+          and (wanted.most = 1 and job.attempt > 0 or job.run_at <= clock_timestamp())
         order by job.ordinal limit greatest(wanted.free, 0) for update skip locked) waiting
       where waiting.run_at <= clock_timestamp() and waiting.name = wanted.task) next
     where job.id = next.id

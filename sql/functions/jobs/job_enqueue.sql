@@ -1,5 +1,5 @@
 -- Adds jobs in the caller's transaction. Each spec: id, name, queue, owner_id, mailbox, mailbox_limit, when_busy,
--- settle (only for limited mailboxes: see the column), payload, max_tries, delay_ms (from now, by the database's
+-- settle (see the column), payload, max_tries, delay_ms (from now, by the database's
 -- clock), request_id, trace_parent, joins. With `when_busy` = `join`, a spec joins the first job of its mailbox, running
 -- before queued, that is not being cancelled and whose payload contains `joins`; if there is none, it waits.
 -- `join_waiting` joins only queued ones: a running job may be past what the message is about, and a queued one is claimed
@@ -8,14 +8,15 @@
 --
 -- A job has a delivery, or waits behind one that has: in a limited mailbox behind the jobs that fill it, each of which
 -- sends the next delivery when it ends; in any other behind one that was due when added, from which a claim continues
--- to it. Jobs due later have deliveries with an upper bound: claiming one must not scan all others that are not due
--- yet.
+-- to it. Jobs due later have deliveries of their own; without a limit with an upper bound: claiming one must not scan all
+-- others that are not due yet.
 create or replace function job_enqueue(specs jsonb) returns table (spec_ordinal bigint, job_id uuid, joined boolean)
 language plpgsql
 as $$
 #variable_conflict use_column
 declare
   spec record;
+  missing text;
   joins uuid;
   room integer;
   send uuid[];
@@ -24,16 +25,21 @@ declare
   behind uuid[];
   queues text[];
 begin
+  select s ->> 'settle' into missing from jsonb_array_elements(specs) s
+  where s ->> 'settle' is not null and to_regprocedure(format('%I(job)', s ->> 'settle')) is null limit 1;
+  if found then
+    raise exception 'There is no function %(job) to settle a job', missing;
+  end if;
   perform mailbox_lock(array(
     select s ->> 'mailbox' from jsonb_array_elements(specs) s where s ->> 'mailbox_limit' is not null));
 
   with added as (
-    insert into job (id, name, queue, owner_id, mailbox, payload, status, max_tries, run_at, request_id, trace_parent)
-    select s.id, s.name, s.queue, s.owner_id, s.mailbox, s.payload, 'queued', s.max_tries,
+    insert into job (id, name, queue, owner_id, mailbox, settle, payload, status, max_tries, run_at, request_id, trace_parent)
+    select s.id, s.name, s.queue, s.owner_id, s.mailbox, s.settle, s.payload, 'queued', s.max_tries,
       now() + make_interval(secs => coalesce(s.delay_ms, 0) / 1000), s.request_id, s.trace_parent
     from rows from (jsonb_to_recordset(specs) as (id uuid, name text, queue text, owner_id integer, mailbox text,
-      mailbox_limit integer, payload jsonb, max_tries integer, delay_ms float8, request_id text, trace_parent text))
-      with ordinality as s(id, name, queue, owner_id, mailbox, mailbox_limit, payload, max_tries, delay_ms, request_id,
+      mailbox_limit integer, settle text, payload jsonb, max_tries integer, delay_ms float8, request_id text, trace_parent text))
+      with ordinality as s(id, name, queue, owner_id, mailbox, mailbox_limit, settle, payload, max_tries, delay_ms, request_id,
         trace_parent, n)
     where s.mailbox_limit is null order by s.n
     returning id, queue, mailbox, run_at, ordinal
@@ -71,20 +77,19 @@ begin
         continue;
       end if;
     end if;
-    if spec.settle is not null and to_regprocedure(format('%I(job)', spec.settle)) is null then
-      raise exception 'There is no function %(job) to settle a job of %', spec.settle, spec.name;
-    end if;
     room := spec.mailbox_limit
       - (select count(*) from job where mailbox = spec.mailbox and lease_id is not null and mailbox_limit is not null)
       - (select count(*) from (
-          select from job where mailbox = spec.mailbox and status = 'queued' and (mailbox_limit = 1 or run_at <= now())
+          -- Not now(): what has committed since this began is due, too.
+          select from job where mailbox = spec.mailbox and status = 'queued'
+            and (mailbox_limit = 1 and attempt > 0 or run_at <= clock_timestamp())
           limit spec.mailbox_limit) waiting);
     insert into job (id, name, queue, owner_id, mailbox, mailbox_limit, settle, payload, status, max_tries, run_at, request_id,
       trace_parent)
     values (spec.id, spec.name, spec.queue, spec.owner_id, spec.mailbox, spec.mailbox_limit, spec.settle, spec.payload, 'queued',
       spec.max_tries, now() + make_interval(secs => coalesce(spec.delay_ms, 0) / 1000), spec.request_id, spec.trace_parent);
     queues := queues || spec.queue;
-    if room > 0 or (spec.mailbox_limit > 1 and spec.delay_ms > 0) then
+    if room > 0 or spec.delay_ms > 0 then
       send := send || spec.id;
     end if;
     spec_ordinal := spec.n; job_id := spec.id; joined := false;

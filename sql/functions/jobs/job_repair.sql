@@ -27,7 +27,7 @@ begin
   )
   select coalesce(array_agg(head.id), '{}') into lost
   from line cross join lateral (
-    select job.* from job where job.mailbox = line.mailbox and job.status = 'queued' and (job.mailbox_limit = 1 or job.run_at <= now())
+    select job.* from job where job.mailbox = line.mailbox and job.status = 'queued' and (job.mailbox_limit = 1 and job.attempt > 0 or job.run_at <= now())
     order by job.ordinal limit 1) head
   where greatest(head.created_at, head.run_at) < now() - patience
     -- For a limited mailbox any delivery will do, and while it is full, each job that ends sends the next one.
