@@ -10,11 +10,13 @@ export const CHANNELS = ['email', 'sms', 'call'] as const
 export type Channel = (typeof CHANNELS)[number]
 
 export const SEND_STATUSES = [
+  'scheduled',
   'queued',
   'sending',
   'sent',
   'failed',
   'unknown',
+  'cancelled',
   'delivered',
   'bounced',
   'complained',
@@ -27,13 +29,21 @@ export interface NewSend {
   readonly jobId: string
   readonly recipients: readonly string[]
   readonly message: object
+  /** When it is to be sent, as ISO 8601; null: at once. */
+  readonly sendAt?: string | null
 }
 
 export const insertSend = (send: NewSend): Query<unknown> =>
   sql.type(noRows)`
-    insert into comms_send (id, channel, owner_id, job_id, recipients, message)
+    insert into comms_send (id, channel, owner_id, job_id, recipients, message, status, send_at)
     values (${send.id}::uuid, ${send.channel}, ${send.ownerId}, ${send.jobId}::uuid,
-      ${sql.array(send.recipients, 'text')}, ${JSON.stringify(send.message)}::jsonb)`
+      ${sql.array(send.recipients, 'text')}, ${JSON.stringify(send.message)}::jsonb,
+      ${send.sendAt == null ? 'queued' : 'scheduled'}, ${send.sendAt ?? null}::timestamptz)`
+
+/** How many ms after this transaction began a time is, by the database's clock; negative: before it. */
+export const msUntil = (time: string): Query<{ ms: number }> =>
+  sql.prepared('comms_ms_until', z.object({ ms: z.number() }))`
+    select extract(epoch from ${time}::timestamptz - now())::float8 * 1000 as ms`
 
 /** Adds a mail of an account, once per job; its text is not stored. Only admins see it. */
 export const insertAccountMail = (jobId: string, recipient: string, subject: string): Query<unknown> =>
@@ -53,12 +63,15 @@ const Send = z.object({
   detail: z.string().nullable(),
   /** Milliseconds since the epoch, on the database's clock. */
   created_ms: z.number(),
+  /** When it was to be sent; that it was asked for, if that was at once. */
+  due_ms: z.number(),
   requested_ms: z.number().nullable(),
 })
 export type Send = z.output<typeof Send>
 
 const SEND = sql.fragment`id, recipients, message, status, provider_id, provider_status, detail,
   extract(epoch from created_at)::float8 * 1000 as created_ms,
+  extract(epoch from coalesce(send_at, created_at))::float8 * 1000 as due_ms,
   extract(epoch from requested_at)::float8 * 1000 as requested_ms`
 
 export const sendById = (id: string): Query<Send> =>
@@ -68,12 +81,16 @@ export const sendById = (id: string): Query<Send> =>
  * Records that a request is about to be sent; no row when it must not be: the message is settled, or an earlier request
  * may have been accepted and `repeatable` (a second one changes nothing) is false.
  */
-export const beginRequest = (id: string, attempt: number, repeatable: boolean): Query<Send> =>
+export const beginRequest = (
+  id: string,
+  { id: jobId, attempt }: { readonly id: string; readonly attempt: number },
+  repeatable: boolean,
+): Query<Send> =>
   sql.type(Send)`
-    update comms_send set status = 'sending', requests = requests + 1, attempt = ${attempt}, requested_at = clock_timestamp(),
-      settled_at = null, error_code = null, detail = null
+    update comms_send set status = 'sending', requests = requests + 1, job_id = ${jobId}::uuid, attempt = ${attempt},
+      requested_at = clock_timestamp(), settled_at = null, error_code = null, detail = null
     where id = ${id}::uuid and provider_id is null
-      and (status in ('queued', 'failed') or (status = 'sending' and ${repeatable}))
+      and (status in ('scheduled', 'queued', 'failed') or (status = 'sending' and ${repeatable}))
     returning ${SEND}`
 
 /** Settles a message that the provider has accepted, even after `unknown`. No row when it was settled otherwise. */
@@ -94,7 +111,15 @@ export const settleFailed = (id: string, attempt: number, code: string, detail: 
   sql.type(noRows)`
     update comms_send set status = 'failed', error_code = ${code}, detail = ${detail}, settled_at = now()
     where id = ${id}::uuid and provider_id is null
-      and (status in ('queued', 'failed') or (status = 'sending' and attempt = ${attempt}))`
+      and (status in ('scheduled', 'queued', 'failed') or (status = 'sending' and attempt = ${attempt}))`
+
+/**
+ * Cancels a message that no request is under way for, and its job; returns its status after that: `cancelled`, unless it was too
+ * late. No row: there is no such message.
+ */
+export const cancelSend = (id: string): Query<{ status: string; job_id: string }> =>
+  sql.prepared('comms_send_cancel', z.object({ status: z.string(), job_id: z.string() }))`
+    select status, job_id from comms_send_cancel(${id}::uuid)`
 
 /** Settles a message that may have been accepted. No row when it was settled otherwise. */
 export const settleUnknown = (id: string, detail: string): Query<Send> =>
@@ -123,14 +148,14 @@ export const unknownSends = (limit: number): Query<z.output<typeof Unknown>> =>
     order by id desc limit ${limit}`
 
 /**
- * Settles messages that no job works on any more, because it was cancelled, given up or deleted: a request in progress
- * may have been accepted, anything else was not.
+ * Settles messages that no job works on any more, because it was given up in the middle of a request, or deleted: a request in
+ * progress may have been accepted, anything else was not.
  */
 export const closeOrphans = (limit: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with orphan as (
       select s.id, s.status from comms_send s
-      where s.status in ('queued', 'sending') and s.created_at < now() - interval '10 seconds'
+      where s.status in ('scheduled', 'queued', 'sending') and s.created_at < now() - interval '10 seconds'
         and not exists (select from job where job.id = s.job_id and job.finished_at is null)
       order by s.id limit ${limit} for update skip locked
     ), closed as (
@@ -180,7 +205,7 @@ export const applyEvents = (events: readonly SendEvent[]): Query<{ moved: number
 
 const SEND_JSON = `json_build_object('id', s.id, 'channel', s.channel, 'to', s.recipients, 'status', s.status,
   'provider_id', s.provider_id, 'provider_status', s.provider_status, 'requests', s.requests, 'detail', s.detail,
-  'job_id', s.job_id, 'created_at', iso(s.created_at), 'requested_at', iso(s.requested_at),
+  'job_id', s.job_id, 'created_at', iso(s.created_at), 'send_at', iso(s.send_at), 'requested_at', iso(s.requested_at),
   'settled_at', iso(s.settled_at))`
 
 // What a caller sees: everything, what is their own, or what callers without an account have sent, which is everybody's;
@@ -228,6 +253,12 @@ export const readSends = inOrders(
 export const readSend: ReadStatement<[who: number | null, everything: boolean, id: string]> = {
   name: 'comms_send',
   text: `select ${SEND_JSON}::text from comms_send s where (${SEEN.join(' or ')}) and s.id = $3::uuid`,
+}
+
+/** Whether the caller may cancel a message: `true`, `false` for one of nobody, or no row. */
+export const readSendIsOwn: ReadStatement<[who: number | null, everything: boolean, id: string]> = {
+  name: 'comms_send_is_own',
+  text: `select ($2::boolean or s.owner_id is not null)::text from comms_send s where (${SEEN.join(' or ')}) and s.id = $3::uuid`,
 }
 
 /** How many messages have an unknown outcome. */

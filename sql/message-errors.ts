@@ -41,6 +41,7 @@ export const messageErrors = {
   'telephony.undelivered': { detail: 'The telephony provider took it and could not deliver it: {reason}' },
   'suppression.missing': { detail: 'Mail to this address is not suppressed' },
   'send.missing': { detail: 'Message not found' },
+  'send.not_cancellable': { detail: 'The message can no longer be cancelled: it is {status}' },
   'send.event_invalid': {
     detail: 'The event is malformed, or the provider has not signed it, or not in the last minutes',
   },

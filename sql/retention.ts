@@ -78,7 +78,9 @@ const byAge = (
 
 export const SWEPT: readonly Sweep[] = [
   // The ledger is a record for people, who can copy what they need for longer.
-  byAge('comms_send', 'sends', 'created_at', { where: sql.fragment`status not in ('queued', 'sending')` }),
+  byAge('comms_send', 'sends', 'created_at', {
+    where: sql.fragment`status not in ('scheduled', 'queued', 'sending')`,
+  }),
   // What was used goes from the statistics, too.
   byAge('ai_usage', 'usage', 'created_at'),
   byAge('voice_preview', 'previews', 'used_at', { along: ['voice_preview_chunk'] }),

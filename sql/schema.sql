@@ -366,6 +366,7 @@ create table comms_send (
   recipients text[] not null,
   message jsonb,
   status text not null default 'queued'::text,
+  send_at timestamp with time zone,
   requests integer not null default 0,
   attempt integer,
   provider_id text,
@@ -380,13 +381,14 @@ create table comms_send (
   constraint comms_send_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE SET NULL,
   constraint comms_send_channel_check CHECK ((channel = ANY (ARRAY['email'::text, 'sms'::text, 'call'::text]))),
   constraint comms_send_error_check CHECK (((status = 'failed'::text) = (error_code IS NOT NULL))),
-  constraint comms_send_message_check CHECK (((message IS NOT NULL) OR (status = 'sent'::text) OR (provider_id IS NOT NULL))),
+  constraint comms_send_message_check CHECK (((message IS NOT NULL) OR (status = ANY (ARRAY['sent'::text, 'cancelled'::text])) OR (provider_id IS NOT NULL))),
   constraint comms_send_provider_id_check CHECK (((status <> ALL (ARRAY['delivered'::text, 'bounced'::text, 'complained'::text])) OR (provider_id IS NOT NULL))),
   constraint comms_send_purpose_check CHECK ((purpose = ANY (ARRAY['caller'::text, 'account'::text]))),
   constraint comms_send_recipients_check CHECK ((cardinality(recipients) > 0)),
-  constraint comms_send_requested_check CHECK (((status = ANY (ARRAY['queued'::text, 'failed'::text])) OR (requested_at IS NOT NULL))),
-  constraint comms_send_settled_check CHECK (((status <> ALL (ARRAY['queued'::text, 'sending'::text])) = (settled_at IS NOT NULL))),
-  constraint comms_send_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'sending'::text, 'sent'::text, 'failed'::text, 'unknown'::text, 'delivered'::text, 'bounced'::text, 'complained'::text])))
+  constraint comms_send_requested_check CHECK (((status = ANY (ARRAY['scheduled'::text, 'queued'::text, 'failed'::text, 'cancelled'::text])) OR (requested_at IS NOT NULL))),
+  constraint comms_send_scheduled_check CHECK (((status <> 'scheduled'::text) OR (send_at IS NOT NULL))),
+  constraint comms_send_settled_check CHECK (((status <> ALL (ARRAY['scheduled'::text, 'queued'::text, 'sending'::text])) = (settled_at IS NOT NULL))),
+  constraint comms_send_status_check CHECK ((status = ANY (ARRAY['scheduled'::text, 'queued'::text, 'sending'::text, 'sent'::text, 'failed'::text, 'unknown'::text, 'cancelled'::text, 'delivered'::text, 'bounced'::text, 'complained'::text])))
 );
 
 create table comms_send_count (
@@ -1271,7 +1273,7 @@ CREATE INDEX comms_send_channel_idx ON public.comms_send USING btree (channel, c
 
 CREATE INDEX comms_send_created_at_idx ON public.comms_send USING btree (created_at);
 
-CREATE INDEX comms_send_open_idx ON public.comms_send USING btree (job_id) WHERE (status = ANY (ARRAY['queued'::text, 'sending'::text, 'failed'::text]));
+CREATE INDEX comms_send_open_idx ON public.comms_send USING btree (job_id) WHERE (status = ANY (ARRAY['scheduled'::text, 'queued'::text, 'sending'::text, 'failed'::text]));
 
 CREATE INDEX comms_send_owner_id_idx ON public.comms_send USING btree (owner_id, channel, created_at DESC, id DESC) WHERE (owner_id IS NOT NULL);
 
@@ -1761,6 +1763,14 @@ CREATE OR REPLACE FUNCTION public.comms_rank(status text, provider_id text)
  IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN (provider_id IS NULL) THEN 0 ELSE COALESCE(array_position(ARRAY['sent'::text, 'delivered'::text, 'failed'::text, 'bounced'::text, 'complained'::text], status), 0) END;
 
+CREATE OR REPLACE FUNCTION public.comms_send_cancel(send uuid)
+ RETURNS TABLE(status text, job_id uuid)
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$ab0df8ab2271f7da7d23c67fbebcc0cc$function$;
+
 CREATE OR REPLACE FUNCTION public.comms_send_count_delete()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1781,7 +1791,7 @@ CREATE OR REPLACE FUNCTION public.comms_send_count_of(s comms_send)
  RETURNS SETOF comms_send_count
  LANGUAGE sql
  IMMUTABLE
-AS $function$6186dfb036ea672415f80e1760f14226$function$;
+AS $function$9f376dd1ab9ec3a0d7ef9a34653ca179$function$;
 
 CREATE OR REPLACE FUNCTION public.comms_send_count_update()
  RETURNS trigger
@@ -1790,6 +1800,14 @@ CREATE OR REPLACE FUNCTION public.comms_send_count_update()
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
 AS $function$d52af2d1fa6c4b0e9d810ad293d2c032$function$;
+
+CREATE OR REPLACE FUNCTION public.comms_send_settle(ended job)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$cc92a450309164bf45849635b75c1162$function$;
 
 CREATE OR REPLACE FUNCTION public.document_json(id bigint, title text, kind text, media_type text, byte_size bigint, sha256 bytea, page_count integer, document_date date, received_at timestamp with time zone, source text, channel text, note text, protected boolean, supersedes_id bigint, tags text[], created_at timestamp with time zone, updated_at timestamp with time zone, superseded_by_id bigint, attached_to_id bigint)
  RETURNS text
@@ -2598,7 +2616,7 @@ CREATE TRIGGER comms_send_count_insert AFTER INSERT ON public.comms_send REFEREN
 
 CREATE TRIGGER comms_send_count_update AFTER UPDATE ON public.comms_send REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION comms_send_count_update();
 
-CREATE TRIGGER webhook_send_changed AFTER UPDATE OF status ON public.comms_send FOR EACH ROW WHEN (((new.status IS DISTINCT FROM old.status) AND (new.status <> ALL (ARRAY['queued'::text, 'sending'::text])) AND (new.purpose = 'caller'::text) AND (new.owner_id IS NOT NULL))) EXECUTE FUNCTION webhook_send_changed();
+CREATE TRIGGER webhook_send_changed AFTER UPDATE OF status ON public.comms_send FOR EACH ROW WHEN (((new.status IS DISTINCT FROM old.status) AND (new.status <> ALL (ARRAY['scheduled'::text, 'queued'::text, 'sending'::text])) AND (new.purpose = 'caller'::text) AND (new.owner_id IS NOT NULL))) EXECUTE FUNCTION webhook_send_changed();
 
 CREATE TRIGGER document_restored BEFORE UPDATE OF deleted_at ON public.document FOR EACH ROW WHEN (((old.deleted_at IS NOT NULL) AND (new.deleted_at IS NULL) AND (new.supersedes_id IS NOT NULL))) EXECUTE FUNCTION document_restored();
 

@@ -34,6 +34,7 @@ export const readSpending: ReadStatement<[days: number]> = {
         coalesce(sum(sends) filter (where outcome = 'complained'), 0)::bigint as complained,
         coalesce(sum(sends) filter (where outcome = 'failed'), 0)::bigint as failed,
         coalesce(sum(sends) filter (where outcome = 'unknown'), 0)::bigint as unknown,
+        coalesce(sum(sends) filter (where outcome = 'cancelled'), 0)::bigint as cancelled,
         coalesce(sum(sends) filter (where outcome = 'waiting'), 0)::bigint as waiting
       from sent group by day, channel having sum(sends) > 0
     )
@@ -43,6 +44,6 @@ export const readSpending: ReadStatement<[days: number]> = {
           order by cost desc nulls last, requests desc, vendor, model), '[]') from model),
       'sends', (select coalesce(json_agg(json_build_object('day', day, 'channel', channel, 'sent', sent,
           'delivered', delivered, 'bounced', bounced, 'complained', complained, 'failed', failed,
-          'unknown', unknown, 'waiting', waiting) order by day, channel), '[]') from message))::text
+          'unknown', unknown, 'cancelled', cancelled, 'waiting', waiting) order by day, channel), '[]') from message))::text
     from given`,
 }

@@ -87,6 +87,8 @@ export interface JobRef<R> {
   /** True when the actor was busy with a job that this request became part of. */
   readonly joined: boolean
   readonly result: z.ZodType<R>
+  /** What a request for it is answered with at once, if its end is not to be waited for: it is due later. */
+  readonly answer?: R
 }
 
 export interface EnqueueOptions {

@@ -3,10 +3,11 @@ import { type Failure, fail, storedFailure } from '../../sql/errors.ts'
 import { type Claim, keepKey } from '../../sql/idempotency.ts'
 import { enqueueJobs, type JobSpec } from '../../sql/jobs.ts'
 import { addCallback } from '../../sql/webhooks.ts'
+import type { JobRef } from '../../tasks/task.ts'
 import { failureBody, type Header, type KeptAnswer } from '../http/reply.ts'
 import type { JobEvent } from '../streams/job-event.ts'
 import { SSE_HEADERS, type StreamSource } from '../streams/sse.ts'
-import { checked, completed, sendAnswer } from './answers.ts'
+import { checked, completed, sendAnswer, textOf } from './answers.ts'
 import { type Callback, callbackOf } from './callbacks.ts'
 import { type Ending, keyOf } from './ending.ts'
 import {
@@ -67,11 +68,11 @@ async function runJob(ending: Ending, background: boolean, place: Place | null):
   })
   if ('first' in begun) await received?.discard()
   if ('first' in begun) return repeatJob(ending, key!, begun.first, place)
-  const { jobId } = begun
+  const { jobId, atOnce } = begun
   if (place !== null) return openStream(ending, await follow!.open(input, jobId), place)
-  const answer = background ? accepted(jobId) : await waitForJob(ending, jobId)
+  const answer = atOnce ?? (await waitForJob(ending, jobId))
   // After a disconnect this is not the final answer: a repetition reads the job.
-  if (key !== null && !background && !exchange.responder.done) await keepAnswer(edge, key, answer)
+  if (key !== null && atOnce === null && !exchange.responder.done) await keepAnswer(edge, key, answer)
   await exchange.kept(answer)
 }
 
@@ -83,24 +84,39 @@ interface Beginning {
   readonly received: Received | undefined
 }
 
+interface Begun {
+  readonly jobId: string
+  /** The answer, if the end of the job is not waited for. */
+  readonly atOnce: KeptAnswer | null
+}
+
 /** Adds the job, or finds the request that was the first under its key. */
 async function beginJob(
   ending: Ending,
   { key, background, callback, received }: Beginning,
-): Promise<{ first: Claim } | { jobId: string }> {
+): Promise<{ first: Claim } | Begun> {
   const { edge, entry } = ending
-  if (entry.route.task !== undefined && key === null && callback === null) return addTogether(ending)
+  if (entry.route.task !== undefined && key === null && callback === null) {
+    const jobId = await addTogether(ending)
+    return { jobId, atOnce: background ? accepted(jobId) : null }
+  }
   return edge.db.transaction(async (tx) => {
     const used = key === null ? null : { ...key, fingerprint: printOf(ending, received) }
     const first = used === null ? null : await takeKey(tx, used)
     if (first !== null) return { first }
-    const jobId = await addWithin(tx, ending, received)
+    const { jobId, answer } = await addWithin(tx, ending, received)
+    const atOnce = background ? accepted(jobId) : answer === undefined ? null : givenAnswer(ending, answer)
     if (callback !== null) await tx.run(addCallback(jobId, callback.accountId, callback.url))
-    if (used !== null)
-      await tx.run(keepKey(used, { jobId, ...(background ? { answer: accepted(jobId) } : {}) }))
+    if (used !== null) await tx.run(keepKey(used, { jobId, ...(atOnce === null ? {} : { answer: atOnce }) }))
     tx.afterCommit(() => edge.publisher.notify(jobId, 'later'))
-    return { jobId }
+    return { jobId, atOnce }
   })
+}
+
+/** What a route answers with although its job has not ended. */
+function givenAnswer({ edge, entry }: Ending, value: unknown): KeptAnswer {
+  const answer = checked(edge, entry, value)
+  return { status: answer.status ?? 200, headers: answer.headers, body: textOf(answer) }
 }
 
 function printOf({ exchange, fingerprint }: Ending, received: Received | undefined): Buffer {
@@ -108,18 +124,22 @@ function printOf({ exchange, fingerprint }: Ending, received: Received | undefin
   return received === undefined ? fingerprint() : fingerprintOf(method, path, query, received.fingerprint)
 }
 
-async function addWithin(tx: Transaction, ending: Ending, received: Received | undefined): Promise<string> {
+async function addWithin(
+  tx: Transaction,
+  ending: Ending,
+  received: Received | undefined,
+): Promise<Pick<JobRef<unknown>, 'jobId' | 'answer'>> {
   const { job } = ending.entry.route
-  if (job !== undefined) return (await job({ ...(ending.input as object), tx, received } as never)).jobId
+  if (job !== undefined) return job({ ...(ending.input as object), tx, received } as never)
   const spec = await specOf(ending, (statement, values) => readWithin(tx, statement, values))
-  return (await tx.one(enqueueJobs([spec]))).job_id
+  return { jobId: (await tx.one(enqueueJobs([spec]))).job_id }
 }
 
 /** Adds the job in a statement that several requests share. */
-async function addTogether(ending: Ending): Promise<{ jobId: string }> {
+async function addTogether(ending: Ending): Promise<string> {
   const { enqueuer, reader } = ending.edge
   const [added] = await enqueuer.add([await specOf(ending, reader.text)])
-  return { jobId: added!.job_id }
+  return added!.job_id
 }
 
 async function specOf({ edge, entry, exchange, input }: Ending, read: TaskInput['read']): Promise<JobSpec> {

@@ -78,6 +78,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'telephony.undelivered': 502,
   'suppression.missing': 404,
   'send.missing': 404,
+  'send.not_cancellable': 409,
   'send.event_invalid': 400,
   'idempotency.running': 409,
   'idempotency.mismatch': 422,

@@ -2,12 +2,14 @@
 -- is how a message is sent only once: the row records a request before it is sent, and the provider's answer after it.
 -- A request between the two may have been sent, and is never simply sent again.
 --
--- status:  queued      no request has been sent
+-- status:  scheduled   no request has been sent, and none will be before `send_at`
+--          queued      no request has been sent
 --          sending     a request is being sent, and may have been accepted
 --          sent        the provider has accepted it
 --          failed      the last request was certainly not accepted; the job may try again. With a `provider_id`: the
 --                      provider has accepted it and could not deliver it
 --          unknown     a request was sent, and its outcome could not be determined
+--          cancelled   its job was cancelled before a request was accepted: it will never be sent
 --          delivered   the provider has delivered it to all recipients that it has told of
 --          bounced     the server of a recipient has refused it
 --          complained  a recipient calls it spam
@@ -21,9 +23,11 @@ create table comms_send (
   -- The job that sends it; it is deleted sooner than this row.
   job_id uuid not null,
   recipients text[] not null,
-  -- What to send, in the format of the channel's task; cleared once it is sent.
+  -- What to send, in the format of the channel's task; cleared once it is sent or cancelled.
   message jsonb,
   status text not null default 'queued',
+  -- When its job is due, if that is later than when it was asked for.
+  send_at timestamptz,
   requests integer not null default 0,
   -- The attempt of its job that made the last one.
   attempt integer,
@@ -44,18 +48,19 @@ create table comms_send (
   constraint comms_send_purpose_check check (purpose in ('caller', 'account')),
   constraint comms_send_recipients_check check (cardinality(recipients) > 0),
   constraint comms_send_status_check check (status in
-    ('queued', 'sending', 'sent', 'failed', 'unknown', 'delivered', 'bounced', 'complained')),
-  constraint comms_send_requested_check check (status in ('queued', 'failed') or requested_at is not null),
-  constraint comms_send_settled_check check ((status not in ('queued', 'sending')) = (settled_at is not null)),
+    ('scheduled', 'queued', 'sending', 'sent', 'failed', 'unknown', 'cancelled', 'delivered', 'bounced', 'complained')),
+  constraint comms_send_scheduled_check check (status <> 'scheduled' or send_at is not null),
+  constraint comms_send_requested_check check (status in ('scheduled', 'queued', 'failed', 'cancelled') or requested_at is not null),
+  constraint comms_send_settled_check check ((status not in ('scheduled', 'queued', 'sending')) = (settled_at is not null)),
   constraint comms_send_error_check check ((status = 'failed') = (error_code is not null)),
-  constraint comms_send_message_check check (message is not null or status = 'sent' or provider_id is not null),
+  constraint comms_send_message_check check (message is not null or status in ('sent', 'cancelled') or provider_id is not null),
   constraint comms_send_provider_id_check check (status not in ('delivered', 'bounced', 'complained') or provider_id is not null)
 );
 
 -- A message of the provider belongs to one send only.
 create unique index comms_send_provider_id_key on comms_send (channel, provider_id) where provider_id is not null;
 create index comms_send_recipient_idx on comms_send (channel, (recipients[1]), requested_at) where provider_id is not null;
-create index comms_send_open_idx on comms_send (job_id) where status in ('queued', 'sending', 'failed');
+create index comms_send_open_idx on comms_send (job_id) where status in ('scheduled', 'queued', 'sending', 'failed');
 -- The list, for those who see all, their own or what is nobody's. One of all channels is merged from those of each channel.
 -- Those of a status are in their order, too: where the provider tells of what it delivers, hardly any stay `sent`.
 create index comms_send_channel_idx on comms_send (channel, created_at desc, id desc);
@@ -68,8 +73,8 @@ create index comms_send_unowned_status_idx on comms_send (status, channel, creat
   where owner_id is null and purpose = 'caller';
 create index comms_send_created_at_idx on comms_send (created_at);
 
--- How many messages were asked for on a UTC day, by what became of them: their status, or waiting, which is queued
--- and sending. Kept as functions/sums says.
+-- How many messages were asked for on a UTC day, by what became of them: their status, or waiting, which is
+-- scheduled, queued and sending. Kept as functions/sums says.
 create table comms_send_count (
   id bigint generated always as identity,
   day date not null,

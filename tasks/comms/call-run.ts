@@ -27,8 +27,10 @@ export const callMedium =
 /** The work of `comms.call`. */
 export async function run(ctx: TaskContext, { send_id, to }: CallPayload): Promise<CallResult> {
   const send = await sendOnce(ctx, send_id, callMedium(ctx.providers.comms))
-  if (send.status === 'unknown') return { sid: null, to, status: 'unknown', message: unknownText(send) }
+  if (send.status === 'unknown')
+    return { id: send.id, sid: null, to, status: 'unknown', message: unknownText(send) }
   return {
+    id: send.id,
     sid: send.provider_id,
     to,
     status: send.provider_status!,

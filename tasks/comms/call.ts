@@ -5,6 +5,8 @@ const Payload = z.strictObject({ send_id: z.uuid(), to: z.string() })
 export type CallPayload = z.output<typeof Payload>
 
 export const CallResult = z.strictObject({
+  /** Ours, which it has in the ledger. */
+  id: z.uuid(),
   sid: z.string().nullable(),
   to: z.string(),
   status: z.string(),
@@ -19,6 +21,7 @@ export const call = defineTask({
   pool: 'io',
   actor: ({ to }) => `call:${to}`,
   links: ({ send_id }) => [{ kind: 'send', id: send_id }],
+  settle: 'comms_send_settle',
   timeoutSeconds: 120,
   payload: Payload,
   result: CallResult,

@@ -38,12 +38,12 @@ export async function run(ctx: TaskContext, { send_id }: { readonly send_id: str
   return { id: send.id, to: send.recipients, status: 'sent', message }
 }
 
-/** Identical to the last byte in every attempt: the id makes the Message-ID, the row's time is the date. */
+/** Identical to the last byte in every attempt: the id makes the Message-ID, when it was to be sent is the date. */
 function messageOf(send: Send): EmailMessage {
   const { to, cc, bcc, reply_to, from_email, subject, text, html } = Email.parse(send.message)
   return {
     id: send.id,
-    dateMs: send.created_ms,
+    dateMs: send.due_ms,
     to,
     cc,
     bcc,

@@ -4,7 +4,7 @@ import { defineTask, lazily } from '../task.ts'
 export const EmailResult = z.strictObject({
   id: z.uuid(),
   to: z.array(z.string()),
-  status: z.enum(['sent', 'unknown']),
+  status: z.enum(['sent', 'unknown', 'scheduled']),
   message: z.string(),
 })
 export type EmailResult = z.output<typeof EmailResult>
@@ -14,6 +14,7 @@ export const email = defineTask({
   name: 'comms.email',
   queue: 'comms',
   pool: 'io',
+  settle: 'comms_send_settle',
   timeoutSeconds: 120,
   payload: z.strictObject({ send_id: z.uuid() }),
   result: EmailResult,

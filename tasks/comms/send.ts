@@ -39,6 +39,9 @@ const CLOCK_SKEW_MS = 30_000
 
 const CUT_OFF = 'the attempt was cut off before the provider answered'
 
+// Many heartbeats.
+const HEARD_WITHIN_MS = 10_000
+
 // An attempt that is cut short while it waits for its turn is not to blame: the job is given up only after this many of
 // them.
 const PATIENT_ATTEMPTS = 25
@@ -50,6 +53,7 @@ export async function sendOnce(ctx: TaskContext, id: string, mediumOf: MediumOf)
   for (;;) {
     const send = await ctx.db.one(sendById(id))
     if (isSettled(send)) return send
+    if (send.status === 'cancelled') await endAsCancelled(ctx)
     const medium = mediumOf(send)
     // An earlier attempt got this far, and ended before the answer arrived.
     const isCutOff = send.status === 'sending' && !medium.repeatable
@@ -65,13 +69,22 @@ function isSettled({ status, provider_id: providerId }: Send): boolean {
   return providerId !== null || status === 'sent' || status === 'unknown'
 }
 
+/**
+ * Waits for its worker to be told that the job is cancelled, which happened together with the message: at the next heartbeat.
+ * @throws what that aborts it with.
+ */
+async function endAsCancelled({ signal }: TaskContext): Promise<never> {
+  await delay(HEARD_WITHIN_MS, undefined, { signal })
+  throw fail('job.cancelled')
+}
+
 export type MediumOf = (send: Send) => Medium
 
 /** Null: somebody else has changed it meanwhile, such as an attempt that was taken over and knows more. */
 async function request(ctx: TaskContext, send: Send, medium: Medium): Promise<Send | null> {
   let begun: Send | null = null
   const begin = async (): Promise<void> => {
-    begun = await ctx.fenced((tx) => tx.maybeOne(beginRequest(send.id, ctx.job.attempt, medium.repeatable)))
+    begun = await ctx.fenced((tx) => tx.maybeOne(beginRequest(send.id, ctx.job, medium.repeatable)))
     if (begun === null) throw new AlreadySettled()
     ctx.progress('Handed over to the provider')
   }

@@ -27,7 +27,7 @@ export const smsMedium =
 export async function run(ctx: TaskContext, { send_id, to, segments }: SmsPayload): Promise<SmsResult> {
   const send = await sendOnce(ctx, send_id, smsMedium(ctx.providers.comms))
   if (send.status === 'unknown')
-    return { sid: null, to, status: 'unknown', segments, message: unknownText(send) }
+    return { id: send.id, sid: null, to, status: 'unknown', segments, message: unknownText(send) }
   const message = `The provider accepted the message, in ${segments} ${segments === 1 ? 'part' : 'parts'}`
-  return { sid: send.provider_id, to, status: send.provider_status!, segments, message }
+  return { id: send.id, sid: send.provider_id, to, status: send.provider_status!, segments, message }
 }

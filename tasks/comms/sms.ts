@@ -5,6 +5,8 @@ const Payload = z.strictObject({ send_id: z.uuid(), to: z.string(), segments: z.
 export type SmsPayload = z.output<typeof Payload>
 
 export const SmsResult = z.strictObject({
+  /** Ours, which it has in the ledger. */
+  id: z.uuid(),
   sid: z.string().nullable(),
   to: z.string(),
   status: z.string(),
@@ -20,6 +22,7 @@ export const sms = defineTask({
   pool: 'io',
   actor: ({ to }) => `sms:${to}`,
   links: ({ send_id }) => [{ kind: 'send', id: send_id }],
+  settle: 'comms_send_settle',
   timeoutSeconds: 120,
   payload: Payload,
   result: SmsResult,

@@ -29,7 +29,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     const cost = section(page, 'Cost of models')
     await cost.getByRole('row', { name: 'gpt-4o-mini openai 2 2,000 $1.00' }).waitFor()
     await cost.getByRole('img', { name: 'Cost of models by day, $1.00 in all' }).waitFor()
-    await section(page, 'Messages').getByRole('row', { name: 'Text messages 0 0 0 0 0 7 0' }).waitFor()
+    await section(page, 'Messages').getByRole('row', { name: 'Text messages 0 0 0 0 0 7 0 0' }).waitFor()
     await section(page, 'Tables')
       .getByRole('row', { name: /^ai_usage 4 .* 365 days 0$/ })
       .waitFor()

@@ -25,7 +25,7 @@ describe('POST /comms/sms/send', () => {
 
   test('answers with the sid, and the number in its normal form', async () => {
     const answer = await send({ to: ' +49 171 / 123-4567 ' })
-    const { sid, ...rest } = answer.json
+    const { id, sid, ...rest } = answer.json
     assert.deepEqual(
       [answer.status, rest],
       [
@@ -34,7 +34,8 @@ describe('POST /comms/sms/send', () => {
       ],
     )
     assert.deepEqual([twilio.taken.at(-1)!.sid, twilio.taken.at(-1)!.to], [sid, TO])
-    assert.equal((await lastSend()).provider_id, sid)
+    const row = await lastSend()
+    assert.deepEqual([row.id, row.provider_id], [id, sid])
   })
 
   test('counts the parts by the encoding', async () => {
@@ -135,11 +136,12 @@ describe('POST /comms/call', () => {
 
   test('answers with the sid', async () => {
     const answer = await send({ to: TO, timeout: 5 })
-    const { sid, ...rest } = answer.json
+    const { id, sid, ...rest } = answer.json
     assert.deepEqual(
       [answer.status, rest],
       [200, { to: TO, status: 'queued', message: 'The provider accepted the call' }],
     )
+    assert.equal((await lastSend()).id, id)
     const { parameters, sid: theirs } = twilio.taken.at(-1)!
     assert.deepEqual(
       [theirs, parameters.get('Url'), parameters.get('Timeout')],

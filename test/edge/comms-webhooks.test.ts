@@ -26,7 +26,7 @@ const INVALID = 'The event is malformed, or the provider has not signed it, or n
 async function sent(channel: Channel, providerId: string | null): Promise<string> {
   const id = randomUUID()
   await db.run(insertSend({ id, channel, ownerId: null, jobId: id, recipients: ['x'], message: { to: 'x' } }))
-  await db.one(beginRequest(id, 1, false))
+  await db.one(beginRequest(id, { id, attempt: 1 }, false))
   await db.one(settleSent(id, { providerId, status: 'queued', detail: null }))
   return id
 }
@@ -86,7 +86,7 @@ describe('a callback of the telephony provider', () => {
   test('finds a message whose id of the provider is not stored yet', async () => {
     const id = randomUUID()
     await db.run(insertSend({ id, channel: 'sms', ownerId: null, jobId: id, recipients: ['x'], message: {} }))
-    await db.one(beginRequest(id, 1, false))
+    await db.one(beginRequest(id, { id, attempt: 1 }, false))
     const told = { MessageSid: `SM${id}`, MessageStatus: 'delivered' }
     assert.equal((await call(told, `?send_id=${id}`)).status, 200)
     assert.deepEqual([await statusOf(id), (await row(id)).provider_id], ['delivered', `SM${id}`])

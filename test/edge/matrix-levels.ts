@@ -22,6 +22,8 @@ POST   /api/v1/comms/call                                 202   202   401   202 
 GET    /api/v1/comms/status                               200   200   401   200   200
 GET    /api/v1/comms/sends                                200   200   401   200   200
 GET    /api/v1/comms/sends/:id                            404   404   401   404   200
+DELETE /api/v1/comms/sends/:id                            404   404   401   404   200
+DELETE /api/v1/comms/sends/:id #nobody's                  403   403   401   403   200
 GET    /api/v1/comms/domains                              202   202   401   202   202
 POST   /api/v1/comms/domains                              202   202   401   202   202
 POST   /api/v1/comms/domains/:domain/check                202   202   401   202   202

@@ -92,6 +92,8 @@ POST   /api/v1/comms/call                                 401   403   403   403 
 GET    /api/v1/comms/status                               401   403   403   403   200
 GET    /api/v1/comms/sends                                401   403   403   403   200
 GET    /api/v1/comms/sends/:id                            401   403   403   403   200
+DELETE /api/v1/comms/sends/:id                            401   403   403   403   200
+DELETE /api/v1/comms/sends/:id #nobody's                  401   403   403   403   200
 GET    /api/v1/comms/domains                              401   403   403   403   202
 POST   /api/v1/comms/domains                              401   403   403   403   202
 POST   /api/v1/comms/domains/:domain/check                401   403   403   403   202

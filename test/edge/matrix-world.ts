@@ -248,10 +248,11 @@ export class World {
     return 'rag-purge'
   }
 
-  async send(): Promise<string> {
-    const [id, jobId] = [uuidv7(), randomUUID()]
+  /** A message that waits. */
+  async send(ownerId: number | null = this.owner.id): Promise<string> {
+    const [id, jobId] = [uuidv7(), await this.task(ownerId)]
     const message = { to: '+14155550123', body: 'hello' }
-    const sent = { channel: 'sms' as const, ownerId: this.owner.id, recipients: [message.to], message }
+    const sent = { channel: 'sms' as const, ownerId, recipients: [message.to], message }
     await this.database.db.run(insertSend({ id, jobId, ...sent }))
     return id
   }

@@ -88,7 +88,7 @@ describe('GET /system/spending', () => {
       ],
     )
     assert.equal(sends.length, 3)
-    const none = { delivered: 0, bounced: 0, complained: 0, failed: 0, unknown: 0, waiting: 0 }
+    const none = { delivered: 0, bounced: 0, complained: 0, failed: 0, unknown: 0, cancelled: 0, waiting: 0 }
     assert.deepEqual(sends[2], { day: to, channel: 'sms', sent: 1, ...none })
     assert.equal((await get('/spending')).json.sends.length, 10)
   })

@@ -45,14 +45,19 @@ const apply = async (...events: SendEvent[]): Promise<number> => (await db.one(a
 const statusOf = async (id: string): Promise<string> => (await db.one(sendById(id))).status
 
 const accept = async (id: string, providerId: string | null = null): Promise<void> => {
-  await db.one(beginRequest(id, 1, false))
+  await db.one(beginRequest(id, { id, attempt: 1 }, false))
   await db.one(settleSent(id, { providerId, status: 'queued', detail: 'but not for b@example.com' }))
 }
 
 /** Ways to bring a send into each state in which the provider has told nothing of it. */
 const before: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
   queued: () => Promise.resolve(),
-  sending: (id) => db.one(beginRequest(id, 1, false)),
+  scheduled: (id) => query(`update comms_send set status = 'scheduled', send_at = now() where id = $1`, [id]),
+  cancelled: (id) =>
+    query(`update comms_send set status = 'cancelled', message = null, settled_at = now() where id = $1`, [
+      id,
+    ]),
+  sending: (id) => db.one(beginRequest(id, { id, attempt: 1 }, false)),
   sent: (id) => accept(id),
   failed: (id) => db.run(settleFailed(id, 1, 'email.failed', 'no')),
   unknown: async (id) => {
@@ -141,7 +146,7 @@ describe('an event', () => {
         await reach(id)
         assert.equal(await apply(eventOf(id, status, { channel: 'sms', providerId: `SM${id}` })), 1, from)
         await db.maybeOne(settleSent(id, { providerId: `SM${id}`, status: 'queued', detail: null }))
-        assert.equal(await db.maybeOne(beginRequest(id, 2, true)), null)
+        assert.equal(await db.maybeOne(beginRequest(id, { id, attempt: 2 }, true)), null)
         await db.run(settleFailed(id, 1, 'telephony.failed', 'no'))
         await db.maybeOne(settleUnknown(id, 'no answer'))
         await query(`update comms_send set created_at = now() - interval '1 hour' where id = $1`, [id])

@@ -22,15 +22,15 @@ await query(
   `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 100) n`,
 )
 await query(
-  `insert into comms_send (id, channel, purpose, owner_id, job_id, recipients, message, provider_id, status, error_code, requested_at, settled_at, created_at)
+  `insert into comms_send (id, channel, purpose, owner_id, job_id, recipients, message, provider_id, status, send_at, error_code, requested_at, settled_at, created_at)
    select ('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid,
      case when n % 1000 = 0 then 'call' when n % 5 = 0 then 'sms' else 'email' end,
      case when n % 7 = 0 then 'account' else 'caller' end, case when n % 7 > 1 then 1 + n % 50 end, gen_random_uuid(), '{x}', '{}', case when state in ('sent', 'delivered', 'bounced', 'complained') then 'p' || n end,
-     state, case state when 'failed' then 'x' end, case when state <> 'queued' then now() end,
-     case when state not in ('queued', 'sending') then now() end,
+     state, case state when 'scheduled' then now() end, case state when 'failed' then 'x' end, case when state not in ('scheduled', 'queued', 'cancelled') then now() end,
+     case when state not in ('scheduled', 'queued', 'sending') then now() end,
      timestamptz '2026-01-01' + n / 3 * interval '1 minute'
    from generate_series(1, 30000) n, lateral (select case n % 300 when 0 then 'failed' when 1 then 'unknown' when 2 then 'queued'
-     when 3 then 'sending' when 4 then 'bounced' when 5 then 'complained'
+     when 3 then 'sending' when 4 then 'bounced' when 5 then 'complained' when 6 then 'scheduled' when 7 then 'cancelled'
      else case when n % 2 = 0 then 'sent' else 'delivered' end end as state) of_it`,
 )
 await query(`insert into comms_suppression (address, reason, send_id, created_at)

@@ -29,13 +29,20 @@ async function send(channel: Channel = 'sms'): Promise<string> {
   await db.run(insertSend(fields))
   return id
 }
+/** The nth attempt of some job. */
+const attempt = (n: number) => ({ id: randomUUID(), attempt: n })
 const statusOf = async (id: string): Promise<string> => (await db.one(sendById(id))).status
 const taken = (providerId: string | null) => ({ providerId, status: 'queued', detail: null })
 
 /** Ways to bring a send into each state. */
 const reach: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
   queued: () => Promise.resolve(),
-  sending: (id) => db.one(beginRequest(id, 1, false)),
+  scheduled: (id) => query(`update comms_send set status = 'scheduled', send_at = now() where id = $1`, [id]),
+  cancelled: (id) =>
+    query(`update comms_send set status = 'cancelled', message = null, settled_at = now() where id = $1`, [
+      id,
+    ]),
+  sending: (id) => db.one(beginRequest(id, attempt(1), false)),
   sent: async (id) => {
     await reach.sending!(id)
     await db.one(settleSent(id, taken(`SM${id}`)))
@@ -55,20 +62,32 @@ describe('every step, from every state', () => {
     Record<string, [(id: string) => Promise<unknown>, Readonly<Record<string, string>>]>
   > = {
     'a request begins': [
-      (id) => db.maybeOne(beginRequest(id, 1, false)),
-      { queued: 'sending', sending: 'sending', sent: 'sent', failed: 'sending', unknown: 'unknown' },
+      (id) => db.maybeOne(beginRequest(id, attempt(1), false)),
+      {
+        ...{ queued: 'sending', sending: 'sending', sent: 'sent', failed: 'sending', unknown: 'unknown' },
+        ...{ scheduled: 'sending', cancelled: 'cancelled' },
+      },
     ],
     'it was taken': [
       (id) => db.maybeOne(settleSent(id, taken(`SM${id}`))),
-      { queued: 'queued', sending: 'sent', sent: 'sent', failed: 'failed', unknown: 'sent' },
+      {
+        ...{ queued: 'queued', sending: 'sent', sent: 'sent', failed: 'failed', unknown: 'sent' },
+        ...{ scheduled: 'scheduled', cancelled: 'cancelled' },
+      },
     ],
     'it was not': [
       (id) => db.run(settleFailed(id, 1, 'telephony.failed', 'no')),
-      { queued: 'failed', sending: 'failed', sent: 'sent', failed: 'failed', unknown: 'unknown' },
+      {
+        ...{ queued: 'failed', sending: 'failed', sent: 'sent', failed: 'failed', unknown: 'unknown' },
+        ...{ scheduled: 'failed', cancelled: 'cancelled' },
+      },
     ],
     'nobody knows': [
       (id) => db.run(settleUnknown(id, 'no answer')),
-      { queued: 'queued', sending: 'unknown', sent: 'sent', failed: 'failed', unknown: 'unknown' },
+      {
+        ...{ queued: 'queued', sending: 'unknown', sent: 'sent', failed: 'failed', unknown: 'unknown' },
+        ...{ scheduled: 'scheduled', cancelled: 'cancelled' },
+      },
     ],
   }
   for (const [step, [run, ends]] of Object.entries(steps)) {
@@ -86,7 +105,7 @@ describe('every step, from every state', () => {
 
 test('an attempt does not settle what a later one is sending', async () => {
   const id = await send()
-  await db.one(beginRequest(id, 2, false))
+  await db.one(beginRequest(id, attempt(2), false))
   await db.run(settleFailed(id, 1, 'telephony.failed', 'no'))
   assert.equal(await statusOf(id), 'sending')
   await db.run(settleFailed(id, 2, 'telephony.failed', 'no'))
@@ -95,14 +114,16 @@ test('an attempt does not settle what a later one is sending', async () => {
 
 test('a request begins once at a time, and again only where that changes nothing', async () => {
   const id = await send()
-  const begun = await Promise.all(Array.from({ length: 8 }, () => db.maybeOne(beginRequest(id, 1, false))))
+  const begun = await Promise.all(
+    Array.from({ length: 8 }, () => db.maybeOne(beginRequest(id, attempt(1), false))),
+  )
   assert.equal(begun.filter((row) => row !== null).length, 1)
-  assert.equal(await db.maybeOne(beginRequest(id, 1, false)), null)
-  assert.notEqual(await db.maybeOne(beginRequest(id, 1, true)), null)
+  assert.equal(await db.maybeOne(beginRequest(id, attempt(1), false)), null)
+  assert.notEqual(await db.maybeOne(beginRequest(id, attempt(1), true)), null)
   const [row] = await query('select requests from comms_send where id = $1', [id])
   assert.equal(row!.requests, 2)
   await db.one(settleSent(id, taken('SM1')))
-  assert.equal(await db.maybeOne(beginRequest(id, 1, true)), null)
+  assert.equal(await db.maybeOne(beginRequest(id, attempt(1), true)), null)
 })
 
 test('a message of the provider is the answer to one send of its channel', async () => {
@@ -150,6 +171,10 @@ describe('the constraints', () => {
     ['comms_send_requested_check', { status: 'delivered', settled_at: new Date(), provider_id: 'p' }],
     ['comms_send_settled_check', { status: 'bounced', requested_at: new Date(), provider_id: 'p' }],
     ['comms_send_provider_id_check', { status: 'complained', ...at }],
+    ['comms_send_scheduled_check', { status: 'scheduled' }],
+    ['comms_send_settled_check', { status: 'cancelled' }],
+    ['comms_send_settled_check', { status: 'scheduled', send_at: new Date(), settled_at: new Date() }],
+    ['comms_send_error_check', { status: 'cancelled', settled_at: new Date(), error_code: 'x' }],
   ]
   for (const [constraint, more] of cases) {
     test(`${constraint}: ${JSON.stringify(more)}`, () => assert.rejects(insert(more), { constraint }))
@@ -159,6 +184,8 @@ describe('the constraints', () => {
     await insert({ status: 'sent', ...at, message: null, provider_id: 'SM9' })
     await insert({ status: 'failed', ...at, error_code: 'x' })
     await insert({ status: 'unknown', ...at })
+    await insert({ status: 'scheduled', send_at: new Date() })
+    await insert({ status: 'cancelled', message: null, settled_at: new Date() })
     for (const status of ['delivered', 'bounced', 'complained'])
       await insert({ status, ...at, message: null, provider_id: `SM${status}` })
     await insert({ status: 'failed', ...at, message: null, provider_id: 'SMfailed', error_code: 'x' })

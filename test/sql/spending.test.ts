@@ -19,10 +19,10 @@ const AGO = `now() - n * interval '30 minutes'`
 await query(`insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, audio_seconds, cost, estimated, success, created_at)
   select (n % 50)::text, 'chat', 'v', 'm' || n % 3, n % 7, 1, n % 5 * 0.5, case when n % 5 > 0 and n % 3 > 0 then n * 0.0001 end, false, true, ${AGO}
   from generate_series(0, 20000) n`)
-await query(`insert into comms_send (id, channel, job_id, recipients, status, provider_id, message, requested_at, settled_at, error_code, created_at)
-  select gen_random_uuid(), case when n % 10 = 0 then 'call' when n % 10 = 1 then 'sms' else 'email' end, gen_random_uuid(), '{x}', state, 'p' || n, '{}',
-    now(), case when state not in ('queued', 'sending') then now() end, case state when 'failed' then 'x' end, ${AGO}
-  from generate_series(0, 20000) n, lateral (select (array['sent', 'delivered', 'bounced', 'complained', 'failed', 'unknown', 'queued', 'sending'])[1 + n % 8] as state) of_it`)
+await query(`insert into comms_send (id, channel, job_id, recipients, status, send_at, provider_id, message, requested_at, settled_at, error_code, created_at)
+  select gen_random_uuid(), case when n % 10 = 0 then 'call' when n % 10 = 1 then 'sms' else 'email' end, gen_random_uuid(), '{x}', state, case state when 'scheduled' then now() end, 'p' || n, '{}',
+    now(), case when state not in ('scheduled', 'queued', 'sending') then now() end, case state when 'failed' then 'x' end, ${AGO}
+  from generate_series(0, 20000) n, lateral (select (array['sent', 'delivered', 'bounced', 'complained', 'failed', 'unknown', 'queued', 'sending', 'scheduled', 'cancelled'])[1 + n % 10] as state) of_it`)
 await vacuumAnalyze(query)
 
 interface Spending {
@@ -78,11 +78,11 @@ for (const days of [1, 30, 366])
 
     test('messages are counted by channel and outcome', async () => {
       const { sends } = await read(days)
-      const outcomes = ['sent', 'delivered', 'bounced', 'complained', 'failed', 'unknown'].map(
+      const outcomes = ['sent', 'delivered', 'bounced', 'complained', 'failed', 'unknown', 'cancelled'].map(
         (status) => `count(*) filter (where status = '${status}')::int as ${status}`,
       )
       const rows = await query(`select ${DAY}, channel, ${outcomes},
-          count(*) filter (where status in ('queued', 'sending'))::int as waiting
+          count(*) filter (where status in ('scheduled', 'queued', 'sending'))::int as waiting
         from comms_send where ${SINCE} group by 1, 2 order by 1, 2`)
       assert.deepEqual(sends, rows)
       // Today has just begun, perhaps.

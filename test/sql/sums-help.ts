@@ -48,7 +48,7 @@ const SUMS: Readonly<Record<string, readonly [key: string, sums: readonly string
   comms_send_count: [
     'day, channel, outcome',
     ['sends'],
-    `select ${DAY}, channel, case when status in ('queued', 'sending') then 'waiting' else status end, count(*)
+    `select ${DAY}, channel, case when status in ('scheduled', 'queued', 'sending') then 'waiting' else status end, count(*)
      from comms_send group by 1, 2, 3`,
   ],
   document_tag_count: [

@@ -196,8 +196,11 @@ const newSend: Write = (chance) => {
     jobId: id,
     recipients: ['r'],
     message: {},
+    sendAt: chance.happens(0.3) ? '2030-01-01T00:00:00Z' : null,
   })
 }
+
+const attempt = (n: number) => ({ id: uuidv7(), attempt: n })
 
 const eventOf = (chance: Chance): SendEvent => {
   const status = chance.pick(['sent', 'delivered', 'failed', 'bounced', 'complained'] as const)
@@ -209,12 +212,14 @@ const eventOf = (chance: Chance): SendEvent => {
 
 const comms: readonly Write[] = [
   ...[newSend, newSend],
-  (chance) => beginRequest(send(chance), 1, chance.happens(0.5)),
-  (chance) => beginRequest(send(chance), 1, true),
+  (chance) => beginRequest(send(chance), attempt(1), chance.happens(0.5)),
+  (chance) => beginRequest(send(chance), attempt(1), true),
   (chance) => settleSent(send(chance), { providerId: null, status: 'accepted', detail: null }),
   (chance) => settleFailed(send(chance), 1, 'comms.refused', 'd'),
   (chance) => settleUnknown(send(chance), 'd'),
   (chance) => applyEvents([eventOf(chance), eventOf(chance)]),
+  (chance) => `update comms_send set status = 'cancelled', settled_at = now(), error_code = null
+    where id = '${send(chance)}' and status in ('scheduled', 'queued', 'failed') and provider_id is null`,
   (chance) => `delete from comms_send where id = '${send(chance)}'`,
 ]
 

@@ -125,7 +125,7 @@ function makeModels() {
   return { node: panel('Cost of models', {}, chart.node, none, node, byDay.node), take }
 }
 
-const OUTCOMES = ['delivered', 'sent', 'failed', 'bounced', 'complained', 'unknown', 'waiting']
+const OUTCOMES = ['delivered', 'sent', 'failed', 'bounced', 'complained', 'unknown', 'cancelled', 'waiting']
 // What the provider has taken.
 const TAKEN = ['delivered', 'sent', 'bounced', 'complained']
 const CHANNELS = { email: 'Email', sms: 'Text messages', call: 'Calls' }

@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import {
   CHANNELS,
+  cancelSend,
   readSend,
+  readSendIsOwn,
   readSends,
   readUnknownCount,
   SEND_ORDERS,
@@ -76,6 +78,28 @@ export const ledgerRoutes = [
         ? await edge.reader.text(readSend, [caller.ownerId, caller.role === 'admin', params.id])
         : null
       if (text === null) throw fail('send.missing')
+      return json(text)
+    },
+  }),
+
+  route({
+    method: 'delete',
+    path: '/sends/:id',
+    summary: 'Cancel a message that is not being sent yet',
+    description: `Only for its sender and for admins. It is never sent then, and its job is cancelled; cancelling the job does the same. A message that is being sent, or was, is not changed.`,
+    params: z.object({ id: z.string() }),
+    response: Send,
+    errors: ['send.missing', 'auth.forbidden', 'send.not_cancellable'],
+    handle: async ({ params, caller, edge }) => {
+      const seen = [caller.ownerId, caller.role === 'admin', params.id] as const
+      const isOwn = isUuid(params.id) ? await edge.reader.text(readSendIsOwn, seen) : null
+      if (isOwn === null) throw fail('send.missing')
+      if (isOwn === 'false') throw fail('auth.forbidden', { roles: 'admin' })
+      const cancelled = await edge.db.maybeOne(cancelSend(params.id))
+      const text = cancelled && (await edge.reader.text(readSend, seen))
+      if (text === null) throw fail('send.missing')
+      if (cancelled!.status !== 'cancelled') throw fail('send.not_cancellable', { status: cancelled!.status })
+      edge.publisher.notify(cancelled!.job_id)
       return json(text)
     },
   }),

@@ -1,22 +1,20 @@
-import { type Channel, insertSend } from '../../../sql/comms.ts'
-import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
-import { uuidv7 } from '../../../sql/ids.ts'
 import { CallResult, call } from '../../../tasks/comms/call.ts'
 import { EmailResult, email } from '../../../tasks/comms/email.ts'
 import { segmentsOf } from '../../../tasks/comms/segments.ts'
 import { missingForEmail, missingForTelephony } from '../../../tasks/comms/settings.ts'
 import { SmsResult, sms } from '../../../tasks/comms/sms.ts'
 import { refuseSuppressed } from '../../../tasks/comms/suppression.ts'
-import { enqueue, type JobRef, type TaskDefinition } from '../../../tasks/task.ts'
-import type { Caller } from '../../pipeline/auth.ts'
-import type { Edge } from '../../pipeline/context.ts'
 import { route } from '../../pipeline/route.ts'
-import { CallRequest, EmailRequest, SmsRequest } from './shapes.ts'
+import { sendJob } from './sending.ts'
+import { CallRequest, EmailRequest, MOST_DAYS_AHEAD, SmsRequest } from './shapes.ts'
 
 const ONCE = `What the provider has accepted is never sent again, even if a worker dies meanwhile. If it is unclear \
 whether a request was accepted, the status is \`unknown\` and nothing is repeated: it is looked up later where the \
 provider has a list, and shown by \`GET /comms/sends?status=unknown\` for a person to decide.`
+
+const LATER = `With \`send_at\`, at most ${MOST_DAYS_AHEAD} days ahead, it is sent then: the status is \`scheduled\`, and \
+\`DELETE /comms/sends/{id}\` cancels it until then.`
 
 const TELEPHONY_ERRORS = ['telephony.not_configured', 'telephony.refused', 'telephony.failed'] as const
 
@@ -27,7 +25,7 @@ export const sendRoutes = [
     path: '/email/send',
     summary: 'Send an email',
     description: `Requires \`text\` or \`html\`; allows at most 50 recipients. The Message-ID is made from the \
-returned id. ${ONCE}`,
+returned id. ${ONCE} ${LATER}`,
     body: EmailRequest,
     response: EmailResult.meta({ id: 'EmailSent' }),
     errors: [
@@ -38,17 +36,15 @@ returned id. ${ONCE}`,
       'email.failed',
     ],
     sideEffect: true,
-    job: async ({ body, edge, ...input }) => {
-      if (missingForEmail(edge.settings.email).length > 0) throw fail('email.not_configured')
+    job: async ({ body, ...input }) => {
+      if (missingForEmail(input.edge.settings.email).length > 0) throw fail('email.not_configured')
       await refuseSuppressed(input.tx, [...body.to, ...body.cc, ...body.bcc])
-      const id = uuidv7()
-      return sendJob(
-        edge,
-        input,
-        email,
-        { send_id: id },
-        { channel: 'email', id, to: body.to, message: body },
-      )
+      const { send_at: sendAt, ...message } = body
+      const { to } = message
+      return sendJob(input, {
+        ...{ channel: 'email', task: email, payload: {}, to, message, sendAt },
+        scheduled: (answer) => ({ ...answer, to }),
+      })
     },
   }),
 
@@ -57,16 +53,20 @@ returned id. ${ONCE}`,
     path: '/sms/send',
     summary: 'Send a text message',
     description: `\`segments\` is the number of parts: a single one holds 160 characters of the GSM alphabet or 70 of \
-any other, each of several holds 153 or 67. ${ONCE}`,
+any other, each of several holds 153 or 67. ${ONCE} ${LATER}`,
     body: SmsRequest,
     response: SmsResult.meta({ id: 'SmsSent' }),
     errors: TELEPHONY_ERRORS,
     sideEffect: true,
-    job: async ({ body, edge, ...input }) => {
-      if (missingForTelephony(edge.settings.telephony).length > 0) throw fail('telephony.not_configured')
-      const id = uuidv7()
-      const payload = { send_id: id, to: body.to, segments: segmentsOf(body.body).count }
-      return sendJob(edge, input, sms, payload, { channel: 'sms', id, to: [body.to], message: body })
+    job: async ({ body, ...input }) => {
+      if (missingForTelephony(input.edge.settings.telephony).length > 0)
+        throw fail('telephony.not_configured')
+      const { send_at: sendAt, ...message } = body
+      const payload = { to: message.to, segments: segmentsOf(message.body).count }
+      return sendJob(input, {
+        ...{ channel: 'sms', task: sms, payload, to: [message.to], message, sendAt },
+        scheduled: (answer) => ({ ...answer, ...payload, sid: null }),
+      })
     },
   }),
 
@@ -75,43 +75,20 @@ any other, each of several holds 153 or 67. ${ONCE}`,
     path: '/call',
     summary: 'Start a call',
     description: `Rings for \`timeout\` seconds. Once somebody answers, the provider fetches the script of the call \
-(TwiML) from \`script_url\`. ${ONCE}`,
+(TwiML) from \`script_url\`. ${ONCE} ${LATER}`,
     body: CallRequest,
     response: CallResult.meta({ id: 'CallStarted' }),
     errors: TELEPHONY_ERRORS,
     sideEffect: true,
-    job: async ({ body, edge, ...input }) => {
-      if (missingForTelephony(edge.settings.telephony).length > 0) throw fail('telephony.not_configured')
-      const id = uuidv7()
-      const payload = { send_id: id, to: body.to }
-      return sendJob(edge, input, call, payload, { channel: 'call', id, to: [body.to], message: body })
+    job: async ({ body, ...input }) => {
+      if (missingForTelephony(input.edge.settings.telephony).length > 0)
+        throw fail('telephony.not_configured')
+      const { send_at: sendAt, ...message } = body
+      const payload = { to: message.to }
+      return sendJob(input, {
+        ...{ channel: 'call', task: call, payload, to: [message.to], message, sendAt },
+        scheduled: (answer) => ({ ...answer, ...payload, sid: null }),
+      })
     },
   }),
 ]
-
-interface Input {
-  readonly caller: Caller
-  readonly tx: Queries
-  readonly requestId: string
-}
-
-interface NewSend {
-  readonly channel: Channel
-  readonly id: string
-  readonly to: readonly string[]
-  readonly message: object
-}
-
-async function sendJob<P, R>(
-  edge: Edge,
-  { caller, tx, requestId }: Input,
-  task: TaskDefinition<P, R>,
-  payload: P,
-  { channel, id, to, message }: NewSend,
-): Promise<JobRef<R>> {
-  const { ownerId } = caller
-  const maxTries = edge.settings.workerMaxTries
-  const ref = await enqueue(tx, task, payload, { ownerId, requestId, maxTries })
-  await tx.run(insertSend({ id, channel, ownerId, jobId: ref.jobId, recipients: to, message }))
-  return ref
-}

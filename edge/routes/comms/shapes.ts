@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { CHANNELS, SEND_STATUSES } from '../../../sql/comms.ts'
 import { PhoneNumber } from '../../phones.ts'
-import { Timestamp } from '../../pipeline/schemas.ts'
+import { Moment, Timestamp } from '../../pipeline/schemas.ts'
 
 // The provider's own limit: https://resend.com/docs/api-reference/emails/send-email
 const MOST_RECIPIENTS = 50
@@ -17,6 +17,13 @@ const Line = z
   .regex(/^\P{Cc}*$/u, 'must be one line without control characters')
 const Text = z.string().min(1).max(1_000_000)
 
+/** How far ahead something can be sent. */
+export const MOST_DAYS_AHEAD = 30
+
+const SendAt = Moment.optional().describe(
+  `When to send it, at most ${MOST_DAYS_AHEAD} days ahead; the answer comes at once then`,
+)
+
 export const EmailRequest = z
   .strictObject({
     to: addresses.min(1),
@@ -27,6 +34,7 @@ export const EmailRequest = z
     html: Text.optional(),
     reply_to: Address.optional(),
     from_email: Address.optional(),
+    send_at: SendAt,
   })
   .refine(({ text, html }) => text !== undefined || html !== undefined, {
     error: 'text or html is required',
@@ -42,6 +50,7 @@ export const SmsRequest = z
   .strictObject({
     to: PhoneNumber,
     body: z.string().min(1).max(1600).regex(/\S/, 'must not be blank'),
+    send_at: SendAt,
   })
   .meta({ id: 'SmsRequest' })
 
@@ -50,6 +59,7 @@ export const CallRequest = z
     to: PhoneNumber,
     script_url: z.url({ protocol: /^https?$/ }).max(4000),
     timeout: z.int().min(5).max(600).optional(),
+    send_at: SendAt,
   })
   .meta({ id: 'CallRequest' })
 
@@ -66,6 +76,7 @@ export const Send = z
     detail: z.string().nullable(),
     job_id: z.uuid(),
     created_at: Timestamp,
+    send_at: Timestamp.nullable().describe('When it is to be sent, if that was not at once'),
     requested_at: Timestamp.nullable(),
     settled_at: Timestamp.nullable(),
   })

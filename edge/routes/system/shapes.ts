@@ -77,7 +77,8 @@ const Sends = z.strictObject({
   complained: Count,
   failed: Count,
   unknown: Count.describe('They may have been sent'),
-  waiting: Count,
+  cancelled: Count,
+  waiting: Count.describe('Those that are scheduled, too'),
 })
 
 export const Spending = z

@@ -10,6 +10,6 @@ begin
 end $$;
 
 create or replace trigger webhook_send_changed after update of status on comms_send for each row
-  when (new.status is distinct from old.status and new.status not in ('queued', 'sending')
+  when (new.status is distinct from old.status and new.status not in ('scheduled', 'queued', 'sending')
     and new.purpose = 'caller' and new.owner_id is not null)
   execute function webhook_send_changed();

@@ -1,3 +1,4 @@
+import { SEND_STATUSES } from '../../../sql/comms.ts'
 import { MOST_COUNTED } from '../../../sql/lists.ts'
 import { METRICS_TOKEN } from '../../every-service.ts'
 import type { Places } from './places.ts'
@@ -202,12 +203,7 @@ const comms: Record<string, Make> = {
   '/api/v1/comms/status': by(['admin']),
   '/api/v1/comms/sends': () => [
     admin(),
-    ...values(
-      'admin',
-      'status',
-      ['queued', 'sending', 'sent', 'failed', 'unknown', 'delivered', 'bounced', 'complained'],
-      SHORT,
-    ),
+    ...values('admin', 'status', SEND_STATUSES, SHORT),
     ...values('admin', 'channel', ['email', 'sms', 'call'], SHORT),
     admin({ what: 'failed calls', query: { channel: 'call', status: 'failed', limit: 10 } }),
     admin({ what: 'of a day', query: { ...ofDays(50, 49), limit: 10 } }),

@@ -1,0 +1,22 @@
+-- Cancels a message and its job, and returns the status that it has then: `cancelled`, unless its request is under way, was
+-- accepted or may have been, or its job has ended. No row: there is no such message. The locks are those of an attempt that
+-- begins its request, in that order: either it finds the message cancelled, or this finds the request begun.
+create or replace function comms_send_cancel(send uuid) returns table (status text, job_id uuid) language plpgsql as $$
+#variable_conflict use_column
+declare
+  its_job uuid;
+  s comms_send;
+begin
+  select c.job_id into its_job from comms_send c where c.id = send;
+  perform mailbox_lock(array(select mailbox from job where id = its_job and mailbox_limit is not null));
+  perform from job where id = its_job for no key update;
+  select * into s from comms_send where id = send for no key update;
+  if s.status in ('scheduled', 'queued', 'failed') and s.provider_id is null
+    and exists (select from job where id = its_job and id = s.job_id and finished_at is null) then
+    perform job_cancel(its_job);
+    -- Its job runs, and ends as soon as its worker is told.
+    update comms_send set status = 'cancelled', error_code = null, detail = null, message = null, settled_at = now()
+    where id = send and status <> 'cancelled';
+  end if;
+  return query select c.status, c.job_id from comms_send c where c.id = send;
+end $$;

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import net from 'node:net'
+import { after, test } from 'node:test'
+import { until } from '../until.ts'
+import { castOf } from './accounts-help.ts'
+import { startOutside, startSender } from './comms-help.ts'
+import { edgeAndDatabase } from './harness.ts'
+import { assertRefused } from './orgs-help.ts'
+
+/** A message whose attempt is under way is cancelled as long as its provider can not have it. */
+
+const outside = await startOutside()
+const { mail, twilio } = outside
+const silent = net.createServer()
+const sockets = new Set<net.Socket>()
+silent.on('connection', (socket) => {
+  sockets.add(socket)
+  socket.on('error', () => {})
+})
+await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', () => resolve()))
+after(() => {
+  for (const socket of sockets) socket.destroy()
+  silent.close()
+})
+const env = { ...outside.env, OPEN_AREAS: 'ai', AUTH_LEVEL: 'basic' }
+const { api, url, query } = await edgeAndDatabase({ env })
+const { port } = silent.address() as net.AddressInfo
+// What sends mail gets no greeting.
+await startSender(url, { ...env, EMAIL_SMTP_URL: `smtp://127.0.0.1:${port}` })
+const { user } = await castOf(api)
+
+const cancel = (id: string) => api.call('DELETE', `/api/v1/comms/sends/${id}`, { token: user.token })
+const post = (path: string, json: object) => api.post(`/api/v1/comms${path}`, { json, token: user.token })
+const sends = (status: string) =>
+  query('select id, job_id from comms_send where status = $1 order by created_at desc', [status])
+const statusOfJob = async (id: unknown) =>
+  (await query('select status from job where id = $1', [id]))[0]!.status
+
+test('mail that waits for its server is cancelled at once, and so is the request that waits for it', async () => {
+  const waiting = post('/email/send', { to: ['a@example.com'], subject: 's', text: 't' })
+  await until('its attempt connects', () => sockets.size > 0)
+  const [one] = await sends('queued')
+  assert.equal(await statusOfJob(one!.job_id), 'running')
+  const answer = await cancel(one!.id as string)
+  assert.deepEqual([answer.status, answer.json.status], [200, 'cancelled'])
+  assertRefused(await waiting, 409, 'The job was cancelled')
+  assert.equal(await statusOfJob(one!.job_id), 'cancelled')
+  assert.equal(mail.requests, 0)
+})
+
+test('a text message that its provider may have is not cancelled, and is sent', async () => {
+  twilio.mode = () => 'hang before'
+  const waiting = post('/sms/send', { to: '+14155552671', body: 't' })
+  const one = await until('its request is under way', async () => (await sends('sending'))[0])
+  assertRefused(await cancel(one.id as string), 409, 'The message can no longer be cancelled: it is sending')
+  assert.equal(await statusOfJob(one.job_id), 'running')
+  const [row] = await query('select cancel_requested_at from job where id = $1', [one.job_id])
+  assert.equal(row!.cancel_requested_at, null)
+  const cancelling = api.call('DELETE', `/api/v1/jobs/${one.job_id}`, { token: user.token })
+  assert.equal((await cancelling).status, 202)
+  await waiting
+  const [after] = await query('select status from comms_send where id = $1', [one.id])
+  assert.equal(after!.status, 'unknown', 'its job can be, and nobody can tell')
+  twilio.mode = () => 'take'
+})

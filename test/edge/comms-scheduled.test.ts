@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { until } from '../until.ts'
+import { castOf } from './accounts-help.ts'
+import { startOutside, startSender } from './comms-help.ts'
+import { type Answered, edgeAndDatabase, startEdge } from './harness.ts'
+import { assertRefused } from './orgs-help.ts'
+
+/** Messages that are to be sent later: answered at once, sent at their time, unless they are cancelled before that. */
+
+const outside = await startOutside()
+const { mail, twilio } = outside
+const env = {
+  ...outside.env,
+  OPEN_AREAS: 'ai',
+  AUTH_LEVEL: 'basic',
+}
+const { api, url, query } = await edgeAndDatabase({ env })
+const open = await startEdge(url, { env: { ...env, OPEN_AREAS: 'comms' } })
+await startSender(url, env)
+const { admin, user, newcomer } = await castOf(api)
+const other = await newcomer()
+
+const HOUR_MS = 3_600_000
+let numbers = 0
+const newNumber = (): string => `+1415555${String(++numbers).padStart(4, '0')}`
+const later = (ms = HOUR_MS): string => new Date(Date.now() + ms).toISOString()
+const post = (path: string, json: unknown, headers = {}): Promise<Answered> =>
+  api.post(`/api/v1/comms${path}`, { json, headers, token: user.token })
+const cancel = (id: string, token: string | undefined = user.token): Promise<Answered> =>
+  api.call('DELETE', `/api/v1/comms/sends/${id}`, { ...(token === undefined ? {} : { token }) })
+const sendOf = async (id: string) => (await api.get(`/api/v1/comms/sends/${id}`, { token: user.token })).json
+const jobOf = async (id: string) => (await api.get(`/api/v1/jobs/${id}`, { token: user.token })).json
+
+const CHANNELS: Readonly<Record<string, [path: string, body: () => object]>> = {
+  email: ['/email/send', () => ({ to: ['a@example.com'], subject: 's', text: 't' })],
+  sms: ['/sms/send', () => ({ to: newNumber(), body: 't' })],
+  call: ['/call', () => ({ to: newNumber(), script_url: 'https://example.com/' })],
+}
+const requests = (): number => mail.requests + twilio.requests
+const schedule = async (channel = 'email', more: object = {}): Promise<{ id: string }> => {
+  const [path, body] = CHANNELS[channel]!
+  const answer = await post(path, { ...body(), send_at: later(), ...more })
+  assert.equal(answer.status, 200, answer.text)
+  return answer.json
+}
+
+for (const [channel, [path, body]] of Object.entries(CHANNELS))
+  describe(`${path} with send_at`, () => {
+    test('answers at once that it is scheduled, and is cancelled with its job', async () => {
+      const before = requests()
+      const json = { ...body(), send_at: later() }
+      const answer = await post(path, json)
+      assert.equal(answer.status, 200, answer.text)
+      const { id, ...rest } = answer.json
+      const { to, sid, segments } = rest
+      assert.deepEqual(rest, {
+        ...{ to: (json as { to?: unknown }).to, status: 'scheduled' },
+        message: `It is to be sent at ${json.send_at}`,
+        ...(channel === 'email' ? {} : { sid: null }),
+        ...(channel === 'sms' ? { segments: 1 } : {}),
+      })
+      assert.deepEqual([to, sid ?? null, segments ?? 1], [(json as { to?: unknown }).to, null, 1])
+      const { status, send_at, job_id, requests: made } = await sendOf(id)
+      assert.deepEqual([status, send_at, made], ['scheduled', json.send_at, 0])
+      assert.equal((await jobOf(job_id)).status, 'queued')
+      const [due] = await query('select run_at from job where id = $1', [job_id])
+      assert.equal((due!.run_at as Date).toISOString(), json.send_at)
+
+      const cancelled = await cancel(id)
+      assert.deepEqual([cancelled.status, cancelled.json.status], [200, 'cancelled'])
+      assert.equal((await jobOf(job_id)).status, 'cancelled')
+      assert.deepEqual((await cancel(id)).json, cancelled.json, 'also twice')
+      const listed = await api.get('/api/v1/comms/sends?status=cancelled', { token: user.token })
+      assert.ok(listed.json.some((one: { id: string }) => one.id === id))
+      assert.equal(requests(), before)
+    })
+
+    test('sends it at its time, and not before', async () => {
+      const sendAt = later(700)
+      const { id } = await schedule(channel, { send_at: sendAt })
+      const row = await until('it is sent', async () => {
+        const row = await sendOf(id)
+        return row.status === 'sent' && row
+      })
+      assert.ok(row.requested_at >= sendAt, `${row.requested_at} is before ${sendAt}`)
+      assertRefused(await cancel(id), 409, 'The message can no longer be cancelled: it is sent')
+      if (channel === 'email') {
+        const date = /^Date: (.*)$/m.exec(mail.raw.at(-1)!)![1]!
+        assert.equal(Date.parse(date), Math.floor(Date.parse(sendAt) / 1000) * 1000)
+      }
+    })
+
+    test('with a key is scheduled once, and another time is another request', async () => {
+      const [headers, json] = [{ 'idempotency-key': randomUUID() }, { ...body(), send_at: later() }]
+      const first = await post(path, json, headers)
+      assert.deepEqual((await post(path, json, headers)).json, first.json)
+      const changed = await post(path, { ...json, send_at: later(2 * HOUR_MS) }, headers)
+      assertRefused(changed, 422, 'This Idempotency-Key was already used with a different request')
+      assert.equal((await cancel(first.json.id)).status, 200)
+      assert.deepEqual((await post(path, json, headers)).json, first.json, 'after it is cancelled, too')
+    })
+
+    for (const [what, send_at, detail] of [
+      ['that has passed', later(-1), 'send_at: must be in the future'],
+      ['long ago', '0001-01-01T00:00:00Z', 'send_at: must be in the future'],
+      ['too far ahead', later(30 * 24 * HOUR_MS + 60_000), 'send_at: must be at most 30 days ahead'],
+      ['at the end of time', '9999-12-31T23:59:59Z', 'send_at: must be at most 30 days ahead'],
+      ['that is none', 'tomorrow', undefined],
+      ['without a day', '12:00', undefined],
+      ['in seconds', 1_900_000_000, undefined],
+    ] as const)
+      test(`422 for a time ${what}`, async () => {
+        const before = await query('select count(*)::int as n from job')
+        const answer = await post(path, { ...body(), send_at })
+        assert.equal(answer.status, 422, answer.text)
+        assert.deepEqual(answer.json.errors[0].loc, ['body', 'send_at'])
+        if (detail !== undefined) assert.equal(answer.json.detail, detail)
+        assert.deepEqual(await query('select count(*)::int as n from job'), before)
+      })
+  })
+
+test('a time has its offset; without one it is UTC', async () => {
+  const soon = new Date(Math.ceil(Date.now() / 1000) * 1000 + HOUR_MS)
+  const inParis = `${new Date(soon.getTime() + 2 * HOUR_MS).toISOString().slice(0, 19)}+02:00`
+  for (const send_at of [inParis, soon.toISOString().slice(0, 19)]) {
+    const { id } = await schedule('email', { send_at })
+    assert.equal((await sendOf(id)).send_at, soon.toISOString(), send_at)
+  }
+})
+
+test('a message to a number that is scheduled holds up no other to it', async () => {
+  const to = newNumber()
+  await schedule('sms', { to })
+  assert.equal((await post('/sms/send', { to, body: 'now' })).json.status, 'queued')
+  await schedule('call', { to })
+  assert.equal((await post('/call', { to, script_url: 'https://example.com/' })).status, 200)
+})
+
+test('what is suppressed meanwhile is not sent, and the message says why', async () => {
+  const { id } = await schedule('email', { to: ['gone@example.com'], send_at: later(700) })
+  await query(
+    `insert into comms_suppression (address, reason, send_id) values ('gone@example.com', 'bounced', $1)`,
+    [id],
+  )
+  const row = await until('it has failed', async () => {
+    const row = await sendOf(id)
+    return row.status === 'failed' && row
+  })
+  assert.match(row.detail, /^No mail is sent to gone@example.com/)
+  const { error } = await until('so has its job', async () => {
+    const job = await jobOf(row.job_id)
+    return job.status === 'failed' && job
+  })
+  assert.equal(error.code, 'email.suppressed')
+  assertRefused(await cancel(id), 409, 'The message can no longer be cancelled: it is failed')
+})
+
+describe('cancelling', () => {
+  test('is for the sender and admins; of nobody’s messages for admins', async () => {
+    const { id } = await schedule()
+    assertRefused(await cancel(id, other.token), 404, 'Message not found')
+    assert.equal((await cancel(id, admin.token)).json.status, 'cancelled')
+    const nobodys = await open.post('/api/v1/comms/email/send', {
+      json: { to: ['a@example.com'], subject: 's', text: 't', send_at: later() },
+    })
+    const path = `/api/v1/comms/sends/${nobodys.json.id}`
+    assert.equal((await open.call('DELETE', path)).status, 403)
+    assertRefused(await cancel(nobodys.json.id), 403, 'This needs the role admin')
+    assert.equal((await sendOf(nobodys.json.id)).status, 'scheduled')
+    assert.equal((await cancel(nobodys.json.id, admin.token)).status, 200)
+  })
+
+  test('finds no message of an id that there is not, or that is none', async () => {
+    for (const id of [randomUUID(), 'nonsense', '1'])
+      assertRefused(await cancel(id, admin.token), 404, 'Message not found')
+  })
+
+  test('its job is the same', async () => {
+    for (const channel of ['email', 'sms']) {
+      const { id } = await schedule(channel)
+      const { job_id } = await sendOf(id)
+      const answer = await api.call('DELETE', `/api/v1/jobs/${job_id}`, { token: user.token })
+      assert.deepEqual([answer.status, answer.json.status], [202, 'cancelled'])
+      assert.equal((await sendOf(id)).status, 'cancelled')
+      assert.equal((await cancel(id)).status, 200)
+    }
+  })
+
+  test('tells the URL that its job was to call, in the background', async () => {
+    const [path, body] = CHANNELS.sms!
+    const query_ = `?background=true&callback_url=${encodeURIComponent('https://example.com/hook')}`
+    const answer = await post(`${path}${query_}`, { ...body(), send_at: later() })
+    assert.deepEqual([answer.status, Object.keys(answer.json)], [202, ['job_id']], answer.text)
+    const { job_id } = answer.json
+    const [send] = await query('select id, status from comms_send where job_id = $1', [job_id])
+    assert.equal(send!.status, 'scheduled')
+    await cancel(send!.id as string)
+    const told = await query(`select type, body::json -> 'data' ->> 'job_id' as job_id from webhook_delivery
+      where url = 'https://example.com/hook'`)
+    assert.deepEqual(told, [{ type: 'job.cancelled', job_id }])
+  })
+
+  test('ends the streams of its job', async () => {
+    const { id } = await schedule()
+    const { job_id } = await sendOf(id)
+    const streaming = api.get(`/api/v1/jobs/${job_id}/events`, { token: user.token })
+    await cancel(id)
+    assert.match((await streaming).text, /"status":"cancelled"/)
+  })
+})

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { Client, startProcess } from '../service.ts'
+import { mailServer } from '../standins/smtp.ts'
+import { twilioEnv, twilioServer } from '../standins/twilio.ts'
+import { until } from '../until.ts'
+
+/** Scheduled messages, cancelled in the moment in which they are due, by workers that are killed then. */
+
+const PER_CHANNEL = 20
+const DUE_MS = 1500
+
+const { url, query } = await testDatabase()
+const [twilio, mail] = await Promise.all([twilioServer(), mailServer()])
+after(() => Promise.all([twilio.stop(), mail.stop()]))
+// So that many are on their way when a worker dies.
+mail.pace = () => 30
+const env = {
+  ...twilioEnv(twilio.url),
+  EMAIL_SMTP_URL: mail.url,
+  EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
+  AUTH_LEVEL: 'none',
+  WORKER_QUEUES: 'comms',
+}
+const edge = await startProcess('edge', url, env)
+const client = new Client(edge.ready.port!)
+const startWorker = () => startProcess('worker', url, env)
+
+const post = async (path: string, json: object): Promise<string> => {
+  const response = await client.post(`/api/v1/comms${path}`, json)
+  assert.equal(response.status, 200)
+  return ((await response.json()) as { id: string }).id
+}
+
+test('each is sent once or cancelled and never sent, and none is lost, whoever dies', async (t) => {
+  const workers = await Promise.all([startWorker(), startWorker()])
+  const dueMs = Date.now() + DUE_MS
+  const send_at = new Date(dueMs).toISOString()
+  const sent = await Promise.all(
+    Array.from({ length: PER_CHANNEL }, async (_, n) => [
+      {
+        word: `mail-${n}`,
+        id: await post('/email/send', { to: ['a@example.com'], subject: `mail-${n}`, text: 't', send_at }),
+      },
+      // A few numbers: messages to one wait for each other.
+      {
+        word: `text-${n}`,
+        id: await post('/sms/send', { to: `+1415555267${n % 4}`, body: `text-${n}`, send_at }),
+      },
+    ]),
+  )
+  const all = sent.flat()
+  const early = await query(`select count(*)::int as n from comms_send where status = 'scheduled'`)
+  assert.equal(early[0]!.n, all.length)
+
+  const answers = new Map<string, number>()
+  const cancel = async (id: string): Promise<void> => {
+    const response = await client.fetch(`/api/v1/comms/sends/${id}`, { method: 'DELETE' })
+    answers.set(id, response.status)
+  }
+  await until('the first one is on its way', () => mail.requests + twilio.requests > 0)
+  await Promise.all([workers[0]!.kill(), ...all.filter((_, n) => n % 3 === 0).map(({ id }) => cancel(id))])
+  await Promise.all(all.filter((_, n) => n % 3 === 1).map(({ id }) => cancel(id)))
+  await workers[1]!.kill()
+  await startWorker()
+
+  const rows = await until(
+    'all are settled',
+    async () => {
+      const rows = await query(`select id, status, requested_at from comms_send`)
+      return rows.every(({ status }) => ['sent', 'unknown', 'cancelled'].includes(status as string)) && rows
+    },
+    60_000,
+  )
+  const jobs = await until('so are their jobs', async () => {
+    const jobs = await query(`select s.id, j.status from comms_send s join job j on j.id = s.job_id`)
+    return jobs.every(({ status }) => ['done', 'cancelled'].includes(status as string)) && jobs
+  })
+  const came = (word: string): number =>
+    mail.raw.filter((raw) => raw.includes(`Subject: ${word}\r\n`)).length +
+    twilio.taken.filter(({ content }) => content === word).length
+  const tally = { sent: 0, unknown: 0, cancelled: 0 }
+  for (const { id, word } of all) {
+    const row = rows.find((one) => one.id === id)!
+    const status = row.status as keyof typeof tally
+    tally[status]++
+    const told = answers.get(id)
+    assert.equal(status === 'cancelled', told === 200, `${word}: ${status}, ${told}`)
+    assert.ok(told === undefined || told === 200 || told === 409, `${told}`)
+    assert.equal(jobs.find((one) => one.id === id)!.status, status === 'cancelled' ? 'cancelled' : 'done')
+    if (status === 'cancelled') assert.equal(came(word), 0, word)
+    else assert.ok((row.requested_at as Date).getTime() >= dueMs - 1, word)
+    if (status === 'sent') assert.equal(came(word), 1, word)
+    if (status === 'unknown') assert.ok(came(word) <= 1, word)
+  }
+  t.diagnostic(JSON.stringify(tally))
+  assert.ok(tally.sent > 0)
+})

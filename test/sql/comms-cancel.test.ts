@@ -1,0 +1,224 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import {
+  beginRequest,
+  cancelSend,
+  closeOrphans,
+  insertSend,
+  msUntil,
+  sendById,
+  settleFailed,
+  settleSent,
+} from '../../sql/comms.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import { cancelJob, fenceJob } from '../../sql/jobs.ts'
+import { testDatabase } from '../database.ts'
+import { type Fields, ledgerOf, spec, withClient } from './ledger-help.ts'
+
+/** A message is cancelled or sent, whichever comes first; a job that is cancelled has its message cancelled, and the other way round. */
+
+const base = await testDatabase()
+const { db, query, url } = base
+const ledger = ledgerOf(base)
+const SETTLE = 'comms_send_settle'
+const HOUR_MS = 3_600_000
+
+interface Sent {
+  readonly id: string
+  readonly jobId: string
+}
+
+/** A message with its job, in the mailbox of its number, or with `actor: null` of its owner. */
+async function message(fields: Fields & { readonly sendAt?: string } = {}): Promise<Sent> {
+  const { sendAt, ...more } = fields
+  const delay_ms = sendAt === undefined ? null : (await db.one(msUntil(sendAt))).ms
+  const job = spec({ actor: `sms:${randomUUID()}`, settle: SETTLE, delay_ms, ...more })
+  const id = uuidv7()
+  await ledger.enqueue(job)
+  const row = { id, channel: 'sms' as const, ownerId: null, jobId: job.id }
+  await db.run(insertSend({ ...row, recipients: ['+1'], message: { a: 1 }, sendAt: sendAt ?? null }))
+  return { id, jobId: job.id }
+}
+const later = (): string => new Date(Date.now() + HOUR_MS).toISOString()
+const begin = ({ id, jobId }: Sent, attempt = 1) =>
+  db.transaction(async (tx) =>
+    (await tx.maybeOne(fenceJob(jobId, attempt))) === null
+      ? null
+      : tx.maybeOne(beginRequest(id, { id: jobId, attempt }, false)),
+  )
+const claimed = async (fields: Fields = {}): Promise<Sent> => {
+  const one = await message(fields)
+  assert.ok((await ledger.claim(one.jobId, await ledger.lease())) !== null)
+  return one
+}
+const cancel = async ({ id }: Sent) => (await db.one(cancelSend(id))).status
+const both = async ({ id, jobId }: Sent) => [(await db.one(sendById(id))).status, await ledger.status(jobId)]
+const contentOf = async ({ id }: Sent) => (await db.one(sendById(id))).message
+
+describe('what waits for its time or its turn', () => {
+  for (const [what, fields] of [
+    ['in the mailbox of a number', {}],
+    ['in that of an owner', { actor: null }],
+  ] as const)
+    test(`is cancelled with its job, ${what}, and forgets what it said`, async () => {
+      for (const sendAt of [undefined, later()]) {
+        const one = await message({ ...fields, ...(sendAt === undefined ? {} : { sendAt }) })
+        assert.deepEqual(await both(one), [sendAt === undefined ? 'queued' : 'scheduled', 'queued'])
+        assert.equal(await cancel(one), 'cancelled')
+        assert.deepEqual(await both(one), ['cancelled', 'cancelled'])
+        assert.equal(await contentOf(one), null)
+        assert.equal(await begin(one), null)
+        assert.equal(await cancel(one), 'cancelled', 'also a second time')
+      }
+    })
+
+  test('is cancelled when its job is', async () => {
+    for (const actor of ['sms:x', null]) {
+      const one = await message({ actor, sendAt: later() })
+      await db.one(cancelJob(one.jobId))
+      assert.deepEqual(await both(one), ['cancelled', 'cancelled'])
+    }
+  })
+
+  test('for another try is cancelled, with nothing of the failure', async () => {
+    const one = await claimed()
+    await begin(one)
+    await db.run(settleFailed(one.id, 1, 'telephony.failed', 'no'))
+    await ledger.finish({ id: one.jobId, attempt: 1, outcome: 'retry', delay_ms: HOUR_MS })
+    assert.deepEqual(await both(one), ['failed', 'queued'])
+    assert.equal(await cancel(one), 'cancelled')
+    const [row] = await query('select error_code, detail from comms_send where id = $1', [one.id])
+    assert.deepEqual(row, { error_code: null, detail: null })
+  })
+
+  test('does not hold up others of its number', async () => {
+    const actor = `sms:${randomUUID()}`
+    const [scheduled, next] = [await message({ actor, sendAt: later() }), await message({ actor })]
+    const claim = await ledger.claim(next.jobId, await ledger.lease())
+    assert.equal(claim?.id, next.jobId)
+    assert.deepEqual(await both(scheduled), ['scheduled', 'queued'])
+  })
+})
+
+describe('what is being sent', () => {
+  test('is not cancelled, nor is its job', async () => {
+    const one = await claimed()
+    await begin(one)
+    assert.equal(await cancel(one), 'sending')
+    const { cancel_requested_at } = (await ledger.row(one.jobId)) as unknown as Record<string, unknown>
+    assert.deepEqual([await both(one), cancel_requested_at], [['sending', 'running'], null])
+    await db.one(settleSent(one.id, { providerId: 'SM1', status: 'queued', detail: null }))
+    assert.equal(await cancel(one), 'sent')
+  })
+
+  test('but whose request has not begun is cancelled at once, and never begins; its job ends when it is told', async () => {
+    for (const actor of [`sms:${randomUUID()}`, null]) {
+      const one = await claimed({ actor })
+      assert.equal(await cancel(one), 'cancelled')
+      assert.deepEqual(await both(one), ['cancelled', 'running'])
+      assert.equal(await begin(one), null)
+      await db.run(settleFailed(one.id, 1, 'telephony.failed', 'no'))
+      await ledger.finish({ id: one.jobId, attempt: 1, outcome: 'cancelled' })
+      assert.deepEqual(await both(one), ['cancelled', 'cancelled'])
+    }
+  })
+
+  test('is either cancelled or begun, when both are tried at once', async () => {
+    const seen = new Set<string>()
+    for (let n = 0; n < 40; n++) {
+      const one = await claimed(n % 2 === 0 ? {} : { actor: null })
+      const tries = [() => cancel(one), () => begin(one)]
+      const [status, begun] = await Promise.all(
+        n % 4 < 2 ? tries.map((run) => run()) : tries.toReversed().map((run) => run()),
+      ).then((all) => (n % 4 < 2 ? all : all.toReversed()))
+      assert.equal(status === 'cancelled', begun === null)
+      assert.equal((await both(one))[0], begun === null ? 'cancelled' : 'sending')
+      seen.add(String(status))
+    }
+    assert.ok(seen.size > 0)
+  })
+
+  test('is waited for: a request that begins in an open transaction decides', async () => {
+    const one = await claimed()
+    await withClient(url, async (client) => {
+      await client.query('begin')
+      await client.query('select job_fence($1, 1)', [one.jobId])
+      const cancelling = cancel(one)
+      await client.query(
+        `update comms_send set status = 'sending', requested_at = now() where id = $1 and status = 'queued'`,
+        [one.id],
+      )
+      await client.query('commit')
+      assert.equal(await cancelling, 'sending')
+    })
+    assert.deepEqual(await both(one), ['sending', 'running'])
+  })
+})
+
+describe('the end of a job', () => {
+  test('that failed before a request went out is that of its message, with its reason', async () => {
+    const one = await claimed()
+    const gone = { outcome: 'failed', code: 'job.timeout', detail: 'too long' } as const
+    await ledger.finish({ id: one.jobId, attempt: 1, ...gone })
+    assert.deepEqual(await both(one), ['failed', 'failed'])
+    const [row] = await query('select error_code, detail from comms_send where id = $1', [one.id])
+    assert.deepEqual(row, { error_code: 'job.timeout', detail: 'too long' })
+    assert.equal(await cancel(one), 'failed', 'then it is too late')
+  })
+
+  test('leaves alone what is known better, and a request that is under way', async () => {
+    for (const outcome of ['cancelled', 'failed'] as const) {
+      const one = await claimed()
+      await begin(one)
+      await ledger.finish({ id: one.jobId, attempt: 1, outcome, code: 'job.timeout' })
+      assert.deepEqual(await both(one), ['sending', outcome])
+      await db.one(settleSent(one.id, { providerId: one.id, status: 'queued', detail: null }))
+    }
+    const failed = await claimed()
+    await begin(failed)
+    await db.run(settleFailed(failed.id, 1, 'telephony.refused', 'why'))
+    await ledger.finish({ id: failed.jobId, attempt: 1, outcome: 'failed', code: 'telephony.refused' })
+    const [row] = await query('select detail from comms_send where id = $1', [failed.id])
+    assert.equal(row!.detail, 'why')
+  })
+
+  test('of a retry counts for the message that it sends', async () => {
+    const one = await claimed()
+    await ledger.finish({ id: one.jobId, attempt: 1, outcome: 'failed', code: 'job.timeout', detail: 'x' })
+    const retry = await ledger.running({ actor: `sms:${randomUUID()}`, settle: SETTLE })
+    const again = { id: one.id, jobId: retry.id }
+    assert.notEqual(await begin(again), null)
+    await query(`update comms_send set created_at = now() - interval '1 hour' where id = $1`, [one.id])
+    await db.one(closeOrphans(10))
+    assert.deepEqual(await both(again), ['sending', 'running'], 'it is worked on')
+  })
+})
+
+test('what is scheduled and has lost its job, with its account, has failed', async () => {
+  const one = await message({ sendAt: later() })
+  await query('delete from job where id = $1', [one.jobId])
+  await query(`update comms_send set created_at = now() - interval '1 minute' where id = $1`, [one.id])
+  assert.equal(await cancel(one), 'scheduled', 'there is nothing to cancel')
+  await db.one(closeOrphans(10))
+  assert.equal((await db.one(sendById(one.id))).status, 'failed')
+})
+
+test('nothing is cancelled that is not there', async () => {
+  assert.equal(await db.maybeOne(cancelSend(randomUUID())), null)
+})
+
+test('webhooks tell of a cancelled message once', async () => {
+  const [account] = await query(
+    `insert into account (email, password_hash) values ('hook@example.com', 'x') returning id`,
+  )
+  await query(
+    `insert into webhook_endpoint (account_id, url, events) values ($1, 'https://example.com/', '{send.changed}')`,
+    [account!.id],
+  )
+  const one = await message({ sendAt: later(), owner_id: account!.id as number })
+  await query('update comms_send set owner_id = $1 where id = $2', [account!.id, one.id])
+  for (let n = 0; n < 2; n++) await cancel(one)
+  const told = await query(`select body::json -> 'data' ->> 'status' as status from webhook_delivery`)
+  assert.deepEqual(told, [{ status: 'cancelled' }])
+})
