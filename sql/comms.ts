@@ -31,14 +31,17 @@ export interface NewSend {
   readonly message: object
   /** When it is to be sent, as ISO 8601; null: at once. */
   readonly sendAt?: string | null
+  /** The name of the template that it was made of. */
+  readonly template?: string | null
 }
 
 export const insertSend = (send: NewSend): Query<unknown> =>
   sql.type(noRows)`
-    insert into comms_send (id, channel, owner_id, job_id, recipients, message, status, send_at)
+    insert into comms_send (id, channel, owner_id, job_id, recipients, message, status, send_at, template)
     values (${send.id}::uuid, ${send.channel}, ${send.ownerId}, ${send.jobId}::uuid,
       ${sql.array(send.recipients, 'text')}, ${JSON.stringify(send.message)}::jsonb,
-      ${send.sendAt == null ? 'queued' : 'scheduled'}, ${send.sendAt ?? null}::timestamptz)`
+      ${send.sendAt == null ? 'queued' : 'scheduled'}, ${send.sendAt ?? null}::timestamptz,
+      ${send.template ?? null})`
 
 /** How many ms after this transaction began a time is, by the database's clock; negative: before it. */
 export const msUntil = (time: string): Query<{ ms: number }> =>
@@ -205,7 +208,7 @@ export const applyEvents = (events: readonly SendEvent[]): Query<{ moved: number
 
 const SEND_JSON = `json_build_object('id', s.id, 'channel', s.channel, 'to', s.recipients, 'status', s.status,
   'provider_id', s.provider_id, 'provider_status', s.provider_status, 'requests', s.requests, 'detail', s.detail,
-  'job_id', s.job_id, 'created_at', iso(s.created_at), 'send_at', iso(s.send_at), 'requested_at', iso(s.requested_at),
+  'job_id', s.job_id, 'created_at', iso(s.created_at), 'send_at', iso(s.send_at), 'template', s.template, 'requested_at', iso(s.requested_at),
   'settled_at', iso(s.settled_at))`
 
 // What a caller sees: everything, what is their own, or what callers without an account have sent, which is everybody's;

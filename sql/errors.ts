@@ -234,6 +234,7 @@ const constraints: Readonly<Record<string, ErrorCode>> = {
   blog_tag_name_key: 'tag.name_taken',
   blog_tag_slug_key: 'tag.slug_taken',
   comms_send_owner_id_fkey: 'auth.required',
+  comms_template_pkey: 'template.name_taken',
   document_owner_id_fkey: 'auth.required',
   document_owner_id_sha256_key: 'document.stored_again',
   document_supersedes_id_check: 'document.supersedes_self',

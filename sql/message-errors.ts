@@ -39,6 +39,8 @@ export const messageErrors = {
     retry: 'later',
   },
   'telephony.undelivered': { detail: 'The telephony provider took it and could not deliver it: {reason}' },
+  'template.missing': { detail: 'There is no template named {name}' },
+  'template.name_taken': { detail: 'A template of this name already exists' },
   'suppression.missing': { detail: 'Mail to this address is not suppressed' },
   'send.missing': { detail: 'Message not found' },
   'send.not_cancellable': { detail: 'The message can no longer be cancelled: it is {status}' },

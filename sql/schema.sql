@@ -366,6 +366,7 @@ create table comms_send (
   recipients text[] not null,
   message jsonb,
   status text not null default 'queued'::text,
+  template text,
   send_at timestamp with time zone,
   requests integer not null default 0,
   attempt integer,
@@ -408,6 +409,26 @@ create table comms_suppression (
   constraint comms_suppression_pkey PRIMARY KEY (address),
   constraint comms_suppression_address_check CHECK ((address = lower(address))),
   constraint comms_suppression_reason_check CHECK ((reason = ANY (ARRAY['bounced'::text, 'complained'::text])))
+);
+
+create table comms_template (
+  name text not null,
+  channel text not null,
+  subject text,
+  text text,
+  html text,
+  variables jsonb not null default '[]'::jsonb,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone,
+  constraint comms_template_pkey PRIMARY KEY (name),
+  constraint comms_template_content_check CHECK (
+CASE channel
+    WHEN 'email'::text THEN ((subject IS NOT NULL) AND ((text IS NOT NULL) OR (html IS NOT NULL)))
+    WHEN 'sms'::text THEN ((text IS NOT NULL) AND (subject IS NULL) AND (html IS NULL))
+    ELSE false
+END),
+  constraint comms_template_name_check CHECK ((name ~ '^[a-z0-9][a-z0-9._-]{0,63}$'::text)),
+  constraint comms_template_variables_check CHECK ((jsonb_typeof(variables) = 'array'::text))
 );
 
 create table document (
@@ -1808,6 +1829,12 @@ CREATE OR REPLACE FUNCTION public.comms_send_settle(ended job)
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
 AS $function$cc92a450309164bf45849635b75c1162$function$;
+
+CREATE OR REPLACE FUNCTION public.comms_template_json(t comms_template)
+ RETURNS json
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN json_build_object('name', (t).name, 'channel', (t).channel, 'subject', (t).subject, 'text', (t).text, 'html', (t).html, 'variables', (t).variables, 'created_at', iso((t).created_at), 'updated_at', iso((t).updated_at));
 
 CREATE OR REPLACE FUNCTION public.document_json(id bigint, title text, kind text, media_type text, byte_size bigint, sha256 bytea, page_count integer, document_date date, received_at timestamp with time zone, source text, channel text, note text, protected boolean, supersedes_id bigint, tags text[], created_at timestamp with time zone, updated_at timestamp with time zone, superseded_by_id bigint, attached_to_id bigint)
  RETURNS text

@@ -14,7 +14,8 @@ export function invalid(part: Part, name: string, msg: string, type: string): Fa
   return refusal([{ loc: [part, name], msg, type }])
 }
 
-function refusal(problems: readonly InputProblem[]): Failure {
+/** The failure for invalid input. */
+export function refusal(problems: readonly InputProblem[]): Failure {
   const [first] = problems
   const where =
     first === undefined ? 'input' : first.loc.length > 1 ? first.loc.slice(1).join('.') : first.loc[0]

@@ -77,6 +77,8 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'telephony.failed': 502,
   'telephony.undelivered': 502,
   'suppression.missing': 404,
+  'template.missing': 404,
+  'template.name_taken': 409,
   'send.missing': 404,
   'send.not_cancellable': 409,
   'send.event_invalid': 400,

@@ -3,6 +3,7 @@ import { domainRoutes } from './comms/domains.ts'
 import { ledgerRoutes } from './comms/ledger.ts'
 import { sendRoutes } from './comms/sends.ts'
 import { suppressionRoutes } from './comms/suppressions.ts'
+import { templateRoutes } from './comms/templates.ts'
 import { webhookRoutes } from './comms/webhooks.ts'
 
 export const comms = area('comms', '/api/v1/comms', { auth: 'operator' }, [
@@ -10,5 +11,6 @@ export const comms = area('comms', '/api/v1/comms', { auth: 'operator' }, [
   ...ledgerRoutes,
   ...domainRoutes,
   ...suppressionRoutes,
+  ...templateRoutes,
   ...webhookRoutes,
 ])

@@ -26,6 +26,8 @@ create table comms_send (
   -- What to send, in the format of the channel's task; cleared once it is sent or cancelled.
   message jsonb,
   status text not null default 'queued',
+  -- The template that it was made of, by the name that it had.
+  template text,
   -- When its job is due, if that is later than when it was asked for.
   send_at timestamptz,
   requests integer not null default 0,
@@ -72,6 +74,28 @@ create index comms_send_owner_id_status_idx on comms_send (owner_id, status, cha
 create index comms_send_unowned_status_idx on comms_send (status, channel, created_at desc, id desc)
   where owner_id is null and purpose = 'caller';
 create index comms_send_created_at_idx on comms_send (created_at);
+
+-- Texts for messages, with {{name}} in place of values. A message is rendered when it is asked for, and keeps that: what becomes of
+-- its template changes nothing about it.
+create table comms_template (
+  -- By which messages name it.
+  name text not null,
+  channel text not null,
+  subject text,
+  -- Of a text message: its body.
+  text text,
+  html text,
+  -- What may be filled in: [{name, default?}]; without a default it has to be.
+  variables jsonb not null default '[]',
+  created_at timestamptz not null default now(),
+  updated_at timestamptz,
+  constraint comms_template_pkey primary key (name),
+  constraint comms_template_name_check check (name ~ '^[a-z0-9][a-z0-9._-]{0,63}$'),
+  constraint comms_template_content_check check (
+    case channel when 'email' then subject is not null and (text is not null or html is not null)
+      when 'sms' then text is not null and subject is null and html is null else false end),
+  constraint comms_template_variables_check check (jsonb_typeof(variables) = 'array')
+);
 
 -- How many messages were asked for on a UTC day, by what became of them: their status, or waiting, which is
 -- scheduled, queued and sending. Kept as functions/sums says.

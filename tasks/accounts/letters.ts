@@ -1,3 +1,4 @@
+import { escaped } from '../markup-text.ts'
 import { oneLine, plainName } from './plain-name.ts'
 
 /** The emails about accounts and organizations: a text part, and the same as HTML. */
@@ -135,8 +136,4 @@ function letter({ subject, greeting, before, link, token, after }: Content): Let
 function nameAsGiven(greeting: string): string {
   const name = plainName(greeting)
   return name === '' || name !== oneLine(greeting) ? '' : ` ${name}`
-}
-
-function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }

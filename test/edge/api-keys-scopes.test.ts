@@ -64,7 +64,7 @@ test('reading is what costs nothing', () => {
   const reading = guarded.filter(({ area, route }) => admittingScopes(area, route).length === 4)
   assert.deepEqual(
     reading.filter(({ route }) => route.method !== 'get').map(({ area, route }) => operationOf(area, route)),
-    ['POST /rag/search'],
+    ['POST /api/v1/comms/templates/:name/preview', 'POST /rag/search'],
   )
   const writing = guarded.filter(({ area, route }) => admittingScopes(area, route).length === 2)
   assert.deepEqual(

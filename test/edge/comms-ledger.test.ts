@@ -102,6 +102,7 @@ describe('GET /comms/sends', () => {
       requests: 1,
       detail: null,
       send_at: null,
+      template: null,
     })
     assert.ok(created_at <= requested_at && requested_at <= settled_at && job_id !== undefined)
     const missing = await get(`/sends/${randomUUID()}`, other.token)

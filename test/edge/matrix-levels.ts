@@ -29,6 +29,12 @@ POST   /api/v1/comms/domains                              202   202   401   202 
 POST   /api/v1/comms/domains/:domain/check                202   202   401   202   202
 GET    /api/v1/comms/suppressions                         401   403   401   403   200
 DELETE /api/v1/comms/suppressions/:address                401   403   401   403   204
+POST   /api/v1/comms/templates                            401   403   401   403   201
+GET    /api/v1/comms/templates                            200   200   401   200   200
+GET    /api/v1/comms/templates/:name                      200   200   401   200   200
+PUT    /api/v1/comms/templates/:name                      401   403   401   403   200
+DELETE /api/v1/comms/templates/:name                      401   403   401   403   204
+POST   /api/v1/comms/templates/:name/preview              200   200   401   200   200
 GET    /api/v1/jobs                                       200   200   401   200   200
 GET    /api/v1/jobs/:job_id                               404   404   401   404   200
 GET    /api/v1/jobs/:job_id #nobody's                     200   200   401   200   200

@@ -47,6 +47,7 @@ const transcription: Make = async (world) => ({ params: { transcription_id: awai
 const ofOwner: Make = (world) => ({ query: { user_id: world.owner.id } })
 const collection: Make = async (world) => ({ params: { name: await world.collection() } })
 const ownCollection: Make = async (world) => ({ params: { name: await world.ownCollection() } })
+const template: Make = async (world) => ({ params: { name: await world.template() } })
 const org: Make = async (world) => ({ params: { org_id: await world.org() } })
 /** Somebody else in an organization. */
 const member =
@@ -259,6 +260,12 @@ const outside: Record<string, Make> = {
   'DELETE /api/v1/comms/suppressions/:address': async (world) => ({
     params: { address: await world.suppression() },
   }),
+  'POST /api/v1/comms/templates': (world) =>
+    json({ name: world.name(), channel: 'sms', text: 'Hello {{name}}', variables: [{ name: 'name' }] }),
+  'GET /api/v1/comms/templates/:name': template,
+  'PUT /api/v1/comms/templates/:name': and(template, json({ channel: 'sms', text: 'Hello' })),
+  'DELETE /api/v1/comms/templates/:name': template,
+  'POST /api/v1/comms/templates/:name/preview': and(template, json({})),
   'POST /api/v1/comms/webhooks/twilio': () => callback('token'),
   'POST /api/v1/comms/webhooks/twilio #unsigned': () => callback('another token'),
   'POST /api/v1/comms/webhooks/resend': () => signedEvent(mailEvent('email.delivered')),

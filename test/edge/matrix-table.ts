@@ -99,6 +99,12 @@ POST   /api/v1/comms/domains                              401   403   403   403 
 POST   /api/v1/comms/domains/:domain/check                401   403   403   403   202
 GET    /api/v1/comms/suppressions                         401   403   403   403   200
 DELETE /api/v1/comms/suppressions/:address                401   403   403   403   204
+POST   /api/v1/comms/templates                            401   403   403   403   201
+GET    /api/v1/comms/templates                            401   403   403   403   200
+GET    /api/v1/comms/templates/:name                      401   403   403   403   200
+PUT    /api/v1/comms/templates/:name                      401   403   403   403   200
+DELETE /api/v1/comms/templates/:name                      401   403   403   403   204
+POST   /api/v1/comms/templates/:name/preview              401   403   403   403   200
 POST   /api/v1/comms/webhooks/twilio                      200   200   200   200   200
 POST   /api/v1/comms/webhooks/twilio #unsigned            400   400   400   400   400
 POST   /api/v1/comms/webhooks/resend                      200   200   200   200   200

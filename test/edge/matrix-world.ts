@@ -5,6 +5,7 @@ import { insertApiKey } from '../../sql/api-keys.ts'
 import { insertSend } from '../../sql/comms.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { applyChanges } from '../../sql/payment-changes.ts'
+import { insertTemplate } from '../../sql/templates.ts'
 import { insertTranscription } from '../../sql/voice/transcriptions.ts'
 import { digestOf, inviteTokenOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
 import { changesOf } from '../../tasks/payments/changes.ts'
@@ -155,6 +156,14 @@ export class World {
       [address],
     )
     return address
+  }
+
+  /** A template of a text message. */
+  async template(): Promise<string> {
+    const name = this.name()
+    const fields = { channel: 'sms', text: 'Hello', subject: null, html: null, variables: [] } as const
+    await this.database.db.one(insertTemplate(name, fields))
+    return name
   }
 
   async webhook(): Promise<number> {

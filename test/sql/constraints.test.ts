@@ -60,6 +60,8 @@ const suppression = (fields: Row = {}): Row => ({
   ...fields,
 })
 await insert('comms_suppression', suppression({ address: 'twice@example.com' }))
+const template = (fields: Row = {}): Row => ({ name: 't', channel: 'sms', text: 'x', ...fields })
+await insert('comms_template', template({ name: 'twice' }))
 const webhook = (fields: Row = {}): Row => ({
   ...{ account_id: owner, url: 'https://example.com/', events: ['job.done'] },
   ...fields,
@@ -185,6 +187,19 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
     ['comms_suppression_address_check', suppression({ address: 'A@example.com' })],
     ['comms_suppression_reason_check', suppression({ reason: 'x' })],
     ['comms_suppression_pkey', suppression({ address: 'twice@example.com' })],
+  ],
+  comms_template: [
+    ['comms_template_name_check', template({ name: 'A' }), template({ name: '' })],
+    [
+      'comms_template_content_check',
+      template({ channel: 'call' }),
+      template({ text: null }),
+      template({ subject: 's' }),
+      template({ channel: 'email' }),
+      template({ channel: 'email', subject: 's', text: null }),
+    ],
+    ['comms_template_variables_check', template({ variables: '{}' })],
+    ['comms_template_pkey', template({ name: 'twice' })],
   ],
   webhook_delivery: [
     ['webhook_delivery_status_check', told({ status: 'sent', due_at: null, ended_at: new Date() })],

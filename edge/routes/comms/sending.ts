@@ -25,6 +25,8 @@ interface Sending<P, R> {
   readonly message: object
   /** When to send it; absent: at once. */
   readonly sendAt: string | undefined
+  /** The template that it was made of. */
+  readonly template: string | undefined
   /** What a caller is answered whose message is scheduled. */
   readonly scheduled: (answer: Scheduled) => R
 }
@@ -41,7 +43,7 @@ const DAY_MS = 86_400_000
 /** Adds a message and its job. @throws request.invalid for a time that has passed, or is too far ahead. */
 export async function sendJob<P, R>(
   { edge, caller, tx, requestId }: SendInput,
-  { channel, task, payload, to, message, sendAt, scheduled }: Sending<P, R>,
+  { channel, task, payload, to, message, sendAt, template, scheduled }: Sending<P, R>,
 ): Promise<JobRef<R>> {
   const { ownerId } = caller
   const id = uuidv7()
@@ -49,7 +51,7 @@ export async function sendJob<P, R>(
   const options = { ownerId, requestId, delayMs, maxTries: edge.settings.workerMaxTries }
   const ref = await enqueue(tx, task, { ...payload, send_id: id }, options)
   const row = { id, channel, ownerId, jobId: ref.jobId, recipients: to, message }
-  await tx.run(insertSend({ ...row, sendAt: sendAt ?? null }))
+  await tx.run(insertSend({ ...row, sendAt: sendAt ?? null, template: template ?? null }))
   if (sendAt === undefined) return ref
   const text = `It is to be sent at ${new Date(sendAt).toISOString()}`
   return { ...ref, answer: scheduled({ id, status: 'scheduled', message: text }) }

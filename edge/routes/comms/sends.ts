@@ -5,7 +5,9 @@ import { segmentsOf } from '../../../tasks/comms/segments.ts'
 import { missingForEmail, missingForTelephony } from '../../../tasks/comms/settings.ts'
 import { SmsResult, sms } from '../../../tasks/comms/sms.ts'
 import { refuseSuppressed } from '../../../tasks/comms/suppression.ts'
+import type { Rendered } from '../../../tasks/comms/template.ts'
 import { route } from '../../pipeline/route.ts'
+import { renderedFor } from './rendering.ts'
 import { sendJob } from './sending.ts'
 import { CallRequest, EmailRequest, MOST_DAYS_AHEAD, SmsRequest } from './shapes.ts'
 
@@ -24,12 +26,13 @@ export const sendRoutes = [
     method: 'post',
     path: '/email/send',
     summary: 'Send an email',
-    description: `Requires \`text\` or \`html\`; allows at most 50 recipients. The Message-ID is made from the \
+    description: `Requires \`subject\`, and \`text\` or \`html\`, or a \`template\` with its \`variables\`; allows at most 50 recipients. The Message-ID is made from the \
 returned id. ${ONCE} ${LATER}`,
     body: EmailRequest,
     response: EmailResult.meta({ id: 'EmailSent' }),
     errors: [
       'email.not_configured',
+      'template.missing',
       'email.suppressed',
       'email.sender_unverified',
       'email.refused',
@@ -39,10 +42,15 @@ returned id. ${ONCE} ${LATER}`,
     job: async ({ body, ...input }) => {
       if (missingForEmail(input.edge.settings.email).length > 0) throw fail('email.not_configured')
       await refuseSuppressed(input.tx, [...body.to, ...body.cc, ...body.bcc])
-      const { send_at: sendAt, ...message } = body
-      const { to } = message
+      const { send_at: sendAt, template, variables, subject, text, html, ...envelope } = body
+      const content =
+        template === undefined
+          ? { subject, text, html }
+          : given(await renderedFor(input.tx, 'email', { template, variables }))
+      const { to } = envelope
       return sendJob(input, {
-        ...{ channel: 'email', task: email, payload: {}, to, message, sendAt },
+        ...{ channel: 'email', task: email, payload: {}, to, message: { ...envelope, ...content } },
+        ...{ sendAt, template },
         scheduled: (answer) => ({ ...answer, to }),
       })
     },
@@ -56,15 +64,20 @@ returned id. ${ONCE} ${LATER}`,
 any other, each of several holds 153 or 67. ${ONCE} ${LATER}`,
     body: SmsRequest,
     response: SmsResult.meta({ id: 'SmsSent' }),
-    errors: TELEPHONY_ERRORS,
+    errors: ['template.missing', ...TELEPHONY_ERRORS],
     sideEffect: true,
     job: async ({ body, ...input }) => {
       if (missingForTelephony(input.edge.settings.telephony).length > 0)
         throw fail('telephony.not_configured')
-      const { send_at: sendAt, ...message } = body
-      const payload = { to: message.to, segments: segmentsOf(message.body).count }
+      const { send_at: sendAt, template, variables, to } = body
+      const text =
+        template === undefined
+          ? body.body!
+          : (await renderedFor(input.tx, 'sms', { template, variables })).text!
+      const payload = { to, segments: segmentsOf(text).count }
       return sendJob(input, {
-        ...{ channel: 'sms', task: sms, payload, to: [message.to], message, sendAt },
+        ...{ channel: 'sms', task: sms, payload, to: [to], message: { to, body: text } },
+        ...{ sendAt, template },
         scheduled: (answer) => ({ ...answer, ...payload, sid: null }),
       })
     },
@@ -86,9 +99,13 @@ any other, each of several holds 153 or 67. ${ONCE} ${LATER}`,
       const { send_at: sendAt, ...message } = body
       const payload = { to: message.to }
       return sendJob(input, {
-        ...{ channel: 'call', task: call, payload, to: [message.to], message, sendAt },
+        ...{ channel: 'call', task: call, payload, to: [message.to], message, sendAt, template: undefined },
         scheduled: (answer) => ({ ...answer, ...payload, sid: null }),
       })
     },
   }),
 ]
+
+/** Without what a template does not have. */
+const given = (rendered: Rendered) =>
+  Object.fromEntries(Object.entries(rendered).filter(([, text]) => text !== null))

@@ -1,5 +1,12 @@
 import { z } from 'zod'
 import { CHANNELS, SEND_STATUSES } from '../../../sql/comms.ts'
+import {
+  LINE,
+  LINE_MSG,
+  TEMPLATE_CHANNELS,
+  templateProblems,
+  VARIABLE_NAME,
+} from '../../../tasks/comms/template.ts'
 import { PhoneNumber } from '../../phones.ts'
 import { Moment, Timestamp } from '../../pipeline/schemas.ts'
 
@@ -10,11 +17,7 @@ const MOST_RECIPIENTS = 50
 const Address = z.string().trim().max(320).pipe(z.email())
 const addresses = z.array(Address).max(MOST_RECIPIENTS)
 
-const Line = z
-  .string()
-  .min(1)
-  .max(998)
-  .regex(/^\P{Cc}*$/u, 'must be one line without control characters')
+const Line = z.string().min(1).max(998).regex(LINE, LINE_MSG)
 const Text = z.string().min(1).max(1_000_000)
 
 /** How far ahead something can be sent. */
@@ -24,20 +27,58 @@ const SendAt = Moment.optional().describe(
   `When to send it, at most ${MOST_DAYS_AHEAD} days ahead; the answer comes at once then`,
 )
 
+export const TemplateName = z
+  .string()
+  .regex(
+    /^[a-z0-9][a-z0-9._-]{0,63}$/,
+    'must be 1 to 64 lowercase letters, digits, dots, hyphens and underscores, and begin with a letter or digit',
+  )
+
+/** The values of a template's variables. */
+const Values = z.record(z.string(), z.string().max(100_000))
+
+/** What takes the place of a message's own text. */
+const OfTemplate = {
+  template: TemplateName.optional().describe('In place of the text: the name of a template'),
+  variables: Values.optional().describe('Values for the variables of the template'),
+}
+
+/** Either the text or a template with its values. */
+const hasOneText = (
+  { template, variables }: { template?: string | undefined; variables?: object | undefined },
+  own: Readonly<Record<string, unknown>>,
+  context: z.RefinementCtx,
+): void => {
+  const complain = (name: string, message: string) =>
+    context.addIssue({ code: 'custom', path: [name], message })
+  if (template === undefined && variables !== undefined) complain('variables', 'needs a template')
+  if (template === undefined) return
+  for (const [name, value] of Object.entries(own))
+    if (value !== undefined) complain(name, 'must not be given with a template')
+}
+
 export const EmailRequest = z
   .strictObject({
     to: addresses.min(1),
     cc: addresses.default([]),
     bcc: addresses.default([]),
-    subject: Line,
+    subject: Line.optional(),
     text: Text.optional(),
     html: Text.optional(),
     reply_to: Address.optional(),
     from_email: Address.optional(),
     send_at: SendAt,
+    ...OfTemplate,
   })
-  .refine(({ text, html }) => text !== undefined || html !== undefined, {
-    error: 'text or html is required',
+  .superRefine(({ subject, text, html, ...body }, context) =>
+    hasOneText(body, { subject, text, html }, context),
+  )
+  .refine(({ subject, template }) => subject !== undefined || template !== undefined, {
+    error: 'is required without a template',
+    path: ['subject'],
+  })
+  .refine(({ text, html, template }) => text !== undefined || html !== undefined || template !== undefined, {
+    error: 'text or html is required, or a template',
     path: ['text'],
   })
   .refine(({ to, cc, bcc }) => to.length + cc.length + bcc.length <= MOST_RECIPIENTS, {
@@ -49,8 +90,14 @@ export const EmailRequest = z
 export const SmsRequest = z
   .strictObject({
     to: PhoneNumber,
-    body: z.string().min(1).max(1600).regex(/\S/, 'must not be blank'),
+    body: z.string().min(1).max(1600).regex(/\S/, 'must not be blank').optional(),
     send_at: SendAt,
+    ...OfTemplate,
+  })
+  .superRefine(({ body, ...more }, context) => hasOneText(more, { body }, context))
+  .refine(({ body, template }) => body !== undefined || template !== undefined, {
+    error: 'is required without a template',
+    path: ['body'],
   })
   .meta({ id: 'SmsRequest' })
 
@@ -77,10 +124,74 @@ export const Send = z
     job_id: z.uuid(),
     created_at: Timestamp,
     send_at: Timestamp.nullable().describe('When it is to be sent, if that was not at once'),
+    template: z.string().nullable().describe('The name of the template that it was made of'),
     requested_at: Timestamp.nullable(),
     settled_at: Timestamp.nullable(),
   })
   .meta({ id: 'Send' })
+
+// The list shows them, too.
+const MOST_VARIABLES = 50
+
+const Variable = z.strictObject({
+  name: z
+    .string()
+    .regex(
+      VARIABLE_NAME,
+      'must be 1 to 64 lowercase letters, digits and underscores, and begin with a letter',
+    ),
+  default: z.string().max(500).optional().describe('Without one, a value has to be given'),
+})
+
+const TEMPLATE_FIELDS = {
+  channel: z.enum(TEMPLATE_CHANNELS),
+  subject: Line.optional(),
+  text: Text.optional().describe('Of a text message: its body'),
+  html: Text.optional(),
+  variables: z.array(Variable).max(MOST_VARIABLES).default([]),
+}
+
+export const TemplateChange = z
+  .strictObject(TEMPLATE_FIELDS)
+  .superRefine(isTemplate)
+  .meta({ id: 'TemplateChange' })
+export const NewTemplate = z
+  .strictObject({ name: TemplateName, ...TEMPLATE_FIELDS })
+  .superRefine(isTemplate)
+  .meta({ id: 'NewTemplate' })
+
+function isTemplate(template: Parameters<typeof templateProblems>[0], context: z.RefinementCtx): void {
+  for (const { path, msg } of templateProblems(template))
+    context.addIssue({ code: 'custom', path: [...path], message: msg })
+}
+
+const TEMPLATE = {
+  name: z.string(),
+  channel: z.enum(TEMPLATE_CHANNELS),
+  subject: z.string().nullable(),
+  variables: z.array(Variable),
+  created_at: Timestamp,
+  updated_at: Timestamp.nullable(),
+}
+
+/** A template in the list. */
+export const TemplateSummary = z.strictObject(TEMPLATE).meta({ id: 'TemplateSummary' })
+export const Template = z
+  .strictObject({ ...TEMPLATE, text: z.string().nullable(), html: z.string().nullable() })
+  .meta({ id: 'Template' })
+
+export const PreviewRequest = z
+  .strictObject({ variables: Values.default({}) })
+  .meta({ id: 'TemplatePreviewRequest' })
+export const Preview = z
+  .strictObject({
+    channel: z.enum(TEMPLATE_CHANNELS),
+    subject: z.string().nullable(),
+    text: z.string().nullable(),
+    html: z.string().nullable(),
+    segments: z.int().nullable().describe('Of a text message'),
+  })
+  .meta({ id: 'TemplatePreview' })
 
 const Configured = z.strictObject({
   configured: z.boolean(),

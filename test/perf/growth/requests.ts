@@ -212,6 +212,8 @@ const comms: Record<string, Make> = {
   ],
   '/api/v1/comms/sends/:id': ({ send }) => [admin({ params: { id: send } })],
   '/api/v1/comms/suppressions': () => [admin(SHORT)],
+  '/api/v1/comms/templates': () => [admin(SHORT)],
+  '/api/v1/comms/templates/:name': () => [admin({ params: { name: 'template-1' } })],
   '/api/v1/comms/domains': by(['admin']),
 }
 

@@ -18,3 +18,7 @@ from growth.size(500000) size, generate_series(1, size) n, growth.moment(n, size
 insert into comms_suppression (address, reason, send_id, created_at)
 select 'gone-' || n || '@example.com', case when n % 10 = 0 then 'complained' else 'bounced' end, growth.id(at), at
 from growth.size(5000) size, generate_series(1, size) n, growth.moment(n, size, '90 days') at;
+
+insert into comms_template (name, channel, subject, text, html, variables)
+select 'template-' || n, 'email', 'Hello {{name}}', repeat('Hello {{name}} ', 100), repeat('<p>Hello {{name}}</p>', 100), '[{"name": "name"}]'
+from growth.size(1000) size, generate_series(1, size) n;

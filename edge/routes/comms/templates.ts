@@ -1,0 +1,135 @@
+import { z } from 'zod'
+import { fail } from '../../../sql/errors.ts'
+import {
+  deleteTemplate,
+  insertTemplate,
+  readTemplate,
+  readTemplates,
+  replaceTemplate,
+  TEMPLATE_ORDER,
+  type TemplateRow,
+} from '../../../sql/templates.ts'
+import { segmentsOf } from '../../../tasks/comms/segments.ts'
+import { audit } from '../../pipeline/audit.ts'
+import { array, cursor } from '../../pipeline/lists.ts'
+import { Answer, json, route } from '../../pipeline/route.ts'
+import { count } from '../../pipeline/schemas.ts'
+import { filled, templateOf } from './rendering.ts'
+import { NewTemplate, Preview, PreviewRequest, Template, TemplateChange, TemplateSummary } from './shapes.ts'
+
+const Named = z.object({ name: z.string() })
+
+const PLACEHOLDERS = `\`{{name}}\` stands for the value of a variable, and nothing else has a meaning; each one has to be \
+declared in \`variables\`, with a \`default\` unless a value has to be given. Values in \`html\` are escaped.`
+
+/** Texts for messages: whoever may send may use them, admins manage them. */
+export const templateRoutes = [
+  route({
+    method: 'post',
+    path: '/templates',
+    auth: 'admin',
+    summary: 'Add a template of emails or text messages',
+    description: PLACEHOLDERS,
+    body: NewTemplate,
+    response: Template,
+    status: 201,
+    errors: ['template.name_taken'],
+    sideEffect: true,
+    handle: (input) =>
+      input.transaction(async (tx) => {
+        const { name, ...fields } = input.body
+        const { json: text } = await tx.one(insertTemplate(name, rowOf(fields)))
+        await tx.run(audit(input, 'template.created', { data: { name } }))
+        return json(text)
+      }),
+  }),
+
+  route({
+    method: 'get',
+    path: '/templates',
+    summary: 'List templates by name, without their texts',
+    query: z.object({
+      limit: count({ min: 1, max: 200, fallback: 50 }),
+      cursor: cursor(TEMPLATE_ORDER),
+    }),
+    response: z.array(TemplateSummary),
+    reads: 'list',
+    handle: async ({ query: { limit, cursor = null }, reader, request }) =>
+      array((await reader.text(readTemplates, [cursor, 0, limit]))!, request),
+  }),
+
+  route({
+    method: 'get',
+    path: '/templates/:name',
+    summary: 'Get a template',
+    params: Named,
+    response: Template,
+    errors: ['template.missing'],
+    handle: async ({ params: { name }, edge }) => {
+      const text = await edge.reader.text(readTemplate, [name])
+      if (text === null) throw fail('template.missing', { name })
+      return json(text)
+    },
+  }),
+
+  route({
+    method: 'put',
+    path: '/templates/:name',
+    auth: 'admin',
+    summary: 'Replace all of a template but its name',
+    description: `Messages that were asked for before, scheduled ones included, stay as they are. ${PLACEHOLDERS}`,
+    params: Named,
+    body: TemplateChange,
+    response: Template,
+    errors: ['template.missing'],
+    handle: (input) =>
+      input.transaction(async (tx) => {
+        const { name } = input.params
+        const replaced = await tx.maybeOne(replaceTemplate(name, rowOf(input.body)))
+        if (replaced === null) throw fail('template.missing', { name })
+        await tx.run(audit(input, 'template.updated', { data: { name } }))
+        return json(replaced.json)
+      }),
+  }),
+
+  route({
+    method: 'delete',
+    path: '/templates/:name',
+    auth: 'admin',
+    summary: 'Delete a template',
+    description: 'Messages that were asked for before, scheduled ones included, stay as they are.',
+    params: Named,
+    errors: ['template.missing'],
+    handle: (input) =>
+      input.transaction(async (tx) => {
+        const { name } = input.params
+        if ((await tx.maybeOne(deleteTemplate(name))) === null) throw fail('template.missing', { name })
+        await tx.run(audit(input, 'template.deleted', { data: { name } }))
+        return new Answer<undefined>({})
+      }),
+  }),
+
+  route({
+    method: 'post',
+    path: '/templates/:name/preview',
+    summary: 'Show what a message of a template would say, without sending it',
+    params: Named,
+    body: PreviewRequest,
+    response: Preview,
+    errors: ['template.missing'],
+    isRead: true,
+    repeatable: 'it only reads',
+    handle: async ({ params: { name }, body, edge }) => {
+      const template = templateOf(name, await edge.reader.text(readTemplate, [name]))
+      const rendered = filled(template, body.variables)
+      const segments = template.channel === 'sms' ? segmentsOf(rendered.text!).count : null
+      return { channel: template.channel, ...rendered, segments }
+    },
+  }),
+]
+
+/** Null is what a template does not have. */
+function rowOf(fields: z.output<typeof TemplateChange>): TemplateRow {
+  const { channel, subject, text, html, variables } = fields
+  return { channel, subject: subject ?? null, text: text ?? null, html: html ?? null, variables }
+}

@@ -1,0 +1,285 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { until } from '../until.ts'
+import { castOf } from './accounts-help.ts'
+import { startOutside, startSender } from './comms-help.ts'
+import { edgeAndDatabase } from './harness.ts'
+import { assertRefused } from './orgs-help.ts'
+
+/** Templates of messages: admins manage them, whoever may send uses them, and what was sent keeps what it said. */
+
+const outside = await startOutside()
+const { mail, twilio } = outside
+const env = { ...outside.env, OPEN_AREAS: 'ai', AUTH_LEVEL: 'basic' }
+const { api, url, query } = await edgeAndDatabase({ env })
+await startSender(url, env)
+const { admin, moderator, user } = await castOf(api)
+const PATH = '/api/v1/comms/templates'
+
+const call = (method: string, path: string, json?: object, token = admin.token, headers = {}) =>
+  api.call(method, `${PATH}${path}`, { token, headers, ...(json === undefined ? {} : { json }) })
+const send = (path: string, json: object, token = user.token) =>
+  api.post(`/api/v1/comms${path}`, { token, json })
+const contentOf = (raw: string) => raw.slice(raw.indexOf('\r\n\r\n') + 4)
+
+const WELCOME = {
+  channel: 'email',
+  subject: 'Welcome, {{name}}',
+  text: 'Hello {{name}} of {{place}}',
+  html: '<p>Hello {{name}} of {{place}}</p>',
+  variables: [{ name: 'name' }, { name: 'place', default: 'nowhere' }],
+}
+const CODE = { channel: 'sms', text: 'Your code is {{code}}', variables: [{ name: 'code' }] }
+let names = 0
+const made = async (fields: object = WELCOME): Promise<string> => {
+  const name = `template-${++names}`
+  const answer = await call('POST', '', { name, ...fields })
+  assert.equal(answer.status, 201, answer.text)
+  return name
+}
+
+describe('managing', () => {
+  test('adds, shows, replaces and deletes, and is audited', async () => {
+    const added = await call('POST', '', { name: 'welcome', ...WELCOME })
+    const { created_at, ...rest } = added.json
+    assert.deepEqual([added.status, rest], [201, { name: 'welcome', ...WELCOME, updated_at: null }])
+    assert.deepEqual((await call('GET', '/welcome', undefined, user.token)).json, added.json)
+    const replaced = await call('PUT', '/welcome', CODE)
+    const { updated_at, ...code } = replaced.json
+    assert.deepEqual(code, { name: 'welcome', ...CODE, subject: null, html: null, created_at })
+    assert.ok(updated_at >= created_at)
+    assert.equal((await call('DELETE', '/welcome')).status, 204)
+    const detail = 'There is no template named welcome'
+    for (const [method, path, json] of [
+      ['GET', '/welcome', undefined],
+      ['PUT', '/welcome', CODE],
+      ['DELETE', '/welcome', undefined],
+      ['POST', '/welcome/preview', {}],
+    ] as const)
+      assertRefused(await call(method, path, json), 404, detail)
+    const audited = await query(
+      `select kind, actor_id, data from audit_event where kind like 'template.%' order by id`,
+    )
+    assert.deepEqual(
+      audited,
+      ['created', 'updated', 'deleted'].map((what) => ({
+        ...{ kind: `template.${what}`, actor_id: admin.id, data: { name: 'welcome' } },
+      })),
+    )
+  })
+
+  test('is for admins, reading and previewing for whoever may send', async () => {
+    const name = await made()
+    for (const token of [user.token, moderator.token]) {
+      assert.equal((await call('POST', '', { name: 'mine', ...CODE }, token)).status, 403)
+      assert.equal((await call('PUT', `/${name}`, CODE, token)).status, 403)
+      assert.equal((await call('DELETE', `/${name}`, undefined, token)).status, 403)
+      assert.equal((await call('GET', '', undefined, token)).status, 200)
+      assert.equal((await call('POST', `/${name}/preview`, { variables: { name: 'x' } }, token)).status, 200)
+    }
+    assert.equal((await api.get(PATH)).status, 401)
+  })
+
+  test('adds a name once, also at once and with a key', async () => {
+    const json = { name: 'once', ...CODE }
+    const all = await Promise.all(Array.from({ length: 5 }, () => call('POST', '', json)))
+    assert.deepEqual(all.map(({ status }) => status).sort(), [201, 409, 409, 409, 409])
+    assertRefused(await call('POST', '', json), 409, 'A template of this name already exists')
+    const keyed = () => call('POST', '', { name: 'keyed', ...CODE }, admin.token, { 'idempotency-key': 'k' })
+    const first = await keyed()
+    assert.deepEqual([first.status, (await keyed()).text], [201, first.text])
+  })
+
+  for (const [what, more, loc] of [
+    ['no name', { name: undefined }, ['name']],
+    ['a name with a slash', { name: 'a/b' }, ['name']],
+    ['capitals', { name: 'Welcome' }, ['name']],
+    ['a long name', { name: 'a'.repeat(65) }, ['name']],
+    ['another channel', { channel: 'call' }, ['channel']],
+    ['a subject of two lines', { subject: 'a\r\nBcc: x@example.com' }, ['subject']],
+    ['an undeclared name', { text: '{{other}}' }, ['text']],
+    ['logic', { html: '{{#name}}x{{/name}}' }, ['html']],
+    ['a variable of no name', { variables: [{ name: 'a b' }] }, ['variables', '0', 'name']],
+    ['51 variables', { variables: Array.from({ length: 51 }, (_, n) => ({ name: `v${n}` })) }, ['variables']],
+    [
+      'a long default',
+      { variables: [{ name: 'a', default: 'x'.repeat(501) }] },
+      ['variables', '0', 'default'],
+    ],
+    ['an unknown field', { logic: true }, []],
+    ['a text that is too long', { text: 'x'.repeat(1_000_001) }, ['text']],
+  ] as const)
+    test(`422 for ${what}`, async () => {
+      const answer = await call('POST', '', { name: 'refused', ...WELCOME, ...more })
+      assert.equal(answer.status, 422, answer.text)
+      assert.deepEqual(answer.json.errors[0].loc.map(String), ['body', ...loc])
+    })
+
+  test('lists by name, in pages, without the texts', async () => {
+    await query('delete from comms_template')
+    for (const name of ['c', 'a', 'b']) await call('POST', '', { name, ...WELCOME })
+    const seen: string[] = []
+    let path: string | undefined = `${PATH}?limit=2`
+    while (path !== undefined) {
+      const { headers, json } = await api.get(path, { token: user.token })
+      for (const one of json)
+        assert.deepEqual([one.text, one.html, one.subject], [undefined, undefined, WELCOME.subject])
+      seen.push(...json.map(({ name }: { name: string }) => name))
+      path = /^<(.+)>; rel="next"$/.exec(String(headers.link ?? ''))?.[1]
+    }
+    assert.deepEqual(seen, ['a', 'b', 'c'])
+    for (const search of ['limit=0', 'limit=201', 'cursor=x'])
+      assert.equal((await api.get(`${PATH}?${search}`, { token: user.token })).status, 422)
+  })
+})
+
+describe('a preview', () => {
+  test('shows what would be sent, and sends nothing', async () => {
+    const [email, sms] = [await made(), await made(CODE)]
+    const before = await query('select count(*)::int as n from comms_send')
+    const shown = await call('POST', `/${email}/preview`, { variables: { name: '<Ada>' } })
+    assert.deepEqual(shown.json, {
+      channel: 'email',
+      subject: 'Welcome, <Ada>',
+      text: 'Hello <Ada> of nowhere',
+      html: '<p>Hello &#60;Ada&#62; of nowhere</p>',
+      segments: null,
+    })
+    const text = await call('POST', `/${sms}/preview`, { variables: { code: '検'.repeat(70) } })
+    assert.deepEqual([text.json.text, text.json.segments], [`Your code is ${'検'.repeat(70)}`, 2])
+    assert.deepEqual(await query('select count(*)::int as n from comms_send'), before)
+  })
+
+  test('names what is missing', async () => {
+    const answer = await call('POST', `/${await made()}/preview`, {})
+    assert.deepEqual(
+      [answer.status, answer.json.detail, answer.json.errors[0].loc],
+      [422, 'variables.name: is required by the template', ['body', 'variables', 'name']],
+    )
+  })
+})
+
+describe('a message of a template', () => {
+  const to = ['a@example.com']
+
+  test('is sent with its values, and says of which template it is', async () => {
+    const name = await made()
+    const answer = await send('/email/send', {
+      to,
+      template: name,
+      variables: { name: 'Ada & Co', place: 'X' },
+    })
+    assert.equal(answer.status, 200, answer.text)
+    const raw = mail.raw.at(-1)!
+    assert.match(raw, /^Subject: Welcome, Ada & Co\r$/m)
+    assert.match(contentOf(raw), /\r\n\r\nHello Ada & Co of X\r\n/)
+    assert.match(contentOf(raw), /<p>Hello Ada &#38; Co of X<\/p>/)
+    const { template } = (await api.get(`/api/v1/comms/sends/${answer.json.id}`, { token: user.token })).json
+    assert.equal(template, name)
+  })
+
+  test('in a text message counts its parts when it is filled in', async () => {
+    const name = await made(CODE)
+    const json = { to: '+14155550001', template: name, variables: { code: '1'.repeat(160) } }
+    assert.equal((await send('/sms/send', json)).json.segments, 2)
+    assert.equal(twilio.taken.at(-1)!.content, `Your code is ${'1'.repeat(160)}`)
+  })
+
+  test('that is scheduled keeps what it said, whatever becomes of the template', async () => {
+    const name = await made()
+    const send_at = new Date(Date.now() + 700).toISOString()
+    const json = { to, template: name, variables: { name: 'Bob' }, send_at }
+    const { id } = (await send('/email/send', json)).json
+    await call('PUT', `/${name}`, { ...WELCOME, subject: 'Changed', variables: WELCOME.variables })
+    await call('DELETE', `/${name}`)
+    const raw = await until('it comes', () => mail.raw.find((one) => one.includes(id)))
+    assert.match(raw, /^Subject: Welcome, Bob\r$/m)
+  })
+
+  for (const [what, json, status, detail] of [
+    ['a value that is missing', { variables: {} }, 422, 'variables.name: is required by the template'],
+    ['no values at all', {}, 422, 'variables.name: is required by the template'],
+    [
+      'an unknown value',
+      { variables: { name: 'x', nam: 'y' } },
+      422,
+      'variables.nam: is no variable of the template',
+    ],
+    ['a value that is no text', { variables: { name: 1 } }, 422, undefined],
+    ['a value that is null', { variables: { name: null } }, 422, undefined],
+    [
+      'a value that would add a header',
+      { variables: { name: 'x\r\nBcc: evil@example.com' } },
+      422,
+      'variables.name: must be one line without control characters, since the subject has it',
+    ],
+    ['a value that is far too long', { variables: { name: 'x'.repeat(100_001) } }, 422, undefined],
+    [
+      'too long a subject',
+      { variables: { name: 'x'.repeat(990) } },
+      422,
+      'variables: make the subject longer than 998 characters',
+    ],
+    [
+      'a subject beside it',
+      { subject: 's', variables: { name: 'x' } },
+      422,
+      'subject: must not be given with a template',
+    ],
+    [
+      'a text beside it',
+      { text: 't', variables: { name: 'x' } },
+      422,
+      'text: must not be given with a template',
+    ],
+    ['a template that is none', { template: 'Not A Name' }, 422, undefined],
+    ['a template that there is not', { template: 'missing' }, 404, 'There is no template named missing'],
+  ] as const)
+    test(`is refused with ${what}`, async () => {
+      const template = await made()
+      const before = await query(
+        'select (select count(*) from job) as jobs, (select count(*) from comms_send) as sends',
+      )
+      assertRefused(await send('/email/send', { to, template, ...json }), status, detail)
+      assert.deepEqual(
+        await query('select (select count(*) from job) as jobs, (select count(*) from comms_send) as sends'),
+        before,
+      )
+    })
+
+  test('is not of a template of another channel, nor has values without one', async () => {
+    const [email, sms] = [await made(), await made(CODE)]
+    assertRefused(await send('/email/send', { to, template: sms }), 422, 'template: is for sms')
+    assertRefused(
+      await send('/sms/send', { to: '+14155550002', template: email }),
+      422,
+      'template: is for email',
+    )
+    assertRefused(
+      await send('/sms/send', { to: '+14155550002', body: 'x', variables: {} }),
+      422,
+      'variables: needs a template',
+    )
+    const beside = await send('/sms/send', { to: '+14155550002', body: 'x', template: sms })
+    assertRefused(beside, 422, 'body: must not be given with a template')
+    assertRefused(
+      await send('/sms/send', { to: '+14155550002' }),
+      422,
+      'body: is required without a template',
+    )
+  })
+
+  test('under a key is another one with other values', async () => {
+    const template = await made()
+    const headers = { 'idempotency-key': randomUUID() }
+    const post = (name: string) =>
+      api.post('/api/v1/comms/email/send', {
+        token: user.token,
+        headers,
+        json: { to, template, variables: { name } },
+      })
+    assert.equal((await post('x')).status, 200)
+    assertRefused(await post('y'), 422, 'This Idempotency-Key was already used with a different request')
+  })
+})

@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { render, type Template, templateProblems } from '../../tasks/comms/template.ts'
+import { runs } from '../runs.ts'
+
+/** Templates: nothing is filled in that was not declared and given, and nothing is left out. */
+
+const mail = (more: Partial<Template> = {}): Template => ({
+  channel: 'email',
+  subject: 'Hello {{name}}',
+  text: 'Dear {{ name }}, {{count}} of {{count}}.',
+  html: '<p title="{{name}}">{{name}}</p>',
+  variables: [{ name: 'name' }, { name: 'count', default: '0' }],
+  ...more,
+})
+const text = (body: string, ...names: string[]): Template => ({
+  channel: 'sms',
+  text: body,
+  variables: names.map((name) => ({ name })),
+})
+const said = (template: Template): string[] =>
+  templateProblems(template).map(({ path, msg }) => `${path.join('.')}: ${msg}`)
+const refused = (template: Template, values: Record<string, string>): string[] => {
+  const rendered = render(template, values)
+  assert.ok('problems' in rendered, JSON.stringify(rendered).slice(0, 200))
+  return rendered.problems.map(({ path, msg }) => `${path.join('.')}: ${msg}`)
+}
+
+describe('a message', () => {
+  test('has the values in place of the names, escaped in HTML only', () => {
+    assert.deepEqual(render(mail(), { name: `<b>"Ada" & 'Co'` }), {
+      subject: `Hello <b>"Ada" & 'Co'`,
+      text: `Dear <b>"Ada" & 'Co', 0 of 0.`,
+      html: '<p title="&#60;b&#62;&#34;Ada&#34; &#38; &#39;Co&#39;">&#60;b&#62;&#34;Ada&#34; &#38; &#39;Co&#39;</p>',
+    })
+  })
+
+  test('has no parts that its template has not', () => {
+    assert.deepEqual(render(text('{{a}}{{b}}', 'a', 'b'), { a: '1', b: '2' }), {
+      ...{ subject: null, text: '12', html: null },
+    })
+  })
+
+  test('has values as they are, whatever they look like', () => {
+    for (const value of ['{{name}}', '{{count}}', '$&', '$1', '\\', '', '{{', '\u{1F600}'])
+      assert.equal(
+        (render(mail(), { name: 'x', count: value }) as { text: string }).text,
+        `Dear x, ${value} of ${value}.`,
+      )
+  })
+
+  test('is refused for a value that is missing or unknown, which it names', () => {
+    assert.deepEqual(refused(mail(), {}), ['name: is required by the template'])
+    assert.deepEqual(refused(mail(), { name: 'x', Name: 'y', toString: 'z' }), [
+      'Name: is no variable of the template',
+      'toString: is no variable of the template',
+    ])
+    assert.deepEqual(refused(text('{{constructor}}', 'constructor'), {}), [
+      'constructor: is required by the template',
+    ])
+    const hostile = JSON.parse('{"name": "x", "__proto__": "y"}') as Record<string, string>
+    assert.deepEqual(refused(mail(), hostile), ['__proto__: is no variable of the template'])
+  })
+
+  test('is refused for a value that would make a header two', () => {
+    for (const name of ['a\r\nBcc: x@example.com', 'a\nb', 'a\rb', 'a\tb', 'a\u0085b', '\u007f'])
+      assert.deepEqual(refused(mail(), { name }), [
+        'name: must be one line without control characters, since the subject has it',
+      ])
+    const inText = render(mail(), { name: 'x', count: 'a\r\nb' })
+    assert.equal((inText as { text: string }).text, 'Dear x, a\r\nb of a\r\nb.')
+  })
+
+  test('is refused if it is too long, or empty, before it is made', () => {
+    assert.deepEqual(refused(mail(), { name: 'x'.repeat(1000) }), [
+      ': make the subject longer than 998 characters',
+    ])
+    assert.deepEqual(refused(mail({ subject: '{{name}}' }), { name: ' ' }), [': leave the subject empty'])
+    assert.deepEqual(refused(text('{{a}}', 'a'), { a: '\n ' }), [': leave the text empty'])
+    assert.deepEqual(refused(text('{{a}}!', 'a'), { a: 'x'.repeat(1600) }), [
+      ': make the text longer than 1600 characters',
+    ])
+    // A hundred thousand times a hundred thousand characters: as a string there is no room for them anywhere.
+    const bomb = mail({ subject: 's', text: '{{a}}'.repeat(100_000), html: null, variables: [{ name: 'a' }] })
+    assert.deepEqual(refused(bomb, { a: 'x'.repeat(100_000) }), [
+      ': make the text longer than 1000000 characters',
+    ])
+    const escapes = mail({ subject: 's', text: null, html: '{{a}}', variables: [{ name: 'a' }] })
+    assert.deepEqual(refused(escapes, { a: '<'.repeat(300_000) }), [
+      ': make the html longer than 1000000 characters',
+    ])
+  })
+
+  test('is what splitting at its names says, for any text and value', () => {
+    const name = fc.constantFrom('a', 'b', 'long_name_1')
+    const piece = fc.oneof(
+      fc.string({ unit: 'binary' }).filter((one) => !one.includes('{') && !one.includes('}')),
+      name.map((one) => ({ name: one })),
+    )
+    const values = fc.record({ a: fc.string(), b: fc.string(), long_name_1: fc.string() })
+    fc.assert(
+      fc.property(fc.array(piece), values, (pieces, given) => {
+        const body = pieces.map((one) => (typeof one === 'string' ? one : `{{${one.name}}}`)).join('')
+        const expected = pieces.map((one) => (typeof one === 'string' ? one : given[one.name])).join('')
+        const template = { ...text(body, 'a', 'b', 'long_name_1') }
+        assert.deepEqual(said(template), [])
+        const rendered = render(template, given)
+        if (expected.trim() === '' || expected.length > 1600) assert.ok('problems' in rendered)
+        else assert.equal((rendered as { text: string }).text, expected)
+      }),
+      runs(200),
+    )
+  })
+})
+
+describe('a template', () => {
+  test('that declares what it has is fine, also if it does not use it', () => {
+    assert.deepEqual(said(mail()), [])
+    assert.deepEqual(said(mail({ text: null })), [])
+    assert.deepEqual(said(mail({ html: null })), [])
+    assert.deepEqual(said(text('no names }} here }', 'a')), [])
+    assert.deepEqual(said(mail({ html: '<style>@media x{a{color:{{name}}}}</style>' })), [])
+  })
+
+  for (const [what, template, problems] of [
+    [
+      'an undeclared name',
+      mail({ variables: [{ name: 'name' }] }),
+      ['text: has {{count}}, which is not declared'],
+    ],
+    [
+      'undeclared names in each part',
+      mail({ variables: [{ name: 'count' }] }),
+      ['subject', 'text', 'html'].map((part) => `${part}: has {{name}}, which is not declared`),
+    ],
+    [
+      'a name twice',
+      mail({ variables: [{ name: 'name' }, { name: 'count' }, { name: 'name' }] }),
+      ['variables.2.name: name is declared twice'],
+    ],
+    ...[
+      '{{',
+      '{{Name}}',
+      '{{a-b}}',
+      '{{#if a}}',
+      '{{/a}}',
+      '{{>a}}',
+      '{{!a}}',
+      '{{ a',
+      '{{a}',
+      '{{a.b}}',
+      '{{{a}}}',
+      '{{\na}}',
+      '{{a|b}}',
+      '{{}}',
+      `{{${' '.repeat(9)}a}}`,
+      `{{${'a'.repeat(65)}}}`,
+    ].map(
+      (body) =>
+        [
+          `logic or a slip: ${body.slice(0, 20)}`,
+          text(body, 'a'),
+          ['text: has {{ that begins no {{name}}'],
+        ] as const,
+    ),
+    ['no subject', mail({ subject: null }), ['subject: is required']],
+    ['neither text nor html', mail({ text: null, html: null }), ['text: text or html is required']],
+    [
+      'a text message with a subject',
+      { ...text('x'), subject: 's', html: '<p>' },
+      ['subject: is for email only', 'html: is for email only'],
+    ],
+    ['a text message without text', { channel: 'sms', variables: [] }, ['text: is required']],
+    [
+      'a default that breaks its subject',
+      mail({ variables: [{ name: 'name', default: 'a\nb' }, { name: 'count' }] }),
+      ['variables.0.default: must be one line without control characters, since the subject has it'],
+    ],
+  ] as const)
+    test(`is refused with ${what}`, () => assert.deepEqual(said(template), [...problems]))
+
+  test('of a megabyte of braces takes no time', () => {
+    const before = process.cpuUsage()
+    for (const piece of ['{', '{{', '{{ ', '{{a', '{{a}', '}}', '{{a}}'])
+      templateProblems(text(piece.repeat(1_000_000 / piece.length), 'a'))
+    const { user } = process.cpuUsage(before)
+    assert.ok(user < 2_000_000, `${user / 1000} ms`)
+  })
+})
