@@ -43,8 +43,18 @@ export const documentContent = (id: number, owner: number | null): Query<Content
     from document d left join blob b on b.sha256 = d.sha256
     where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null`
 
+/** The bytes of several documents of an owner, each with its id; those that there are. */
+export const documentContents = (
+  ids: readonly number[],
+  owner: number | null,
+): Query<Content & { id: number }> =>
+  sql.prepared('document_contents', Content.extend({ id: z.number() }))`
+    select d.id, ${AT}, d.byte_size, d.media_type, d.title, encode(d.sha256, 'hex') as sha256
+    from document d left join blob b on b.sha256 = d.sha256
+    where d.id = any(${sql.array(ids, 'int8')}) and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null`
+
 /** False when the blob's row is missing. */
-export const hasBlob = (content: Content): content is Content & BlobAt => content.blob_id !== null
+export const hasBlob = <C extends Content>(content: C): content is C & BlobAt => content.blob_id !== null
 
 // The chunks of the store `postgres`.
 

@@ -33,15 +33,26 @@ export interface NewSend {
   readonly sendAt?: string | null
   /** The name of the template that it was made of. */
   readonly template?: string | null
+  /** Of a mail. */
+  readonly attachments?: readonly SendAttachment[]
 }
+
+const SendAttachment = z.object({
+  document_id: z.number(),
+  filename: z.string(),
+  media_type: z.string(),
+  byte_size: z.number(),
+})
+/** A stored document that goes with a mail. */
+export type SendAttachment = z.output<typeof SendAttachment>
 
 export const insertSend = (send: NewSend): Query<unknown> =>
   sql.type(noRows)`
-    insert into comms_send (id, channel, owner_id, job_id, recipients, message, status, send_at, template)
+    insert into comms_send (id, channel, owner_id, job_id, recipients, message, status, send_at, template, attachments)
     values (${send.id}::uuid, ${send.channel}, ${send.ownerId}, ${send.jobId}::uuid,
       ${sql.array(send.recipients, 'text')}, ${JSON.stringify(send.message)}::jsonb,
       ${send.sendAt == null ? 'queued' : 'scheduled'}, ${send.sendAt ?? null}::timestamptz,
-      ${send.template ?? null})`
+      ${send.template ?? null}, ${JSON.stringify(send.attachments ?? [])}::jsonb)`
 
 /** How many ms after this transaction began a time is, by the database's clock; negative: before it. */
 export const msUntil = (time: string): Query<{ ms: number }> =>
@@ -58,8 +69,10 @@ export const insertAccountMail = (jobId: string, recipient: string, subject: str
 
 const Send = z.object({
   id: z.string(),
+  owner_id: z.number().nullable(),
   recipients: z.array(z.string()),
   message: z.unknown(),
+  attachments: z.array(SendAttachment),
   status: z.enum(SEND_STATUSES),
   provider_id: z.string().nullable(),
   provider_status: z.string().nullable(),
@@ -72,7 +85,7 @@ const Send = z.object({
 })
 export type Send = z.output<typeof Send>
 
-const SEND = sql.fragment`id, recipients, message, status, provider_id, provider_status, detail,
+const SEND = sql.fragment`id, owner_id, recipients, message, attachments, status, provider_id, provider_status, detail,
   extract(epoch from created_at)::float8 * 1000 as created_ms,
   extract(epoch from coalesce(send_at, created_at))::float8 * 1000 as due_ms,
   extract(epoch from requested_at)::float8 * 1000 as requested_ms`
@@ -208,7 +221,7 @@ export const applyEvents = (events: readonly SendEvent[]): Query<{ moved: number
 
 const SEND_JSON = `json_build_object('id', s.id, 'channel', s.channel, 'to', s.recipients, 'status', s.status,
   'provider_id', s.provider_id, 'provider_status', s.provider_status, 'requests', s.requests, 'detail', s.detail,
-  'job_id', s.job_id, 'created_at', iso(s.created_at), 'send_at', iso(s.send_at), 'template', s.template, 'requested_at', iso(s.requested_at),
+  'job_id', s.job_id, 'created_at', iso(s.created_at), 'send_at', iso(s.send_at), 'template', s.template, 'attachments', s.attachments, 'requested_at', iso(s.requested_at),
   'settled_at', iso(s.settled_at))`
 
 // What a caller sees: everything, what is their own, or what callers without an account have sent, which is everybody's;

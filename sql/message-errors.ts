@@ -16,6 +16,12 @@ export const messageErrors = {
     detail:
       'No mail is sent to {addresses}: it was refused for good or marked as spam. An admin can lift that.',
   },
+  'email.attachments_missing': {
+    detail: 'The documents to attach do not exist, or were deleted: {ids}',
+  },
+  'email.attachments_too_large': {
+    detail: 'The attachments have {bytes} bytes in all; at most {limit} can be sent with an email',
+  },
   'email.undelivered': { detail: 'The email provider took the message and could not send it: {reason}' },
   'email.events_not_configured': {
     detail: 'Events of the email provider are not configured. Set EMAIL_PROVIDER_WEBHOOK_SECRET.',

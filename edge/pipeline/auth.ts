@@ -204,3 +204,8 @@ export function requireRole(caller: Caller, role: Role): Failure | null {
     ? null
     : fail('auth.forbidden', { roles: role === 'moderator' ? 'moderator or admin' : role })
 }
+
+/** @throws fail('auth.required') for a caller of an open area without a credential, who has no documents. */
+export function requireOwner({ ownerId, role }: Caller): void {
+  if (ownerId === null && role !== 'admin') throw fail('auth.required')
+}

@@ -66,6 +66,8 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'email.failed': 502,
   'email.sender_unverified': 400,
   'email.suppressed': 409,
+  'email.attachments_missing': 404,
+  'email.attachments_too_large': 413,
   'email.undelivered': 502,
   'email.events_not_configured': 503,
   'domain.not_configured': 503,

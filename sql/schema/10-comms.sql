@@ -26,6 +26,9 @@ create table comms_send (
   -- What to send, in the format of the channel's task; cleared once it is sent or cancelled.
   message jsonb,
   status text not null default 'queued',
+  -- Stored documents that go with a mail: [{document_id, filename, media_type, byte_size}], as they were when it was asked for. Not
+  -- references: one that is deleted before it is sent fails it.
+  attachments jsonb not null default '[]',
   -- The template that it was made of, by the name that it had.
   template text,
   -- When its job is due, if that is later than when it was asked for.
@@ -54,6 +57,7 @@ create table comms_send (
   constraint comms_send_scheduled_check check (status <> 'scheduled' or send_at is not null),
   constraint comms_send_requested_check check (status in ('scheduled', 'queued', 'failed', 'cancelled') or requested_at is not null),
   constraint comms_send_settled_check check ((status not in ('scheduled', 'queued', 'sending')) = (settled_at is not null)),
+  constraint comms_send_attachments_check check (jsonb_typeof(attachments) = 'array' and (channel = 'email' or attachments = '[]')),
   constraint comms_send_error_check check ((status = 'failed') = (error_code is not null)),
   constraint comms_send_message_check check (message is not null or status in ('sent', 'cancelled') or provider_id is not null),
   constraint comms_send_provider_id_check check (status not in ('delivered', 'bounced', 'complained') or provider_id is not null)

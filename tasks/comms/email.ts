@@ -15,7 +15,8 @@ export const email = defineTask({
   queue: 'comms',
   pool: 'io',
   settle: 'comms_send_settle',
-  timeoutSeconds: 120,
+  // Attachments take their time.
+  timeoutSeconds: 420,
   payload: z.strictObject({ send_id: z.uuid() }),
   result: EmailResult,
   links: ({ send_id }) => [{ kind: 'send', id: send_id }],

@@ -15,6 +15,16 @@ export interface EmailMessage {
   readonly html?: string
   /** When it was written, in ms since the epoch; default now. */
   readonly dateMs?: number
+  readonly attachments?: readonly EmailAttachment[]
+}
+
+/** A file that goes with an email. */
+export interface EmailAttachment {
+  readonly filename: string
+  readonly mediaType: string
+  readonly byteSize: number
+  /** Its bytes from the beginning, piece by piece; a piece is valid until the next is requested. What it throws fails the email. */
+  read(): AsyncIterable<Uint8Array>
 }
 
 export interface Comms {

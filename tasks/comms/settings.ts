@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { count } from '../setting-fields.ts'
 
 /** The settings of email and telephony. */
 
@@ -12,6 +13,12 @@ const isSmtpUrl = (text: string): boolean => {
     return false
   }
 }
+
+// Resend takes 40 MB in all (https://resend.com/docs/dashboard/emails/attachments). Base64 makes 4 bytes of 3 and a line of 76,
+// so that 25 MiB are 36 MB, which leaves room for the texts.
+const DEFAULT_ATTACHMENTS_BYTES = 25 * 1024 * 1024
+// What is sent within the time limit of a mail: see `LIMITS` of the mailer.
+const MOST_ATTACHMENTS_BYTES = 64 * 1024 * 1024
 
 /** The URL of an HTTP API, without a trailing slash. */
 const apiBase = (fallback: string) =>
@@ -27,6 +34,7 @@ export const commsShape = {
     .string()
     .refine((text) => text === 'outbox:' || isSmtpUrl(text), 'must be smtp://…, smtps://… or outbox:')
     .optional(),
+  EMAIL_ATTACHMENTS_MAX_BYTES: count(DEFAULT_ATTACHMENTS_BYTES, 0, MOST_ATTACHMENTS_BYTES),
   EMAIL_PROVIDER_WEBHOOK_SECRET: z
     .string()
     .regex(/^whsec_[A-Za-z0-9+/]{16,}={0,2}$/, 'must be whsec_ and base64, as the provider shows it')
@@ -54,6 +62,8 @@ export interface EmailSettings {
   /** The key of the provider's REST API, which lists the domains; null without one. */
   readonly apiKey: string | null
   readonly apiBaseUrl: string
+  /** How many bytes the attachments of one email may have in all, before they are encoded. */
+  readonly attachmentsMaxBytes: number
   /** What signs the provider's events; null: they are not taken. */
   readonly webhookSecret: string | null
 }
@@ -75,6 +85,7 @@ export function emailSettings(
     from: env.EMAIL_PROVIDER_FROM_EMAIL ?? (production ? '' : `${env.PROJECT_NAME}@localhost`),
     apiKey: env.EMAIL_PROVIDER_API_KEY ?? null,
     apiBaseUrl: env.EMAIL_PROVIDER_API_BASE_URL,
+    attachmentsMaxBytes: env.EMAIL_ATTACHMENTS_MAX_BYTES,
     webhookSecret: env.EMAIL_PROVIDER_WEBHOOK_SECRET ?? null,
   }
 }

@@ -103,6 +103,7 @@ describe('GET /comms/sends', () => {
       detail: null,
       send_at: null,
       template: null,
+      attachments: [],
     })
     assert.ok(created_at <= requested_at && requested_at <= settled_at && job_id !== undefined)
     const missing = await get(`/sends/${randomUUID()}`, other.token)

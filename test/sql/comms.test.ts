@@ -171,6 +171,8 @@ describe('the constraints', () => {
     ['comms_send_requested_check', { status: 'delivered', settled_at: new Date(), provider_id: 'p' }],
     ['comms_send_settled_check', { status: 'bounced', requested_at: new Date(), provider_id: 'p' }],
     ['comms_send_provider_id_check', { status: 'complained', ...at }],
+    ['comms_send_attachments_check', { channel: 'sms', attachments: '[{}]' }],
+    ['comms_send_attachments_check', { channel: 'email', attachments: '{}' }],
     ['comms_send_scheduled_check', { status: 'scheduled' }],
     ['comms_send_settled_check', { status: 'cancelled' }],
     ['comms_send_settled_check', { status: 'scheduled', send_at: new Date(), settled_at: new Date() }],

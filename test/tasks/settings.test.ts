@@ -75,6 +75,7 @@ test('an empty environment has the documented defaults', () => {
       from: 'millrace@localhost',
       apiKey: null,
       apiBaseUrl: 'https://api.resend.com',
+      attachmentsMaxBytes: 25 * 1024 * 1024,
       webhookSecret: null,
     },
     telephony: {

@@ -1,4 +1,4 @@
-import { type Channel, insertSend, msUntil } from '../../../sql/comms.ts'
+import { type Channel, insertSend, msUntil, type SendAttachment } from '../../../sql/comms.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import { enqueue, type JobRef, type TaskDefinition } from '../../../tasks/task.ts'
@@ -27,6 +27,7 @@ interface Sending<P, R> {
   readonly sendAt: string | undefined
   /** The template that it was made of. */
   readonly template: string | undefined
+  readonly attachments?: readonly SendAttachment[]
   /** What a caller is answered whose message is scheduled. */
   readonly scheduled: (answer: Scheduled) => R
 }
@@ -43,7 +44,7 @@ const DAY_MS = 86_400_000
 /** Adds a message and its job. @throws request.invalid for a time that has passed, or is too far ahead. */
 export async function sendJob<P, R>(
   { edge, caller, tx, requestId }: SendInput,
-  { channel, task, payload, to, message, sendAt, template, scheduled }: Sending<P, R>,
+  { channel, task, payload, to, message, sendAt, template, attachments, scheduled }: Sending<P, R>,
 ): Promise<JobRef<R>> {
   const { ownerId } = caller
   const id = uuidv7()
@@ -51,7 +52,14 @@ export async function sendJob<P, R>(
   const options = { ownerId, requestId, delayMs, maxTries: edge.settings.workerMaxTries }
   const ref = await enqueue(tx, task, { ...payload, send_id: id }, options)
   const row = { id, channel, ownerId, jobId: ref.jobId, recipients: to, message }
-  await tx.run(insertSend({ ...row, sendAt: sendAt ?? null, template: template ?? null }))
+  await tx.run(
+    insertSend({
+      ...row,
+      sendAt: sendAt ?? null,
+      template: template ?? null,
+      attachments: attachments ?? [],
+    }),
+  )
   if (sendAt === undefined) return ref
   const text = `It is to be sent at ${new Date(sendAt).toISOString()}`
   return { ...ref, answer: scheduled({ id, status: 'scheduled', message: text }) }

@@ -1,4 +1,7 @@
+import type { z } from 'zod'
+import type { SendAttachment } from '../../../sql/comms.ts'
 import { fail } from '../../../sql/errors.ts'
+import { attachables, attachmentOf } from '../../../tasks/comms/attach.ts'
 import { CallResult, call } from '../../../tasks/comms/call.ts'
 import { EmailResult, email } from '../../../tasks/comms/email.ts'
 import { segmentsOf } from '../../../tasks/comms/segments.ts'
@@ -6,9 +9,11 @@ import { missingForEmail, missingForTelephony } from '../../../tasks/comms/setti
 import { SmsResult, sms } from '../../../tasks/comms/sms.ts'
 import { refuseSuppressed } from '../../../tasks/comms/suppression.ts'
 import type { Rendered } from '../../../tasks/comms/template.ts'
+import { requireOwner } from '../../pipeline/auth.ts'
 import { route } from '../../pipeline/route.ts'
+import { requireScope } from '../../pipeline/scopes.ts'
 import { renderedFor } from './rendering.ts'
-import { sendJob } from './sending.ts'
+import { type SendInput, sendJob } from './sending.ts'
 import { CallRequest, EmailRequest, MOST_DAYS_AHEAD, SmsRequest } from './shapes.ts'
 
 const ONCE = `What the provider has accepted is never sent again, even if a worker dies meanwhile. If it is unclear \
@@ -26,13 +31,20 @@ export const sendRoutes = [
     method: 'post',
     path: '/email/send',
     summary: 'Send an email',
-    description: `Requires \`subject\`, and \`text\` or \`html\`, or a \`template\` with its \`variables\`; allows at most 50 recipients. The Message-ID is made from the \
+    description: `Requires \`subject\`, and \`text\` or \`html\`, or a \`template\` with its \`variables\`; allows at most 50 recipients. \`attachments\` are documents that the caller may read, up to \`EMAIL_ATTACHMENTS_MAX_BYTES\` in all; if one is \
+deleted before it is sent, the message fails. The Message-ID is made from the \
 returned id. ${ONCE} ${LATER}`,
     body: EmailRequest,
     response: EmailResult.meta({ id: 'EmailSent' }),
     errors: [
       'email.not_configured',
       'template.missing',
+      'auth.required',
+      'auth.scope',
+      'email.attachments_missing',
+      'email.attachments_too_large',
+      'document.bytes_missing',
+      'document.store_failed',
       'email.suppressed',
       'email.sender_unverified',
       'email.refused',
@@ -42,7 +54,8 @@ returned id. ${ONCE} ${LATER}`,
     job: async ({ body, ...input }) => {
       if (missingForEmail(input.edge.settings.email).length > 0) throw fail('email.not_configured')
       await refuseSuppressed(input.tx, [...body.to, ...body.cc, ...body.bcc])
-      const { send_at: sendAt, template, variables, subject, text, html, ...envelope } = body
+      const { send_at: sendAt, template, variables, subject, text, html, attachments, ...envelope } = body
+      const attached = await attachedTo(input, attachments)
       const content =
         template === undefined
           ? { subject, text, html }
@@ -50,7 +63,7 @@ returned id. ${ONCE} ${LATER}`,
       const { to } = envelope
       return sendJob(input, {
         ...{ channel: 'email', task: email, payload: {}, to, message: { ...envelope, ...content } },
-        ...{ sendAt, template },
+        ...{ sendAt, template, attachments: attached },
         scheduled: (answer) => ({ ...answer, to }),
       })
     },
@@ -105,6 +118,19 @@ any other, each of several holds 153 or 67. ${ONCE} ${LATER}`,
     },
   }),
 ]
+
+/** What goes with a mail. @throws what {@link attachables} does, and refusals of callers who may not read documents. */
+async function attachedTo(
+  { edge, caller, tx }: SendInput,
+  asked: z.output<typeof EmailRequest>['attachments'],
+): Promise<readonly SendAttachment[]> {
+  if (asked.length === 0) return []
+  requireOwner(caller)
+  requireScope(caller, 'documents', 'read')
+  const ids = asked.map(({ document_id }) => document_id)
+  const documents = await attachables(tx, ids, caller.ownerId, edge.settings.email.attachmentsMaxBytes)
+  return documents.map((document, n) => attachmentOf(document, asked[n]!.filename))
+}
 
 /** Without what a template does not have. */
 const given = (rendered: Rendered) =>

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { CHANNELS, SEND_STATUSES } from '../../../sql/comms.ts'
+import { MOST_ATTACHMENTS } from '../../../tasks/comms/attach.ts'
 import {
   LINE,
   LINE_MSG,
@@ -57,6 +58,17 @@ const hasOneText = (
     if (value !== undefined) complain(name, 'must not be given with a template')
 }
 
+const Attachment = z.strictObject({
+  document_id: z.int().min(1),
+  filename: z
+    .string()
+    .min(1)
+    .max(255)
+    .regex(/^[^\p{Cc}/\\]*$/u, 'must be a name without slashes and control characters')
+    .optional()
+    .describe('Default: the title of the document'),
+})
+
 export const EmailRequest = z
   .strictObject({
     to: addresses.min(1),
@@ -67,6 +79,7 @@ export const EmailRequest = z
     html: Text.optional(),
     reply_to: Address.optional(),
     from_email: Address.optional(),
+    attachments: z.array(Attachment).max(MOST_ATTACHMENTS).default([]).describe('Documents of the caller'),
     send_at: SendAt,
     ...OfTemplate,
   })
@@ -85,7 +98,18 @@ export const EmailRequest = z
     error: `must have at most ${MOST_RECIPIENTS} recipients in total`,
     path: ['to'],
   })
-  .meta({ id: 'EmailRequest' })
+  .meta({
+    id: 'EmailRequest',
+    examples: [
+      {
+        to: ['ann@example.com'],
+        subject: 'The annual report',
+        text: 'It was a good year.',
+        attachments: [{ document_id: 7, filename: 'report.pdf' }],
+      },
+      { to: ['ann@example.com'], template: 'welcome', variables: { name: 'Ann' } },
+    ],
+  })
 
 export const SmsRequest = z
   .strictObject({
@@ -99,7 +123,18 @@ export const SmsRequest = z
     error: 'is required without a template',
     path: ['body'],
   })
-  .meta({ id: 'SmsRequest' })
+  .meta({
+    id: 'SmsRequest',
+    examples: [
+      { to: '+14155552671', body: 'It was a good year.' },
+      {
+        to: '+14155552671',
+        template: 'reminder',
+        variables: { name: 'Ann' },
+        send_at: '2026-03-01T09:30:00Z',
+      },
+    ],
+  })
 
 export const CallRequest = z
   .strictObject({
@@ -124,6 +159,14 @@ export const Send = z
     job_id: z.uuid(),
     created_at: Timestamp,
     send_at: Timestamp.nullable().describe('When it is to be sent, if that was not at once'),
+    attachments: z.array(
+      z.strictObject({
+        document_id: z.int(),
+        filename: z.string(),
+        media_type: z.string(),
+        byte_size: z.int(),
+      }),
+    ),
     template: z.string().nullable().describe('The name of the template that it was made of'),
     requested_at: Timestamp.nullable(),
     settled_at: Timestamp.nullable(),
@@ -154,11 +197,25 @@ const TEMPLATE_FIELDS = {
 export const TemplateChange = z
   .strictObject(TEMPLATE_FIELDS)
   .superRefine(isTemplate)
-  .meta({ id: 'TemplateChange' })
+  .meta({
+    id: 'TemplateChange',
+    examples: [{ channel: 'sms', text: 'Your code is {{code}}', variables: [{ name: 'code' }] }],
+  })
 export const NewTemplate = z
   .strictObject({ name: TemplateName, ...TEMPLATE_FIELDS })
   .superRefine(isTemplate)
-  .meta({ id: 'NewTemplate' })
+  .meta({
+    id: 'NewTemplate',
+    examples: [
+      {
+        name: 'welcome',
+        channel: 'email',
+        subject: 'Welcome, {{name}}',
+        text: 'Hello {{name}} of {{place}}',
+        variables: [{ name: 'name' }, { name: 'place', default: 'nowhere' }],
+      },
+    ],
+  })
 
 function isTemplate(template: Parameters<typeof templateProblems>[0], context: z.RefinementCtx): void {
   for (const { path, msg } of templateProblems(template))

@@ -1,4 +1,3 @@
-import { fail } from '../../../sql/errors.ts'
 import type { Viewer } from '../../../sql/rag/reads.ts'
 import { type Caller, requireRole, roleFor } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
@@ -13,9 +12,4 @@ export function requireOperator({ settings }: Edge, caller: Caller): void {
   const role = settings.openAreas.has('rag') ? null : roleFor('operator', settings)
   const refusal = role === null ? null : requireRole(caller, role)
   if (refusal !== null) throw refusal
-}
-
-/** @throws fail('auth.required') for a caller of the open area without a credential, who has no documents. */
-export function requireOwner({ ownerId, role }: Caller): void {
-  if (ownerId === null && role !== 'admin') throw fail('auth.required')
 }

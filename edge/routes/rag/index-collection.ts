@@ -1,8 +1,9 @@
 import { indexDocuments } from '../../../tasks/rag/index-documents.ts'
 import { indexFiles } from '../../../tasks/rag/index-files.ts'
 import { newJob } from '../../../tasks/task.ts'
+import { requireOwner } from '../../pipeline/auth.ts'
 import { route } from '../../pipeline/route.ts'
-import { requireOperator, requireOwner } from './access.ts'
+import { requireOperator } from './access.ts'
 import { IndexRequest, IndexResult } from './shapes.ts'
 
 export const indexRoute = route({

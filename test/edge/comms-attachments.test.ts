@@ -1,0 +1,261 @@
+import assert from 'node:assert/strict'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import PostalMime from 'postal-mime'
+import { until } from '../until.ts'
+import { castOf } from './accounts-help.ts'
+import { keyOf } from './api-keys-help.ts'
+import { startOutside, startSender } from './comms-help.ts'
+import { type Account, edgeAndDatabase, startEdge } from './harness.ts'
+import { assertRefused } from './orgs-help.ts'
+
+/** Documents that go with a mail: of the caller alone, as long as they are there, and no more than a server takes. */
+
+const LIMIT = 100_000
+const outside = await startOutside()
+const { mail } = outside
+const env = {
+  ...outside.env,
+  OPEN_AREAS: 'ai',
+  AUTH_LEVEL: 'basic',
+  EMAIL_ATTACHMENTS_MAX_BYTES: String(LIMIT),
+}
+const { api, url, query } = await edgeAndDatabase({ env })
+const open = await startEdge(url, { env: { ...env, OPEN_AREAS: 'comms' } })
+const none = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
+// An edge that was told of another limit than the workers.
+const generous = await startEdge(url, { env: { ...env, EMAIL_ATTACHMENTS_MAX_BYTES: String(LIMIT * 10) } })
+await startSender(url, env)
+const { admin, user, newcomer } = await castOf(api)
+const other = await newcomer()
+
+const BODY = { to: ['a@example.com'], subject: 's', text: 't' }
+interface Attachment {
+  readonly document_id: unknown
+  readonly filename?: unknown
+}
+const send = (
+  attachments: readonly Attachment[],
+  more: object = {},
+  token: string = user.token,
+  headers = {},
+) => api.post('/api/v1/comms/email/send', { token, headers, json: { ...BODY, attachments, ...more } })
+const sendOf = async (id: string) => (await api.get(`/api/v1/comms/sends/${id}`, { token: user.token })).json
+const uploaded = async (
+  bytes: Uint8Array | string,
+  name = 'file.txt',
+  by: Account = user,
+): Promise<number> => {
+  const answer = await api.upload(by.token, bytes, { name })
+  assert.equal(answer.status, 201, answer.text)
+  return answer.json.id
+}
+const document = (by: Account = user) => uploaded(`document ${randomUUID()}`, 'file.txt', by)
+const remove = (id: number, search = '') =>
+  api.call('DELETE', `/api/v1/documents/${id}${search}`, { token: user.token })
+const rows = () =>
+  query('select (select count(*) from comms_send) as sends, (select count(*) from job) as jobs')
+const later = (ms = 700): string => new Date(Date.now() + ms).toISOString()
+const missing = (...ids: number[]): string =>
+  `The documents to attach do not exist, or were deleted: ${ids.join(', ')}`
+
+describe('documents that go with a mail', () => {
+  test('arrive as they are stored, with the name given or their title, and the message names them', async () => {
+    const bytes = randomBytes(60_000)
+    const [picture, text] = [await uploaded(bytes, 'Grüße/../x.bin'), await uploaded('Hello', 'hello.txt')]
+    const answer = await send([
+      { document_id: picture },
+      { document_id: text, filename: 'Rechnung №1.txt' },
+      { document_id: text },
+    ])
+    assert.equal(answer.status, 200, answer.text)
+    const { attachments } = await PostalMime.parse(mail.raw.at(-1)!)
+    const names = attachments.map(({ filename }) => filename)
+    assert.deepEqual(names.slice(1), ['Rechnung №1.txt', 'hello.txt'])
+    assert.doesNotMatch(names[0]!, /[/\\]/)
+    assert.ok(Buffer.from(attachments[0]!.content as ArrayBuffer).equals(bytes))
+    assert.equal(Buffer.from(attachments[1]!.content as ArrayBuffer).toString(), 'Hello')
+    const row = await sendOf(answer.json.id)
+    assert.deepEqual(row.attachments.slice(1), [
+      { document_id: text, filename: 'Rechnung №1.txt', media_type: 'text/plain', byte_size: 5 },
+      { document_id: text, filename: 'hello.txt', media_type: 'text/plain', byte_size: 5 },
+    ])
+    const [job] = await query('select payload from job where id = $1', [row.job_id])
+    assert.deepEqual(job!.payload, { send_id: answer.json.id }, 'the job has none of it')
+  })
+
+  test('are sent without authentication, too, of nobody', async () => {
+    const answer = await none.upload('', 'of nobody', { name: 'x.txt' })
+    const sent = await none.post('/api/v1/comms/email/send', {
+      json: { ...BODY, attachments: [{ document_id: answer.json.id }] },
+    })
+    assert.equal(sent.status, 200, sent.text)
+  })
+
+  test('may have as many bytes in all as the limit, and not one more', async () => {
+    const half = await uploaded(randomBytes(LIMIT / 2))
+    const [rest, one] = [await uploaded(randomBytes(LIMIT / 2)), await uploaded('x')]
+    assert.equal((await send([{ document_id: half }, { document_id: rest }])).status, 200)
+    const before = await rows()
+    const detail = `The attachments have ${LIMIT + 1} bytes in all; at most ${LIMIT} can be sent with an email`
+    assertRefused(await send([half, rest, one].map((document_id) => ({ document_id }))), 413, detail)
+    assertRefused(
+      await send([half, half, half].map((document_id) => ({ document_id }))),
+      413,
+      detail.replace(String(LIMIT + 1), String((LIMIT / 2) * 3)),
+    )
+    assert.deepEqual(await rows(), before)
+  })
+
+  test('under a key are part of what is asked for', async () => {
+    const [one, two] = [await document(), await document()]
+    const headers = { 'idempotency-key': randomUUID() }
+    const first = await send([{ document_id: one }], {}, user.token, headers)
+    assert.equal(first.status, 200)
+    assert.equal((await send([{ document_id: one }], {}, user.token, headers)).text, first.text)
+    const detail = 'This Idempotency-Key was already used with a different request'
+    assertRefused(await send([{ document_id: two }], {}, user.token, headers), 422, detail)
+    assertRefused(await send([], {}, user.token, headers), 422, detail)
+  })
+})
+
+describe('a mail is refused, and nothing is stored, with', () => {
+  const cases: readonly [string, () => Promise<readonly Attachment[]>, number, (string | RegExp)?][] = [
+    ['a document that there is not', async () => [{ document_id: 999_999_999 }], 404, missing(999_999_999)],
+    ['a number that no document has', async () => [{ document_id: Number.MAX_SAFE_INTEGER }], 404],
+    [
+      'a document of another account',
+      async () => [{ document_id: await document(other) }],
+      404,
+      /^The documents to attach/,
+    ],
+    ['one of an admin', async () => [{ document_id: await document(admin) }], 404],
+    [
+      'one in the trash',
+      async () => {
+        const id = await document()
+        await remove(id)
+        return [{ document_id: await document() }, { document_id: id }]
+      },
+      404,
+    ],
+    [
+      'one that is deleted',
+      async () => {
+        const id = await document()
+        await remove(id, '?permanent=true')
+        return [{ document_id: id }]
+      },
+      404,
+    ],
+    ['21 of them', async () => Array.from({ length: 21 }, () => ({ document_id: 1 })), 422],
+    ['1,000 of them', async () => Array.from({ length: 1000 }, (_, n) => ({ document_id: n + 1 })), 422],
+    ['an id that is none', async () => [{ document_id: '1; drop table document' }], 422],
+    ['an id of 0', async () => [{ document_id: 0 }], 422],
+    ['a fraction', async () => [{ document_id: 1.5 }], 422],
+    [
+      'a name that adds a header',
+      async () => [{ document_id: await document(), filename: 'a\r\nBcc: x@example.com' }],
+      422,
+    ],
+    [
+      'a name that is a path',
+      async () => [{ document_id: await document(), filename: '../../etc/passwd' }],
+      422,
+    ],
+    ['an empty name', async () => [{ document_id: await document(), filename: '' }], 422],
+    ['a long name', async () => [{ document_id: await document(), filename: 'x'.repeat(256) }], 422],
+    [
+      'a path in place of a document',
+      async () => [{ document_id: 1, path: '/etc/passwd' } as Attachment],
+      422,
+    ],
+  ]
+  for (const [what, make, status, detail] of cases)
+    test(what, async () => {
+      const attachments = await make()
+      const before = await rows()
+      assertRefused(await send(attachments), status, detail)
+      assert.deepEqual(await rows(), before)
+    })
+
+  test('a title of control characters has a name without', async () => {
+    const id = await document()
+    await query('update document set title = $1 where id = $2', ['a\r\nX-Evil: 1/\\..', id])
+    const answer = await send([{ document_id: id }])
+    assert.equal(answer.status, 200)
+    assert.equal((await sendOf(answer.json.id)).attachments[0].filename, 'a__X-Evil: 1__..')
+    assert.doesNotMatch(mail.raw.at(-1)!, /^X-Evil/m)
+  })
+
+  test('a caller of the open area without a credential, who has no documents', async () => {
+    const answer = await none.upload('', `of nobody ${randomUUID()}`, { name: 'x.txt' })
+    const json = { ...BODY, attachments: [{ document_id: answer.json.id }] }
+    assertRefused(await open.post('/api/v1/comms/email/send', { json }), 401, 'Not authenticated')
+    assert.equal((await open.post('/api/v1/comms/email/send', { json: BODY })).status, 200)
+  })
+
+  test('an API key that may not read documents', async () => {
+    const attachments = [{ document_id: await document() }]
+    const with_ = async (...scopes: string[]) => (await keyOf(api, user, { scopes })).key
+    const narrow = await with_('comms:write', 'jobs:read')
+    assertRefused(await send(attachments, {}, narrow), 403, 'The API key needs the scope documents:read')
+    assert.equal((await send([], {}, narrow)).status, 200)
+    for (const scope of ['documents:read', 'documents:write', '*:read'])
+      assert.equal((await send(attachments, {}, await with_('comms:write', scope))).status, 200, scope)
+  })
+})
+
+describe('what becomes of a document before its mail is sent', () => {
+  const failed = (id: string) =>
+    until('it has failed', async () => {
+      const row = await sendOf(id)
+      assert.notEqual(row.status, 'sent')
+      return row.status === 'failed' && row
+    })
+
+  for (const search of ['', '?permanent=true'])
+    test(`one that is deleted${search} fails it: it is never sent without`, async () => {
+      const [kept, gone] = [await document(), await document()]
+      const attachments = [{ document_id: kept }, { document_id: gone }]
+      const { id } = (await send(attachments, { send_at: later() })).json
+      assert.equal((await remove(gone, search)).status, 204)
+      const row = await failed(id)
+      assert.equal(row.detail, missing(gone))
+      assert.deepEqual([row.requests, row.attachments.length], [0, 2])
+      const job = await until('so has its job', async () => {
+        const [job] = await query('select status, error_code, attempt from job where id = $1', [row.job_id])
+        return job!.status === 'failed' && job
+      })
+      assert.deepEqual(job, { status: 'failed', error_code: 'email.attachments_missing', attempt: 1 })
+      assert.ok(!mail.taken.some((taken) => taken.includes(id)))
+    })
+
+  test('one that is restored in time is sent', async () => {
+    const document_id = await document()
+    const { id } = (await send([{ document_id }], { send_at: later(1200) })).json
+    await remove(document_id)
+    assert.equal(
+      (await api.post(`/api/v1/documents/${document_id}/restore`, { token: user.token })).status,
+      200,
+    )
+    await until('it is sent', async () => (await sendOf(id)).status === 'sent')
+  })
+
+  test('the limit is that of the worker that sends it', async () => {
+    const document_id = await uploaded(randomBytes(LIMIT + 1))
+    const answer = await generous.post('/api/v1/comms/email/send', {
+      token: user.token,
+      json: { ...BODY, attachments: [{ document_id }] },
+    })
+    assertRefused(answer, 413, /at most 100000 can be sent/)
+  })
+
+  test('bytes that the store has lost fail it', async () => {
+    const document_id = await document()
+    const { id } = (await send([{ document_id }], { send_at: later() })).json
+    await query(`delete from blob_chunk where blob_id = (select b.id from blob b join document d on d.sha256 = b.sha256
+      where d.id = ${document_id})`)
+    assert.equal((await failed(id)).detail, 'The stored bytes of the document are gone')
+  })
+})

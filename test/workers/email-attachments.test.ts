@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import PostalMime from 'postal-mime'
+import { fail } from '../../sql/errors.ts'
+import type { EmailAttachment, EmailMessage, Request } from '../../tasks/comms/ports.ts'
+import { parse } from '../../tasks/settings.ts'
+import { createMailer, type Mailer } from '../../workers/providers/comms/email.ts'
+import { mailServer } from '../standins/smtp.ts'
+import { until } from '../until.ts'
+
+/** Files that go with a mail: read as the server takes them, whole or not at all. */
+
+const server = await mailServer()
+const dataDir = mkdtempSync(join(tmpdir(), 'millrace-attachments-'))
+after(async () => {
+  await server.stop()
+  rmSync(dataDir, { recursive: true, force: true })
+})
+const to = (url: string, more: object = {}): Mailer =>
+  createMailer(
+    parse({ EMAIL_SMTP_URL: url, EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com', DATA_DIR: dataDir }),
+    more,
+  )
+const mailer = to(server.url)
+
+const message = (attachments: readonly EmailAttachment[], id: string = randomUUID()): EmailMessage => ({
+  ...{ id, to: ['reader@example.com'], subject: 's', text: 'The text', html: '<p>The text</p>' },
+  ...{ dateMs: 1_700_000_000_000, attachments },
+})
+const request = (signal = new AbortController().signal): Request & { begun: number } => {
+  const made = { signal, begun: 0, begin: () => Promise.resolve(void made.begun++) }
+  return made
+}
+
+/** A file whose pieces are in one buffer, each until the next is requested, as stores give them. */
+const file = (filename: string, bytes: Uint8Array, mediaType = 'application/pdf'): EmailAttachment => ({
+  ...{ filename, mediaType, byteSize: bytes.length },
+  read: async function* () {
+    const buffer = new Uint8Array(1000)
+    for (let at = 0; at < bytes.length; at += buffer.length) {
+      const piece = bytes.subarray(at, at + buffer.length)
+      buffer.set(piece)
+      yield buffer.subarray(0, piece.length)
+      buffer.fill(0)
+    }
+  },
+})
+
+test('arrive with their names, types and every byte', async () => {
+  const files = [
+    file('Grüße & "quotes".pdf', randomBytes(300_001)),
+    file(`${'a very long name '.repeat(14)}.txt`, Buffer.from('text ✓\r\n.\r\n..'), 'text/plain'),
+    file('empty.bin', new Uint8Array(), 'application/octet-stream'),
+    file('inner.eml', Buffer.from('Subject: inner\r\n\r\nbytes \xff', 'latin1'), 'message/rfc822'),
+    file('twice.pdf', randomBytes(77)),
+  ]
+  const one = message(files)
+  assert.equal((await mailer.hand(one, request())).kind, 'taken')
+  const mail = await PostalMime.parse(server.raw.at(-1)!)
+  assert.deepEqual([mail.text?.trim(), mail.html?.trim()], ['The text', '<p>The text</p>'])
+  const types = ['application/pdf', 'text/plain', 'application/octet-stream', 'application/octet-stream']
+  assert.deepEqual(
+    mail.attachments.map(({ filename, mimeType, disposition }) => [filename, mimeType, disposition]),
+    files.map(({ filename }, n) => [filename, types[n] ?? 'application/pdf', 'attachment']),
+  )
+  for (const [n, { read }] of files.entries()) {
+    const bytes: Buffer[] = []
+    for await (const piece of read()) bytes.push(Buffer.from(piece))
+    assert.ok(Buffer.from(mail.attachments[n]!.content as ArrayBuffer).equals(Buffer.concat(bytes)), `${n}`)
+  }
+  assert.equal((await mailer.hand(message(files, one.id), request())).kind, 'taken')
+  assert.equal(server.raw.at(-1), server.raw.at(-2), 'and the same to the last byte in every attempt')
+})
+
+test('that break off keep the whole mail back, for the reason that they give', async () => {
+  const before = server.taken.length
+  const broken: EmailAttachment = {
+    ...file('x.pdf', new Uint8Array(2_000_000)),
+    read: async function* () {
+      yield randomBytes(1_000_000)
+      throw fail('document.bytes_missing')
+    },
+  }
+  const on = request()
+  await assert.rejects(mailer.hand(message([broken]), on), { code: 'document.bytes_missing' })
+  assert.deepEqual([on.begun, server.taken.length], [0, before])
+  assert.equal((await mailer.hand(message([]), request())).kind, 'taken', 'the next one is sent')
+})
+
+test('are not read for a server that takes no mail', async () => {
+  let reads = 0
+  const unread: EmailAttachment = {
+    ...file('x.pdf', new Uint8Array(10)),
+    read: async function* () {
+      reads++
+      yield new Uint8Array(10)
+    },
+  }
+  server.mode = () => ({ status: 550, at: 'rcpt' })
+  await assert.rejects(mailer.hand(message([unread]), request()), { code: 'email.refused' })
+  server.mode = () => 'take'
+  assert.equal(reads, 0)
+})
+
+test('are read at the pace of the server, and let go when nobody waits for it any more', async () => {
+  const sockets = new Set<Socket>()
+  // Says yes to everything, and stops reading once the content comes.
+  const slow = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {}).write('220 slow\r\n')
+    socket.on('data', (chunk: Buffer) => {
+      if (!chunk.toString().startsWith('DATA')) return void socket.write('250 OK\r\n')
+      socket.write('354 go\r\n')
+      socket.pause()
+    })
+  })
+  await new Promise<void>((resolve) => slow.listen(0, '127.0.0.1', () => resolve()))
+  after(() => {
+    for (const socket of sockets) socket.destroy()
+    slow.close()
+  })
+  const PIECE = 1_000_000
+  const whole = 400 * PIECE
+  let [read, isReleased] = [0, false]
+  const large: EmailAttachment = {
+    ...file('large.bin', new Uint8Array(), 'application/octet-stream'),
+    byteSize: whole,
+    read: async function* () {
+      try {
+        for (const piece = new Uint8Array(PIECE); read < whole; read += PIECE) yield piece
+      } finally {
+        isReleased = true
+      }
+    },
+  }
+  const abort = new AbortController()
+  const on = request(abort.signal)
+  const { port } = slow.address() as AddressInfo
+  const sending = to(`smtp://127.0.0.1:${port}`).hand(message([large]), on)
+  let [seen, same] = [-1, 0]
+  await until('it reads no further', () => {
+    same = read === seen && read > 0 ? same + 1 : 0
+    seen = read
+    return same > 10
+  })
+  // What the sockets hold.
+  assert.ok(read < whole / 8, `${read} bytes are read ahead`)
+  abort.abort('cancelled')
+  await assert.rejects(sending, (error) => error === 'cancelled')
+  await until('it is released', () => isReleased)
+  assert.equal(on.begun, 0)
+})
+
+test('are in the files of the outbox, of which there is none without them', async () => {
+  const outbox = to('outbox:')
+  const bytes = randomBytes(500_000)
+  const one = message([file('a.pdf', bytes)])
+  await outbox.hand(one, request())
+  const folder = join(dataDir, 'outbox')
+  const mail = await PostalMime.parse(readFileSync(join(folder, `${one.id}.eml`)))
+  assert.ok(Buffer.from(mail.attachments[0]!.content as ArrayBuffer).equals(bytes))
+  const broken: EmailAttachment = {
+    ...file('x.pdf', new Uint8Array(10)),
+    read: async function* () {
+      yield new Uint8Array(5)
+      throw fail('document.bytes_missing')
+    },
+  }
+  const on = request()
+  await assert.rejects(outbox.hand(message([broken]), on), { code: 'document.bytes_missing' })
+  assert.deepEqual([readdirSync(folder), on.begun], [[`${one.id}.eml`], 0])
+})
