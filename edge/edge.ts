@@ -25,9 +25,9 @@ import type { Edge } from './pipeline/context.ts'
 import { createDispatch, type Dispatch } from './pipeline/dispatch.ts'
 import { createEnqueuer } from './pipeline/enqueuer.ts'
 import { createKeyLimits } from './pipeline/key-limits.ts'
-import { createKeyUses, type KeyUses } from './pipeline/key-uses.ts'
 import { createLimits } from './pipeline/limits.ts'
 import type { Area } from './pipeline/route.ts'
+import { createUses, type Uses } from './pipeline/uses.ts'
 import { createReplica } from './replica.ts'
 import { areas as allAreas } from './routes/index.ts'
 import { createHub } from './streams/hub.ts'
@@ -65,7 +65,7 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
   const listener = await listenToChanges(options, core, streams)
   const edge: Edge = { ...core, ...createServices(options, core) }
   const ownsPasswords = options.passwords === undefined
-  const steps = closingSteps({ edge, streams, listener, keyUses: core.keyUses, ownsPasswords })
+  const steps = closingSteps({ edge, streams, listener, uses: core.uses, ownsPasswords })
   return {
     edge,
     dispatch: createDispatch(edge, options.areas ?? allAreas, streams),
@@ -103,7 +103,7 @@ const nameOf = ({ projectName }: Settings, what = ''): string => `${projectName}
 async function createCore(
   options: EdgeOptions,
   streams: Streams,
-): Promise<Core & { readonly connections: Connections; readonly keyUses: KeyUses }> {
+): Promise<Core & { readonly connections: Connections; readonly uses: Uses }> {
   const { settings, databaseUrl: url, secretKey, log } = options
   const warn = (message: string) => (error: unknown) => log.warn({ err: error }, message)
   const { checked: validateRows, databasePooled: pooled, keepResultSeconds } = settings
@@ -130,7 +130,7 @@ async function createCore(
     waitMs: CONNECTION_MS,
     ...(replica && { onCommit: (position) => replica.wal.committed(position) }),
   })
-  const keyUses = createKeyUses(db, warn('The last use of API keys was not stored'))
+  const uses = createUses(db, warn('The last use of API keys or sessions was not stored'))
   // What the edge reads for itself stays on the primary: notifications come from there.
   const statistics = slowReads.of(ITSELF, 'statistics')
   const confirmed = confirmedReads(reader, () => db.run(confirmCommits()))
@@ -152,8 +152,8 @@ async function createCore(
     replica,
     hub,
     overview: createOverview(statistics, keepResultSeconds, warn('The overview could not be read')),
-    keyUses,
-    accounts: createAccounts({ settings, reader, secretKey, now: () => pulse.now(), keyUses }),
+    uses,
+    accounts: createAccounts({ settings, reader, secretKey, now: () => pulse.now(), uses }),
     publisher: createPublisher(db, warn('A notification was not sent')),
     metrics: createMetrics({ db, reader: statistics, hub, streams, replica }),
     tracing: await openTracing(settings.tracing, 'edge', log),
@@ -248,12 +248,12 @@ interface Closing {
   readonly edge: Edge
   readonly streams: Streams
   readonly listener: Listener
-  readonly keyUses: KeyUses
+  readonly uses: Uses
   readonly ownsPasswords: boolean
 }
 
 /** First what clients reach, last what the other steps need. */
-function closingSteps({ edge, streams, listener, keyUses, ownsPasswords }: Closing): ShutdownStep[] {
+function closingSteps({ edge, streams, listener, uses, ownsPasswords }: Closing): ShutdownStep[] {
   return [
     step('end the streams', () => streams.close()),
     step('stop following jobs', () => edge.hub.close()),
@@ -262,7 +262,7 @@ function closingSteps({ edge, streams, listener, keyUses, ownsPasswords }: Closi
     step('end the password threads', () => (ownsPasswords ? edge.passwords.close() : undefined)),
     step('end the search thread', () => edge.retrieval.close()),
     step('tell what is to be told', () => edge.publisher.close()),
-    step('store the last use of API keys', () => keyUses.close()),
+    step('store the last use of API keys and sessions', () => uses.close()),
     step('leave the replica', () => edge.replica?.close()),
     step('end the readers', () => Promise.all([edge.reader.close(), edge.slowReads.close()])),
     step('leave the store of bytes', () => edge.blobs.close()),

@@ -43,9 +43,11 @@ export const readSessions: ReadStatement<[account: number, callersOwn: string | 
       numbered: false,
       direction: 'desc',
       join: 'join refresh_token t on t.session_id = s.id and t.rotated_at is null',
-      item: `json_build_object('id', s.id, 'created_at', iso(s.created_at), 'last_used_at', iso(t.created_at),
-      'expires_at', iso(t.expires_at), 'address', s.address, 'user_agent', s.user_agent,
-      'is_current', s.id is not distinct from $2::uuid)`,
+      item: `json_build_object('id', s.id, 'created_at', iso(s.created_at),
+      'last_used_at', iso(greatest(s.last_used_at, t.created_at)), 'expires_at', iso(t.expires_at),
+      'address', s.address, 'place', s.place, 'last_address', coalesce(s.last_address, s.address),
+      'last_place', case when s.last_address is null then s.place else s.last_place end,
+      'user_agent', s.user_agent, 'device', s.device, 'is_current', s.id is not distinct from $2::uuid)`,
     }),
   }
 
@@ -265,18 +267,27 @@ export const upsertAdmin = (
       where account.role <> 'admin' or not account.is_active or not (account.is_verified or ${asItIs})
     returning id, case when xmax = 0 then 'created' when password_hash = ${passwordHash} then 'replaced' else 'promoted' end as change`
 
+/** Where a session was begun, and with what; `place` is what a trusted proxy says, `device` what the user agent says. */
+export interface SessionOrigin {
+  readonly address: string | null
+  readonly place: string | null
+  readonly userAgent: string | null
+  readonly device: string | null
+}
+
 /** Begins a session: its family row and first refresh token. */
 export const insertSession = (
   sessionId: string,
   accountId: number,
   digest: Buffer,
   lifetimeSeconds: number,
-  origin: { readonly address: string | null; readonly userAgent: string | null },
+  origin: SessionOrigin,
 ): Query<unknown> =>
   sql.prepared('insert_session', noRows)`
     with family as (
-      insert into session (id, account_id, address, user_agent)
-      values (${sessionId}::uuid, ${accountId}, ${origin.address}, left(${origin.userAgent}, 300)) returning id
+      insert into session (id, account_id, address, place, user_agent, device)
+      values (${sessionId}::uuid, ${accountId}, left(${origin.address}, 100), ${origin.place}, left(${origin.userAgent}, 300),
+        ${origin.device}) returning id
     )
     insert into refresh_token (digest, session_id, expires_at)
     select ${sql.binary(digest)}, id, now() + make_interval(secs => ${lifetimeSeconds}) from family`

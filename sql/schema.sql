@@ -1043,7 +1043,12 @@ create table session (
   revoked_at timestamp with time zone,
   ended_at timestamp with time zone,
   address text,
+  place text,
   user_agent text,
+  device text,
+  last_used_at timestamp with time zone,
+  last_address text,
+  last_place text,
   constraint session_pkey PRIMARY KEY (id),
   constraint session_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
   constraint session_ended_check CHECK (((ended_at IS NULL) OR (revoked_at IS NOT NULL)))

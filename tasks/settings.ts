@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { serversOf } from '../sql/hosts.ts'
 import type { ReadKind } from '../sql/slow-reads.ts'
+import { type AccountSettings, accountChecks, accountSettings, accountShape } from './accounts/settings.ts'
 import { AI_PROVIDERS, type AiProvider, isAiProvider, keyName, PROVIDERS } from './ai/providers.ts'
 import { type AiSettings, aiSettings, aiShape } from './ai/settings.ts'
 import {
@@ -14,7 +15,7 @@ import { type BlobSettings, blobChecks, blobSettings, blobShape } from './docume
 import { Installed, Languages } from './documents/languages.ts'
 import { type PaymentSettings, paymentSettings, paymentShape } from './payments/settings.ts'
 import { type RagSettings, ragSettings, ragShape } from './rag/settings.ts'
-import { count, flag, isOrigin, list, type Rate, rate, whole } from './setting-fields.ts'
+import { count, isOrigin, list, type Rate, rate, whole } from './setting-fields.ts'
 import { type RetentionSettings, retentionSettings, retentionShape } from './system/settings.ts'
 import { type TelemetrySettings, telemetrySettings, telemetryShape } from './telemetry/settings.ts'
 import { type WebhookSettings, webhookSettings, webhookShape } from './webhooks/settings.ts'
@@ -58,19 +59,7 @@ const Environment = z.object({
   SECRET_KEY: z.string().min(32, 'must have at least 32 characters').optional(),
   AUTH_LEVEL: z.enum(['rbac', 'basic', 'none']).default('rbac'),
   OPEN_AREAS: list(...AREAS).optional(),
-  ADMIN_EMAIL: z
-    .email()
-    .transform((email) => email.toLowerCase())
-    .optional(),
-  ADMIN_PASSWORD: z.string().min(8).max(1024).optional(),
-  REGISTRATION_ENABLED: flag(true),
-  ACCESS_TOKEN_MINUTES: count(15, 1, 1440),
-  REFRESH_TOKEN_DAYS: count(14, 1, 365),
-  RESET_TOKEN_MINUTES: count(60, 1, 10_080),
-  VERIFY_TOKEN_HOURS: count(24, 1, 8760),
-  INVITE_TOKEN_DAYS: count(14, 1, 365),
-  LOGIN_MAX_FAILURES: count(5, 1, 1000),
-  LOGIN_LOCK_SECONDS: count(900, 1, 86_400),
+  ...accountShape,
   RATE_LIMIT_LOGIN: rate({ most: 30, seconds: 60 }),
   RATE_LIMIT_REGISTER: rate({ most: 30, seconds: 60 }),
   RATE_LIMIT_PASSWORD_RESET: rate({ most: 10, seconds: 60 }),
@@ -78,7 +67,6 @@ const Environment = z.object({
   MAX_STREAMS_PER_ADDRESS: count(100),
   MAX_STREAMS_PER_ACCOUNT: count(1000),
   RATE_LIMIT_INVITE: rate({ most: 20, seconds: 3600 }),
-  TRUST_PROXY: flag(false),
   CORS_ORIGINS: list()
     .refine(
       (items) => items.every(isOrigin),
@@ -128,7 +116,7 @@ type Env = z.output<typeof Environment>
 /** Names of all settings, which `.env.example` must list. */
 export const SETTING_NAMES = Object.keys(Environment.shape)
 
-export interface Settings extends TelemetrySettings {
+export interface Settings extends TelemetrySettings, AccountSettings {
   readonly projectName: string
   readonly production: boolean
   readonly host: string
@@ -148,24 +136,12 @@ export interface Settings extends TelemetrySettings {
   readonly authLevel: 'rbac' | 'basic' | 'none'
   /** Areas that answer callers without a credential. */
   readonly openAreas: ReadonlySet<string>
-  readonly adminEmail: string | undefined
-  readonly adminPassword: string | undefined
-  readonly registrationEnabled: boolean
-  readonly accessTokenSeconds: number
-  readonly refreshTokenSeconds: number
-  readonly resetTokenSeconds: number
-  readonly verifyTokenSeconds: number
-  readonly inviteTokenSeconds: number
-  /** How many failed logins lock an account, and for how long. */
-  readonly loginMaxFailures: number
-  readonly loginLockSeconds: number
   /** Rate limits by what they limit; null: no limit. */
   readonly limits: Readonly<Record<'login' | 'register' | 'passwordReset' | 'invite', Rate | null>>
   /** Requests of an API key; null: no limit. */
   readonly apiKeyRate: Rate | null
   /** Most event streams open at a time; 0: no limit. */
   readonly maxStreams: { readonly perAddress: number; readonly perAccount: number }
-  readonly trustProxy: boolean
   readonly corsOrigins: ReadonlySet<string>
   readonly workerProcesses: number
   readonly workerThreads: number
@@ -241,6 +217,7 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     ...limitSettings(env),
     ...workerSettings(env),
     ...telemetrySettings(env),
+    ...accountSettings(env),
     email: emailSettings(env, production),
     telephony: telephonySettings(env),
     blobs: blobSettings(env),
@@ -278,7 +255,6 @@ function serverSettings(env: Env, production: boolean) {
     publicBaseUrl:
       env.PUBLIC_BASE_URL ?? `http://${env.HOST.includes(':') ? `[${env.HOST}]` : env.HOST}:${env.PORT}`,
     webConcurrency: env.WEB_CONCURRENCY,
-    trustProxy: env.TRUST_PROXY,
     corsOrigins: new Set(env.CORS_ORIGINS ?? []),
     checked: !production,
   } satisfies Partial<Settings>
@@ -295,22 +271,12 @@ function databaseSettings(env: Env) {
   } satisfies Partial<Settings>
 }
 
-/** Who may do what, and for how long. */
+/** Who may do what. */
 function accessSettings(env: Env, production: boolean) {
   return {
     secretKey: env.SECRET_KEY,
     authLevel: env.AUTH_LEVEL,
     openAreas: new Set(env.OPEN_AREAS ?? (production ? [] : AREAS)),
-    adminEmail: env.ADMIN_EMAIL,
-    adminPassword: env.ADMIN_PASSWORD,
-    registrationEnabled: env.REGISTRATION_ENABLED,
-    accessTokenSeconds: env.ACCESS_TOKEN_MINUTES * 60,
-    refreshTokenSeconds: env.REFRESH_TOKEN_DAYS * 86_400,
-    resetTokenSeconds: env.RESET_TOKEN_MINUTES * 60,
-    verifyTokenSeconds: env.VERIFY_TOKEN_HOURS * 3600,
-    inviteTokenSeconds: env.INVITE_TOKEN_DAYS * 86_400,
-    loginMaxFailures: env.LOGIN_MAX_FAILURES,
-    loginLockSeconds: env.LOGIN_LOCK_SECONDS,
   } satisfies Partial<Settings>
 }
 
@@ -382,10 +348,7 @@ function crossChecks(env: Readonly<Record<string, string | undefined>>): string[
   const vision = env.VISION_PROVIDER
   if (vision !== undefined && isAiProvider(vision) && env[keyName(vision)] === undefined)
     problems.push(`VISION_PROVIDER: needs ${keyName(vision)}`)
-  if ((env.ADMIN_EMAIL === undefined) !== (env.ADMIN_PASSWORD === undefined)) {
-    problems.push('ADMIN_EMAIL: needs ADMIN_PASSWORD, and vice versa')
-  }
   if (env.METRICS_PORT !== undefined && env.METRICS_PORT === (env.PORT ?? '8000'))
     problems.push('METRICS_PORT: must differ from PORT')
-  return [...problems, ...blobChecks(env)]
+  return [...problems, ...accountChecks(env), ...blobChecks(env)]
 }

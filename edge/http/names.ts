@@ -6,6 +6,8 @@ export const HEADERS = [
   'accept',
   'accept-encoding',
   'authorization',
+  'cf-ipcountry',
+  'cloudfront-viewer-country',
   'content-encoding',
   'content-length',
   'content-type',
@@ -29,11 +31,14 @@ export const HEADERS = [
   'traceparent',
   'transfer-encoding',
   'user-agent',
+  'x-appengine-country',
+  'x-client-place',
   'x-forwarded-for',
   'x-forwarded-host',
   'x-forwarded-proto',
   'x-request-id',
   'x-twilio-signature',
+  'x-vercel-ip-country',
 ] as const
 
 export type LowerCaseHeaderName = (typeof HEADERS)[number]

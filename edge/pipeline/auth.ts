@@ -9,8 +9,9 @@ import type { EdgeRequest } from '../http/server.ts'
 import type { Auth, Role } from './access.ts'
 import { AccessTokens, LEEWAY_SECONDS } from './access-tokens.ts'
 import { type AccountState, AccountStates, type ApiKey } from './account-states.ts'
+import { addressOf, placeOf } from './client-place.ts'
 import { CredentialCache, type Verified } from './credential-cache.ts'
-import type { KeyUses } from './key-uses.ts'
+import type { Uses } from './uses.ts'
 
 /** The caller of a request. The role is the database's, not the token's. */
 export interface Caller {
@@ -75,7 +76,7 @@ interface AccountsOptions {
   readonly secretKey: string
   /** The database's time in ms. */
   readonly now: () => number
-  readonly keyUses: Pick<KeyUses, 'add'>
+  readonly uses: Pick<Uses, 'key' | 'session'>
 }
 
 /** Authenticates callers by access tokens signed with `secretKey`, and by API keys. */
@@ -84,42 +85,44 @@ export function createAccounts(options: AccountsOptions): Accounts {
 }
 
 class TokenAccounts implements Accounts {
-  readonly #authDisabled: boolean
+  readonly #settings: Settings
   readonly #cookie: string
   readonly #reader: Reader
   readonly #now: () => number
-  readonly #keyUses: Pick<KeyUses, 'add'>
+  readonly #uses: Pick<Uses, 'key' | 'session'>
   readonly #known = new CredentialCache()
   readonly #tokens: AccessTokens
   readonly #states: AccountStates
 
-  constructor({ settings, reader, secretKey, now, keyUses }: AccountsOptions) {
+  constructor({ settings, reader, secretKey, now, uses }: AccountsOptions) {
+    this.#settings = settings
     this.#reader = reader
     this.#now = now
-    this.#keyUses = keyUses
-    this.#authDisabled = settings.authLevel === 'none'
+    this.#uses = uses
     this.#cookie = `${settings.projectName}_session`
     this.#tokens = new AccessTokens(settings, secretKey, now)
     this.#states = new AccountStates(reader)
   }
 
   authenticate(request: EdgeRequest): Caller | null | Promise<Caller | null> {
-    if (this.#authDisabled) return EVERYBODY
+    if (this.#settings.authLevel === 'none') return EVERYBODY
     const given = credential(request, this.#cookie)
     if (given === null) return null
     const verified = this.#verified(given)
     const state = verified && this.#states.fresh(verified.accountId)
     // The hot path: two look-ups and no await.
-    return state === undefined ? this.#authenticateSlowly(given) : this.#callerOf(verified!, state)
+    return state === undefined
+      ? this.#authenticateSlowly(given, request)
+      : this.#callerOf(verified!, state, request)
   }
 
-  async #authenticateSlowly(given: string): Promise<Caller> {
+  async #authenticateSlowly(given: string, request: EdgeRequest): Promise<Caller> {
     let verified = this.#verified(given)
     if (verified === undefined) {
       verified = await (hasKeyPrefix(given) ? this.#verifyKey(given) : this.#tokens.verify(given))
       this.#known.add(verified)
     }
-    return this.#callerOf(verified, await this.#states.current(verified.accountId))
+    return this.#callerOf(verified, await this.#states.current(verified.accountId), request)
   }
 
   /** What is known of a credential that has not expired. */
@@ -142,13 +145,21 @@ class TokenAccounts implements Accounts {
   }
 
   /** @throws fail('auth.required') for an account that is not active, a session that has ended, a key that is gone. */
-  #callerOf({ accountId, sessionId, keyId }: Verified, state: AccountState): Caller {
+  #callerOf({ accountId, sessionId, keyId }: Verified, state: AccountState, request: EdgeRequest): Caller {
     if (!state.active || (sessionId !== null && state.ended.has(sessionId))) throw fail('auth.required')
     const { role, profile } = state
     const key = keyId === null ? null : this.#keyOf(state, keyId)
     if (key === undefined) throw fail('auth.required')
-    if (key !== null) this.#keyUses.add(key.id)
+    if (key !== null) this.#uses.key(key.id)
+    else if (sessionId !== null) this.#uses.session(sessionId, () => this.#from(request))
     return { id: accountId, ownerId: accountId, role, sessionId, key, profile }
+  }
+
+  #from(request: EdgeRequest) {
+    return {
+      address: addressOf(this.#settings, request) || null,
+      place: placeOf(this.#settings, request),
+    }
   }
 
   #keyOf(state: AccountState, keyId: string): ApiKey | undefined {

@@ -4,6 +4,7 @@ import { type Origin, parseTraceParent, type Span, type Tracing } from '../../ta
 import { corsHeaders, type Header, type KeptAnswer, sendJson } from '../http/reply.ts'
 import type { EdgeRequest, ReplyHead, Responder } from '../http/server.ts'
 import type { Caller } from './auth.ts'
+import { addressOf, placeOf } from './client-place.ts'
 import type { Allowance } from './key-limits.ts'
 import type { WrittenPosition } from './positions.ts'
 
@@ -83,15 +84,12 @@ export class RequestContext implements Origin {
     return this.json(answer.status, answer.headers, answer.body)
   }
 
-  /**
-   * The client's address: behind a trusted proxy the last one that `X-Forwarded-For` names, which the proxy has added
-   * itself; those before it are the client's word.
-   */
   get address(): string {
-    const forwarded = this.settings.trustProxy
-      ? this.request.header('x-forwarded-for').split(',').at(-1)!.trim()
-      : ''
-    return forwarded === '' ? this.request.address : forwarded
+    return addressOf(this.settings, this.request)
+  }
+
+  get place(): string | null {
+    return placeOf(this.settings, this.request)
   }
 
   get traceParent(): string | null {

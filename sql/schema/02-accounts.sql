@@ -42,8 +42,8 @@ create index account_words_idx on account using gin (words gin_trgm_ops);
 -- Looked for by each registration.
 create index account_admin_idx on account (id) where role = 'admin' and is_active;
 
--- A revoked session can no longer be refreshed; an ended one also has its access tokens refused. `address` and
--- `user_agent` are those of the sign-in.
+-- A revoked session can no longer be refreshed; an ended one also has its access tokens refused. `address`, `place`,
+-- `user_agent` and `device` are those of the sign-in.
 create table session (
   id uuid not null,
   account_id integer not null,
@@ -51,7 +51,14 @@ create table session (
   revoked_at timestamptz,
   ended_at timestamptz,
   address text,
+  -- What a trusted proxy says of the address; `device` is what the user agent says of itself.
+  place text,
   user_agent text,
+  device text,
+  -- Behind by up to a minute: each edge writes once a minute which sessions it has seen, and from where.
+  last_used_at timestamptz,
+  last_address text,
+  last_place text,
   constraint session_pkey primary key (id),
   constraint session_ended_check check (ended_at is null or revoked_at is not null),
   constraint session_account_id_fkey foreign key (account_id) references account (id) on delete cascade

@@ -77,6 +77,7 @@ test('what people sign in with takes no key', async () => {
   const needing = operations.filter(({ route }) => route.needsSession === true)
   assert.deepEqual(needing.map(({ area, route }) => operationOf(area, route)).sort(), [
     'DELETE /api/v1/auth/keys/:key_id',
+    'DELETE /api/v1/auth/sessions',
     'DELETE /api/v1/auth/sessions/:session_id',
     'GET /api/v1/auth/keys',
     'GET /api/v1/auth/sessions',

@@ -12,6 +12,7 @@ GET    /api/v1/auth/me                                    401   200   200   200 
 POST   /api/v1/auth/refresh                               401   200   200   200   200
 POST   /api/v1/auth/logout                                401   200   200   200   200
 GET    /api/v1/auth/sessions                              401   200   200   200   200
+DELETE /api/v1/auth/sessions                              401   204   204   204   204
 DELETE /api/v1/auth/sessions/:session_id                  401   204   404   404   404
 POST   /api/v1/auth/keys                                  401   201   201   201   201
 GET    /api/v1/auth/keys                                  401   200   200   200   200

@@ -135,7 +135,7 @@ export class World {
 
   async session(accountId: number): Promise<{ id: string; refresh: string }> {
     const [id, refresh] = [uuidv7(), randomUUID()]
-    const from = { address: null, userAgent: null }
+    const from = { address: null, place: null, userAgent: null, device: null }
     await this.database.db.run(insertSession(id, accountId, digestOf(refresh), 3600, from))
     return { id, refresh }
   }

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { assertRefused, castOf, login, me, refresh, sessionOf } from './accounts-help.ts'
-import { type Answered, edgeAndDatabase, PASSWORD } from './harness.ts'
+import { type Answered, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
 
 /** The sessions that an account sees and ends, and its change of password. */
 
-const { api, query } = await edgeAndDatabase()
+const { api, query, url } = await edgeAndDatabase()
 const { admin, newcomer } = await castOf(api)
 const SESSIONS = '/api/v1/auth/sessions'
 const list = (token: string) => api.get(SESSIONS, { token })
@@ -24,9 +24,10 @@ test('the sessions of the caller: where from, since when, which one is this', as
   const answer = await list(token)
   assert.equal(answer.status, 200)
   const [phone, own] = answer.json
-  const fields = ['address', 'created_at', 'expires_at', 'id', 'is_current', 'last_used_at', 'user_agent']
-  for (const session of answer.json) assert.deepEqual(Object.keys(session).sort(), fields)
-  assert.deepEqual([phone.user_agent, phone.is_current, phone.address], ['a phone', false, '127.0.0.1'])
+  const nowhere = { place: null, last_place: null, address: '127.0.0.1', last_address: '127.0.0.1' }
+  const { id, created_at, expires_at, last_used_at, ...rest } = phone
+  assert.deepEqual(rest, { ...nowhere, user_agent: 'a phone', device: null, is_current: false })
+  assert.ok(id !== own.id && created_at === last_used_at && expires_at > created_at)
   assert.deepEqual([own.user_agent, own.is_current, own.id], [null, true, sessionOf(token)])
   assert.ok(Date.parse(own.expires_at) - Date.parse(own.created_at) > 13 * 86_400_000)
 })
@@ -55,6 +56,114 @@ test('a user agent of any length is kept in part', async () => {
   const form = { username: email, password: PASSWORD }
   await api.post('/api/v1/auth/token', { form, headers: { 'user-agent': 'x'.repeat(2000) } })
   assert.equal((await list(token)).json[0].user_agent, 'x'.repeat(300))
+})
+
+test('a browser is told by its name and its system, whatever else it says', async () => {
+  const { email, token } = await newcomer()
+  const form = { username: email, password: PASSWORD }
+  const chrome = 'AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36'
+  const agents = [
+    ['Mozilla/5.0 (X11; Linux x86_64; rv:132.0) Gecko/20100101 Firefox/132.0', 'Firefox 132 on Linux'],
+    [`Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) ${chrome}`, 'Chrome 131 on macOS'],
+    [`Mozilla/5.0 (Windows NT 10.0; Win64; x64) ${chrome} Edg/131.0.0.0`, 'Microsoft Edge 131 on Windows'],
+    [
+      'Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.1 Mobile/15E148 Safari/604.1',
+      'Safari 18 on iOS',
+    ],
+    ['curl/8.5.0', null],
+    ['<script>alert(1)</script>/1.0', null],
+    ['Firefox/'.repeat(200), 'Firefox'],
+    ['(((((((((((((((((((((((((((((('.repeat(50), null],
+  ] as const
+  for (const [agent, device] of agents) {
+    const answer = await api.post('/api/v1/auth/token', { form, headers: { 'user-agent': agent } })
+    assert.equal(answer.status, 200)
+    assert.equal((await list(token)).json[0].device, device, agent)
+  }
+})
+
+test('the last use is noted with its address, and written at the end if not before', async () => {
+  const { id, email, token } = await newcomer()
+  const env = { TRUST_PROXY: 'true', GEO_HEADER: 'X-Client-Place' }
+  const edge = await startEdge(url, { env })
+  const from = (address: string, place: string) => ({ 'x-forwarded-for': address, 'x-client-place': place })
+  const headers = from('10.0.0.1, 203.0.113.9', 'Berlin, DE')
+  const signedIn = await edge.post('/api/v1/auth/token', {
+    form: { username: email, password: PASSWORD },
+    headers,
+  })
+  const began = signedIn.json.access_token
+  const mine = async () =>
+    (await list(token)).json.find((session: { id: string }) => session.id === sessionOf(began))
+  const { address, place, last_address, last_place } = await mine()
+  assert.deepEqual(
+    [address, place, last_address, last_place],
+    ['203.0.113.9', 'Berlin, DE', '203.0.113.9', 'Berlin, DE'],
+  )
+  await query(`update refresh_token set created_at = now() - interval '1 day'
+    where session_id in (select id from session where account_id = ${id})`)
+  const before = await mine()
+  for (const [address, place] of [
+    ['203.0.113.77', 'Paris'],
+    ['203.0.113.78', 'Rome'],
+  ] as const)
+    assert.equal(
+      (await edge.get('/api/v1/auth/me', { token: began, headers: from(address, place) })).status,
+      200,
+    )
+  assert.deepEqual(await mine(), before, 'no request writes it')
+  await edge.serving.stop()
+  const after = await mine()
+  assert.deepEqual(
+    [after.address, after.place, after.last_address, after.last_place],
+    ['203.0.113.9', 'Berlin, DE', '203.0.113.77', 'Paris'],
+  )
+  assert.ok(Date.parse(after.last_used_at) - Date.parse(before.last_used_at) > 86_000_000)
+})
+
+test('a client’s own word about its address and place is not taken', async () => {
+  const { email, token } = await newcomer()
+  const headers = { 'x-forwarded-for': '203.0.113.9', 'x-client-place': 'Berlin', 'cf-ipcountry': 'DE' }
+  await api.post('/api/v1/auth/token', { form: { username: email, password: PASSWORD }, headers })
+  const [{ address, place }] = (await list(token)).json
+  assert.deepEqual([address, place], ['127.0.0.1', null])
+  const proxied = await startEdge(url, { env: { TRUST_PROXY: 'true', GEO_HEADER: 'cf-ipcountry' } })
+  const odd = [
+    [{ 'x-client-place': 'Berlin' }, null],
+    [{ 'cf-ipcountry': 'x'.repeat(101) }, null],
+    [{ 'cf-ipcountry': '' }, null],
+    [{ 'cf-ipcountry': 'T1' }, 'T1'],
+  ] as const
+  for (const [more, expected] of odd) {
+    await proxied.post('/api/v1/auth/token', {
+      form: { username: email, password: PASSWORD },
+      headers: { 'x-forwarded-for': `10.0.0.1, ${'9'.repeat(200)}`, ...more },
+    })
+    const [session] = (await list(token)).json
+    assert.deepEqual([session.place, session.address], [expected, '9'.repeat(100)])
+  }
+})
+
+test('all others are ended at once, and this one goes on', async () => {
+  const { id, email, token } = await newcomer()
+  const elsewhere = await login(api, email)
+  const stranger = await newcomer()
+  const endOthers = () => api.call('DELETE', SESSIONS, { token })
+  for (const answer of [await endOthers(), await endOthers()]) assert.equal(answer.status, 204)
+  assertRefused(await me(api, elsewhere.json.access_token), 401, 'Not authenticated')
+  assert.equal((await refresh(api, elsewhere.cookie('millrace_refresh'))).status, 401)
+  assert.deepEqual(
+    (await list(token)).json.map((session: { id: string }) => session.id),
+    [sessionOf(token)],
+  )
+  assert.equal((await me(api, stranger.token)).status, 200)
+  const trail = await api.get(`/api/v1/auth/audit?account_id=${id}&kind=session.ended`, {
+    token: admin.token,
+  })
+  assert.deepEqual(
+    trail.json.events.map(({ data }: { data: object }) => data),
+    [{ others: 1 }],
+  )
 })
 
 test('a session is ended at once, its access token too; the others go on', async () => {
@@ -86,6 +195,7 @@ test('of others, unknown, or no id at all: the same 404, and nothing has happene
 test('without a credential it is 401', async () => {
   for (const answer of [
     await api.get(SESSIONS),
+    await api.call('DELETE', SESSIONS),
     await api.call('DELETE', `${SESSIONS}/${randomUUID()}`),
     await api.post('/api/v1/auth/change-password', { json: {} }),
   ])

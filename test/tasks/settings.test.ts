@@ -43,6 +43,7 @@ test('an empty environment has the documented defaults', () => {
     maxStreams: { perAddress: 100, perAccount: 1000 },
     metrics: { token: undefined, port: undefined },
     trustProxy: false,
+    geoHeader: null,
     workerProcesses: 1,
     workerThreads: 8,
     workerQueues: undefined,
@@ -195,6 +196,18 @@ test('flags are words, and "false" is false', () => {
     assert.equal(parse({ TRUST_PROXY: text }).trustProxy, true, text)
   for (const text of ['maybe', '2', 'nope', 'null', ' '])
     assert.deepEqual(names(problems({ TRUST_PROXY: text })), ['TRUST_PROXY'], text)
+})
+
+test('the header with the place of an address is one of a proxy that is trusted', () => {
+  const trusted = { TRUST_PROXY: 'yes' }
+  assert.equal(parse({ ...trusted, GEO_HEADER: 'CF-IPCountry' }).geoHeader, 'cf-ipcountry')
+  assert.equal(parse({ ...trusted, GEO_HEADER: '' }).geoHeader, null)
+  for (const env of [{}, { TRUST_PROXY: 'false' }])
+    assert.deepEqual(problems({ ...env, GEO_HEADER: 'x-client-place' }), [
+      'GEO_HEADER: needs TRUST_PROXY=true',
+    ])
+  for (const name of ['authorization', 'x-country', '*'])
+    assert.deepEqual(names(problems({ ...trusted, GEO_HEADER: name })), ['GEO_HEADER'], name)
 })
 
 test('numbers are whole numbers in digits', () => {

@@ -4,6 +4,7 @@ import {
   accountChanged,
   credentials,
   endSession,
+  endSessions,
   insertSession,
   readSessions,
   refreshSession,
@@ -16,6 +17,7 @@ import { fail } from '../../../sql/errors.ts'
 import { isUuid, uuidv7 } from '../../../sql/ids.ts'
 import { endLogin } from '../../../sql/limits.ts'
 import { digestOf, successorOf } from '../../../tasks/accounts/tokens.ts'
+import { deviceOf } from '../../devices.ts'
 import { audit } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
@@ -32,10 +34,17 @@ const Session = z
   .strictObject({
     id: z.uuid(),
     created_at: Timestamp,
-    last_used_at: Timestamp,
+    last_used_at: Timestamp.meta({ description: 'Up to a minute behind' }),
     expires_at: Timestamp,
-    address: z.string().nullable(),
+    address: z.string().nullable().meta({ description: 'Of the sign-in' }),
+    place: z
+      .string()
+      .nullable()
+      .meta({ description: 'Of that address, if the proxy of the service says it' }),
+    last_address: z.string().nullable(),
+    last_place: z.string().nullable(),
     user_agent: z.string().nullable(),
+    device: z.string().nullable().meta({ description: 'What the user agent says of itself, in words' }),
     is_current: z.boolean(),
   })
   .meta({ id: 'Session' })
@@ -119,6 +128,24 @@ is used.`,
 
   route({
     method: 'delete',
+    path: '/sessions',
+    summary: 'End every other session of the caller and its access tokens at once',
+    needsSession: true,
+    handle: (input) => {
+      const { caller, edge } = input
+      return input.transaction(async (tx) => {
+        const ended = caller.ownerId === null ? 0 : await tx.run(endSessions(caller.id, caller.sessionId))
+        if (ended === 0) return undefined
+        await tx.run(audit(input, 'session.ended', { accountId: caller.id, data: { others: ended } }))
+        await tx.run(accountChanged(caller.id))
+        tx.afterCommit(() => edge.accounts.forget(caller.id))
+        return undefined
+      })
+    },
+  }),
+
+  route({
+    method: 'delete',
     path: '/sessions/:session_id',
     summary: 'End a session of the caller and its access tokens at once',
     params: z.object({ session_id: z.string() }),
@@ -160,8 +187,13 @@ export async function beginSession(
 ): Promise<Begun> {
   const sessionId = uuidv7()
   const refreshToken = newRefreshToken()
-  const userAgent = exchange.request.header('user-agent') || null
-  const origin = { address: exchange.address || null, userAgent }
+  const userAgent = exchange.request.header('user-agent')
+  const origin = {
+    address: exchange.address || null,
+    place: exchange.place,
+    userAgent: userAgent || null,
+    device: await deviceOf(userAgent),
+  }
   await tx.run(
     insertSession(sessionId, accountId, digestOf(refreshToken), edge.settings.refreshTokenSeconds, origin),
   )

@@ -1,0 +1,28 @@
+import { noRows, type Query, sql } from '../db.ts'
+
+/** What is noted of sessions in use. */
+
+export interface UsedSession {
+  readonly id: string
+  /** Null when it was not known any more: the client has disconnected. */
+  readonly address: string | null
+  /** What a trusted proxy says of the address. */
+  readonly place: string | null
+}
+
+/** Notes that sessions are in use, and from where; those that another edge has just noted, or is noting, are left out. */
+export const touchSessions = (used: readonly UsedSession[]): Query<unknown> =>
+  sql.type(noRows)`
+    update session s set last_used_at = now(), last_address = coalesce(left(used.address, 100), s.last_address),
+      last_place = case when used.address is null then s.last_place else used.place end
+    from jsonb_to_recordset(${JSON.stringify(used)}::jsonb) as used(id uuid, address text, place text)
+    where used.id = s.id and s.id = any(array(
+      select id from session
+      where id = any(${idsOf(used)}) and coalesce(last_used_at < now() - interval '30 seconds', true)
+      order by id for no key update skip locked))`
+
+const idsOf = (used: readonly UsedSession[]) =>
+  sql.array(
+    used.map(({ id }) => id),
+    'uuid',
+  )

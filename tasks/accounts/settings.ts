@@ -1,0 +1,78 @@
+import { z } from 'zod'
+import { count, flag } from '../setting-fields.ts'
+
+/** Settings of accounts: who may have one, how long what they sign in with lasts, and where they sign in from. */
+
+/** Headers in which proxies say where an address is; `x-client-place` is for those that can be told which. */
+const GEO_HEADERS = [
+  'cf-ipcountry',
+  'cloudfront-viewer-country',
+  'x-appengine-country',
+  'x-client-place',
+  'x-vercel-ip-country',
+] as const
+
+export const accountShape = {
+  ADMIN_EMAIL: z
+    .email()
+    .transform((email) => email.toLowerCase())
+    .optional(),
+  ADMIN_PASSWORD: z.string().min(8).max(1024).optional(),
+  REGISTRATION_ENABLED: flag(true),
+  ACCESS_TOKEN_MINUTES: count(15, 1, 1440),
+  REFRESH_TOKEN_DAYS: count(14, 1, 365),
+  RESET_TOKEN_MINUTES: count(60, 1, 10_080),
+  VERIFY_TOKEN_HOURS: count(24, 1, 8760),
+  INVITE_TOKEN_DAYS: count(14, 1, 365),
+  LOGIN_MAX_FAILURES: count(5, 1, 1000),
+  LOGIN_LOCK_SECONDS: count(900, 1, 86_400),
+  TRUST_PROXY: flag(false),
+  GEO_HEADER: z.string().toLowerCase().pipe(z.enum(GEO_HEADERS)).optional(),
+}
+
+export interface AccountSettings {
+  readonly adminEmail: string | undefined
+  readonly adminPassword: string | undefined
+  readonly registrationEnabled: boolean
+  readonly accessTokenSeconds: number
+  readonly refreshTokenSeconds: number
+  readonly resetTokenSeconds: number
+  readonly verifyTokenSeconds: number
+  readonly inviteTokenSeconds: number
+  /** How many failed logins lock an account, and for how long. */
+  readonly loginMaxFailures: number
+  readonly loginLockSeconds: number
+  readonly trustProxy: boolean
+  /** Where the trusted proxy says the place of an address; null: it does not. */
+  readonly geoHeader: (typeof GEO_HEADERS)[number] | null
+}
+
+const Shape = z.object(accountShape)
+
+export function accountSettings(env: z.output<typeof Shape>): AccountSettings {
+  return {
+    adminEmail: env.ADMIN_EMAIL,
+    adminPassword: env.ADMIN_PASSWORD,
+    registrationEnabled: env.REGISTRATION_ENABLED,
+    accessTokenSeconds: env.ACCESS_TOKEN_MINUTES * 60,
+    refreshTokenSeconds: env.REFRESH_TOKEN_DAYS * 86_400,
+    resetTokenSeconds: env.RESET_TOKEN_MINUTES * 60,
+    verifyTokenSeconds: env.VERIFY_TOKEN_HOURS * 3600,
+    inviteTokenSeconds: env.INVITE_TOKEN_DAYS * 86_400,
+    loginMaxFailures: env.LOGIN_MAX_FAILURES,
+    loginLockSeconds: env.LOGIN_LOCK_SECONDS,
+    trustProxy: env.TRUST_PROXY,
+    geoHeader: env.GEO_HEADER ?? null,
+  }
+}
+
+/** Settings that require each other, by their raw values; a line for each problem. */
+export function accountChecks(env: Readonly<Record<string, string | undefined>>): string[] {
+  const problems: string[] = []
+  if ((env.ADMIN_EMAIL === undefined) !== (env.ADMIN_PASSWORD === undefined))
+    problems.push('ADMIN_EMAIL: needs ADMIN_PASSWORD, and vice versa')
+  // Without a trusted proxy it would be the client's own word.
+  if (env.GEO_HEADER !== undefined && accountShape.TRUST_PROXY.safeParse(env.TRUST_PROXY).data !== true)
+    problems.push('GEO_HEADER: needs TRUST_PROXY=true')
+  return problems
+}

@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { test } from 'node:test'
+import { touchSessions } from '../../sql/accounts/sessions.ts'
+import { insertSession } from '../../sql/accounts.ts'
+import { connect } from '../../sql/driver.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import { digestOf } from '../../tasks/accounts/tokens.ts'
+import { testDatabase } from '../database.ts'
+
+/** When sessions were last used, and from where. */
+
+const { db, query, url } = await testDatabase()
+const [owner] = await query(
+  `insert into account (email, password_hash) values ('a@example.com', 'x') returning id`,
+)
+
+async function session(): Promise<string> {
+  const id = uuidv7()
+  const origin = { address: '10.0.0.1', place: 'Oslo', userAgent: null, device: null }
+  await db.run(insertSession(id, owner!.id as number, digestOf(id), 60, origin))
+  return id
+}
+
+interface Use {
+  readonly at: Date | null
+  readonly address: string | null
+  readonly place: string | null
+}
+const useOf = async (id: string): Promise<Use> =>
+  (
+    await query(
+      'select last_used_at as at, last_address as address, last_place as place from session where id = $1',
+      [id],
+    )
+  )[0] as unknown as Use
+const from = (id: string, address: string | null, place: string | null = null) => ({ id, address, place })
+
+test('it is noted for several sessions at once, and not again within half a minute', async () => {
+  const [one, two, unused] = [await session(), await session(), await session()]
+  await db.run(touchSessions([from(two, '10.0.0.2'), from(one, '10.0.0.3', 'Rome'), from(randomUUID(), 'x')]))
+  const noted = await useOf(one)
+  assert.ok(noted.at !== null)
+  assert.deepEqual([noted.address, noted.place], ['10.0.0.3', 'Rome'])
+  assert.equal((await useOf(two)).address, '10.0.0.2')
+  assert.deepEqual(await useOf(unused), { at: null, address: null, place: null })
+  await db.run(touchSessions([from(one, '10.0.0.4')]))
+  assert.deepEqual(await useOf(one), noted)
+  await query(`update session set last_used_at = now() - interval '31 seconds' where id = $1`, [one])
+  await db.run(touchSessions([from(one, '10.0.0.4')]))
+  const later = await useOf(one)
+  assert.ok(later.at! > noted.at!)
+  assert.deepEqual([later.address, later.place], ['10.0.0.4', null])
+})
+
+test('an address that is not known leaves the last one, with its place', async () => {
+  const one = await session()
+  await db.run(touchSessions([from(one, '10.0.0.3', 'Rome')]))
+  await query(`update session set last_used_at = now() - interval '31 seconds' where id = $1`, [one])
+  await db.run(touchSessions([from(one, null)]))
+  const { at, ...where } = await useOf(one)
+  assert.ok(Date.now() - at!.getTime() < 30_000)
+  assert.deepEqual(where, { address: '10.0.0.3', place: 'Rome' })
+})
+
+test('it is left to another edge that is noting it', async () => {
+  const [one, two] = [await session(), await session()]
+  const other = await connect({ url, applicationName: 'another edge' })
+  try {
+    await other.query('begin')
+    await other.query('select from session where id = $1 for no key update', [one])
+    await db.run(touchSessions([from(one, '10.0.0.2'), from(two, '10.0.0.2')]))
+    assert.equal((await useOf(one)).at, null)
+    assert.notEqual((await useOf(two)).at, null)
+  } finally {
+    await other.end()
+  }
+})
+
+test('whatever a header may hold is an address, in part', async () => {
+  const [one, two] = [await session(), await session()]
+  await db.run(touchSessions([from(one, '"\\\'; drop table session; --'), from(two, 'ü'.repeat(5000))]))
+  assert.equal((await useOf(one)).address, '"\\\'; drop table session; --')
+  assert.equal((await useOf(two)).address, 'ü'.repeat(100))
+})
