@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
+import { deleteTotp } from '../sql/accounts/totp.ts'
 import {
   accountChanged,
   credentials,
@@ -25,6 +26,7 @@ export const USAGE = `Usage: npm run admin -- COMMAND
   create-admin EMAIL [--new-password]   makes the account an admin, and creates it if there is none
   create-user EMAIL                     creates an account that is no admin
   unlock EMAIL                          lifts the lock that failed logins put on an address
+  switch-off-totp EMAIL                 switches off the one-time codes of an account that has lost them
   revoke-sessions EMAIL                 signs the account out everywhere
   retry-failed [QUEUE]                  retries the jobs that have failed by now, or those of one queue
     [--task NAME] [--code ERROR_CODE] [--owner ACCOUNT_ID] [--since TIME] [--limit N] [--dry-run]`
@@ -48,6 +50,8 @@ export async function runAdmin(
     }
     case 'unlock':
       return unlock(db, emailOf(parsed(rest, {}).positionals))
+    case 'switch-off-totp':
+      return switchOffTotp(db, emailOf(parsed(rest, {}).positionals))
     case 'revoke-sessions':
       return revokeSessions(db, emailOf(parsed(rest, {}).positionals))
     case 'retry-failed':
@@ -112,6 +116,16 @@ export async function createUser(db: Database, email: string): Promise<string> {
 async function unlock(db: Database, email: string): Promise<string[]> {
   const lifted = await db.run(unlockLogin(digestOf(email)))
   return [lifted > 0 ? `${email} is unlocked` : `${email} had no failed logins`]
+}
+
+async function switchOffTotp(db: Database, email: string): Promise<string[]> {
+  return db.transaction(async (tx) => {
+    const account = await tx.maybeOne(credentials(email))
+    if (account === null) throw new UsageError(`There is no account ${email}`)
+    if ((await tx.maybeOne(deleteTotp(account.id))) === null) return [`${email} has no one-time codes`]
+    await tx.run(told('account.totp_disabled', account.id))
+    return [`${email} signs in without one-time codes now`]
+  })
 }
 
 async function revokeSessions(db: Database, email: string): Promise<string[]> {

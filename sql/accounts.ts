@@ -68,12 +68,14 @@ const Credentials = z.object({
   password_hash: z.string(),
   role: z.string(),
   is_active: z.boolean(),
+  totp_id: z.string().nullable(),
 })
 
-/** What a login is checked against. */
+/** What a login is checked against; `totp_id` is its second factor. */
 export const credentials = (email: string): Query<z.output<typeof Credentials>> =>
   sql.prepared('credentials', Credentials)`
-    select id, password_hash, role, is_active from account where email = ${email}`
+    select a.id, a.password_hash, a.role, a.is_active, t.id as totp_id
+    from account a left join account_totp t on t.account_id = a.id and t.confirmed_at is not null where a.email = ${email}`
 
 const FIRST_ADMIN_LOCK = 7_236_501_145
 
@@ -158,10 +160,14 @@ export const setPassword = (
     update account set password_hash = ${passwordHash}, updated_at = now()
     where id = ${id} and deleted_at is null and password_hash = coalesce(${knownHash}, password_hash) returning id`
 
-/** What a change of password is checked against. */
-export const credentialsOf = (id: number): Query<{ email: string; password_hash: string }> =>
-  sql.type(z.object({ email: z.string(), password_hash: z.string() }))`
-    select email, password_hash from account where id = ${id} and deleted_at is null`
+const Own = z.object({ email: z.string(), password_hash: z.string(), totp_id: z.string().nullable() })
+
+/** What is checked when somebody who is signed in has to show that it is them. */
+export const credentialsOf = (id: number): Query<z.output<typeof Own>> =>
+  sql.type(Own)`
+    select a.email, a.password_hash, t.id as totp_id
+    from account a left join account_totp t on t.account_id = a.id and t.confirmed_at is not null
+    where a.id = ${id} and a.deleted_at is null`
 
 export type MailedKind = 'reset' | 'verify'
 
@@ -294,14 +300,25 @@ export const insertSession = (
 
 const Touched = z.object({ role: z.string(), is_active: z.boolean() })
 
+/** What a login was checked against. */
+export interface CheckedLogin {
+  readonly passwordHash: string
+  /** Its second factor; null: it has none. */
+  readonly totpId: string | null
+  /** A hash of the same password that takes the place of that one. */
+  readonly rehashed?: string | null
+}
+
 /**
  * Records a login, and makes concurrent changes to the account wait until it is committed. No row when the account is
- * gone, or when its password is no longer the one that was compared.
+ * gone, or when its password or second factor is no longer the one that was checked.
  */
-export const touchLogin = (accountId: number, passwordHash: string): Query<z.output<typeof Touched>> =>
-  sql.prepared('touch_login', Touched)`
-    update account set last_login = case when is_active then now() else last_login end
-    where id = ${accountId} and password_hash = ${passwordHash} returning role, is_active`
+export const touchLogin = (
+  accountId: number,
+  { passwordHash, totpId, rehashed = null }: CheckedLogin,
+): Query<z.output<typeof Touched>> =>
+  sql.prepared('login_touch', Touched)`
+    select role, is_active from login_touch(${accountId}, ${passwordHash}, ${totpId}::uuid, ${rehashed})`
 
 const Refreshed = z.object({
   account_id: z.number(),

@@ -1,3 +1,4 @@
+import { accountErrors } from './account-errors.ts'
 import { callerErrors } from './caller-errors.ts'
 import { messageErrors } from './message-errors.ts'
 import { ragErrors } from './rag/errors.ts'
@@ -13,6 +14,8 @@ interface ErrorRow {
   readonly detail: string
   /** Whether a job that failed with it is tried again. */
   readonly retry?: 'later'
+  /** What a client that has to act on it tells it by, beside the text. */
+  readonly code?: string
 }
 
 const table = {
@@ -203,6 +206,7 @@ const table = {
   },
   ...voiceErrors,
   ...ragErrors,
+  ...accountErrors,
   ...callerErrors,
   ...messageErrors,
   'database.busy': { detail: 'The service is overloaded; try again shortly', retry: 'later' },

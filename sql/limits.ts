@@ -13,17 +13,35 @@ export const takeRequest = (
   sql.prepared('request_limit_take', z.object({ wait_ms: z.number() }))`
     select request_limit_take(${name}, ${subject}, ${most}, make_interval(secs => ${spanSeconds})) as wait_ms`
 
-export const LOGIN_ENDS = ['ok', 'wrong', 'wrong, now locked', 'locked'] as const
+export const LOGIN_ENDS = ['ok', 'wrong', 'wrong, now locked', 'locked', 'incomplete'] as const
+export type LoginEnd = (typeof LOGIN_ENDS)[number]
 
-/** Decides how a login whose password was checked ends; `subject` is the digest of the address. */
+/** The second factor of an account, and what came of it. */
+export interface GivenFactor {
+  readonly totpId: string
+  /** The time step of a one-time code, -1 for one of no step; null: none came. */
+  readonly step: number | null
+  /** The digest of a recovery code; null: none came. */
+  readonly recovery: Buffer | null
+}
+
+/**
+ * Decides how a login whose password was checked ends, and uses up the code of its second factor; `subject` is the digest of
+ * the address.
+ */
 export const endLogin = (
   subject: Buffer,
   matches: boolean,
   mostFailures: number,
   lockSeconds: number,
-): Query<{ outcome: (typeof LOGIN_ENDS)[number] }> =>
-  sql.prepared('login_end', z.object({ outcome: z.enum(LOGIN_ENDS) }))`
-    select login_end(${sql.binary(subject)}, ${matches}, ${mostFailures}, make_interval(secs => ${lockSeconds})) as outcome`
+  factor: GivenFactor | null = null,
+): Query<{ outcome: LoginEnd }> => {
+  const recovery = factor?.recovery ?? null
+  return sql.prepared('login_end', z.object({ outcome: z.enum(LOGIN_ENDS) }))`
+    select login_end(${sql.binary(subject)}, ${matches}, ${mostFailures}, make_interval(secs => ${lockSeconds}),
+      ${factor?.totpId ?? null}::uuid, ${factor?.step ?? null}::bigint,
+      ${recovery === null ? null : sql.binary(recovery)}::bytea) as outcome`
+}
 
 /** Lifts the lock of an address, and forgets its failures. */
 export const unlockLogin = (subject: Buffer): Query<unknown> =>

@@ -66,6 +66,20 @@ create table account_token (
   constraint account_token_kind_check CHECK ((kind = ANY (ARRAY['reset'::text, 'verify'::text])))
 );
 
+create table account_totp (
+  id uuid not null,
+  account_id integer not null,
+  created_at timestamp with time zone not null default now(),
+  confirmed_at timestamp with time zone,
+  last_step bigint not null default 0,
+  recovery_codes bytea[] not null default '{}'::bytea[],
+  constraint account_totp_pkey PRIMARY KEY (id),
+  constraint account_totp_account_id_key UNIQUE (account_id),
+  constraint account_totp_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
+  constraint account_totp_last_step_check CHECK ((last_step >= 0)),
+  constraint account_totp_recovery_codes_check CHECK ((cardinality(recovery_codes) <= 10))
+);
+
 create table ai_agent (
   slug text not null,
   name text not null,
@@ -2131,10 +2145,15 @@ CREATE OR REPLACE FUNCTION public.llm_apply(list jsonb, list_source text, list_u
  LANGUAGE plpgsql
 AS $function$eb761be17cdfad60ef71362aac538b8e$function$;
 
-CREATE OR REPLACE FUNCTION public.login_end(subject bytea, matches boolean, most integer, lock interval)
+CREATE OR REPLACE FUNCTION public.login_end(subject bytea, matches boolean, most integer, lock interval, totp uuid, step bigint, recovery bytea)
  RETURNS text
  LANGUAGE plpgsql
-AS $function$85cb6236c6ae41f5498291d21f2e1995$function$;
+AS $function$2ad3c6214b5f930e2069208f229d01b5$function$;
+
+CREATE OR REPLACE FUNCTION public.login_touch(id integer, compared text, totp uuid, rehashed text)
+ RETURNS TABLE(role text, is_active boolean)
+ LANGUAGE plpgsql
+AS $function$96eb214347fa9fc9c8bbcc1f5f428c0c$function$;
 
 CREATE OR REPLACE FUNCTION public.mailbox_lock(mailboxes text[])
  RETURNS void

@@ -1,6 +1,6 @@
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
-import type { Failure } from '../../sql/errors.ts'
+import { errorRow, type Failure } from '../../sql/errors.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { EdgeRequest, Responder } from './server.ts'
 
@@ -70,13 +70,9 @@ export function acceptedEncoding(header: string): 'br' | 'gzip' | null {
   return gzip > 0 ? 'gzip' : null
 }
 
-/** The body of a failure: `{detail}`, and for invalid input its problems as `errors`. */
-export function failureBody(failure: Failure): string {
-  return JSON.stringify(
-    failure.problems === undefined
-      ? { detail: failure.detail }
-      : { detail: failure.detail, errors: failure.problems },
-  )
+/** The body of a failure: `{detail}`, for invalid input its problems as `errors`, and for some what clients tell it by as `code`. */
+export function failureBody({ code, detail, problems }: Failure): string {
+  return JSON.stringify({ detail, errors: problems, code: errorRow(code).code })
 }
 
 /** Lets a page of an allowed origin read the response (https://fetch.spec.whatwg.org/#http-cors-protocol). */

@@ -151,7 +151,7 @@ const BY_FORMAT: Readonly<Record<string, string>> = {
   uri: 'https://example.com/',
 }
 // Tried last, for strings with a pattern.
-const TEXTS = ['annual-report', '1', 'abc', 'ABC', '+14155552671', 'file.pdf', 'true']
+const TEXTS = ['annual-report', '1', 'abc', 'ABC', '+14155552671', 'file.pdf', 'true', '287082']
 const DEEPEST = 8
 
 /** A value that the schema allows; undefined when none is known. */

@@ -36,13 +36,21 @@ const PAGES = {
     fields: [
       ['email', 'Email', 'email', 'username', 3],
       ['password', 'Password', 'password', 'current-password', 1],
+      // Shown once the service asks for it.
+      ['code', 'Code of the authenticator app, or a recovery code', 'text', 'one-time-code', 6, 'asked'],
     ],
-    requests: (token, { email, password }) => [
-      ['/api/v1/auth/token', new URLSearchParams({ username: email, password })],
+    requests: (token, { email, password, code }) => [
+      ['/api/v1/auth/token', new URLSearchParams({ username: email, password, ...factorOf(code) })],
       ['/api/v1/auth/accept-invite', { token }],
     ],
     done: 'You are now a member. You can close this page.',
   },
+}
+
+/** The field of a sign-in that a code is for. */
+function factorOf(code) {
+  if (code === '') return {}
+  return /^\d{3} ?\d{3}$/.test(code) ? { totp_code: code } : { recovery_code: code }
 }
 
 const page = PAGES[location.pathname]
@@ -54,9 +62,9 @@ at('title').textContent = page.title
 at('intro').textContent = token === '' ? 'The link is incomplete. Open it exactly as it was given.' : page.intro
 at('send').textContent = page.send
 at('send').disabled = token === ''
-for (const [name, text, type, autocomplete, minLength] of page.fields) {
-  const input = Object.assign(document.createElement('input'), { name, type, autocomplete, minLength, required: true })
-  const label = Object.assign(document.createElement('label'), { textContent: text })
+for (const [name, text, type, autocomplete, minLength, when] of page.fields) {
+  const input = Object.assign(document.createElement('input'), { name, type, autocomplete, minLength, required: when !== 'asked' })
+  const label = Object.assign(document.createElement('label'), { textContent: text, hidden: when === 'asked' })
   label.append(input)
   at('fields').append(label)
 }
@@ -68,19 +76,27 @@ at('form').addEventListener('submit', async (event) => {
   const problem = await sendAll(page.requests(token, values))
   if (problem === null && page.next !== undefined) return location.assign(page.next)
   at('answer').className = problem === null ? '' : 'bad'
-  at('answer').textContent = problem ?? page.done
+  at('answer').textContent = problem === null ? page.done : problem.detail
+  if (problem?.code?.startsWith('totp')) askFor(at('form').elements.code)
   at('form').hidden = problem === null
   at('send').disabled = false
 })
 
-/** Sends the requests one after the other; returns what went wrong, or null. */
+function askFor(input) {
+  input.parentElement.hidden = false
+  input.required = true
+  input.select()
+}
+
+/** Sends the requests one after the other; returns what went wrong, as the service says it, or null. */
 async function sendAll(requests) {
   for (const [url, body] of requests) {
     const isForm = body instanceof URLSearchParams
     const headers = isForm ? {} : { 'content-type': 'application/json' }
     const answer = await fetch(url, { method: 'POST', headers, body: isForm ? body : JSON.stringify(body) }).catch(() => null)
-    if (answer === null) return 'The service cannot be reached. Try again in a moment.'
-    if (!answer.ok) return (await answer.json().catch(() => null))?.detail ?? `The service responded with status ${answer.status}.`
+    if (answer === null) return { detail: 'The service cannot be reached. Try again in a moment.' }
+    if (answer.ok) continue
+    return (await answer.json().catch(() => null)) ?? { detail: `The service responded with status ${answer.status}.` }
   }
   return null
 }

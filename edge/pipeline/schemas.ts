@@ -64,6 +64,10 @@ export const Problem = z
     errors: z
       .array(z.object({ loc: z.array(z.union([z.string(), z.int()])), msg: z.string(), type: z.string() }))
       .optional(),
+    code: z
+      .string()
+      .optional()
+      .meta({ description: 'Of refusals that a client acts on, such as `totp_required`' }),
   })
   .meta({ id: 'Problem' })
 

@@ -4,12 +4,14 @@ import { keyRoutes } from './accounts/keys.ts'
 import { recoveryRoutes } from './accounts/recovery.ts'
 import { registerRoute } from './accounts/register.ts'
 import { sessionRoutes } from './accounts/sessions.ts'
+import { totpRoutes } from './accounts/totp.ts'
 import { userRoutes } from './accounts/users.ts'
 
 export const accounts = area('accounts', '/api/v1/auth', { auth: 'user' }, [
   registerRoute,
   ...sessionRoutes,
   ...keyRoutes,
+  ...totpRoutes,
   ...recoveryRoutes,
   acceptInviteRoute,
   ...userRoutes,

@@ -114,3 +114,22 @@ create table login_failure (
   constraint login_failure_failures_check check (failures > 0)
 );
 create index login_failure_failed_at_idx on login_failure (failed_at);
+
+-- The second factor of an account: one-time codes by time (RFC 6238). Their secret is derived from the id and the
+-- deployment's key, so the database alone is not enough to make them.
+create table account_totp (
+  id uuid not null,
+  account_id integer not null,
+  created_at timestamptz not null default now(),
+  -- Null until a code has shown that the owner has the secret; until then no sign-in asks for one.
+  confirmed_at timestamptz,
+  -- The time step of the last code that was accepted: neither it nor an earlier one is accepted again.
+  last_step bigint not null default 0,
+  -- Digests of the recovery codes that are not used yet.
+  recovery_codes bytea[] not null default '{}',
+  constraint account_totp_pkey primary key (id),
+  constraint account_totp_account_id_key unique (account_id),
+  constraint account_totp_last_step_check check (last_step >= 0),
+  constraint account_totp_recovery_codes_check check (cardinality(recovery_codes) <= 10),
+  constraint account_totp_account_id_fkey foreign key (account_id) references account (id) on delete cascade
+);

@@ -41,3 +41,30 @@ export function inviteIdOf(token: string): number | null {
 export function isInviteToken(secretKey: string, token: string, id: number, email: string): boolean {
   return timingSafeEqual(digestOf(token), digestOf(inviteTokenOf(secretKey, id, email)))
 }
+
+/** The secret of one-time codes of a row of `account_totp`: 160 bits (RFC 4226, section 4). */
+export function totpSecretOf(secretKey: string, id: string): Buffer {
+  return mac(secretKey, 'millrace.totp', id).subarray(0, 20)
+}
+
+// Those of Crockford's Base 32, without what looks alike.
+const DIGITS = '0123456789abcdefghjkmnpqrstvwxyz'
+export const RECOVERY_CODES = 10
+
+/**
+ * The recovery codes of a batch, 80 bits each: enough that their stored digests give none away. They stay valid when the
+ * deployment's key changes, by their digests.
+ */
+export function recoveryCodesOf(secretKey: string, batch: string): string[] {
+  return Array.from({ length: RECOVERY_CODES }, (_, n) => {
+    const bytes = mac(secretKey, 'millrace.recovery', batch, String(n)).subarray(0, 16)
+    const digits = [...bytes].map((byte) => DIGITS[byte % DIGITS.length]).join('')
+    return digits.replace(/(.{4})(?=.)/g, '$1-')
+  })
+}
+
+/** The digest of a recovery code, however it was typed. */
+export function recoveryDigestOf(code: string): Buffer {
+  const typed = code.toLowerCase().replace(/[\s-]/g, '')
+  return digestOf(typed.replaceAll('o', '0').replace(/[il]/g, '1'))
+}

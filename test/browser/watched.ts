@@ -26,12 +26,15 @@ export interface Watched {
 }
 
 /** A service with a worker, an admin and a reader, and a browser that ends with the suite. */
-export async function watchedService(chromium: string): Promise<Watched> {
+export async function watchedService(
+  chromium: string,
+  more: Readonly<Record<string, string>> = {},
+): Promise<Watched> {
   const { url, query } = await testDatabase()
   // Long enough to watch.
   await crash.witness(query, 60)
   const port = await freePort()
-  const edge = await startProcess('edge', url, { PORT: String(port), RAG_EMBEDDINGS: 'lexical' })
+  const edge = await startProcess('edge', url, { PORT: String(port), RAG_EMBEDDINGS: 'lexical', ...more })
   await startProcess('worker', url, { RAG_EMBEDDINGS: 'lexical' })
   const client = new Client(port)
   await client.register(EMAIL)

@@ -79,11 +79,17 @@ test('what people sign in with takes no key', async () => {
     'DELETE /api/v1/auth/keys/:key_id',
     'DELETE /api/v1/auth/sessions',
     'DELETE /api/v1/auth/sessions/:session_id',
+    'DELETE /api/v1/auth/totp',
+    'DELETE /api/v1/auth/users/:user_id/totp',
     'GET /api/v1/auth/keys',
     'GET /api/v1/auth/sessions',
+    'GET /api/v1/auth/totp',
     'POST /api/v1/auth/change-password',
     'POST /api/v1/auth/keys',
     'POST /api/v1/auth/logout',
+    'POST /api/v1/auth/totp',
+    'POST /api/v1/auth/totp/confirm',
+    'POST /api/v1/auth/totp/recovery-codes',
   ])
   for (const { area, route } of needing.filter(({ area, route }) => (route.auth ?? area.auth) !== 'public'))
     assert.equal(await refusalOf(area, route, '*:write'), 'An API key may not do this; sign in')

@@ -5,6 +5,7 @@ import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { edgeAndDatabase, PASSWORD } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
+import { secured } from './totp-help.ts'
 
 /** `npm run admin`. */
 
@@ -64,6 +65,20 @@ test('unlock lifts the lock of an address', async () => {
   assert.deepEqual(await run('unlock', 'bob@example.com'), ['bob@example.com is unlocked'])
   assert.equal((await signIn('bob@example.com', PASSWORD)).status, 200)
   assert.deepEqual(await run('unlock', 'bob@example.com'), ['bob@example.com had no failed logins'])
+})
+
+test('switch-off-totp lets in who has lost their device', async () => {
+  const { id, email } = await secured(api, await api.register('lost@example.com'))
+  assert.equal((await signIn(email, PASSWORD)).status, 401)
+  assert.deepEqual(await run('switch-off-totp', email), [`${email} signs in without one-time codes now`])
+  assert.equal((await signIn(email, PASSWORD)).status, 200)
+  assert.deepEqual(await run('switch-off-totp', email), [`${email} has no one-time codes`])
+  await assert.rejects(run('switch-off-totp', 'no@example.com'), /There is no account no@example.com/)
+  const events = await database.query(
+    `select data from audit_event where kind = 'account.totp_disabled' and account_id = $1`,
+    [id],
+  )
+  assert.deepEqual(events, [{ data: { by: 'command line' } }])
 })
 
 test('revoke-sessions ends all sessions, their access tokens too', async () => {

@@ -89,6 +89,8 @@ export class Api {
       headers['content-type'] ??= 'application/x-www-form-urlencoded'
       body = new URLSearchParams(options.form).toString()
     }
+    // Node says nothing of the body of a DELETE by itself.
+    if (method === 'DELETE' && body !== undefined) headers['content-length'] = Buffer.byteLength(body)
     return new Promise((resolve, reject) => {
       const request = http.request({ host: '127.0.0.1', port: this.port, method, path, headers, agent })
       request.on('error', reject).on('response', (message) => {

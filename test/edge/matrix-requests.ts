@@ -94,6 +94,9 @@ const webhooks: Record<string, Make> = {
   'POST /api/v1/webhooks/:endpoint_id/deliveries/:delivery_id/send': endpointDelivery,
 }
 
+const securedBy: Make = async (world, caller) =>
+  json({ password: PASSWORD, recovery_code: await world.totp(caller, true) })
+
 const accounts: Record<string, Make> = {
   'POST /api/v1/auth/register': (world) => json({ email: `${world.name()}@example.com`, password: PASSWORD }),
   'POST /api/v1/auth/token': async (world) =>
@@ -107,6 +110,18 @@ const accounts: Record<string, Make> = {
   'DELETE /api/v1/auth/keys/:key_id': async (world) => ({
     params: { key_id: await world.apiKey(world.owner.id) },
   }),
+  'POST /api/v1/auth/totp': async (world, caller) => {
+    await world.totp(caller, null)
+    return json({ password: PASSWORD })
+  },
+  'POST /api/v1/auth/totp/confirm': async (world, caller) => json({ code: await world.totp(caller, false) }),
+  'POST /api/v1/auth/totp/recovery-codes': securedBy,
+  'DELETE /api/v1/auth/totp': securedBy,
+  'DELETE /api/v1/auth/users/:user_id/totp': async (world) => {
+    const person = await world.account()
+    await world.totp(person, true)
+    return { params: { user_id: person.id } }
+  },
   'POST /api/v1/auth/password-reset/request': (world) => json({ email: `${world.name()}@example.com` }),
   'POST /api/v1/auth/password-reset/confirm': async (world) =>
     json({ token: await world.mailed('reset', (await world.account()).id), new_password: PASSWORD }),

@@ -7,11 +7,18 @@ import { uuidv7 } from '../../sql/ids.ts'
 import { applyChanges } from '../../sql/payment-changes.ts'
 import { insertTemplate } from '../../sql/templates.ts'
 import { insertTranscription } from '../../sql/voice/transcriptions.ts'
-import { digestOf, inviteTokenOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
+import {
+  digestOf,
+  inviteTokenOf,
+  mailedTokenOf,
+  recoveryDigestOf,
+  totpSecretOf,
+} from '../../tasks/accounts/tokens.ts'
 import { changesOf } from '../../tasks/payments/changes.ts'
 import type { TestDatabase } from '../database.ts'
 import { disputeObject, event, intentObject, subscriptionObject, type TestEvent } from '../payment-events.ts'
 import { recording } from '../standins/transcriptions.ts'
+import { codeOf, stepNow } from '../totp.ts'
 import { type Api, PASSWORD, SECRET } from './harness.ts'
 import { type Ledger, ledgerOf } from './ledger.ts'
 import type { Person } from './orgs-help.ts'
@@ -146,6 +153,19 @@ export class World {
     const key = { id, accountId, organizationId, name: 'a program', digest, hint: id.slice(-4) }
     await this.database.db.one(insertApiKey({ ...key, scopes: ['documents:read'], expiresAt: null }))
     return id
+  }
+
+  /** The one-time codes of somebody, on, begun or not (null); the code that the next step needs. */
+  async totp(who: Person | null, isOn: boolean | null): Promise<string> {
+    const [id, code] = [uuidv7(), randomUUID()]
+    await this.database.query('delete from account_totp where account_id = $1', [who?.id ?? 0])
+    if (isOn !== null && who !== null)
+      await this.database.query(
+        `insert into account_totp (id, account_id, confirmed_at, recovery_codes)
+         values ($1, $2, case when $3 then now() end, array[$4::bytea])`,
+        [id, who.id, isOn, recoveryDigestOf(code)],
+      )
+    return isOn ? code : codeOf(totpSecretOf(SECRET, id), stepNow())
   }
 
   /** An address that mail is not sent to. */

@@ -87,6 +87,9 @@ const allowance = (fields: Row = {}): Row => ({
   ...fields,
 })
 await insert('api_key_allowance', allowance())
+const totp = (fields: Row = {}): Row => ({ id: randomUUID(), account_id: owner, ...fields })
+const secured = (await insert('account', account())).id
+const otherTotp = (await insert('account_totp', totp({ account_id: secured }))).id
 const blob = (await insert('blob', { sha256: bytes(32) })).id
 const doc = (await insert('document', document())).id
 const page = (fields: Row = {}): Row => ({
@@ -172,6 +175,13 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
     ['session_pkey', { id: session, account_id: owner }],
     ['session_account_id_fkey', { id: randomUUID(), account_id: 999_999 }],
     ['session_ended_check', { id: randomUUID(), account_id: owner, ended_at: new Date() }],
+  ],
+  account_totp: [
+    ['account_totp_pkey', totp({ id: otherTotp, account_id: owner })],
+    ['account_totp_account_id_key', totp({ account_id: secured })],
+    ['account_totp_account_id_fkey', totp({ account_id: 999_999 })],
+    ['account_totp_last_step_check', totp({ last_step: -1 })],
+    ['account_totp_recovery_codes_check', totp({ recovery_codes: Array(11).fill(bytes(32)) })],
   ],
   webhook_endpoint: [
     ['webhook_endpoint_url_check', webhook({ url: 'https:/' }), webhook({ url: 'u'.repeat(2001) })],

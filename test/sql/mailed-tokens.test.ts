@@ -139,15 +139,21 @@ describe('mailed tokens', () => {
 describe('passwords', () => {
   test('one that changed since it was compared signs nobody in, and is not changed again', async () => {
     const { id } = await account()
-    assert.deepEqual(await db.maybeOne(touchLogin(id, 'first hash')), { role: 'user', is_active: true })
+    assert.deepEqual(await db.maybeOne(touchLogin(id, { passwordHash: 'first hash', totpId: null })), {
+      role: 'user',
+      is_active: true,
+    })
     assert.notEqual(await db.maybeOne(setPassword(id, 'second hash', 'first hash')), null)
-    assert.equal(await db.maybeOne(touchLogin(id, 'first hash')), null)
+    assert.equal(await db.maybeOne(touchLogin(id, { passwordHash: 'first hash', totpId: null })), null)
     assert.equal(await db.maybeOne(setPassword(id, 'third hash', 'first hash')), null)
     assert.deepEqual(await query('select password_hash from account where id = $1', [id]), [
       { password_hash: 'second hash' },
     ])
     await db.run(setVerified(id))
     await query('update account set is_active = false where id = $1', [id])
-    assert.deepEqual(await db.maybeOne(touchLogin(id, 'second hash')), { role: 'user', is_active: false })
+    assert.deepEqual(await db.maybeOne(touchLogin(id, { passwordHash: 'second hash', totpId: null })), {
+      role: 'user',
+      is_active: false,
+    })
   })
 })

@@ -33,6 +33,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'api_key',
     'api_key_allowance',
   ],
+  'an account has one at most': ['account_totp'],
   'an account has at most 50; housekeeping deletes those that were deleted': ['webhook_endpoint'],
   'the end of its job takes it along': ['job_callback'],
   'its owner deletes it, or the account': [

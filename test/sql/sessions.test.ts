@@ -234,6 +234,7 @@ describe('accounts', () => {
       password_hash: 'x',
       role: 'user',
       is_active: true,
+      totp_id: null,
     })
     assert.equal(await db.maybeOne(credentials('other@example.com')), null)
     assert.deepEqual(await db.one(anyAdmin()), { any: false })

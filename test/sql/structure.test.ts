@@ -41,6 +41,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   'libphonenumber-js': ['edge/phones.ts'],
   nodemailer: ['workers/providers/comms/email.ts'],
   openai: ['workers/providers/ai/openai.ts'],
+  otpauth: ['edge/totp.ts'],
   'pdfjs-dist': ['workers/children/documents/*.ts'],
   pg: ['sql/driver.ts'],
   'pg-copy-streams': ['sql/backup/copy.ts'],

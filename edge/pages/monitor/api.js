@@ -5,9 +5,10 @@ export const ENDED = new Set(['done', 'failed', 'cancelled'])
 
 /** A response that is not a success; `message` says why. */
 export class Refused extends Error {
-  constructor(status, detail) {
+  constructor(status, detail, code) {
     super(detail)
     this.status = status
+    this.code = code
   }
 }
 
@@ -65,12 +66,13 @@ export async function whoAmI() {
   throw new Refused(answer.status, 'The service is not available')
 }
 
-/** @throws Refused */
-export async function signIn(username, password) {
-  const answer = await send('POST', '/api/v1/auth/token', { form: { username, password } })
+/** `code`: a one-time code or a recovery code, or nothing. @throws Refused, with the code totp_required where one is needed. */
+export async function signIn(username, password, code) {
+  const factor = code === '' ? {} : /^\d{3} ?\d{3}$/.test(code) ? { totp_code: code } : { recovery_code: code }
+  const answer = await send('POST', '/api/v1/auth/token', { form: { username, password, ...factor } })
   if (answer.ok) return
   const data = await answer.json().catch(() => null)
-  throw new Refused(answer.status, data?.detail ?? `The service responded with status ${answer.status}`)
+  throw new Refused(answer.status, data?.detail ?? `The service responded with status ${answer.status}`, data?.code)
 }
 
 export async function signOut() {

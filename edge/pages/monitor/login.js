@@ -8,16 +8,25 @@ export function logIn(view) {
     const button = h('button', { type: 'submit' }, 'Sign in')
     const email = h('input', { name: 'email', type: 'email', autocomplete: 'username', required: true })
     const password = h('input', { name: 'password', type: 'password', autocomplete: 'current-password', required: true })
+    // Shown once the service asks for it.
+    const code = h('input', { name: 'code', autocomplete: 'one-time-code', autocapitalize: 'none', spellcheck: 'false', maxlength: 40 })
+    const codeLabel = h('label', { hidden: true }, 'Code of the authenticator app, or a recovery code', code)
+    const askCode = () => {
+      codeLabel.hidden = false
+      code.required = true
+      code.select()
+    }
     const send = async (event) => {
       event.preventDefault()
       button.disabled = true
       problem.textContent = ''
       try {
-        await signIn(email.value, password.value)
+        await signIn(email.value, password.value, code.value.trim())
         resolve()
       } catch (error) {
         problem.textContent = error.message
-        password.select()
+        if (error.code?.startsWith('totp')) askCode()
+        else password.select()
       } finally {
         button.disabled = false
       }
@@ -28,6 +37,7 @@ export function logIn(view) {
       h('h1', {}, 'Sign in'),
       h('label', {}, 'Email', email),
       h('label', {}, 'Password', password),
+      codeLabel,
       problem,
       button,
     )

@@ -14,8 +14,8 @@ import { type Answer, type Input, json, route, type Writes } from '../../pipelin
 import { Email } from '../../pipeline/schemas.ts'
 import { acceptance } from '../orgs/access.ts'
 import { sessionCookies } from './cookies.ts'
-import { beginSession } from './sessions.ts'
 import { Password, User } from './shapes.ts'
+import { beginSession } from './sign-in.ts'
 
 const NewUser = z
   .strictObject({

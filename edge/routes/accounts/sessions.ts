@@ -1,34 +1,24 @@
-import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import {
   accountChanged,
-  credentials,
   endSession,
   endSessions,
-  insertSession,
   readSessions,
   refreshSession,
   revokeSession,
   SESSION_ORDER,
-  touchLogin,
 } from '../../../sql/accounts.ts'
-import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
-import { isUuid, uuidv7 } from '../../../sql/ids.ts'
-import { endLogin } from '../../../sql/limits.ts'
+import { isUuid } from '../../../sql/ids.ts'
 import { digestOf, successorOf } from '../../../tasks/accounts/tokens.ts'
-import { deviceOf } from '../../devices.ts'
 import { audit } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
-import type { Edge } from '../../pipeline/context.ts'
 import { array, cursor } from '../../pipeline/lists.ts'
-import type { RequestContext } from '../../pipeline/request-context.ts'
 import { Answer, type Input, route, verbatim, type Writes } from '../../pipeline/route.ts'
 import { count, Timestamp } from '../../pipeline/schemas.ts'
-import { clearedCookies, refreshCookie, sessionCookies } from './cookies.ts'
+import { clearedCookies, refreshCookie } from './cookies.ts'
 import { Detail, Token, User } from './shapes.ts'
-
-const Login = z.object({ username: z.string().min(1).max(320), password: z.string().min(1).max(1024) })
+import { newRefreshToken, type SignedIn, signedIn, signInRoute } from './sign-in.ts'
 
 const Session = z
   .strictObject({
@@ -51,23 +41,7 @@ const Session = z
 
 /** Signing in and out, and the resulting sessions. */
 export const sessionRoutes = [
-  route({
-    method: 'post',
-    path: '/token',
-    summary: 'Sign in with email and password',
-    description:
-      'After LOGIN_MAX_FAILURES failures an address is locked for LOGIN_LOCK_SECONDS, whether or not it has an account.',
-    auth: 'public',
-    bodyType: 'form',
-    body: Login,
-    response: Token,
-    errors: ['auth.credentials', 'auth.locked', 'auth.inactive'],
-    credentials: true,
-    signsIn: true,
-    limit: 'login',
-    repeatable: 'each call starts a session of its own, and tokens are never stored',
-    handle: signIn,
-  }),
+  signInRoute,
 
   route({
     method: 'get',
@@ -169,62 +143,7 @@ is used.`,
 ]
 
 type Public<R, B = undefined> = Input<undefined, undefined, B, Caller | null> & Writes<R>
-type SignedIn = z.input<typeof Token>
 type SignedOut = z.input<typeof Detail>
-
-/** A new session: the contents of its cookies and body. */
-interface Begun {
-  readonly sessionId: string
-  readonly refreshToken: string
-}
-
-/** Starts a session of an account. */
-export async function beginSession(
-  edge: Edge,
-  tx: Queries,
-  accountId: number,
-  exchange: RequestContext,
-): Promise<Begun> {
-  const sessionId = uuidv7()
-  const refreshToken = newRefreshToken()
-  const userAgent = exchange.request.header('user-agent')
-  const origin = {
-    address: exchange.address || null,
-    place: exchange.place,
-    userAgent: userAgent || null,
-    device: await deviceOf(userAgent),
-  }
-  await tx.run(
-    insertSession(sessionId, accountId, digestOf(refreshToken), edge.settings.refreshTokenSeconds, origin),
-  )
-  return { sessionId, refreshToken }
-}
-
-async function signIn(input: Public<SignedIn, z.output<typeof Login>>): Promise<Answer<SignedIn>> {
-  const { body, edge, exchange } = input
-  const { loginMaxFailures, loginLockSeconds } = edge.settings
-  const email = body.username.trim().toLowerCase()
-  // The same work for every address, known or not: one lookup, one hash, one transaction.
-  const found = await edge.db.maybeOne(credentials(email))
-  const matches = await edge.passwords.verify(found?.password_hash ?? null, body.password)
-  const about = { actorId: found?.id ?? null, accountId: found?.id ?? null }
-  return input.transaction(async (tx) => {
-    const { outcome } = await tx.one(endLogin(digestOf(email), matches, loginMaxFailures, loginLockSeconds))
-    // The password may have changed, or the account been deactivated, since the lookup: no session may outlive that.
-    const account = outcome === 'ok' ? await tx.maybeOne(touchLogin(found!.id, found!.password_hash)) : null
-    if (account?.is_active === true) {
-      const begun = await beginSession(edge, tx, found!.id, exchange)
-      await tx.run(audit(input, 'account.signed_in', { ...about, data: { session: begun.sessionId } }))
-      await tx.run(accountChanged(found!.id))
-      tx.afterCommit(() => edge.accounts.forget(found!.id))
-      return signedIn(edge, { id: found!.id, role: account.role }, begun)
-    }
-    await tx.run(audit(input, 'account.sign_in_failed', { ...about, data: { outcome } }))
-    if (outcome === 'wrong, now locked') await tx.run(audit(input, 'account.locked', about))
-    if (outcome === 'locked') return fail('auth.locked')
-    return fail(account === null ? 'auth.credentials' : 'auth.inactive')
-  })
-}
 
 async function refresh(input: Public<SignedIn>): Promise<Answer<SignedIn>> {
   const { edge, request } = input
@@ -272,22 +191,5 @@ async function signOut(input: Public<SignedOut>): Promise<Answer<SignedOut>> {
       headers: [...headers, ['www-authenticate', 'Bearer']],
       value: { detail: 'Not authenticated' },
     })
-  })
-}
-
-/** 256 random bits; only their digest is stored. */
-function newRefreshToken(): string {
-  return randomBytes(32).toString('base64url')
-}
-
-async function signedIn(
-  edge: Edge,
-  account: { readonly id: number; readonly role: string },
-  { sessionId, refreshToken }: Begun,
-): Promise<Answer<SignedIn>> {
-  const accessToken = await edge.accounts.sign(account, sessionId)
-  return new Answer({
-    headers: sessionCookies(edge, accessToken, refreshToken),
-    value: { access_token: accessToken, token_type: 'bearer' as const },
   })
 }

@@ -1,7 +1,10 @@
--- How a login whose password was checked ends: `ok`, `wrong`, `wrong, now locked` or `locked`. Decided under the row's
--- lock: of concurrent guesses, at most `most` in a row are told that they were wrong, and no later one that it was
--- right.
-create or replace function login_end(subject bytea, matches boolean, most integer, lock interval)
+-- How a login whose password was checked ends: `ok`, `wrong`, `wrong, now locked`, `locked`, or `incomplete` when the password
+-- matches and the account's second factor `totp` is not there, which counts neither way. A code is used up by it: `step` is
+-- the time step of a one-time code, -1 for one of no step; `recovery` is the digest of a recovery code. Decided under the
+-- row's lock: of concurrent guesses, at most `most` in a row are told that they were wrong, and no later one that it was
+-- right. Locks: the failures of the address, then the second factor, then (by the caller) the account.
+create or replace function login_end(subject bytea, matches boolean, most integer, lock interval,
+  totp uuid, step bigint, recovery bytea)
 returns text language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -10,6 +13,12 @@ begin
   select * into known from login_failure f where f.subject = login_end.subject for update;
   -- A locked address does the same work for the right password as for a wrong one.
   if known.locked_until > clock_timestamp() then return 'locked'; end if;
+  if matches and totp is not null then
+    if step is null and recovery is null then return 'incomplete'; end if;
+    update account_totp t set last_step = greatest(t.last_step, step), recovery_codes = array_remove(t.recovery_codes, recovery)
+    where t.id = totp and (t.last_step < step or recovery = any(t.recovery_codes));
+    matches := found;
+  end if;
   if matches then
     delete from login_failure f where f.subject = login_end.subject;
     return 'ok';

@@ -1,0 +1,144 @@
+import { randomBytes } from 'node:crypto'
+import { z } from 'zod'
+import { accountChanged, credentials, insertSession, touchLogin } from '../../../sql/accounts.ts'
+import type { Queries, Transaction } from '../../../sql/db.ts'
+import { type Failure, fail } from '../../../sql/errors.ts'
+import { uuidv7 } from '../../../sql/ids.ts'
+import { endLogin, type LoginEnd } from '../../../sql/limits.ts'
+import { digestOf } from '../../../tasks/accounts/tokens.ts'
+import { deviceOf } from '../../devices.ts'
+import { audit } from '../../pipeline/audit.ts'
+import type { Caller } from '../../pipeline/auth.ts'
+import type { Edge } from '../../pipeline/context.ts'
+import type { RequestContext } from '../../pipeline/request-context.ts'
+import { Answer, type Input, route, type Writes } from '../../pipeline/route.ts'
+import { sessionCookies } from './cookies.ts'
+import { factorFields, givenFactor } from './proof.ts'
+import { Token } from './shapes.ts'
+
+const Login = z.object({
+  username: z.string().min(1).max(320),
+  password: z.string().min(1).max(1024),
+  ...factorFields,
+})
+
+export const signInRoute = route({
+  method: 'post',
+  path: '/token',
+  summary: 'Sign in with email and password',
+  description: `After LOGIN_MAX_FAILURES failures an address is locked for LOGIN_LOCK_SECONDS, whether or not it has an \
+account. An account with one-time codes answers the right password alone with 401 and the code \`totp_required\`, which counts \
+as no failure; a wrong code does. Each code is accepted once.`,
+  auth: 'public',
+  bodyType: 'form',
+  body: Login,
+  response: Token,
+  errors: ['auth.credentials', 'auth.totp_required', 'auth.totp_wrong', 'auth.locked', 'auth.inactive'],
+  credentials: true,
+  signsIn: true,
+  limit: 'login',
+  repeatable: 'each call starts a session of its own, and tokens are never stored',
+  handle: signIn,
+})
+
+export type SignedIn = z.input<typeof Token>
+export type SigningIn<B> = Input<undefined, undefined, B, Caller | null> & Writes<SignedIn>
+
+async function signIn(input: SigningIn<z.output<typeof Login>>): Promise<Answer<SignedIn>> {
+  const { body, edge } = input
+  const { loginMaxFailures, loginLockSeconds } = edge.settings
+  const email = body.username.trim().toLowerCase()
+  // The same work for every address, known or not: one lookup, one hash, one transaction.
+  const found = await edge.db.maybeOne(credentials(email))
+  const matches = await edge.passwords.verify(found?.password_hash ?? null, body.password)
+  const factor = matches ? givenFactor(edge, found!.totp_id, body) : null
+  const about = { actorId: found?.id ?? null, accountId: found?.id ?? null }
+  return input.transaction(async (tx) => {
+    const ended = endLogin(digestOf(email), matches, loginMaxFailures, loginLockSeconds, factor)
+    const { outcome } = await tx.one(ended)
+    if (outcome === 'incomplete') {
+      await tx.run(audit(input, 'account.totp_asked', about))
+      return fail('auth.totp_required')
+    }
+    // The password may have changed, or the account been deactivated, since the lookup: no session may outlive that.
+    const checked = found && { passwordHash: found.password_hash, totpId: found.totp_id }
+    const account = outcome === 'ok' ? await tx.maybeOne(touchLogin(found!.id, checked!)) : null
+    if (account?.is_active === true) {
+      const by = factor === null ? {} : { factor: factor.recovery === null ? 'totp' : 'recovery_code' }
+      return beginSignedIn(input, tx, { id: found!.id, role: account.role }, by)
+    }
+    await tx.run(audit(input, 'account.sign_in_failed', { ...about, data: { outcome } }))
+    if (outcome === 'wrong, now locked') await tx.run(audit(input, 'account.locked', about))
+    return refusalOf(outcome, matches, account !== null)
+  })
+}
+
+function refusalOf(outcome: LoginEnd, matches: boolean, isInactive: boolean): Failure {
+  if (outcome === 'locked') return fail('auth.locked')
+  if (isInactive) return fail('auth.inactive')
+  // After the right password, which of the two was wrong is no secret.
+  return fail(matches && outcome !== 'ok' ? 'auth.totp_wrong' : 'auth.credentials')
+}
+
+/** Begins a session of somebody who has just proved to be the owner of an account, and answers with it. */
+export async function beginSignedIn(
+  input: SigningIn<unknown>,
+  tx: Transaction,
+  account: { readonly id: number; readonly role: string },
+  by: Readonly<Record<string, unknown>>,
+): Promise<Answer<SignedIn>> {
+  const { edge, exchange } = input
+  const { id } = account
+  const begun = await beginSession(edge, tx, id, exchange)
+  const data = { session: begun.sessionId, ...by }
+  await tx.run(audit(input, 'account.signed_in', { actorId: id, accountId: id, data }))
+  await tx.run(accountChanged(id))
+  tx.afterCommit(() => edge.accounts.forget(id))
+  return signedIn(edge, account, begun)
+}
+
+/** A new session: the contents of its cookies and body. */
+interface Begun {
+  readonly sessionId: string
+  readonly refreshToken: string
+}
+
+/** Starts a session of an account. */
+export async function beginSession(
+  edge: Edge,
+  tx: Queries,
+  accountId: number,
+  exchange: RequestContext,
+): Promise<Begun> {
+  const sessionId = uuidv7()
+  const refreshToken = newRefreshToken()
+  const userAgent = exchange.request.header('user-agent')
+  const origin = {
+    address: exchange.address || null,
+    place: exchange.place,
+    userAgent: userAgent || null,
+    device: await deviceOf(userAgent),
+  }
+  await tx.run(
+    insertSession(sessionId, accountId, digestOf(refreshToken), edge.settings.refreshTokenSeconds, origin),
+  )
+  return { sessionId, refreshToken }
+}
+
+/** 256 random bits; only their digest is stored. */
+export function newRefreshToken(): string {
+  return randomBytes(32).toString('base64url')
+}
+
+/** The answer that has a session's tokens in its cookies and body. */
+export async function signedIn(
+  edge: Edge,
+  account: { readonly id: number; readonly role: string },
+  { sessionId, refreshToken }: Begun,
+): Promise<Answer<SignedIn>> {
+  const accessToken = await edge.accounts.sign(account, sessionId)
+  return new Answer({
+    headers: sessionCookies(edge, accessToken, refreshToken),
+    value: { access_token: accessToken, token_type: 'bearer' as const },
+  })
+}

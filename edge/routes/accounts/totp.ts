@@ -1,0 +1,236 @@
+import { z } from 'zod'
+import {
+  confirmTotp,
+  deleteTotp,
+  insertTotp,
+  readTotp,
+  setRecoveryCodes,
+  totpOf,
+} from '../../../sql/accounts/totp.ts'
+import { credentialsOf, lockAccount } from '../../../sql/accounts.ts'
+import type { Queries } from '../../../sql/db.ts'
+import { type Failure, fail } from '../../../sql/errors.ts'
+import { uuidv7 } from '../../../sql/ids.ts'
+import { recoveryCodesOf, recoveryDigestOf, totpSecretOf } from '../../../tasks/accounts/tokens.ts'
+import { audit } from '../../pipeline/audit.ts'
+import type { Caller } from '../../pipeline/auth.ts'
+import type { Edge } from '../../pipeline/context.ts'
+import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
+import { RowId, Timestamp } from '../../pipeline/schemas.ts'
+import { stepOf, totpSetup } from '../../totp.ts'
+import { factorFields, proofFields, proofOf, TotpCode } from './proof.ts'
+
+const Totp = z
+  .strictObject({ is_on: z.boolean(), confirmed_at: Timestamp.nullable(), recovery_codes_left: z.int() })
+  .meta({ id: 'Totp' })
+
+const Setup = z
+  .strictObject({
+    secret: z.string().meta({ description: 'In Base 32, for those who type it' }),
+    uri: z.string().meta({ description: '`otpauth://…`, which is shown as a QR code' }),
+  })
+  .meta({ id: 'TotpSetup' })
+
+const RecoveryCodes = z
+  .strictObject({
+    recovery_codes: z.array(z.string()).meta({ description: 'Not shown again; each is used once' }),
+  })
+  .meta({ id: 'RecoveryCodes' })
+
+const Begin = z.strictObject(proofFields).meta({ id: 'TotpBegin' })
+const Confirm = z.strictObject({ code: TotpCode }).meta({ id: 'TotpConfirm' })
+const Factor = z
+  .strictObject({ ...factorFields, password: z.string().min(1).max(1024) })
+  .refine(
+    ({ totp_code, recovery_code }) => (totp_code === undefined) !== (recovery_code === undefined),
+    'must have totp_code or recovery_code',
+  )
+  .meta({ id: 'TotpProof' })
+
+const OFF: z.input<typeof Totp> = { is_on: false, confirmed_at: null, recovery_codes_left: 0 }
+const PROOF_ERRORS = ['account.nobody', 'account.proof_wrong', 'auth.locked'] as const
+
+/** One-time codes of an authenticator app (RFC 6238) as the second factor of an account. */
+export const totpRoutes = [
+  route({
+    method: 'get',
+    path: '/totp',
+    summary: 'Whether signing in needs a one-time code',
+    response: Totp,
+    needsSession: true,
+    handle: async ({ caller, edge }) => {
+      const text = await edge.reader.text(readTotp, [caller.ownerId ?? 0])
+      return text === null ? OFF : json<z.input<typeof Totp>>(text)
+    },
+  }),
+
+  route({
+    method: 'post',
+    path: '/totp',
+    summary: 'Begin to set one-time codes up',
+    description: `The answer has the secret for an authenticator app: SHA-1, six digits, 30 seconds (RFC 6238). Nothing \
+changes until \`/totp/confirm\` gets a code of it. Needs the password, or a sign-in within the last 10 minutes.`,
+    body: Begin.default({}),
+    response: Setup,
+    errors: [...PROOF_ERRORS, 'auth.proof_required', 'account.totp_on'],
+    sideEffect: true,
+    credentials: true,
+    needsSession: true,
+    complete: withSetup,
+    handle: begin,
+  }),
+
+  route({
+    method: 'post',
+    path: '/totp/confirm',
+    summary: 'Switch one-time codes on with the first code',
+    description: `From then on a sign-in with the password needs one, each of which is accepted once. The answer has ten \
+recovery codes for when the device is lost. API keys and sessions go on without.`,
+    body: Confirm,
+    response: RecoveryCodes,
+    errors: ['account.nobody', 'account.totp_unbegun', 'account.totp_on', 'account.totp_code'],
+    sideEffect: true,
+    credentials: true,
+    needsSession: true,
+    complete: withCodes,
+    handle: confirm,
+  }),
+
+  route({
+    method: 'post',
+    path: '/totp/recovery-codes',
+    summary: 'Replace all recovery codes',
+    description: 'Needs the password and a code; wrong ones count as failed logins.',
+    body: Factor,
+    response: RecoveryCodes,
+    errors: [...PROOF_ERRORS, 'account.totp_off'],
+    sideEffect: true,
+    credentials: true,
+    needsSession: true,
+    complete: withCodes,
+    handle: renew,
+  }),
+
+  route({
+    method: 'delete',
+    path: '/totp',
+    summary: 'Switch one-time codes off',
+    description: 'Needs the password and a code; wrong ones count as failed logins.',
+    body: Factor,
+    errors: [...PROOF_ERRORS, 'account.totp_off'],
+    needsSession: true,
+    handle: switchOff,
+  }),
+
+  route({
+    method: 'delete',
+    path: '/users/:user_id/totp',
+    summary: 'Switch the one-time codes of an account off, whose owner has lost them',
+    auth: 'admin',
+    params: z.object({ user_id: RowId }),
+    errors: ['account.missing', 'account.totp_off'],
+    needsSession: true,
+    handle: async (input) => {
+      const { user_id: id } = input.params
+      return input.transaction(async (tx) => {
+        // The account is not locked: a sign-in locks its codes before it.
+        const isOff = (await tx.maybeOne(deleteTotp(id))) === null
+        if (isOff && (await tx.maybeOne(credentialsOf(id))) === null) throw fail('account.missing')
+        if (isOff) throw fail('account.totp_off')
+        await tx.run(audit(input, 'account.totp_disabled', { accountId: id }))
+        return undefined
+      })
+    },
+  }),
+]
+
+type Writing<B, R> = Input<undefined, undefined, B, Caller> & Writes<R>
+
+async function begin(
+  input: Writing<z.output<typeof Begin>, z.input<typeof Setup>>,
+): Promise<Answer<z.input<typeof Setup>>> {
+  const proof = await proofOf(input, input.body)
+  return input.transaction(async (tx) => {
+    const refused = await proof.check(tx)
+    if (refused !== null) return refused
+    if ((await locked(tx, proof.id))?.is_on === true) return fail('account.totp_on')
+    const id = uuidv7()
+    await tx.run(insertTotp(id, proof.id))
+    return json(JSON.stringify({ id, email: proof.email }))
+  })
+}
+
+/** Adds the secret, which is never stored. */
+function withSetup({ secretKey, settings }: Edge, text: string): string {
+  const { id, email } = JSON.parse(text) as { id: string; email: string }
+  return JSON.stringify(totpSetup(totpSecretOf(secretKey, id), settings.projectName, email))
+}
+
+async function confirm(
+  input: Writing<z.output<typeof Confirm>, z.input<typeof RecoveryCodes>>,
+): Promise<Answer<z.input<typeof RecoveryCodes>>> {
+  const { body, caller, edge } = input
+  const id = caller.ownerId
+  if (id === null) throw fail('account.nobody')
+  return input.transaction(async (tx) => {
+    // Sign-ins that have checked a password alone wait for this lock, and then are refused.
+    const totp = await locked(tx, id)
+    if (totp === null) throw fail('account.totp_unbegun')
+    if (totp.is_on) throw fail('account.totp_on')
+    const step = stepOf(totpSecretOf(edge.secretKey, totp.id), body.code, edge.pulse.now())
+    if (step < 0) throw fail('account.totp_code')
+    const batch = uuidv7()
+    await tx.run(confirmTotp(totp.id, step, digestsOf(edge, batch)))
+    await tx.run(audit(input, 'account.totp_enabled', { accountId: id }))
+    return json(JSON.stringify({ batch }))
+  })
+}
+
+async function renew(
+  input: Writing<z.output<typeof Factor>, z.input<typeof RecoveryCodes>>,
+): Promise<Answer<z.input<typeof RecoveryCodes>>> {
+  const { body, edge } = input
+  const proof = await proofOf(input, body)
+  return input.transaction(async (tx) => {
+    const refused = (await refusedOff(tx, proof.id)) ?? (await proof.check(tx))
+    if (refused !== null) return refused
+    const totp = await tx.maybeOne(totpOf(proof.id))
+    // Switched off by an admin while it was checked.
+    if (totp === null) return fail('account.totp_off')
+    const batch = uuidv7()
+    await tx.run(setRecoveryCodes(totp.id, digestsOf(edge, batch)))
+    await tx.run(audit(input, 'account.recovery_codes_renewed', { accountId: proof.id }))
+    return json(JSON.stringify({ batch }))
+  })
+}
+
+async function switchOff(input: Writing<z.output<typeof Factor>, undefined>): Promise<Answer<undefined>> {
+  const proof = await proofOf(input, input.body)
+  return input.transaction(async (tx) => {
+    const refused = (await refusedOff(tx, proof.id)) ?? (await proof.check(tx))
+    if (refused !== null) return refused
+    if ((await tx.maybeOne(deleteTotp(proof.id))) === null) return fail('account.totp_off')
+    await tx.run(audit(input, 'account.totp_disabled', { accountId: proof.id }))
+    return undefined
+  })
+}
+
+/** The refusal of an account that has none, before its code is called wrong. */
+async function refusedOff(tx: Queries, accountId: number): Promise<Failure | null> {
+  return (await tx.maybeOne(totpOf(accountId)))?.is_on === true ? null : fail('account.totp_off')
+}
+
+/** The one-time codes of an account, which is locked. @throws auth.required when it has been deleted. */
+async function locked(tx: Queries, accountId: number) {
+  if ((await tx.maybeOne(lockAccount(accountId))) === null) throw fail('auth.required')
+  return tx.maybeOne(totpOf(accountId))
+}
+
+const digestsOf = ({ secretKey }: Edge, batch: string): Buffer[] =>
+  recoveryCodesOf(secretKey, batch).map(recoveryDigestOf)
+
+/** Adds the recovery codes, which are never stored. */
+function withCodes({ secretKey }: Edge, text: string): string {
+  const { batch } = JSON.parse(text) as { batch: string }
+  return JSON.stringify({ recovery_codes: recoveryCodesOf(secretKey, batch) })
+}

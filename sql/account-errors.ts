@@ -1,0 +1,21 @@
+/** The errors of what accounts sign in with beside a password, in the table of `errors.ts`. */
+export const accountErrors = {
+  'auth.totp_required': {
+    detail: 'This account also needs a one-time code, or a recovery code',
+    code: 'totp_required',
+  },
+  'auth.totp_wrong': {
+    detail: 'The code is not correct, or has been used; wait for the next one',
+    code: 'totp_wrong',
+  },
+  'auth.proof_required': {
+    detail:
+      'This needs the password, and a code where those are asked for, or a sign-in within the last 10 minutes',
+  },
+  'account.proof_wrong': { detail: 'The password or the code is not correct' },
+  'account.nobody': { detail: 'Nobody signs in here (AUTH_LEVEL=none)' },
+  'account.totp_on': { detail: 'One-time codes are on already; switch them off first' },
+  'account.totp_off': { detail: 'One-time codes are not on' },
+  'account.totp_unbegun': { detail: 'Begin with POST /api/v1/auth/totp, which gives the secret' },
+  'account.totp_code': { detail: "The code is not correct; is the device's clock right?" },
+} as const

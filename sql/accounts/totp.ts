@@ -1,0 +1,51 @@
+import { z } from 'zod'
+import { noRows, type Query, sql } from '../db.ts'
+import type { ReadStatement } from '../reader.ts'
+
+/** The second factor of accounts: one-time codes and recovery codes. A sign-in uses them up in `endLogin`. */
+
+/** Whether an account has it, and how many recovery codes are left. */
+export const readTotp: ReadStatement<[account: number]> = {
+  name: 'account_totp',
+  text: `select json_build_object('is_on', confirmed_at is not null, 'confirmed_at', iso(confirmed_at),
+      'recovery_codes_left', cardinality(recovery_codes))::text
+    from account_totp where account_id = $1::int`,
+}
+
+const Totp = z.object({ id: z.string(), is_on: z.boolean() })
+
+/** The one-time codes of an account, while it is locked. */
+export const totpOf = (accountId: number): Query<z.output<typeof Totp>> =>
+  sql.type(
+    Totp,
+  )`select id, confirmed_at is not null as is_on from account_totp where account_id = ${accountId}`
+
+/** Begins anew with a secret that no code has confirmed yet. */
+export const insertTotp = (id: string, accountId: number): Query<unknown> =>
+  sql.type(noRows)`
+    insert into account_totp (id, account_id) values (${id}::uuid, ${accountId})
+    on conflict on constraint account_totp_account_id_key do update set id = excluded.id, created_at = now()
+      where account_totp.confirmed_at is null`
+
+/** Switches it on: the code that has shown it is used up. */
+export const confirmTotp = (id: string, step: number, recoveryCodes: readonly Buffer[]): Query<unknown> =>
+  sql.type(noRows)`
+    update account_totp set confirmed_at = now(), last_step = ${step}::bigint, recovery_codes = ${digests(recoveryCodes)}
+    where id = ${id}::uuid`
+
+/** Replaces all recovery codes. */
+export const setRecoveryCodes = (id: string, recoveryCodes: readonly Buffer[]): Query<unknown> =>
+  sql.type(noRows)`update account_totp set recovery_codes = ${digests(recoveryCodes)} where id = ${id}::uuid`
+
+/** Switches it off; no row when it was not on. */
+export const deleteTotp = (accountId: number): Query<{ id: string }> =>
+  sql.type(z.object({ id: z.string() }))`
+    delete from account_totp where account_id = ${accountId} and confirmed_at is not null returning id`
+
+const digests = (all: readonly Buffer[]) => sql.array([...all], 'bytea')
+
+/** Whether a session began at most so many seconds ago. */
+export const isRecentSession = (id: string, seconds: number): Query<{ recent: boolean }> =>
+  sql.type(z.object({ recent: z.boolean() }))`
+    select exists (select from session where id = ${id}::uuid and created_at > now() - make_interval(secs => ${seconds}))
+      as recent`

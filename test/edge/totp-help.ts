@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict'
+import { codeOf, fromBase32, stepNow } from '../totp.ts'
+import { type Account, type Answered, type Api, PASSWORD } from './harness.ts'
+
+/** What tests of one-time codes have in common. */
+
+export const TOTP = '/api/v1/auth/totp'
+
+export interface Secured extends Account {
+  readonly secret: Buffer
+  readonly recoveryCodes: readonly string[]
+}
+
+/** Signs in with a password and whatever else. */
+export const signInWith = (
+  api: Api,
+  username: string,
+  more: Readonly<Record<string, string>> = {},
+): Promise<Answered> => api.post('/api/v1/auth/token', { form: { username, password: PASSWORD, ...more } })
+
+/** Switches one-time codes on; the code of a step before now is used up by it, so that now's is not. */
+export async function secured(api: Api, account: Account): Promise<Secured> {
+  const begun = await api.post(TOTP, { token: account.token, json: {} })
+  assert.equal(begun.status, 200, begun.text)
+  const secret = fromBase32(begun.json.secret)
+  const json = { code: codeOf(secret, stepNow(-1)) }
+  const confirmed = await api.post(`${TOTP}/confirm`, { token: account.token, json })
+  assert.equal(confirmed.status, 200, confirmed.text)
+  return { ...account, secret, recoveryCodes: confirmed.json.recovery_codes }
+}

@@ -1,0 +1,424 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { insertMailedToken } from '../../sql/accounts.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import { digestOf, mailedTokenOf, recoveryDigestOf } from '../../tasks/accounts/tokens.ts'
+import { codeOf, fromBase32, stepNow } from '../totp.ts'
+import { assertRefused, castOf, login, me, refresh, sessionOf } from './accounts-help.ts'
+import { makeKey } from './api-keys-help.ts'
+import { type Account, type Answered, edgeAndDatabase, PASSWORD, SECRET, startEdge } from './harness.ts'
+import { secured, signInWith, TOTP } from './totp-help.ts'
+
+/** One-time codes: switched on and off, asked for by sign-ins, and accepted once. */
+
+const MOST = 5
+const env = { LOGIN_MAX_FAILURES: String(MOST) }
+const { api, query, url, db } = await edgeAndDatabase({ env })
+const other = await startEdge(url, { env })
+const { admin, newcomer } = await castOf(api)
+const REQUIRED = {
+  detail: 'This account also needs a one-time code, or a recovery code',
+  code: 'totp_required',
+}
+const WRONG = {
+  detail: 'The code is not correct, or has been used; wait for the next one',
+  code: 'totp_wrong',
+}
+const LOCKED = 'This account is locked after too many failed logins; try again later'
+
+const begin = (token: string, json: object = {}) => api.post(TOTP, { token, json })
+const confirm = (token: string, code: string) => api.post(`${TOTP}/confirm`, { token, json: { code } })
+const switchOff = (token: string, json: object) => api.call('DELETE', TOTP, { token, json })
+const renew = (token: string, json: object) => api.post(`${TOTP}/recovery-codes`, { token, json })
+const state = async (token: string) => (await api.get(TOTP, { token })).json
+const account = async () => secured(api, await newcomer())
+/** Makes the session of an account an hour old. */
+const age = ({ token }: Account) =>
+  query(`update session set created_at = now() - interval '1 hour' where id = $1`, [sessionOf(token)])
+function assertAsked(answer: Answered, body: object): void {
+  assert.deepEqual([answer.status, answer.json], [401, body])
+  assert.equal(answer.headers['www-authenticate'], 'Bearer')
+  assert.deepEqual(answer.cookies, [])
+}
+const failures = async ({ email }: Account): Promise<number> =>
+  (
+    await query(
+      'select coalesce(max(failures), 0) as n from login_failure where subject = sha256($1::bytea)',
+      [Buffer.from(email)],
+    )
+  )[0]!.n as number
+const trail = async ({ id }: Account): Promise<[string, object][]> =>
+  (await api.get(`/api/v1/auth/audit?account_id=${id}&sort=at`, { token: admin.token })).json.events.map(
+    ({ kind, data }: { kind: string; data: object }) => [kind, data],
+  )
+
+describe('setting them up', () => {
+  test('asks for nothing until a code has been given, and then shows ten recovery codes once', async () => {
+    const person = await newcomer()
+    assert.deepEqual(await state(person.token), { is_on: false, confirmed_at: null, recovery_codes_left: 0 })
+    const begun = await begin(person.token)
+    assert.deepEqual([begun.status, Object.keys(begun.json)], [200, ['secret', 'uri']])
+    assert.equal(begun.headers['cache-control'], 'no-store')
+    assert.equal(new URL(begun.json.uri).searchParams.get('secret'), begun.json.secret)
+    assert.equal((await login(api, person.email)).status, 200)
+    assert.equal((await state(person.token)).is_on, false)
+    const secret = fromBase32(begun.json.secret)
+    const wrong = await confirm(person.token, codeOf(secret, stepNow(5)))
+    assertRefused(wrong, 400, "The code is not correct; is the device's clock right?")
+    const confirmed = await confirm(person.token, codeOf(secret, stepNow()))
+    assert.deepEqual([confirmed.status, confirmed.json.recovery_codes.length], [200, 10])
+    assert.equal(confirmed.headers['cache-control'], 'no-store')
+    const { confirmed_at, ...now } = await state(person.token)
+    assert.deepEqual(now, { is_on: true, recovery_codes_left: 10 })
+    assert.ok(Math.abs(Date.parse(confirmed_at) - Date.now()) < 60_000)
+    assertAsked(await login(api, person.email), REQUIRED)
+    for (const again of [await begin(person.token), await confirm(person.token, codeOf(secret, stepNow(1)))])
+      assertRefused(again, 409, 'One-time codes are on already; switch them off first')
+    assert.equal((await me(api, person.token)).status, 200)
+  })
+
+  test('stores no secret and no recovery code', async () => {
+    const { id, secret, recoveryCodes } = await account()
+    const [row] = await query('select * from account_totp where account_id = $1', [id])
+    const text = JSON.stringify({ ...row, recovery_codes: (row!.recovery_codes as Buffer[]).map(String) })
+    for (const hidden of [secret.toString('hex'), secret.toString('base64'), ...recoveryCodes])
+      assert.ok(!text.includes(hidden.replaceAll('-', '')))
+    const digests = (row!.recovery_codes as Buffer[]).map((one) => one.toString('hex'))
+    assert.deepEqual(
+      digests,
+      recoveryCodes.map((code) => recoveryDigestOf(code).toString('hex')),
+    )
+  })
+
+  test('is the same for the same Idempotency-Key, of which nothing secret is kept', async () => {
+    const { token } = await newcomer()
+    const keys = [randomUUID(), randomUUID()]
+    const twice = async (path: string, key: string, json: object) => {
+      const send = (edge: typeof api) => edge.post(path, { token, json, headers: { 'idempotency-key': key } })
+      const [first, second] = [await send(api), await send(other)]
+      assert.equal(first.status, 200, first.text)
+      assert.equal(second.text, first.text)
+      return first.json
+    }
+    const { secret } = await twice(TOTP, keys[0]!, {})
+    const code = codeOf(fromBase32(secret), stepNow())
+    const { recovery_codes } = await twice(`${TOTP}/confirm`, keys[1]!, { code })
+    const kept = JSON.stringify(await query('select body from idempotency_key where key = any($1)', [keys]))
+    for (const hidden of [secret, ...recovery_codes]) assert.ok(!kept.includes(hidden))
+  })
+
+  test('begun anew, counts the last secret only', async () => {
+    const { token } = await newcomer()
+    const [first, second] = [await begin(token), await begin(token)]
+    assert.notEqual(first.json.secret, second.json.secret)
+    assert.equal((await confirm(token, codeOf(fromBase32(first.json.secret), stepNow()))).status, 400)
+    assert.equal((await confirm(token, codeOf(fromBase32(second.json.secret), stepNow()))).status, 200)
+  })
+
+  test('needs a sign-in of the last ten minutes, or the password', async () => {
+    const person = await newcomer()
+    await age(person)
+    const detail =
+      'This needs the password, and a code where those are asked for, or a sign-in within the last 10 minutes'
+    assertRefused(await begin(person.token), 403, detail)
+    // A refreshed session is no new sign-in.
+    const refreshed = await refresh(api, person.refresh)
+    assertRefused(await begin(refreshed.json.access_token), 403, detail)
+    const wrong = await begin(person.token, { password: 'not the password' })
+    assertRefused(wrong, 400, 'The password or the code is not correct')
+    assert.equal(await failures(person), 1)
+    assert.equal((await begin(person.token, { password: PASSWORD })).status, 200)
+    assert.equal(await failures(person), 0)
+  })
+
+  test('of two confirmations at once, one gets recovery codes', async () => {
+    const { token } = await newcomer()
+    const secret = fromBase32((await begin(token)).json.secret)
+    const json = { code: codeOf(secret, stepNow()) }
+    const answers = await Promise.all(
+      [api, other].map((edge) => edge.post(`${TOTP}/confirm`, { token, json })),
+    )
+    assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 409])
+    assert.equal((await state(token)).recovery_codes_left, 10)
+  })
+
+  test('is confirmed only once it has been begun, and takes nothing that is no code', async () => {
+    const { token } = await newcomer()
+    assertRefused(
+      await confirm(token, '123456'),
+      409,
+      'Begin with POST /api/v1/auth/totp, which gives the secret',
+    )
+    for (const code of ['', '12345', '1234567', '12345a', '१२३४५६', 123456, null, ['123456']])
+      assert.equal((await api.post(`${TOTP}/confirm`, { token, json: { code } })).status, 422, `${code}`)
+  })
+})
+
+describe('a sign-in with them', () => {
+  test('takes the password and the code, and says which it was in the audit trail', async () => {
+    const person = await account()
+    assertAsked(await login(api, person.email), REQUIRED)
+    assert.equal(await failures(person), 0)
+    const code = codeOf(person.secret, stepNow())
+    const answer = await signInWith(api, person.email, { totp_code: `${code.slice(0, 3)} ${code.slice(3)}` })
+    assert.equal(answer.status, 200, answer.text)
+    assert.equal((await me(api, answer.json.access_token)).status, 200)
+    const [recovery_code] = person.recoveryCodes
+    assert.equal((await signInWith(api, person.email, { recovery_code: recovery_code! })).status, 200)
+    const events = (await trail(person)).slice(-4)
+    assert.deepEqual(
+      events.map(([kind]) => kind),
+      ['account.totp_enabled', 'account.totp_asked', 'account.signed_in', 'account.signed_in'],
+    )
+    assert.deepEqual(
+      events.slice(2).map(([, data]) => (data as { factor: string }).factor),
+      ['totp', 'recovery_code'],
+    )
+  })
+
+  test('takes a code once: not again, and none before it', async () => {
+    const person = await account()
+    const [now, next] = [codeOf(person.secret, stepNow()), codeOf(person.secret, stepNow(1))]
+    assert.equal((await signInWith(api, person.email, { totp_code: next })).status, 200)
+    for (const used of [next, now])
+      for (const edge of [api, other])
+        assertAsked(await signInWith(edge, person.email, { totp_code: used }), WRONG)
+    assert.equal(await failures(person), 4)
+  })
+
+  test('nor with the code that has switched them on', async () => {
+    const { email, token } = await newcomer()
+    const secret = fromBase32((await begin(token)).json.secret)
+    const code = codeOf(secret, stepNow())
+    assert.equal((await confirm(token, code)).status, 200)
+    assertAsked(await signInWith(api, email, { totp_code: code }), WRONG)
+  })
+
+  test('at once from several edges: of the same code exactly one gets in', async () => {
+    for (let round = 0; round < 5; round++) {
+      const person = await account()
+      const [recovery_code] = person.recoveryCodes
+      for (const factor of [
+        { totp_code: codeOf(person.secret, stepNow()) },
+        { recovery_code: recovery_code! },
+      ]) {
+        await query('delete from login_failure')
+        const edges = [api, other, api, other]
+        const answers = await Promise.all(edges.map((edge) => signInWith(edge, person.email, factor)))
+        assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 401, 401, 401])
+      }
+      assert.equal((await state(person.token)).recovery_codes_left, 9)
+    }
+  })
+
+  test('takes a recovery code once, however it is typed', async () => {
+    const person = await account()
+    const code = person.recoveryCodes[3]!
+    const typed = { recovery_code: ` ${code.toUpperCase().replaceAll('-', ' ')} ` }
+    assert.equal((await signInWith(api, person.email, typed)).status, 200)
+    for (const again of [typed, { recovery_code: code }])
+      assertAsked(await signInWith(api, person.email, again), WRONG)
+    assert.equal((await state(person.token)).recovery_codes_left, 9)
+  })
+
+  test('tells of no code, right or wrong, to whom does not have the password', async () => {
+    const person = await account()
+    const [recovery_code] = person.recoveryCodes
+    for (const factor of [
+      {},
+      { totp_code: codeOf(person.secret, stepNow()) },
+      { recovery_code: recovery_code! },
+    ]) {
+      const form = { username: person.email, password: 'not the password', ...factor }
+      assertRefused(await api.post('/api/v1/auth/token', { form }), 401, 'Incorrect email or password')
+    }
+    // And nothing was used up.
+    await query('delete from login_failure')
+    assert.equal((await signInWith(api, person.email, { recovery_code: recovery_code! })).status, 200)
+    assert.equal(
+      (await signInWith(api, person.email, { totp_code: codeOf(person.secret, stepNow()) })).status,
+      200,
+    )
+  })
+
+  test('takes no code of another account', async () => {
+    const [one, two] = [await account(), await account()]
+    assertAsked(await signInWith(api, one.email, { totp_code: codeOf(two.secret, stepNow()) }), WRONG)
+    assertAsked(await signInWith(api, one.email, { recovery_code: two.recoveryCodes[0]! }), WRONG)
+  })
+
+  test('locks after as many wrong codes as wrong passwords, whatever comes between', async () => {
+    const person = await account()
+    const wrong = () => signInWith(api, person.email, { totp_code: codeOf(person.secret, stepNow(100)) })
+    for (let i = 0; i < MOST; i++) {
+      // Asking with the password alone does not begin the count anew.
+      assertAsked(await login(api, person.email), REQUIRED)
+      assertAsked(await wrong(), WRONG)
+    }
+    const right = { totp_code: codeOf(person.secret, stepNow()) }
+    for (const answer of [
+      await wrong(),
+      await login(api, person.email),
+      await signInWith(api, person.email, right),
+    ])
+      assertRefused(answer, 403, LOCKED)
+    await query('delete from login_failure')
+    assert.equal((await signInWith(api, person.email, right)).status, 200)
+  })
+
+  test('of an account that is deactivated is refused as before, after the code', async () => {
+    const person = await account()
+    await api.call('PATCH', `/api/v1/auth/users/${person.id}/deactivate`, { token: admin.token })
+    assertAsked(await login(api, person.email), REQUIRED)
+    const answer = await signInWith(api, person.email, { totp_code: codeOf(person.secret, stepNow()) })
+    assertRefused(answer, 403, 'This account is deactivated')
+  })
+
+  test('of an account without them takes any code', async () => {
+    const { email } = await newcomer()
+    assert.equal((await signInWith(api, email, { totp_code: '123456' })).status, 200)
+  })
+
+  test('refuses what is no code at all', async () => {
+    const { email } = await account()
+    for (const factor of [
+      { totp_code: '' },
+      { totp_code: '12345' },
+      { totp_code: '1234567' },
+      { recovery_code: 'x' },
+    ])
+      assert.equal((await signInWith(api, email, factor)).status, 422)
+  })
+})
+
+describe('they are not asked for', () => {
+  test('by API keys, nor by sessions that go on', async () => {
+    const person = await account()
+    const made = await makeKey(api, person, { scopes: ['*:write'] })
+    assert.equal((await me(api, made.json.key)).status, 200)
+    assert.equal((await refresh(api, person.refresh)).status, 200)
+  })
+})
+
+test('a new password by mail does not switch them off', async () => {
+  const person = await account()
+  const id = uuidv7()
+  const token = mailedTokenOf(SECRET, 'reset', id)
+  await db.one(insertMailedToken(id, person.id, 'reset', digestOf(token), 3600))
+  const json = { token, new_password: 'another password' }
+  assert.equal((await api.post('/api/v1/auth/password-reset/confirm', { json })).status, 200)
+  const signIn = (more: object = {}) =>
+    api.post('/api/v1/auth/token', {
+      form: { username: person.email, password: 'another password', ...more },
+    })
+  assertAsked(await signIn(), REQUIRED)
+  assert.equal((await signIn({ totp_code: codeOf(person.secret, stepNow()) })).status, 200)
+})
+
+test('whatever is done at once, every answer is one of the service', async () => {
+  const people = await Promise.all([account(), account(), account()])
+  const acts = people.flatMap((person) => {
+    const { id, email, token, secret, recoveryCodes } = person
+    const proof = { password: PASSWORD, recovery_code: recoveryCodes[1]! }
+    return [
+      ...[api, other, api].map((edge) => signInWith(edge, email, { totp_code: codeOf(secret, stepNow()) })),
+      signInWith(other, email, { recovery_code: recoveryCodes[0]! }),
+      signInWith(api, email, { totp_code: codeOf(secret, stepNow(100)) }),
+      login(other, email),
+      begin(token),
+      renew(token, proof),
+      switchOff(token, proof),
+      other.call('DELETE', `/api/v1/auth/users/${id}/totp`, { token: admin.token }),
+      begin(token),
+      confirm(token, codeOf(secret, stepNow())),
+      api.call('DELETE', '/api/v1/auth/sessions', { token }),
+    ]
+  })
+  const statuses = (await Promise.all(acts)).map(({ status }) => status)
+  assert.deepEqual(
+    statuses.filter((status) => status >= 500),
+    [],
+  )
+})
+
+describe('switching them off, and new recovery codes', () => {
+  test('need password and code; wrong ones count as failed logins', async () => {
+    const person = await account()
+    const { token, secret, recoveryCodes } = person
+    const [used, kept] = recoveryCodes as [string, string]
+    for (const act of [switchOff, renew]) {
+      for (const json of [
+        {},
+        { password: PASSWORD },
+        { totp_code: '123456' },
+        { password: PASSWORD, totp_code: '123456', recovery_code: kept },
+      ])
+        assert.equal((await act(token, json)).status, 422, JSON.stringify(json))
+      for (const json of [
+        { password: PASSWORD, totp_code: codeOf(secret, stepNow(100)) },
+        { password: 'not the password', recovery_code: kept },
+      ])
+        assertRefused(await act(token, json), 400, 'The password or the code is not correct')
+    }
+    assert.equal(await failures(person), 4)
+    const renewed = await renew(token, { password: PASSWORD, recovery_code: used })
+    assert.equal(renewed.status, 200, renewed.text)
+    assert.equal(new Set([...renewed.json.recovery_codes, ...recoveryCodes]).size, 20)
+    assert.equal(await failures(person), 0)
+    for (const old of [used, kept])
+      assertRefused(
+        await switchOff(token, { password: PASSWORD, recovery_code: old }),
+        400,
+        'The password or the code is not correct',
+      )
+    const off = await switchOff(token, { password: PASSWORD, totp_code: codeOf(secret, stepNow()) })
+    assert.deepEqual([off.status, off.text], [204, ''])
+    assert.equal((await login(api, person.email)).status, 200)
+    for (const act of [switchOff, renew])
+      assertRefused(
+        await act(token, { password: PASSWORD, totp_code: '123456' }),
+        409,
+        'One-time codes are not on',
+      )
+    const kinds = (await trail(person)).map(([kind]) => kind)
+    for (const kind of ['account.recovery_codes_renewed', 'account.totp_disabled'])
+      assert.ok(kinds.includes(kind))
+  })
+
+  test('lock the account as failed logins do', async () => {
+    const person = await account()
+    const json = { password: PASSWORD, totp_code: codeOf(person.secret, stepNow(100)) }
+    for (let i = 0; i < MOST; i++) assert.equal((await switchOff(person.token, json)).status, 400)
+    assertRefused(await switchOff(person.token, json), 403, LOCKED)
+    assertRefused(await login(api, person.email), 403, LOCKED)
+  })
+
+  test('by an admin, audited; by nobody else', async () => {
+    const person = await account()
+    const path = `/api/v1/auth/users/${person.id}/totp`
+    const stranger = await newcomer()
+    for (const { token } of [stranger, person])
+      assert.equal((await api.call('DELETE', path, { token })).status, 403)
+    assertAsked(await login(api, person.email), REQUIRED)
+    assert.equal((await api.call('DELETE', path, { token: admin.token })).status, 204)
+    assert.equal((await login(api, person.email)).status, 200)
+    assertRefused(await api.call('DELETE', path, { token: admin.token }), 409, 'One-time codes are not on')
+    const missing = await api.call('DELETE', '/api/v1/auth/users/2000000000/totp', { token: admin.token })
+    assertRefused(missing, 404, 'User not found')
+    const [event] = await query(
+      `select actor_id from audit_event where kind = 'account.totp_disabled' and account_id = $1`,
+      [person.id],
+    )
+    assert.equal(event!.actor_id, admin.id)
+  })
+
+  test('begins anew with another secret', async () => {
+    const first = await account()
+    await switchOff(first.token, { password: PASSWORD, recovery_code: first.recoveryCodes[0]! })
+    const second = await secured(api, first)
+    assert.notDeepEqual(second.secret, first.secret)
+    assertAsked(await signInWith(api, first.email, { totp_code: codeOf(first.secret, stepNow()) }), WRONG)
+    assertAsked(await signInWith(api, first.email, { recovery_code: first.recoveryCodes[1]! }), WRONG)
+  })
+})

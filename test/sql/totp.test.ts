@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict'
+import { createHash, randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { confirmTotp, deleteTotp, insertTotp, setRecoveryCodes, totpOf } from '../../sql/accounts/totp.ts'
+import { credentials, lockAccount, touchLogin } from '../../sql/accounts.ts'
+import { endLogin, type GivenFactor } from '../../sql/limits.ts'
+import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
+
+/** Codes of second factors are used up once, however many sign-ins come at once, and what was checked is what counts. */
+
+const { db, query } = await testDatabase()
+const [MOST, LOCK_SECONDS] = [3, 900]
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
+let count = 0
+
+/** An account with one-time codes: `end` ends a login whose password matched. */
+async function person() {
+  const email = `a${++count}@example.com`
+  const [row] = await query(`insert into account (email, password_hash) values ($1, 'hash') returning id`, [
+    email,
+  ])
+  const id = row!.id as number
+  const totpId = randomUUID()
+  await db.run(insertTotp(totpId, id))
+  await db.run(confirmTotp(totpId, 100, [digest('one'), digest('two')]))
+  const end = async (given: Partial<GivenFactor> = {}, matches = true) =>
+    (
+      await db.one(
+        endLogin(digest(email), matches, MOST, LOCK_SECONDS, {
+          totpId,
+          step: null,
+          recovery: null,
+          ...given,
+        }),
+      )
+    ).outcome
+  const failures = async () =>
+    (await query('select failures from login_failure where subject = $1', [digest(email)]))[0]?.failures ?? 0
+  return { id, email, totpId, end, failures }
+}
+
+describe('a login with a second factor', () => {
+  test('is incomplete without it, which changes nothing', async () => {
+    const { end, failures } = await person()
+    assert.equal(await end(), 'incomplete')
+    assert.equal(await end({ step: -1 }), 'wrong')
+    assert.equal(await end(), 'incomplete')
+    assert.equal(await failures(), 1)
+  })
+
+  test('takes later steps only', async () => {
+    const { end } = await person()
+    const ends = []
+    for (const step of [100, 101, 101, 100, 103, 102]) ends.push(await end({ step }))
+    assert.deepEqual(ends, ['wrong', 'ok', 'wrong', 'wrong', 'ok', 'wrong'])
+  })
+
+  test('takes each recovery code once, and leaves the steps', async () => {
+    const { id, end } = await person()
+    assert.equal(await end({ recovery: digest('one') }), 'ok')
+    assert.equal(await end({ recovery: digest('one') }), 'wrong')
+    assert.equal(await end({ recovery: digest('two') }), 'ok')
+    const [row] = await query(
+      'select last_step::int, recovery_codes from account_totp where account_id = $1',
+      [id],
+    )
+    assert.deepEqual(row, { last_step: 100, recovery_codes: [] })
+  })
+
+  test('uses nothing up with a wrong password, or while the address is locked', async () => {
+    const { end } = await person()
+    for (const expected of ['wrong', 'wrong', 'wrong, now locked'])
+      assert.equal(await end({ step: 101 }, false), expected)
+    assert.equal(await end({ step: 101 }), 'locked')
+    assert.equal(await end({ recovery: digest('one') }), 'locked')
+    assert.equal(await end(), 'locked')
+    await query('delete from login_failure')
+    assert.equal(await end({ step: 101 }), 'ok')
+    assert.equal(await end({ recovery: digest('one') }), 'ok')
+  })
+
+  test('of many at once with the same code is right once', async () => {
+    const { end } = await person()
+    for (const given of [{ step: 101 }, { recovery: digest('one') }]) {
+      const ends = await Promise.all(Array.from({ length: 12 }, () => end(given)))
+      assert.equal(ends.filter((one) => one === 'ok').length, 1, `${ends}`)
+      await query('delete from login_failure')
+    }
+  })
+
+  test('that was replaced is wrong', async () => {
+    const { id, end } = await person()
+    await db.one(deleteTotp(id))
+    await db.run(insertTotp(randomUUID(), id))
+    assert.equal(await end({ step: 101 }), 'wrong')
+    assert.equal(await end({ recovery: digest('one') }), 'wrong')
+  })
+})
+
+describe('what was checked is what counts', () => {
+  const checked = { passwordHash: 'hash', totpId: null }
+
+  test('a login that has checked a password alone waits for who switches codes on, and is refused', async () => {
+    const [row] = await query(
+      `insert into account (email, password_hash) values ('b@example.com', 'hash') returning id`,
+    )
+    const id = row!.id as number
+    const totpId = randomUUID()
+    await db.run(insertTotp(totpId, id))
+    assert.deepEqual(await db.maybeOne(touchLogin(id, checked)), { role: 'user', is_active: true })
+    let isLocked = false
+    const confirming = db.transaction(async (tx) => {
+      await tx.one(lockAccount(id))
+      isLocked = true
+      await until('the login waits', async () => {
+        const waiting = await query(`select from pg_stat_activity where datname = current_database()
+          and wait_event_type = 'Lock' and query like '%login_touch%'`)
+        return waiting.length === 1
+      })
+      await tx.run(confirmTotp(totpId, 1, []))
+    })
+    await until('the account is locked', () => isLocked)
+    assert.equal(await db.maybeOne(touchLogin(id, checked)), null)
+    await confirming
+    assert.notEqual(await db.maybeOne(touchLogin(id, { ...checked, totpId })), null)
+    assert.equal((await db.one(credentials('b@example.com'))).totp_id, totpId)
+  })
+
+  test('a login with codes that are off by now is refused, and changes nothing', async () => {
+    const { id, totpId } = await person()
+    await db.one(deleteTotp(id))
+    assert.equal(await db.maybeOne(touchLogin(id, { ...checked, totpId })), null)
+    const [row] = await query('select last_login from account where id = $1', [id])
+    assert.equal(row!.last_login, null)
+  })
+
+  test('a hash by other rules takes the place of the one that was compared, and no other', async () => {
+    const { id, totpId, email } = await person()
+    const touch = (passwordHash: string, rehashed: string) =>
+      db.maybeOne(touchLogin(id, { passwordHash, totpId, rehashed }))
+    assert.notEqual(await touch('hash', 'new hash'), null)
+    assert.equal(await touch('hash', 'another hash'), null)
+    assert.equal((await db.one(credentials(email))).password_hash, 'new hash')
+    await query('update account set is_active = false where id = $1', [id])
+    assert.deepEqual(await touch('new hash', 'another hash'), { role: 'user', is_active: false })
+    assert.equal((await db.one(credentials(email))).password_hash, 'new hash')
+  })
+})
+
+test('what is on is not begun anew, and has the recovery codes that it was given last', async () => {
+  const { id, totpId } = await person()
+  await db.run(insertTotp(randomUUID(), id))
+  assert.deepEqual(await db.maybeOne(totpOf(id)), { id: totpId, is_on: true })
+  await db.run(setRecoveryCodes(totpId, [digest('three')]))
+  const [row] = await query('select recovery_codes from account_totp where account_id = $1', [id])
+  assert.deepEqual(row!.recovery_codes, [digest('three')])
+  const begun = randomUUID()
+  await db.one(deleteTotp(id))
+  await db.run(insertTotp(begun, id))
+  assert.equal(await db.maybeOne(deleteTotp(id)), null, 'what was only begun is not on')
+})
