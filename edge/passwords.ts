@@ -1,21 +1,22 @@
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
-import type { PasswordAnswer, PasswordCost, PasswordWork } from './passwords/work.ts'
+import type { PasskeyAnswer, PasskeyWork, PasswordCost, Reply, Result, Work } from './passwords/work.ts'
 
 /**
- * Hashes and verifies passwords, about 22 ms of CPU each, on dedicated threads of low priority. At most one per two
- * cores runs at a time, or a burst of logins would starve the rest of the machine.
+ * Hashes and verifies passwords, about 22 ms of CPU each, and verifies passkeys, on dedicated threads of low priority. At
+ * most one per two cores runs at a time, or a burst of logins would starve the rest of the machine.
  */
 export interface Passwords {
   hash(password: string): Promise<string>
   /** Compares with a stored hash; without one it compares with a decoy, so that both take equally long. */
   verify(stored: string | null, password: string): Promise<boolean>
+  verifyPasskey(work: PasskeyWork): Promise<PasskeyAnswer>
   close(): Promise<void>
 }
 
 interface Task {
-  readonly work: PasswordWork
-  readonly resolve: (result: string | boolean) => void
+  readonly work: Work
+  readonly resolve: (result: Result) => void
   readonly reject: (error: Error) => void
 }
 
@@ -59,13 +60,17 @@ class PasswordThreads implements Passwords {
     return stored !== null && matches === true
   }
 
+  verifyPasskey(work: PasskeyWork): Promise<PasskeyAnswer> {
+    return this.#run(work) as Promise<PasskeyAnswer>
+  }
+
   async close(): Promise<void> {
     this.#waiting.length = 0
     const workers = [...this.#idle.splice(0), ...this.#busy.keys()]
     await Promise.all(workers.map((worker) => worker.terminate()))
   }
 
-  #run(work: PasswordWork): Promise<string | boolean> {
+  #run(work: Work): Promise<Result> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ work, resolve, reject })
       const free = this.#idle.pop()
@@ -76,7 +81,7 @@ class PasswordThreads implements Passwords {
 
   #start(): Worker {
     const worker = new Worker(THREAD, { workerData: this.#cost })
-    worker.on('message', (answer: PasswordAnswer) => this.#answered(worker, answer))
+    worker.on('message', (reply: Reply) => this.#answered(worker, reply))
     worker.on('error', (error) => this.#lost(worker, error))
     worker.on('exit', () => this.#lost(worker, new Error('A password hashing thread has exited')))
     return worker
@@ -96,11 +101,11 @@ class PasswordThreads implements Passwords {
     worker.postMessage(task.work)
   }
 
-  #answered(worker: Worker, answer: PasswordAnswer): void {
+  #answered(worker: Worker, reply: Reply): void {
     const task = this.#busy.get(worker)
     this.#busy.delete(worker)
-    if ('error' in answer) task?.reject(new Error(answer.error))
-    else task?.resolve(answer.result)
+    if ('error' in reply) task?.reject(new Error(reply.error))
+    else task?.resolve(reply.result)
     this.#next(worker)
   }
 

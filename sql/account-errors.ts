@@ -12,6 +12,15 @@ export const accountErrors = {
     detail:
       'This needs the password, and a code where those are asked for, or a sign-in within the last 10 minutes',
   },
+  'auth.passkey': { detail: 'The passkey is not known here, or could not be verified; try again' },
+  'passkey.refused': { detail: 'The passkey could not be verified; begin again' },
+  'passkey.exists': { detail: 'This passkey is registered already' },
+  'passkey.missing': { detail: 'Passkey not found' },
+  'passkey.limit': { detail: 'An account may have {most} passkeys; delete one first' },
+  'passkey.not_configured': {
+    detail:
+      'Passkeys need a PUBLIC_BASE_URL with a host name, such as https://mill.example.com or http://localhost:8000',
+  },
   'account.proof_wrong': { detail: 'The password or the code is not correct' },
   'account.nobody': { detail: 'Nobody signs in here (AUTH_LEVEL=none)' },
   'account.totp_on': { detail: 'One-time codes are on already; switch them off first' },

@@ -249,6 +249,7 @@ const constraints: Readonly<Record<string, ErrorCode>> = {
   job_owner_id_fkey: 'auth.required',
   voice_transcription_owner_id_fkey: 'auth.required',
   rag_file_collection_id_fkey: 'rag.deleted',
+  passkey_credential_id_key: 'passkey.exists',
   organization_slug_check: 'org.slug_invalid',
   organization_slug_key: 'org.slug_taken',
   organization_owner: 'org.last_owner',

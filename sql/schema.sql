@@ -794,6 +794,35 @@ create table organization_member (
   constraint organization_member_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'member'::text])))
 );
 
+create table passkey (
+  id uuid not null,
+  account_id integer not null,
+  credential_id bytea not null,
+  public_key bytea not null,
+  counter bigint not null,
+  transports text[] not null,
+  name text not null,
+  is_synced boolean not null,
+  created_at timestamp with time zone not null default now(),
+  last_used_at timestamp with time zone,
+  constraint passkey_pkey PRIMARY KEY (id),
+  constraint passkey_credential_id_key UNIQUE (credential_id),
+  constraint passkey_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
+  constraint passkey_counter_check CHECK ((counter >= 0)),
+  constraint passkey_credential_id_check CHECK (((length(credential_id) >= 1) AND (length(credential_id) <= 1023))),
+  constraint passkey_name_check CHECK (((length(name) >= 1) AND (length(name) <= 100))),
+  constraint passkey_public_key_check CHECK (((length(public_key) >= 1) AND (length(public_key) <= 4000))),
+  constraint passkey_transports_check CHECK ((cardinality(transports) <= 10))
+);
+
+create table passkey_challenge (
+  challenge bytea not null,
+  account_id integer,
+  expires_at timestamp with time zone not null,
+  constraint passkey_challenge_pkey PRIMARY KEY (challenge),
+  constraint passkey_challenge_check CHECK ((length(challenge) = 32))
+) with (autovacuum_vacuum_scale_factor=0.02);
+
 create table payment_customer (
   id bigint not null generated always as identity,
   user_id integer,
@@ -1430,6 +1459,10 @@ CREATE INDEX organization_member_organization_id_idx ON public.organization_memb
 CREATE INDEX organization_member_owner_idx ON public.organization_member USING btree (organization_id) WHERE (role = 'owner'::text);
 
 CREATE INDEX organization_member_user_id_idx ON public.organization_member USING btree (user_id, organization_id);
+
+CREATE INDEX passkey_account_id_idx ON public.passkey USING btree (account_id, id DESC);
+
+CREATE INDEX passkey_challenge_expires_at_idx ON public.passkey_challenge USING btree (expires_at);
 
 CREATE INDEX payment_dispute_customer_id_idx ON public.payment_dispute USING btree (customer_id, id DESC) WHERE (customer_id IS NOT NULL);
 
@@ -2239,6 +2272,12 @@ CREATE OR REPLACE FUNCTION public.partitions_keep(of_table regclass, keep_days i
  SET "TimeZone" TO 'utc'
  SET lock_timeout TO '500ms'
 AS $function$9cfffb19f92a9ba72539908eb441cce6$function$;
+
+CREATE OR REPLACE FUNCTION public.passkey_json(p passkey)
+ RETURNS json
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN json_build_object('id', (p).id, 'name', (p).name, 'is_synced', (p).is_synced, 'transports', (p).transports, 'created_at', iso((p).created_at), 'last_used_at', iso((p).last_used_at));
 
 CREATE OR REPLACE FUNCTION public.payment_apply(changes jsonb)
  RETURNS void

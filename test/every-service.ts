@@ -3,7 +3,7 @@ import { WEBHOOK_SECRET as MAIL_SECRET } from './standins/resend.ts'
 
 export const METRICS_TOKEN = 'a-token-of-the-reader-of-metrics'
 
-export const PUBLIC_BASE_URL = 'http://127.0.0.1:8000'
+export const PUBLIC_BASE_URL = 'http://localhost:8000'
 
 /** Settings of an edge that can be asked everything. */
 export const SERVICES = {

@@ -1,9 +1,9 @@
 import { getPriority, setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { hashSync, verifySync } from '@node-rs/argon2'
-import type { PasswordAnswer, PasswordCost, PasswordWork } from './work.ts'
+import type { PasswordCost, PasswordWork, Reply, Work } from './work.ts'
 
-/** The code of a password hashing thread. */
+/** The code of a thread that hashes passwords and verifies passkeys. */
 
 // On Linux, 0 is this thread alone (setpriority(2)); elsewhere it would be the whole process. Reads then do not wait
 // for their turn behind a hash, but take the core from it. Five levels lower, a hash still gets a quarter of a core
@@ -13,14 +13,18 @@ if (process.platform === 'linux') setPriority(0, Math.min(getPriority(0) + 5, 19
 const ARGON2ID = 2
 const PARAMETERS = { algorithm: ARGON2ID, parallelism: 1, ...(workerData as PasswordCost) }
 
-parentPort!.on('message', (work: PasswordWork) => parentPort!.postMessage(answer(work)))
+parentPort!.on('message', async (work: Work) => parentPort!.postMessage(await reply(work)))
 
-function answer({ password, against }: PasswordWork): PasswordAnswer {
+async function reply(work: Work): Promise<Reply> {
   try {
-    return {
-      result: against === undefined ? hashSync(password, PARAMETERS) : verifySync(against, password),
-    }
+    // 300 modules, which take as many ms: most threads never need them, and no event loop waits for them.
+    if ('kind' in work) return { result: await (await import('./passkeys.ts')).verifyPasskey(work) }
+    return { result: resultOf(work) }
   } catch (error) {
     return { error: String(error) }
   }
+}
+
+function resultOf({ password, against }: PasswordWork): string | boolean {
+  return against === undefined ? hashSync(password, PARAMETERS) : verifySync(against, password)
 }

@@ -1,4 +1,4 @@
-/** Messages to and from the password hashing threads. */
+/** Messages to and from the threads that hash passwords and verify passkeys. */
 
 /** What a new hash costs, and so what guessing costs: KiB of memory, and passes over it. */
 export interface PasswordCost {
@@ -12,5 +12,33 @@ export interface PasswordWork {
   readonly against?: string
 }
 
+/** A key of an authenticator; `id` is its name in base64url. */
+export interface PasskeyCredential {
+  readonly id: string
+  /** In COSE's format. */
+  readonly publicKey: Uint8Array
+  readonly counter: number
+}
+
+export interface PasskeyWork {
+  readonly kind: 'registration' | 'sign-in'
+  /** What the browser answered, as its `toJSON()` has it. */
+  readonly response: Readonly<Record<string, unknown>>
+  /** In base64url. */
+  readonly challenge: string
+  readonly origin: string
+  readonly rpId: string
+  /** For a sign-in. */
+  readonly known?: PasskeyCredential
+}
+
+/** The credential as it is now, or why it was refused, which no client is told. */
+export type PasskeyAnswer =
+  | (PasskeyCredential & { readonly isSynced: boolean })
+  | { readonly refused: string }
+
+export type Work = PasswordWork | PasskeyWork
+export type Result = string | boolean | PasskeyAnswer
+
 /** A thread's reply. */
-export type PasswordAnswer = { readonly result: string | boolean } | { readonly error: string }
+export type Reply = { readonly result: Result } | { readonly error: string }

@@ -1,6 +1,7 @@
 import { area } from '../pipeline/route.ts'
 import { acceptInviteRoute } from './accounts/invites.ts'
 import { keyRoutes } from './accounts/keys.ts'
+import { passkeyRoutes } from './accounts/passkeys.ts'
 import { recoveryRoutes } from './accounts/recovery.ts'
 import { registerRoute } from './accounts/register.ts'
 import { sessionRoutes } from './accounts/sessions.ts'
@@ -12,6 +13,7 @@ export const accounts = area('accounts', '/api/v1/auth', { auth: 'user' }, [
   ...sessionRoutes,
   ...keyRoutes,
   ...totpRoutes,
+  ...passkeyRoutes,
   ...recoveryRoutes,
   acceptInviteRoute,
   ...userRoutes,

@@ -133,3 +133,42 @@ create table account_totp (
   constraint account_totp_recovery_codes_check check (cardinality(recovery_codes) <= 10),
   constraint account_totp_account_id_fkey foreign key (account_id) references account (id) on delete cascade
 );
+
+-- Passkeys (WebAuthn): public keys of authenticators, which sign in without a password or a second factor.
+create table passkey (
+  id uuid not null,
+  account_id integer not null,
+  -- What the authenticator calls it.
+  credential_id bytea not null,
+  -- In COSE's format.
+  public_key bytea not null,
+  -- How often it has signed, as it says itself; 0 if it does not count. One that goes back was copied.
+  counter bigint not null,
+  transports text[] not null,
+  name text not null,
+  -- Whether its authenticator keeps it on several devices.
+  is_synced boolean not null,
+  created_at timestamptz not null default now(),
+  last_used_at timestamptz,
+  constraint passkey_pkey primary key (id),
+  constraint passkey_credential_id_key unique (credential_id),
+  constraint passkey_credential_id_check check (length(credential_id) between 1 and 1023),
+  constraint passkey_public_key_check check (length(public_key) between 1 and 4000),
+  constraint passkey_counter_check check (counter >= 0),
+  constraint passkey_transports_check check (cardinality(transports) <= 10),
+  constraint passkey_name_check check (length(name) between 1 and 100),
+  constraint passkey_account_id_fkey foreign key (account_id) references account (id) on delete cascade
+);
+create index passkey_account_id_idx on passkey (account_id, id desc);
+
+-- What authenticators are asked to sign, each once, within minutes. Unlogged: losing them in a crash of the server only has
+-- people try again.
+create unlogged table passkey_challenge (
+  challenge bytea not null,
+  -- Whose passkey it registers; null: it is for a sign-in. No foreign key: it is looked up by the account itself.
+  account_id integer,
+  expires_at timestamptz not null,
+  constraint passkey_challenge_pkey primary key (challenge),
+  constraint passkey_challenge_check check (length(challenge) = 32)
+) with (autovacuum_vacuum_scale_factor = 0.02);
+create index passkey_challenge_expires_at_idx on passkey_challenge (expires_at);

@@ -6,6 +6,7 @@ import { deleteExpiredIdempotencyKeys } from '../../sql/idempotency.ts'
 import { deleteExpiredTallies } from '../../sql/jobs/tallies.ts'
 import { deleteExpiredJobs } from '../../sql/jobs.ts'
 import { deleteExpiredLimits, deleteOldLoginFailures } from '../../sql/limits.ts'
+import { deleteExpiredChallenges } from '../../sql/passkeys.ts'
 import { deleteExcessPreviews } from '../../sql/voice.ts'
 import { purgeEndpoints } from '../../sql/webhooks.ts'
 import { inBatches } from '../batches.ts'
@@ -25,7 +26,8 @@ export async function run({ db, settings, signal }: TaskContext): Promise<Housek
     tokens:
       (await all(() => deleteExpiredRefreshTokens(BATCH))) +
       (await all(() => deleteExpiredMailedTokens(BATCH))) +
-      (await all(() => deleteExpiredApiKeys(BATCH))),
+      (await all(() => deleteExpiredApiKeys(BATCH))) +
+      (await all(() => deleteExpiredChallenges(BATCH))),
     limits:
       (await all(() => deleteExpiredLimits(BATCH))) +
       (await all(() => deleteOldLoginFailures(settings.loginLockSeconds, BATCH))),

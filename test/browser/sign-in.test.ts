@@ -3,18 +3,34 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { inviteTokenOf } from '../../tasks/accounts/tokens.ts'
 import { SECRET } from '../edge/harness.ts'
+import { freePort } from '../free-port.ts'
 import { codeOf, fromBase32, stepNow } from '../totp.ts'
 import { findChromium, NO_CHROMIUM } from './chromium.ts'
 import { READER, signIn, watchedService } from './watched.ts'
 
 /** Signing in where a code is asked for. */
 
+/** What a page needs to make a passkey and to sign in with it: calls, and the browser's own JSON. */
+const IN_PAGE = `
+  const post = async (path, body) => {
+    const isForm = body instanceof URLSearchParams
+    const headers = isForm ? {} : { 'content-type': 'application/json' }
+    const init = { method: 'POST', headers, body: isForm ? body : JSON.stringify(body) }
+    const answer = await fetch('/api/v1/auth' + path, init)
+    return { status: answer.status, json: await answer.json() }
+  }
+  const parse = (kind, options) => PublicKeyCredential['parse' + kind + 'OptionsFromJSON'](options)`
+
 const chromium = findChromium()
 if (chromium === null) process.stderr.write(`${NO_CHROMIUM}\n`)
 
 describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: false }, async () => {
   if (chromium === null) return
-  const { port, query, open } = await watchedService(chromium, { SECRET_KEY: SECRET })
+  const port = await freePort()
+  // Browsers have passkeys for names of hosts only, and without TLS for this one.
+  const base = `http://localhost:${port}`
+  const settings = { SECRET_KEY: SECRET, PORT: String(port), PUBLIC_BASE_URL: base }
+  const { query, open } = await watchedService(chromium, settings)
   const CODE = 'Code of the authenticator app, or a recovery code'
   const WRONG = 'The code is not correct, or has been used; wait for the next one'
 
@@ -65,6 +81,40 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await page.getByLabel(CODE).fill(recoveryCodes[0]!.toUpperCase())
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'For admins' }).waitFor()
+  })
+
+  test('a passkey is made and signs in, by the browser’s own JSON, and nothing else is asked for', async (t) => {
+    await query('delete from account_totp')
+    const page = await open(t, '/docs')
+    await page.goto(`${base}/docs`)
+    const devtools = await page.context().newCDPSession(page)
+    await devtools.send('WebAuthn.enable')
+    await devtools.send('WebAuthn.addVirtualAuthenticator', {
+      options: {
+        ...{ protocol: 'ctap2', transport: 'internal', automaticPresenceSimulation: true },
+        ...{ hasResidentKey: true, hasUserVerification: true, isUserVerified: true },
+      },
+    })
+    const made = await page.evaluate(`(async () => {${IN_PAGE}
+      const username = ${JSON.stringify(READER)}
+      await post('/token', new URLSearchParams({ username, password: 'correct horse' }))
+      const { json: options } = await post('/passkeys/options', {})
+      const credential = await navigator.credentials.create({ publicKey: parse('Creation', options) })
+      return post('/passkeys', { credential: credential.toJSON() })
+    })()`)
+    assert.equal((made as { status: number }).status, 201, JSON.stringify(made))
+    await secure()
+    await page.context().clearCookies()
+    for (let round = 0; round < 2; round++) {
+      const answer = await page.evaluate(`(async () => {${IN_PAGE}
+        const { json: options } = await post('/passkeys/sign-in/options', {})
+        const credential = await navigator.credentials.get({ publicKey: parse('Request', options) })
+        return post('/passkeys/sign-in', { credential: credential.toJSON() })
+      })()`)
+      assert.equal((answer as { status: number }).status, 200, JSON.stringify(answer))
+    }
+    const me = await page.evaluate(`fetch('/api/v1/auth/me').then((answer) => answer.json())`)
+    assert.equal((me as { email: string }).email, READER)
   })
 
   test('so does the page that accepts an invite', async (t) => {

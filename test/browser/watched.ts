@@ -33,7 +33,7 @@ export async function watchedService(
   const { url, query } = await testDatabase()
   // Long enough to watch.
   await crash.witness(query, 60)
-  const port = await freePort()
+  const port = Number(more.PORT ?? (await freePort()))
   const edge = await startProcess('edge', url, { PORT: String(port), RAG_EMBEDDINGS: 'lexical', ...more })
   await startProcess('worker', url, { RAG_EMBEDDINGS: 'lexical' })
   const client = new Client(port)

@@ -86,6 +86,7 @@ test('answers and frames have no white space between their parts', async () => {
     '/auth/users',
     '/auth/sessions',
     '/auth/keys',
+    '/auth/passkeys',
     '/auth/audit',
     '/orgs',
     '/orgs/all',

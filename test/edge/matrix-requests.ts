@@ -94,6 +94,7 @@ const webhooks: Record<string, Make> = {
   'POST /api/v1/webhooks/:endpoint_id/deliveries/:delivery_id/send': endpointDelivery,
 }
 
+const passkey: Make = async (world) => ({ params: { passkey_id: (await world.passkey(world.owner)).id } })
 const securedBy: Make = async (world, caller) =>
   json({ password: PASSWORD, recovery_code: await world.totp(caller, true) })
 
@@ -122,6 +123,12 @@ const accounts: Record<string, Make> = {
     await world.totp(person, true)
     return { params: { user_id: person.id } }
   },
+  'POST /api/v1/auth/passkeys/sign-in': async (world) =>
+    json({ credential: await world.signedPasskey(world.owner) }),
+  'POST /api/v1/auth/passkeys/options': () => json({ password: PASSWORD }),
+  'POST /api/v1/auth/passkeys': async (world, caller) => json({ credential: await world.newPasskey(caller) }),
+  'PATCH /api/v1/auth/passkeys/:passkey_id': and(passkey, json({ name: 'mine' })),
+  'DELETE /api/v1/auth/passkeys/:passkey_id': passkey,
   'POST /api/v1/auth/password-reset/request': (world) => json({ email: `${world.name()}@example.com` }),
   'POST /api/v1/auth/password-reset/confirm': async (world) =>
     json({ token: await world.mailed('reset', (await world.account()).id), new_password: PASSWORD }),

@@ -23,6 +23,13 @@ POST   /api/v1/auth/totp/confirm                          401   200   200   200 
 POST   /api/v1/auth/totp/recovery-codes                   401   200   200   200   200
 DELETE /api/v1/auth/totp                                  401   204   204   204   204
 DELETE /api/v1/auth/users/:user_id/totp                   401   403   403   403   204
+POST   /api/v1/auth/passkeys/sign-in/options              200   200   200   200   200
+POST   /api/v1/auth/passkeys/sign-in                      200   200   200   200   200
+POST   /api/v1/auth/passkeys/options                      401   200   200   200   200
+POST   /api/v1/auth/passkeys                              401   201   201   201   201
+GET    /api/v1/auth/passkeys                              401   200   200   200   200
+PATCH  /api/v1/auth/passkeys/:passkey_id                  401   200   404   404   404
+DELETE /api/v1/auth/passkeys/:passkey_id                  401   204   404   404   404
 POST   /api/v1/auth/password-reset/request                200   200   200   200   200
 POST   /api/v1/auth/password-reset/confirm                200   200   200   200   200
 POST   /api/v1/auth/change-password                       401   200   200   200   200

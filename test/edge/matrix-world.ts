@@ -1,9 +1,11 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { userHandleOf } from '../../edge/passkeys.ts'
 import { insertMailedToken, insertSession, type MailedKind } from '../../sql/accounts.ts'
 import { insertFirstTurn } from '../../sql/ai/turns.ts'
 import { insertApiKey } from '../../sql/api-keys.ts'
 import { insertSend } from '../../sql/comms.ts'
 import { uuidv7 } from '../../sql/ids.ts'
+import { insertChallenge, insertPasskey } from '../../sql/passkeys.ts'
 import { applyChanges } from '../../sql/payment-changes.ts'
 import { insertTemplate } from '../../sql/templates.ts'
 import { insertTranscription } from '../../sql/voice/transcriptions.ts'
@@ -16,6 +18,8 @@ import {
 } from '../../tasks/accounts/tokens.ts'
 import { changesOf } from '../../tasks/payments/changes.ts'
 import type { TestDatabase } from '../database.ts'
+import { PUBLIC_BASE_URL } from '../every-service.ts'
+import { Authenticator } from '../passkeys.ts'
 import { disputeObject, event, intentObject, subscriptionObject, type TestEvent } from '../payment-events.ts'
 import { recording } from '../standins/transcriptions.ts'
 import { codeOf, stepNow } from '../totp.ts'
@@ -166,6 +170,34 @@ export class World {
         [id, who.id, isOn, recoveryDigestOf(code)],
       )
     return isOn ? code : codeOf(totpSecretOf(SECRET, id), stepNow())
+  }
+
+  /** The answer of an authenticator that has made a passkey for somebody, who begins with none. */
+  async newPasskey(who: Person | null): Promise<object> {
+    await this.database.query('delete from passkey where account_id = $1', [who?.id ?? 0])
+    return new Authenticator(PUBLIC_BASE_URL).create(await this.challenge(who?.id ?? 0))
+  }
+
+  async passkey(who: Person): Promise<{ id: string; device: Authenticator }> {
+    const [id, device] = [uuidv7(), new Authenticator(PUBLIC_BASE_URL)]
+    device.create(await this.challenge(who.id))
+    const key = { publicKey: device.coseKey, credentialId: device.id, counter: 0, transports: [] }
+    await this.database.db.one(insertPasskey({ ...key, id, accountId: who.id, name: 'n', isSynced: true }))
+    return { id, device }
+  }
+
+  /** The answer of an authenticator with which somebody signs in. */
+  async signedPasskey(who: Person): Promise<object> {
+    const { device } = await this.passkey(who)
+    return device.get(await this.challenge(null))
+  }
+
+  private async challenge(accountId: number | null) {
+    const challenge = randomBytes(32)
+    await this.database.db.run(insertChallenge(challenge, accountId))
+    const { hostname: rpId } = new URL(PUBLIC_BASE_URL)
+    const user = { id: userHandleOf(accountId ?? 0) }
+    return { challenge: challenge.toString('base64url'), rpId, rp: { id: rpId }, user }
   }
 
   /** An address that mail is not sent to. */

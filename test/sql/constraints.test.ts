@@ -90,6 +90,19 @@ await insert('api_key_allowance', allowance())
 const totp = (fields: Row = {}): Row => ({ id: randomUUID(), account_id: owner, ...fields })
 const secured = (await insert('account', account())).id
 const otherTotp = (await insert('account_totp', totp({ account_id: secured }))).id
+const passkey = (fields: Row = {}): Row => ({
+  ...{
+    id: randomUUID(),
+    account_id: owner,
+    credential_id: Buffer.from(randomUUID()),
+    public_key: bytes(9),
+    counter: 0,
+  },
+  ...{ transports: [], name: 'n', is_synced: true },
+  ...fields,
+})
+const otherPasskey = (await insert('passkey', passkey({ credential_id: bytes(40) }))).id
+await insert('passkey_challenge', { challenge: bytes(32), expires_at: new Date() })
 const blob = (await insert('blob', { sha256: bytes(32) })).id
 const doc = (await insert('document', document())).id
 const page = (fields: Row = {}): Row => ({
@@ -182,6 +195,24 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
     ['account_totp_account_id_fkey', totp({ account_id: 999_999 })],
     ['account_totp_last_step_check', totp({ last_step: -1 })],
     ['account_totp_recovery_codes_check', totp({ recovery_codes: Array(11).fill(bytes(32)) })],
+  ],
+  passkey: [
+    ['passkey_pkey', passkey({ id: otherPasskey })],
+    ['passkey_credential_id_key', passkey({ credential_id: bytes(40) })],
+    [
+      'passkey_credential_id_check',
+      passkey({ credential_id: bytes(0) }),
+      passkey({ credential_id: bytes(1024) }),
+    ],
+    ['passkey_public_key_check', passkey({ public_key: bytes(0) }), passkey({ public_key: bytes(4001) })],
+    ['passkey_counter_check', passkey({ counter: -1 })],
+    ['passkey_transports_check', passkey({ transports: Array(11).fill('usb') })],
+    ['passkey_name_check', passkey({ name: '' }), passkey({ name: 'n'.repeat(101) })],
+    ['passkey_account_id_fkey', passkey({ account_id: 999_999 })],
+  ],
+  passkey_challenge: [
+    ['passkey_challenge_pkey', { challenge: bytes(32), expires_at: new Date() }],
+    ['passkey_challenge_check', { challenge: bytes(31), expires_at: new Date() }],
   ],
   webhook_endpoint: [
     ['webhook_endpoint_url_check', webhook({ url: 'https:/' }), webhook({ url: 'u'.repeat(2001) })],

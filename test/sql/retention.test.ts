@@ -19,6 +19,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'session',
     'account_token',
     'login_failure',
+    'passkey_challenge',
     'request_limit',
     'idempotency_key',
     'blog_upload',
@@ -34,6 +35,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'api_key_allowance',
   ],
   'an account has one at most': ['account_totp'],
+  'an account has at most 20': ['passkey'],
   'an account has at most 50; housekeeping deletes those that were deleted': ['webhook_endpoint'],
   'the end of its job takes it along': ['job_callback'],
   'its owner deletes it, or the account': [

@@ -26,6 +26,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/exporter-trace-otlp-http': ['tasks/telemetry/otlp.ts'],
   '@opentelemetry/resources': ['tasks/telemetry/otlp.ts'],
   '@opentelemetry/sdk-trace': ['tasks/telemetry/otlp.ts'],
+  '@simplewebauthn/server': ['edge/passwords/passkeys.ts'],
   '@tesseract.js-data/eng': ['workers/children/documents/*.ts'],
   bowser: ['edge/devices.ts'],
   'decimal.js': ['tasks/llm/cost.ts'],

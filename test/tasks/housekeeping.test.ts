@@ -75,6 +75,8 @@ describe('housekeeping', { concurrency: false }, () => {
       now() + case when row_number() over () = 1 then interval '1 h' else - interval '1 h' end from session`)
     await query(`insert into account_token (id, account_id, kind, digest, expires_at)
       select gen_random_uuid(), id, 'reset', sha256(n::text::bytea), now() + (1.5 - n) * interval '1 h' from account, generate_series(1, 3) n`)
+    await query(`insert into passkey_challenge (challenge, expires_at)
+      select sha256(n::text::bytea), now() + (1.5 - n) * interval '1 min' from generate_series(1, 3) n`)
     await query(`insert into login_failure (subject, failures, failed_at, locked_until) values
       (sha256('old'), 1, now() - interval '20 min', null), (sha256('new'), 1, now() - interval '10 min', null),
       (sha256('locked'), 5, now() - interval '20 min', now() + interval '1 min'), (sha256('free'), 5, now() - interval '20 min', now() - interval '1 min')`)
@@ -84,7 +86,7 @@ describe('housekeeping', { concurrency: false }, () => {
       select 's', n::text, '', 204, '', now() - n * interval '10 h' from generate_series(1, 4) n`)
     assert.deepEqual(await run(), {
       jobs: 0,
-      tokens: 4,
+      tokens: 6,
       limits: 4,
       keys: 2,
       imports: 0,
@@ -92,8 +94,15 @@ describe('housekeeping', { concurrency: false }, () => {
       previews: 0,
       webhooks: 0,
     })
-    const left = ['session', 'refresh_token', 'account_token', 'login_failure', 'request_limit']
-    assert.deepEqual(await Promise.all(left.map(count)), [1, 1, 1, 2, 1])
+    const left = [
+      'session',
+      'refresh_token',
+      'account_token',
+      'login_failure',
+      'request_limit',
+      'passkey_challenge',
+    ]
+    assert.deepEqual(await Promise.all(left.map(count)), [1, 1, 1, 2, 1, 1])
     assert.equal(await count('idempotency_key'), 2)
   })
 

@@ -67,6 +67,7 @@ const accounts: Record<string, Make> = {
     ...[admin, big, small].map((one) => one(SHORT)),
     big({ what: 'of an organization', query: { ...SHORT.query, organization_id: 1 } }),
   ],
+  '/api/v1/auth/passkeys': by(['admin', 'big', 'small'], SHORT),
   '/api/v1/auth/totp': everybody,
   '/api/v1/auth/users': ({ total }) => [
     ...ends('admin', total.accounts),

@@ -39,3 +39,8 @@ select growth.moment(n, size, '1 year'),
   case when n % 10 <> 6 then account end, account,
   case when n % 10 = 9 then 1 + growth.pick(n, 4, growth.size(5000)) end, '203.0.113.' || n % 250, gen_random_uuid()::text
 from growth.size(1000000) size, generate_series(1, size) n, growth.owner(n, size, 5, growth.size(10000)) account;
+
+-- A passkey for every other account, and the most that there may be for the big owner.
+insert into passkey (id, account_id, credential_id, public_key, counter, transports, name, is_synced)
+select gen_random_uuid(), a.id, sha256(('passkey ' || a.id || ' ' || n)::bytea), '\x01', n, '{internal}', 'passkey ' || n, true
+from account a, generate_series(1, case when a.id = 2 then 20 else 1 end) n where a.id % 2 = 0;

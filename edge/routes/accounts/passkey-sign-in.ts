@@ -1,0 +1,126 @@
+import { randomBytes } from 'node:crypto'
+import { z } from 'zod'
+import { fail } from '../../../sql/errors.ts'
+import {
+  insertChallenge,
+  passkeyOf,
+  touchAccount,
+  touchPasskey,
+  useChallenge,
+} from '../../../sql/passkeys.ts'
+import { challengeIn, relyingParty, requestOptions, userHandleOf } from '../../passkeys.ts'
+import { audit } from '../../pipeline/audit.ts'
+import { type Answer, route } from '../../pipeline/route.ts'
+import { Token } from './shapes.ts'
+import { beginSignedIn, type SignedIn, type SigningIn } from './sign-in.ts'
+
+/** Signing in with a passkey: authenticator and its PIN or finger are two factors, so no code is asked for. */
+
+export const Base64Url = z
+  .string()
+  .min(1)
+  .regex(/^[A-Za-z0-9_-]+$/, 'must be base64url')
+
+/** What credentials of both kinds have; what else browsers tell of them is not needed. */
+export const CredentialFields = {
+  // 1023 bytes.
+  id: Base64Url.max(1364),
+  rawId: Base64Url.max(1364),
+  type: z.literal('public-key'),
+}
+
+const Options = z
+  .looseObject({ challenge: z.string() })
+  .meta({ id: 'PasskeyRequestOptions', description: 'For `PublicKeyCredential.parseRequestOptionsFromJSON`' })
+
+const SignIn = z
+  .strictObject({
+    credential: z
+      .object({
+        ...CredentialFields,
+        response: z.object({
+          clientDataJSON: Base64Url.max(8000),
+          authenticatorData: Base64Url.max(8000),
+          signature: Base64Url.max(8000),
+          userHandle: Base64Url.max(100),
+        }),
+      })
+      .meta({ description: "The browser's `PublicKeyCredential`, by its `toJSON()`" }),
+  })
+  .meta({ id: 'PasskeySignIn' })
+
+export const passkeySignInRoutes = [
+  route({
+    method: 'post',
+    path: '/passkeys/sign-in/options',
+    summary: 'Begin to sign in with a passkey',
+    description: 'The answer is for `navigator.credentials.get`, and good for five minutes.',
+    auth: 'public',
+    response: Options,
+    errors: ['passkey.not_configured'],
+    credentials: true,
+    limit: 'login',
+    repeatable: 'each call gives a challenge of its own',
+    handle: (input) => {
+      const party = relyingParty(input.edge.settings)
+      return input.transaction(async (tx) => {
+        const challenge = randomBytes(32)
+        await tx.run(insertChallenge(challenge, null))
+        return requestOptions(party, challenge)
+      })
+    },
+  }),
+
+  route({
+    method: 'post',
+    path: '/passkeys/sign-in',
+    summary: 'Sign in with a passkey',
+    description:
+      'Answers as a sign-in with a password does. No one-time code is asked for, and a lock after failed logins does not hold.',
+    auth: 'public',
+    body: SignIn,
+    response: Token,
+    errors: ['auth.passkey', 'auth.inactive', 'passkey.not_configured'],
+    credentials: true,
+    signsIn: true,
+    limit: 'login',
+    repeatable: 'each call starts a session of its own, with a challenge that is used once',
+    handle: signIn,
+  }),
+]
+
+async function signIn(input: SigningIn<z.output<typeof SignIn>>): Promise<Answer<SignedIn>> {
+  const { edge } = input
+  const { credential } = input.body
+  const party = relyingParty(edge.settings)
+  const challenge = challengeIn(credential.response.clientDataJSON)
+  if (challenge === null) throw fail('auth.passkey')
+  const found = await edge.db.maybeOne(passkeyOf(Buffer.from(credential.id, 'base64url')))
+  const known = found && { id: credential.id, publicKey: found.public_key, counter: found.counter }
+  // Section 7.2, step 6: the credential is of the account that the authenticator has it for.
+  const isOwners = found !== null && credential.response.userHandle === userHandleOf(found.account_id)
+  const work = {
+    kind: 'sign-in',
+    response: credential,
+    challenge: challenge.toString('base64url'),
+    ...party,
+  } as const
+  const answer = isOwners ? await edge.passwords.verifyPasskey({ ...work, known: known! }) : null
+  const signed = answer === null || 'refused' in answer ? null : answer
+  const about = { actorId: found?.account_id ?? null, accountId: found?.account_id ?? null }
+  return input.transaction(async (tx) => {
+    // Used up, whatever comes of it.
+    const isOurs = (await tx.maybeOne(useChallenge(challenge, null))) !== null
+    const counted =
+      isOurs && signed !== null
+        ? await tx.maybeOne(touchPasskey(found!.id, signed.counter, signed.isSynced))
+        : null
+    const account = counted === null ? null : await tx.maybeOne(touchAccount(found!.account_id))
+    if (account?.is_active === true) {
+      const by = { factor: 'passkey', passkey: found!.id }
+      return beginSignedIn(input, tx, { id: found!.account_id, role: account.role }, by)
+    }
+    await tx.run(audit(input, 'account.sign_in_failed', { ...about, data: { outcome: 'passkey' } }))
+    return fail(account === null ? 'auth.passkey' : 'auth.inactive')
+  })
+}

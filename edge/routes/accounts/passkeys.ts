@@ -1,0 +1,224 @@
+import { randomBytes } from 'node:crypto'
+import { z } from 'zod'
+import { lockAccount } from '../../../sql/accounts.ts'
+import { fail } from '../../../sql/errors.ts'
+import { isUuid, uuidv7 } from '../../../sql/ids.ts'
+import {
+  credentialIdsOf,
+  deletePasskey,
+  insertChallenge,
+  insertPasskey,
+  MOST_PASSKEYS,
+  PASSKEY_ORDER,
+  readPasskeys,
+  renamePasskey,
+  useChallenge,
+} from '../../../sql/passkeys.ts'
+import { deviceOf } from '../../devices.ts'
+import { challengeIn, creationOptions, relyingParty } from '../../passkeys.ts'
+import { audit } from '../../pipeline/audit.ts'
+import type { Caller } from '../../pipeline/auth.ts'
+import { array, cursor, cursorValues } from '../../pipeline/lists.ts'
+import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
+import { count, Timestamp } from '../../pipeline/schemas.ts'
+import { Base64Url, CredentialFields, passkeySignInRoutes } from './passkey-sign-in.ts'
+import { proofFields, proofOf } from './proof.ts'
+
+const Name = z.string().trim().min(1).max(100)
+
+const Passkey = z
+  .strictObject({
+    id: z.uuid(),
+    name: z.string(),
+    is_synced: z.boolean().meta({ description: 'Its authenticator keeps it on several devices' }),
+    transports: z.array(z.string()),
+    created_at: Timestamp,
+    last_used_at: Timestamp.nullable(),
+  })
+  .meta({ id: 'Passkey' })
+
+const Options = z.looseObject({ challenge: z.string() }).meta({
+  id: 'PasskeyCreationOptions',
+  description: 'For `PublicKeyCredential.parseCreationOptionsFromJSON`',
+})
+
+const NewPasskey = z
+  .strictObject({
+    name: Name.optional().meta({ description: 'Default: the browser and its system' }),
+    credential: z
+      .object({
+        ...CredentialFields,
+        response: z.object({
+          clientDataJSON: Base64Url.max(8000),
+          attestationObject: Base64Url.max(60_000),
+          transports: z
+            .array(z.string().regex(/^[a-z-]{1,20}$/))
+            .max(10)
+            .default([]),
+        }),
+      })
+      .meta({ description: "The browser's `PublicKeyCredential`, by its `toJSON()`" }),
+  })
+  .meta({ id: 'PasskeyCreate' })
+
+const Params = z.object({ passkey_id: z.string() })
+
+/** Passkeys: made, seen, renamed and deleted. */
+export const passkeyRoutes = [
+  ...passkeySignInRoutes,
+
+  route({
+    method: 'post',
+    path: '/passkeys/options',
+    summary: 'Begin to make a passkey',
+    description: `The answer is for \`navigator.credentials.create\`, and good for five minutes. Needs the password, with a code \
+where those are asked for, or a sign-in within the last 10 minutes. An account may have ${MOST_PASSKEYS} passkeys.`,
+    body: z.strictObject(proofFields).meta({ id: 'PasskeyBegin' }).default({}),
+    response: Options,
+    errors: [
+      'account.nobody',
+      'account.proof_wrong',
+      'auth.proof_required',
+      'auth.locked',
+      'passkey.not_configured',
+    ],
+    credentials: true,
+    needsSession: true,
+    repeatable: 'each call gives a challenge of its own',
+    handle: async (input) => {
+      const { edge } = input
+      const party = relyingParty(edge.settings)
+      const proof = await proofOf(input, input.body)
+      return input.transaction(async (tx) => {
+        const refused = await proof.check(tx)
+        if (refused !== null) return refused
+        const challenge = randomBytes(32)
+        await tx.run(insertChallenge(challenge, proof.id))
+        const passkeys = await tx.any(credentialIdsOf(proof.id))
+        return creationOptions(edge.settings, party, challenge, { ...proof, passkeys })
+      })
+    },
+  }),
+
+  route({
+    method: 'post',
+    path: '/passkeys',
+    summary: 'Keep the passkey that an authenticator has made',
+    body: NewPasskey,
+    response: Passkey,
+    status: 201,
+    errors: [
+      'account.nobody',
+      'passkey.refused',
+      'passkey.exists',
+      'passkey.limit',
+      'passkey.not_configured',
+    ],
+    sideEffect: true,
+    needsSession: true,
+    handle: createPasskey,
+  }),
+
+  route({
+    method: 'get',
+    path: '/passkeys',
+    summary: 'List the passkeys of the caller, newest first',
+    query: z.object({
+      limit: count({ min: 1, max: 1000, fallback: 100 }),
+      cursor: cursor(PASSKEY_ORDER),
+    }),
+    response: z.array(Passkey),
+    needsSession: true,
+    reads: 'list',
+    handle: async ({ query, caller, reader, request }) => {
+      const values = [caller.ownerId ?? 0, cursorValues(query.cursor), 0, query.limit] as const
+      return array((await reader.text(readPasskeys, values))!, request)
+    },
+  }),
+
+  route({
+    method: 'patch',
+    path: '/passkeys/:passkey_id',
+    summary: 'Rename a passkey of the caller',
+    params: Params,
+    body: z.strictObject({ name: Name }).meta({ id: 'PasskeyChange' }),
+    response: Passkey,
+    errors: ['passkey.missing'],
+    needsSession: true,
+    handle: (input) => {
+      const { params, body, caller } = input
+      const id = params.passkey_id
+      if (!isUuid(id)) throw fail('passkey.missing')
+      return input.transaction(async (tx) => {
+        const row = await tx.maybeOne(renamePasskey(caller.id, id, body.name))
+        if (row === null) throw fail('passkey.missing')
+        await tx.run(
+          audit(input, 'passkey.renamed', { accountId: caller.id, data: { passkey: id, name: body.name } }),
+        )
+        return json(row.json)
+      })
+    },
+  }),
+
+  route({
+    method: 'delete',
+    path: '/passkeys/:passkey_id',
+    summary: 'Delete a passkey of the caller; sessions that it has begun go on',
+    params: Params,
+    errors: ['passkey.missing'],
+    needsSession: true,
+    handle: (input) => {
+      const { params, caller } = input
+      const id = params.passkey_id
+      if (!isUuid(id)) throw fail('passkey.missing')
+      return input.transaction(async (tx) => {
+        if ((await tx.maybeOne(deletePasskey(caller.id, id))) === null) throw fail('passkey.missing')
+        await tx.run(audit(input, 'passkey.deleted', { accountId: caller.id, data: { passkey: id } }))
+        return undefined
+      })
+    },
+  }),
+]
+
+type Made = z.input<typeof Passkey>
+type Making = Input<undefined, undefined, z.output<typeof NewPasskey>, Caller> & Writes<Made>
+
+async function createPasskey(input: Making): Promise<Answer<Made>> {
+  const { caller, edge, request } = input
+  const { credential, name } = input.body
+  const { response } = credential
+  const accountId = caller.ownerId
+  if (accountId === null) throw fail('account.nobody')
+  const party = relyingParty(edge.settings)
+  const challenge = challengeIn(response.clientDataJSON)
+  if (challenge === null) throw fail('passkey.refused')
+  // Nothing is read here, so that it may come before the transaction: whether the challenge counts is decided there.
+  const work = {
+    kind: 'registration',
+    response: credential,
+    challenge: challenge.toString('base64url'),
+    ...party,
+  } as const
+  const made = await edge.passwords.verifyPasskey(work)
+  const device = name ?? (await deviceOf(request.header('user-agent'))) ?? 'Passkey'
+  return input.transaction(async (tx) => {
+    // Used up, whatever comes of it.
+    const isOurs = (await tx.maybeOne(useChallenge(challenge, accountId))) !== null
+    if (!isOurs || 'refused' in made) return fail('passkey.refused')
+    // Deleted since it was authenticated.
+    if ((await tx.maybeOne(lockAccount(accountId))) === null) throw fail('auth.required')
+    if ((await tx.any(credentialIdsOf(accountId))).length >= MOST_PASSKEYS)
+      return fail('passkey.limit', { most: MOST_PASSKEYS })
+    const id = uuidv7()
+    const { json: text } = await tx.one(
+      insertPasskey({
+        ...{ id, accountId, name: device, transports: response.transports },
+        ...{ counter: made.counter, isSynced: made.isSynced },
+        credentialId: Buffer.from(made.id, 'base64url'),
+        publicKey: Buffer.from(made.publicKey),
+      }),
+    )
+    await tx.run(audit(input, 'passkey.added', { accountId, data: { passkey: id, name: device } }))
+    return json(text)
+  })
+}

@@ -1,0 +1,119 @@
+import { z } from 'zod'
+import { JsonText, noRows, type Query, sql } from './db.ts'
+import { arrayText, type PageValues } from './lists.ts'
+import type { ReadStatement } from './reader.ts'
+
+/** Passkeys, and the challenges that they are asked to sign. */
+
+/** The most passkeys that an account may have. */
+export const MOST_PASSKEYS = 20
+/** How long an authenticator has to sign a challenge. */
+export const CHALLENGE_SECONDS = 300
+
+export const PASSKEY_ORDER = { 'p.id': 'uuid' } as const
+
+/** The passkeys of an account, newest first. */
+export const readPasskeys: ReadStatement<[account: number, ...page: PageValues]> = {
+  name: 'passkeys',
+  text: arrayText({
+    table: 'passkey',
+    row: 'p',
+    parameters: 1,
+    where: 'p.account_id = $1::int',
+    order: PASSKEY_ORDER,
+    numbered: false,
+    direction: 'desc',
+    item: 'passkey_json(p)',
+  }),
+}
+
+/** Keeps a challenge; `accountId`: whose passkey it registers, null for a sign-in. */
+export const insertChallenge = (challenge: Buffer, accountId: number | null): Query<unknown> =>
+  sql.type(noRows)`
+    insert into passkey_challenge (challenge, account_id, expires_at)
+    values (${sql.binary(challenge)}, ${accountId}, now() + make_interval(secs => ${CHALLENGE_SECONDS}))`
+
+const Found = z.object({ found: z.boolean() })
+
+/** Uses a challenge up, whatever comes of it; no row when there is none of that purpose, or no longer. */
+export const useChallenge = (challenge: Buffer, accountId: number | null): Query<{ found: boolean }> =>
+  sql.type(Found)`
+    delete from passkey_challenge
+    where challenge = ${sql.binary(challenge)} and account_id is not distinct from ${accountId}::int and expires_at > now()
+    returning true as found`
+
+const CredentialId = z.object({ credential_id: z.instanceof(Uint8Array), transports: z.array(z.string()) })
+
+/** What an authenticator needs not to make a second one for the same account. */
+export const credentialIdsOf = (accountId: number): Query<z.output<typeof CredentialId>> =>
+  sql.type(
+    CredentialId,
+  )`select credential_id, transports from passkey where account_id = ${accountId} order by id`
+
+export interface NewPasskey {
+  readonly id: string
+  readonly accountId: number
+  readonly credentialId: Buffer
+  readonly publicKey: Buffer
+  readonly counter: number
+  readonly transports: readonly string[]
+  readonly name: string
+  readonly isSynced: boolean
+}
+
+/** @throws passkey.exists when an account has the credential already. */
+export const insertPasskey = (passkey: NewPasskey): Query<{ json: string }> =>
+  sql.type(JsonText)`
+    insert into passkey (id, account_id, credential_id, public_key, counter, transports, name, is_synced)
+    values (${passkey.id}::uuid, ${passkey.accountId}, ${sql.binary(passkey.credentialId)}, ${sql.binary(passkey.publicKey)},
+      ${passkey.counter}::bigint, ${sql.array([...passkey.transports], 'text')}, ${passkey.name}, ${passkey.isSynced})
+    returning passkey_json(passkey)::text as json`
+
+export const renamePasskey = (accountId: number, id: string, name: string): Query<{ json: string }> =>
+  sql.type(JsonText)`
+    update passkey set name = ${name} where id = ${id}::uuid and account_id = ${accountId}
+    returning passkey_json(passkey)::text as json`
+
+const Id = z.object({ id: z.string() })
+
+export const deletePasskey = (accountId: number, id: string): Query<{ id: string }> =>
+  sql.type(Id)`delete from passkey where id = ${id}::uuid and account_id = ${accountId} returning id`
+
+const Known = z.object({
+  id: z.string(),
+  account_id: z.number(),
+  public_key: z.instanceof(Uint8Array),
+  counter: z.number(),
+})
+
+/** The passkey of a credential; no row when nobody has it. */
+export const passkeyOf = (credentialId: Buffer): Query<z.output<typeof Known>> =>
+  sql.type(Known)`
+    select p.id, p.account_id, p.public_key, p.counter::float8 as counter
+    from passkey p join account a on a.id = p.account_id and a.deleted_at is null
+    where p.credential_id = ${sql.binary(credentialId)}`
+
+/** Notes a sign-in; no row when the passkey is gone, or its counter has not advanced beyond the one that is known. */
+export const touchPasskey = (id: string, counter: number, isSynced: boolean): Query<{ id: string }> =>
+  sql.type(Id)`
+    update passkey set counter = ${counter}::bigint, is_synced = ${isSynced}, last_used_at = now()
+    where id = ${id}::uuid and (counter < ${counter}::bigint or (counter = 0 and ${counter}::bigint = 0)) returning id`
+
+const Touched = z.object({ role: z.string(), is_active: z.boolean() })
+
+/** Records a sign-in without a password, as `touchLogin` does one with it. */
+export const touchAccount = (id: number): Query<z.output<typeof Touched>> =>
+  sql.type(Touched)`
+    update account set last_login = case when is_active then now() else last_login end
+    where id = ${id} and deleted_at is null returning role, is_active`
+
+/** Deletes challenges that nobody has signed in time; returns how many. */
+export const deleteExpiredChallenges = (batch: number): Query<{ count: number }> =>
+  sql.type(z.object({ count: z.number() }))`
+    with expired as (
+      delete from passkey_challenge where challenge in (
+        select challenge from passkey_challenge where expires_at < now() order by expires_at limit ${batch}
+        for update skip locked)
+      returning 1
+    )
+    select count(*)::int as count from expired`

@@ -1,0 +1,458 @@
+import assert from 'node:assert/strict'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { userHandleOf } from '../../edge/passkeys.ts'
+import { Authenticator, cbor, type Twist } from '../passkeys.ts'
+import { assertRefused, castOf, login, me, sessionOf } from './accounts-help.ts'
+import { type Account, type Answered, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
+import { secured } from './totp-help.ts'
+
+/** Passkeys: made, used to sign in, and whatever a hostile client may send in their place. */
+
+const ORIGIN = 'https://mill.example.com'
+const env = { PUBLIC_BASE_URL: `${ORIGIN}/` }
+const { api, query, url } = await edgeAndDatabase({ env })
+const other = await startEdge(url, { env })
+const { admin, newcomer } = await castOf(api)
+const PASSKEYS = '/api/v1/auth/passkeys'
+const REFUSED = [400, 'The passkey could not be verified; begin again'] as const
+const UNKNOWN = [401, 'The passkey is not known here, or could not be verified; try again'] as const
+const MISSING = [404, 'Passkey not found'] as const
+const LATE =
+  'This needs the password, and a code where those are asked for, or a sign-in within the last 10 minutes'
+
+const creation = async ({ token }: Account, json: object = {}) => {
+  const answer = await api.post(`${PASSKEYS}/options`, { token, json })
+  assert.equal(answer.status, 200, answer.text)
+  return answer.json
+}
+const keep = ({ token }: Account, credential: unknown, more: object = {}, headers = {}) =>
+  api.post(PASSKEYS, { token, json: { credential, ...more }, headers })
+const request = async (edge = api) => (await edge.post(`${PASSKEYS}/sign-in/options`)).json
+const send = (credential: unknown, edge = api) => edge.post(`${PASSKEYS}/sign-in`, { json: { credential } })
+const signInBy = async (device: Authenticator, twist: Twist = {}) => send(device.get(await request(), twist))
+const list = async ({ token }: Account) => (await api.get(PASSKEYS, { token })).json
+const age = ({ token }: Account) =>
+  query(`update session set created_at = now() - interval '1 hour' where id = $1`, [sessionOf(token)])
+
+/** An account with a passkey. */
+async function holder(options: { counts?: boolean } = {}) {
+  const account = await newcomer()
+  const device = new Authenticator(ORIGIN, options)
+  const kept = await keep(account, device.create(await creation(account)))
+  assert.equal(kept.status, 201, kept.text)
+  return { account, device, passkey: kept.json }
+}
+
+describe('making one', () => {
+  test('is asked for as browsers have it, for this service and this account', async () => {
+    const account = await newcomer()
+    const answer = await api.post(`${PASSKEYS}/options`, { token: account.token, json: {} })
+    assert.equal(answer.headers['cache-control'], 'no-store')
+    const { challenge, ...options } = answer.json
+    assert.equal(Buffer.from(challenge, 'base64url').length, 32)
+    assert.deepEqual(options, {
+      timeout: 300_000,
+      rp: { id: 'mill.example.com', name: 'millrace' },
+      user: {
+        id: Buffer.from(String(account.id)).toString('base64url'),
+        name: account.email,
+        displayName: account.email,
+      },
+      pubKeyCredParams: [-8, -7, -257].map((alg) => ({ type: 'public-key', alg })),
+      excludeCredentials: [],
+      authenticatorSelection: {
+        ...{ residentKey: 'required', requireResidentKey: true, userVerification: 'required' },
+      },
+      attestation: 'none',
+    })
+  })
+
+  test('keeps it, with the name of the device or one of its own; it is not made twice', async () => {
+    const account = await newcomer()
+    const device = new Authenticator(ORIGIN)
+    const agent = 'Mozilla/5.0 (X11; Linux x86_64; rv:132.0) Gecko/20100101 Firefox/132.0'
+    const kept = await keep(account, device.create(await creation(account)), {}, { 'user-agent': agent })
+    assert.equal(kept.status, 201, kept.text)
+    const { id, created_at, ...shown } = kept.json
+    assert.deepEqual(shown, {
+      ...{
+        name: 'Firefox 132 on Linux',
+        is_synced: true,
+        transports: ['internal', 'hybrid'],
+        last_used_at: null,
+      },
+    })
+    const next = await creation(account)
+    assert.deepEqual(next.excludeCredentials, [
+      { type: 'public-key', id: device.id.toString('base64url'), transports: ['internal', 'hybrid'] },
+    ])
+    assertRefused(await keep(account, device.create(next)), 409, 'This passkey is registered already')
+    const second = new Authenticator(ORIGIN)
+    const named = await keep(account, second.create(await creation(account)), { name: ' Yubikey ' })
+    assert.equal(named.json.name, 'Yubikey')
+    assert.deepEqual(await list(account), [named.json, kept.json])
+    assert.ok(id !== named.json.id && created_at <= named.json.created_at)
+  })
+
+  test('needs a recent sign-in or the password, and the code where those are asked for', async () => {
+    const account = await newcomer()
+    await age(account)
+    const ask = (json: object) => api.post(`${PASSKEYS}/options`, { token: account.token, json })
+    assertRefused(await ask({}), 403, LATE)
+    assertRefused(await ask({ password: 'wrong horse' }), 400, 'The password or the code is not correct')
+    assert.equal((await ask({ password: PASSWORD })).status, 200)
+    await query(`update session set created_at = now() where id = $1`, [sessionOf(account.token)])
+    const { recoveryCodes } = await secured(api, account)
+    await age(account)
+    assertRefused(await ask({ password: PASSWORD }), 403, LATE)
+    assert.equal((await ask({ password: PASSWORD, recovery_code: recoveryCodes[0] })).status, 200)
+  })
+
+  test('is the same for the same Idempotency-Key', async () => {
+    const account = await newcomer()
+    const credential = new Authenticator(ORIGIN).create(await creation(account))
+    const headers = { 'idempotency-key': randomUUID() }
+    const [first, second] = [
+      await keep(account, credential, {}, headers),
+      await keep(account, credential, {}, headers),
+    ]
+    assert.equal(first.status, 201)
+    assert.equal(second.text, first.text)
+    assert.equal((await list(account)).length, 1)
+  })
+
+  test('takes a challenge once, in time, from whom it was given to and for what', async () => {
+    const [account, stranger] = [await newcomer(), await newcomer()]
+    const make = (options: { challenge: string }, twist: Twist = {}) =>
+      new Authenticator(ORIGIN).create({ ...asked, ...options }, twist)
+    const asked = await creation(account)
+    assertRefused(await keep(stranger, make(asked)), ...REFUSED)
+    // A refusal by somebody else does not use it up; the first answer of its owner does.
+    assert.equal((await keep(account, make(asked))).status, 201)
+    assertRefused(await keep(account, make(asked)), ...REFUSED)
+    const failed = await creation(account)
+    assertRefused(await keep(account, make(failed, { origin: 'https://evil.example' })), ...REFUSED)
+    assertRefused(await keep(account, make(failed)), ...REFUSED)
+    assertRefused(await keep(account, make(await request())), ...REFUSED)
+    assertRefused(await keep(account, make({ challenge: randomBytes(32).toString('base64url') })), ...REFUSED)
+    const old = await creation(account)
+    await query(`update passkey_challenge set expires_at = now()`)
+    assertRefused(await keep(account, make(old)), ...REFUSED)
+    assert.equal((await list(account)).length, 1)
+  })
+
+  test('of two uses of a challenge at once one is kept', async () => {
+    const account = await newcomer()
+    const asked = await creation(account)
+    const answers = await Promise.all(
+      [api, other, api].map((edge) =>
+        edge.post(PASSKEYS, {
+          token: account.token,
+          json: { credential: new Authenticator(ORIGIN).create(asked) },
+        }),
+      ),
+    )
+    assert.deepEqual(answers.map(({ status }) => status).sort(), [201, 400, 400])
+  })
+
+  for (const [what, twist] of [
+    ['of another origin', { origin: 'https://evil.example' }],
+    ['of a page without TLS', { origin: 'http://mill.example.com' }],
+    ['of another port', { origin: `${ORIGIN}:8443` }],
+    ['of a site below', { origin: 'https://a.mill.example.com' }],
+    ['for another relying party', { rpId: 'evil.example' }],
+    ['for the domain above', { rpId: 'example.com' }],
+    ['that is an answer to a sign-in', { type: 'webauthn.get' }],
+    ['without its user', { present: false }],
+    ['without a PIN or a finger', { verified: false }],
+    ['of a format that nobody knows', { format: 'evil' }],
+    ['with an attestation that is not there', { format: 'packed' }],
+    ['of an algorithm that was not asked for', { alg: -65535 }],
+  ] as const satisfies readonly (readonly [string, Twist])[])
+    test(`is refused ${what}`, async () => {
+      const account = await newcomer()
+      const credential = new Authenticator(ORIGIN).create(await creation(account), twist)
+      assertRefused(await keep(account, credential), ...REFUSED)
+      assert.deepEqual(await list(account), [])
+    })
+
+  test('is refused for what is no CBOR, and for CBOR that is made to break parsers', async () => {
+    const account = await newcomer()
+    const bombs: readonly Uint8Array[] = [
+      new Uint8Array(0),
+      Buffer.from([0xff]),
+      // Lists, maps, texts and bytes that say that they are huge, and lists in lists.
+      ...[0x9b, 0xbb, 0x7b, 0x5b].map((major) => Buffer.from([major, ...Array(8).fill(0xff)])),
+      ...[0x9a, 0xba, 0x7a, 0x5a].map((major) => Buffer.from([major, ...Array(4).fill(0x7f)])),
+      ...[0x81, 0x9f, 0xbf, 0xd8].map((byte) => Buffer.alloc(40_000, byte)),
+      cbor('text'),
+      cbor(new Map([['fmt', 'none']])),
+      cbor(
+        new Map<string, string | Buffer>([
+          ['fmt', 'none'],
+          ['attStmt', 'x'],
+          ['authData', Buffer.alloc(37)],
+        ]),
+      ),
+      cbor(
+        new Map<string, string | Buffer>([
+          ['fmt', 'none'],
+          ['attStmt', 'x'],
+          ['authData', randomBytes(300)],
+        ]),
+      ),
+      randomBytes(5000),
+    ]
+    for (const [n, bomb] of bombs.entries()) {
+      const credential = new Authenticator(ORIGIN).create(await creation(account))
+      const response = { ...credential.response, attestationObject: Buffer.from(bomb).toString('base64url') }
+      const answer = await keep(account, { ...credential, response })
+      assert.deepEqual([answer.status, n], [bomb.length === 0 ? 422 : 400, n], answer.text)
+    }
+  })
+
+  test('is invalid for what no browser sends', async () => {
+    const account = await newcomer()
+    const credential = new Authenticator(ORIGIN).create(await creation(account))
+    const { response } = credential
+    for (const wrong of [
+      null,
+      {},
+      { ...credential, id: '' },
+      { ...credential, id: 'a+b=' },
+      { ...credential, type: 'password' },
+      { ...credential, response: { ...response, clientDataJSON: 'x'.repeat(8001) } },
+      { ...credential, response: { ...response, attestationObject: 'x'.repeat(60_001) } },
+      { ...credential, response: { ...response, transports: ['<script>'] } },
+    ])
+      assert.equal((await keep(account, wrong)).status, 422, JSON.stringify(wrong)?.slice(0, 80))
+    for (const json of ['null', '7', '{}', '{"challenge":7}', '{"challenge":"YQ"}', 'x', '"\ud800"']) {
+      const clientDataJSON = Buffer.from(json).toString('base64url')
+      assertRefused(
+        await keep(account, { ...credential, response: { ...response, clientDataJSON } }),
+        ...REFUSED,
+      )
+    }
+    assertRefused(await keep(account, { ...credential, rawId: 'AAAA' }), ...REFUSED)
+  })
+
+  test('is one of at most 20', async () => {
+    const account = await newcomer()
+    await query(
+      `insert into passkey (id, account_id, credential_id, public_key, counter, transports, name, is_synced)
+       select gen_random_uuid(), $1, sha256(gen_random_uuid()::text::bytea), '\\x01', 0, '{}', 'n', false from generate_series(1, 19)`,
+      [account.id],
+    )
+    const asked = [await creation(account), await creation(account)]
+    const made = await Promise.all(
+      asked.map((options) => keep(account, new Authenticator(ORIGIN).create(options))),
+    )
+    assert.deepEqual(made.map(({ status }) => status).sort(), [201, 409])
+    const full = made.find(({ status }) => status === 409)!
+    assert.deepEqual(full.json, { detail: 'An account may have 20 passkeys; delete one first' })
+    const page = await api.get(`${PASSKEYS}?limit=15`, { token: account.token })
+    const next = /^<(.+)>; rel="next"$/.exec(String(page.headers.link))![1]!
+    assert.equal((await api.get(next, { token: account.token })).json.length, 5)
+  })
+})
+
+describe('signing in with one', () => {
+  test('gives a session as a password does, and says so in the audit trail', async () => {
+    const { account, device, passkey } = await holder()
+    const asked = await request(other)
+    assert.deepEqual(Object.keys(asked).sort(), [
+      'allowCredentials',
+      'challenge',
+      'rpId',
+      'timeout',
+      'userVerification',
+    ])
+    assert.deepEqual(
+      [asked.rpId, asked.userVerification, asked.allowCredentials],
+      ['mill.example.com', 'required', []],
+    )
+    const answer = await send(device.get(asked))
+    assert.deepEqual([answer.status, answer.json.token_type], [200, 'bearer'], answer.text)
+    assert.equal(answer.headers['cache-control'], 'no-store')
+    assert.equal((await me(other, answer.cookie('millrace_session'))).json.id, account.id)
+    assert.ok(answer.cookie('millrace_refresh').length > 20)
+    const [event] = await query(
+      `select data from audit_event where kind = 'account.signed_in' and account_id = $1 order by id desc limit 1`,
+      [account.id],
+    )
+    const session = sessionOf(answer.json.access_token)
+    assert.deepEqual(event!.data, { session, factor: 'passkey', passkey: passkey.id })
+    const [{ last_used_at }] = await list(account)
+    assert.ok(Math.abs(Date.parse(last_used_at) - Date.now()) < 60_000)
+    const { last_login } = (await me(api, account.token)).json
+    assert.ok(Math.abs(Date.parse(last_login) - Date.now()) < 60_000)
+  })
+
+  test('asks for no code, and is not held up by failed logins of others', async () => {
+    const { account, device } = await holder()
+    await secured(api, account)
+    for (let i = 0; i < 5; i++) await login(api, account.email, 'wrong horse')
+    assert.equal((await login(api, account.email)).status, 403)
+    assert.equal((await signInBy(device)).status, 200)
+  })
+
+  test('takes a challenge once, in time, and only one of a sign-in', async () => {
+    const { account, device } = await holder()
+    const answer = device.get(await request())
+    assert.equal((await send(answer)).status, 200)
+    for (const edge of [api, other]) assertRefused(await send(answer, edge), ...UNKNOWN)
+    const asked = await request()
+    assertRefused(await send(device.get(asked, { origin: 'https://evil.example' })), ...UNKNOWN)
+    assertRefused(await send(device.get(asked)), ...UNKNOWN)
+    const registering = await creation(account)
+    assertRefused(await send(device.get({ ...registering, rpId: registering.rp.id })), ...UNKNOWN)
+    const old = await request()
+    await query('update passkey_challenge set expires_at = now()')
+    assertRefused(await send(device.get(old)), ...UNKNOWN)
+    assert.equal((await signInBy(device)).status, 200)
+  })
+
+  test('of the same answer sent at once, exactly one gets in', async () => {
+    for (const counts of [true, false]) {
+      const { device } = await holder({ counts })
+      const credential = device.get(await request())
+      const answers = await Promise.all([api, other, api, other].map((edge) => send(credential, edge)))
+      assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 401, 401, 401])
+    }
+  })
+
+  test('of two copies that count alike, one gets in', async () => {
+    const { device } = await holder()
+    const copies = [await request(), await request()].map((asked) => device.get(asked, { counter: 7 }))
+    const answers = await Promise.all(copies.map((credential, n) => send(credential, [api, other][n])))
+    assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 401])
+  })
+
+  test('is refused when its counter does not advance, and not when it does not count', async () => {
+    const { device } = await holder()
+    assert.equal((await signInBy(device, { counter: 10 })).status, 200)
+    for (const counter of [10, 9, 0]) assertRefused(await signInBy(device, { counter }), ...UNKNOWN)
+    assert.equal((await signInBy(device, { counter: 11 })).status, 200)
+    assert.equal((await signInBy(device, { counter: 2 ** 32 - 1 })).status, 200)
+    const { device: uncounted } = await holder({ counts: false })
+    for (let i = 0; i < 3; i++) assert.equal((await signInBy(uncounted)).status, 200)
+  })
+
+  for (const [what, twist] of [
+    ['of another origin', { origin: 'https://evil.example' }],
+    ['of a page without TLS', { origin: 'http://mill.example.com' }],
+    ['for another relying party', { rpId: 'evil.example' }],
+    ['that is an answer to a registration', { type: 'webauthn.create' }],
+    ['without its user', { present: false }],
+    ['without a PIN or a finger', { verified: false }],
+    ['in a frame of another site', { crossOrigin: true, topOrigin: 'https://evil.example' }],
+    ['with a signature of something else', { forged: true }],
+    ['for another account', { userHandle: userHandleOf(1) }],
+    ['for no account', { userHandle: 'AAAA' }],
+  ] as const satisfies readonly (readonly [string, Twist])[])
+    test(`is refused ${what}`, async () => {
+      const { device } = await holder()
+      assertRefused(await signInBy(device, twist), ...UNKNOWN)
+    })
+
+  test('is refused with the key of another, and with the name of one that nobody has', async () => {
+    const [{ device: one }, { device: two, account }] = [await holder(), await holder()]
+    const stolen = one.get(await request(), { userHandle: userHandleOf(account.id) })
+    const id = two.id.toString('base64url')
+    assertRefused(await send({ ...stolen, id, rawId: id }), ...UNKNOWN)
+    const stranger = new Authenticator(ORIGIN)
+    assertRefused(
+      await send(stranger.get(await request(), { userHandle: userHandleOf(account.id) })),
+      ...UNKNOWN,
+    )
+  })
+
+  test('is refused once it is deleted, or its account is; a deactivated one is told', async () => {
+    const { account, device, passkey } = await holder()
+    const { account: inactive, device: its } = await holder()
+    const { account: gone, device: gones } = await holder()
+    await api.call('DELETE', `${PASSKEYS}/${passkey.id}`, { token: account.token })
+    assertRefused(await signInBy(device), ...UNKNOWN)
+    await api.call('PATCH', `/api/v1/auth/users/${inactive.id}/deactivate`, { token: admin.token })
+    assertRefused(await signInBy(its), 403, 'This account is deactivated')
+    await api.call('DELETE', `/api/v1/auth/users/${gone.id}`, { token: admin.token })
+    assertRefused(await signInBy(gones), ...UNKNOWN)
+  })
+
+  test('is invalid for what no browser sends', async () => {
+    const { device } = await holder()
+    const credential = device.get(await request())
+    const { response } = credential
+    for (const wrong of [
+      null,
+      [],
+      { ...credential, id: undefined },
+      { ...credential, response: { ...response, userHandle: null } },
+      { ...credential, response: { ...response, signature: 'ü' } },
+    ])
+      assert.equal((await send(wrong)).status, 422)
+    for (const part of ['authenticatorData', 'signature'] as const) {
+      const broken = { ...device.get(await request()) }
+      assertRefused(await send({ ...broken, response: { ...broken.response, [part]: 'AAAA' } }), ...UNKNOWN)
+    }
+  })
+
+  test('is refused from a page of another site', async () => {
+    const { device } = await holder()
+    const credential = device.get(await request())
+    const answer = await api.post(`${PASSKEYS}/sign-in`, {
+      json: { credential },
+      headers: { origin: 'https://evil.example' },
+    })
+    assert.equal(answer.status, 403)
+  })
+})
+
+describe('one is', () => {
+  test('renamed and deleted by its owner, and by nobody else', async () => {
+    const { account, passkey, device } = await holder()
+    const stranger = await newcomer()
+    const at = (id: string) => `${PASSKEYS}/${id}`
+    const rename = ({ token }: Account, id: string, name: unknown): Promise<Answered> =>
+      api.call('PATCH', at(id), { token, json: { name } })
+    for (const who of [stranger, admin]) {
+      assertRefused(await rename(who, passkey.id, 'mine'), ...MISSING)
+      assertRefused(await api.call('DELETE', at(passkey.id), { token: who.token }), ...MISSING)
+    }
+    for (const id of [randomUUID(), 'x', '1']) {
+      assertRefused(await rename(account, id, 'x'), ...MISSING)
+      assertRefused(await api.call('DELETE', at(id), { token: account.token }), ...MISSING)
+    }
+    for (const name of ['', ' ', 'n'.repeat(101), 7])
+      assert.equal((await rename(account, passkey.id, name)).status, 422)
+    const renamed = await rename(account, passkey.id, ' My phone ')
+    assert.deepEqual(renamed.json, { ...passkey, name: 'My phone' })
+    const signedIn = await signInBy(device)
+    assert.equal((await api.call('DELETE', at(passkey.id), { token: account.token })).status, 204)
+    assert.deepEqual(await list(account), [])
+    assert.equal((await me(api, signedIn.json.access_token)).status, 200)
+    const events = await query(
+      `select kind from audit_event where account_id = $1 and kind like 'passkey.%' order by id`,
+      [account.id],
+    )
+    assert.deepEqual(
+      events.map(({ kind }) => kind),
+      ['passkey.added', 'passkey.renamed', 'passkey.deleted'],
+    )
+  })
+})
+
+test('a service that has no host name has no passkeys', async () => {
+  const { token } = await newcomer()
+  for (const PUBLIC_BASE_URL of ['http://127.0.0.1:8000', 'https://[2001:db8::1]']) {
+    const edge = await startEdge(url, { env: { PUBLIC_BASE_URL } })
+    const detail =
+      'Passkeys need a PUBLIC_BASE_URL with a host name, such as https://mill.example.com or http://localhost:8000'
+    for (const answer of [
+      await edge.post(`${PASSKEYS}/options`, { token, json: {} }),
+      await edge.post(`${PASSKEYS}/sign-in/options`),
+    ])
+      assert.deepEqual([answer.status, answer.json.detail], [503, detail])
+  }
+})

@@ -1,0 +1,155 @@
+import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
+
+/** An authenticator of passkeys and the browser before it (WebAuthn level 3): ES256, attestation `none`. */
+
+type Cbor = number | string | Uint8Array | ReadonlyMap<number | string, Cbor>
+
+/** A value in CBOR (RFC 8949), as far as credentials need it. */
+export function cbor(value: Cbor): Buffer {
+  if (typeof value === 'number') return value < 0 ? head(1, -1 - value) : head(0, value)
+  if (typeof value === 'string') return Buffer.concat([head(3, Buffer.byteLength(value)), Buffer.from(value)])
+  if (value instanceof Uint8Array) return Buffer.concat([head(2, value.length), value])
+  return Buffer.concat([head(5, value.size), ...[...value].flatMap(([key, of]) => [cbor(key), cbor(of)])])
+}
+
+function head(major: number, length: number): Buffer {
+  if (length < 24) return Buffer.from([(major << 5) | length])
+  if (length < 256) return Buffer.from([(major << 5) | 24, length])
+  return Buffer.from([(major << 5) | 25, length >> 8, length & 255])
+}
+
+const sha256 = (data: string | Uint8Array): Buffer => createHash('sha256').update(data).digest()
+const base64url = (data: string | Uint8Array): string => Buffer.from(data).toString('base64url')
+
+// Bits of the flags of authenticator data.
+const [PRESENT, VERIFIED, ELIGIBLE, BACKED_UP, ATTESTED] = [1, 4, 8, 16, 64]
+
+/** What a hostile or broken client does otherwise. */
+export interface Twist {
+  readonly origin?: string
+  readonly rpId?: string
+  readonly type?: string
+  readonly challenge?: string
+  readonly crossOrigin?: boolean
+  readonly topOrigin?: string
+  /** Whether its user was there, and was verified. Default: both. */
+  readonly present?: boolean
+  readonly verified?: boolean
+  /** In place of the next count. */
+  readonly counter?: number
+  readonly userHandle?: string
+  readonly format?: string
+  readonly alg?: number
+  /** Makes the signature one of something else. */
+  readonly forged?: boolean
+}
+
+interface Asked {
+  readonly challenge: string
+  readonly user?: { readonly id: string }
+  readonly rp?: { readonly id: string }
+  readonly rpId?: string
+}
+
+export class Authenticator {
+  readonly origin: string
+  readonly id: Buffer
+  private readonly secret: KeyObject
+  private readonly publicKey: KeyObject
+  private userHandle = ''
+  counter: number
+  private readonly counts: boolean
+
+  constructor(origin: string, { counts = true } = {}) {
+    const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    this.origin = origin
+    this.id = randomBytes(32)
+    this.secret = privateKey
+    this.publicKey = publicKey
+    this.counts = counts
+    this.counter = 0
+  }
+
+  /** Its public key in COSE's format. */
+  get coseKey(): Buffer {
+    return this.key()
+  }
+
+  private key(alg = -7): Buffer {
+    const { x, y } = this.publicKey.export({ format: 'jwk' })
+    const [px, py] = [x, y].map((part) => Buffer.from(part!, 'base64url')) as [Buffer, Buffer]
+    return cbor(
+      new Map<number, Cbor>([
+        [1, 2],
+        [3, alg],
+        [-1, 1],
+        [-2, px],
+        [-3, py],
+      ]),
+    )
+  }
+
+  /** Makes its credential: the `toJSON()` of what `navigator.credentials.create` gives. */
+  create(options: Asked, twist: Twist = {}) {
+    this.userHandle = options.user!.id
+    const attested = [Buffer.alloc(16), Buffer.from([0, this.id.length]), this.id, this.key(twist.alg)]
+    const authData = Buffer.concat([this.data(twist.rpId ?? options.rp!.id, twist, ATTESTED), ...attested])
+    const object = new Map<string, Cbor>([
+      ['fmt', twist.format ?? 'none'],
+      ['attStmt', new Map()],
+      ['authData', authData],
+    ])
+    return this.credential({
+      clientDataJSON: base64url(this.client('webauthn.create', options, twist)),
+      attestationObject: base64url(cbor(object)),
+      transports: ['internal', 'hybrid'],
+    })
+  }
+
+  /** Signs in: the `toJSON()` of what `navigator.credentials.get` gives. */
+  get(options: Asked, twist: Twist = {}) {
+    if (this.counts) this.counter++
+    const client = this.client('webauthn.get', options, twist)
+    const data = this.data(twist.rpId ?? options.rpId!, twist, 0)
+    const signed = Buffer.concat([data, sha256(twist.forged ? 'something else' : client)])
+    return this.credential({
+      clientDataJSON: base64url(client),
+      authenticatorData: base64url(data),
+      signature: base64url(sign('sha256', signed, this.secret)),
+      userHandle: twist.userHandle ?? this.userHandle,
+    })
+  }
+
+  private credential<R extends object>(response: R) {
+    const id = base64url(this.id)
+    return {
+      id,
+      rawId: id,
+      type: 'public-key',
+      response,
+      clientExtensionResults: {},
+      authenticatorAttachment: 'platform',
+    }
+  }
+
+  private client(type: string, options: Asked, twist: Twist): string {
+    return JSON.stringify({
+      type: twist.type ?? type,
+      challenge: twist.challenge ?? options.challenge,
+      origin: twist.origin ?? this.origin,
+      crossOrigin: twist.crossOrigin ?? false,
+      ...(twist.topOrigin && { topOrigin: twist.topOrigin }),
+    })
+  }
+
+  private data(
+    rpId: string,
+    { present = true, verified = true, counter = this.counter }: Twist,
+    more: number,
+  ): Buffer {
+    const count = Buffer.alloc(4)
+    count.writeUInt32BE(counter)
+    const flags = (present ? PRESENT : 0) | (verified ? VERIFIED : 0) | ELIGIBLE | BACKED_UP | more
+    return Buffer.concat([sha256(rpId), Buffer.from([flags]), count])
+  }
+}

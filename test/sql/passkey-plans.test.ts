@@ -1,0 +1,85 @@
+import { after, describe, test } from 'node:test'
+import { deleteTotp, insertTotp, readTotp, totpOf } from '../../sql/accounts/totp.ts'
+import { credentials, credentialsOf, touchLogin } from '../../sql/accounts.ts'
+import type { Query } from '../../sql/db.ts'
+import { connect } from '../../sql/driver.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import { endLogin } from '../../sql/limits.ts'
+import {
+  credentialIdsOf,
+  deleteExpiredChallenges,
+  deletePasskey,
+  passkeyOf,
+  readPasskeys,
+  renamePasskey,
+  touchPasskey,
+  useChallenge,
+} from '../../sql/passkeys.ts'
+import { digestOf } from '../../tasks/accounts/tokens.ts'
+import { testDatabase } from '../database.ts'
+import {
+  assertReadByIndex,
+  assertWriteByIndex,
+  fillOrganizations,
+  PLAN_MODES,
+  planned,
+} from './plans-help.ts'
+
+/** What people sign in with is found by an index among 5000 accounts and 20,000 passkeys. */
+
+const { url, query } = await testDatabase()
+await fillOrganizations(query)
+const ID = `('01980000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid`
+await query(
+  `insert into passkey (id, account_id, credential_id, public_key, counter, transports, name, is_synced)
+   select ${ID}, 1 + n % 5000, sha256(n::text::bytea), '\\x01', 0, '{}', 'n', true from generate_series(1, 20000) n`,
+)
+await query(
+  `insert into passkey_challenge (challenge, account_id, expires_at)
+   select sha256(n::text::bytea), case when n % 2 = 0 then n end, now() + (n - 50) * interval '1 s' from generate_series(1, 20000) n`,
+)
+await query(
+  `insert into account_totp (id, account_id, confirmed_at) select ${ID}, n, now() from generate_series(1, 5000) n`,
+)
+await query('analyze')
+const client = await connect({ url, applicationName: 'plans' })
+after(() => client.end())
+
+describe('reads by index', () => {
+  const reads = [
+    planned('the passkeys of an account', readPasskeys, 5, null, 0, 100),
+    planned('the one-time codes of an account', readTotp, 5),
+  ] as const
+  for (const mode of PLAN_MODES)
+    for (const [n, [what, statement, ...values]] of reads.entries())
+      test(`${what}, ${mode}`, () => assertReadByIndex(client, mode, `read_${mode}_${n}`, statement, values))
+})
+
+let count = 100
+const idOf = (n: number): string => `01980000-0000-7000-8000-${n.toString(16).padStart(12, '0')}`
+const next = (): number => ++count
+const digest = (n: number): Buffer => digestOf(String(n))
+
+const writes: Readonly<Record<string, () => Query<unknown>>> = {
+  'whose a passkey is': () => passkeyOf(digest(next())),
+  'what an account has': () => credentialIdsOf(next()),
+  'a use': () => touchPasskey(idOf(next()), 1, true),
+  'another name': () => renamePasskey(1 + next(), idOf(count), 'x'),
+  'an end': () => deletePasskey(1 + next(), idOf(count)),
+  'a challenge': () => useChallenge(digest(next()), null),
+  'challenges that nobody signed': () => deleteExpiredChallenges(2),
+  'one-time codes': () => totpOf(next()),
+  'begun anew': () => insertTotp(uuidv7(), next()),
+  'switched off': () => deleteTotp(next()),
+  'used up': () => endLogin(digest(next()), true, 5, 900, { totpId: idOf(count), step: 7, recovery: null }),
+  'a login': () => touchLogin(next(), { passwordHash: 'x', totpId: idOf(count) }),
+  'what a login is checked against': () => credentials(`a${next()}@example.com`),
+  'what its owner is checked against': () => credentialsOf(next()),
+}
+
+// Nothing else than these has many rows.
+describe('writes by index', () => {
+  for (const [what, make] of Object.entries(writes))
+    for (const tables of ['account', 'passkey'])
+      test(`${what}: ${tables}`, () => assertWriteByIndex(client, make, tables))
+})
