@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
+import { BCRYPT_BYTES, isBcrypt } from './password-hashes.ts'
 import type { PasskeyAnswer, PasskeyWork, PasswordCost, Reply, Result, Work } from './passwords/work.ts'
 
 /**
@@ -10,8 +11,18 @@ export interface Passwords {
   hash(password: string): Promise<string>
   /** Compares with a stored hash; without one it compares with a decoy, so that both take equally long. */
   verify(stored: string | null, password: string): Promise<boolean>
+  /**
+   * The same for a sign-in, which replaces a hash by other rules than those for new ones: `rehashed` is the one that takes its place,
+   * once the password was right; null: it stays.
+   */
+  check(stored: string | null, password: string): Promise<CheckedPassword>
   verifyPasskey(work: PasskeyWork): Promise<PasskeyAnswer>
   close(): Promise<void>
+}
+
+export interface CheckedPassword {
+  readonly matches: boolean
+  readonly rehashed: string | null
 }
 
 interface Task {
@@ -58,6 +69,17 @@ class PasswordThreads implements Passwords {
     this.#decoy ??= this.hash('no account has this password')
     const matches = await this.#run({ password, against: stored ?? (await this.#decoy) })
     return stored !== null && matches === true
+  }
+
+  async check(stored: string | null, password: string): Promise<CheckedPassword> {
+    const matches = await this.verify(stored, password)
+    const { memoryCost, timeCost } = this.#cost
+    const isOwn = stored?.startsWith(`$argon2id$v=19$m=${memoryCost},t=${timeCost},p=1$`) ?? true
+    const isCut = !isOwn && isBcrypt(stored!) && Buffer.byteLength(password) > BCRYPT_BYTES
+    if (isOwn || isCut) return { matches, rehashed: null }
+    // Also for a wrong password, so that both cost the same.
+    const rehashed = await this.hash(password)
+    return { matches, rehashed: matches ? rehashed : null }
   }
 
   verifyPasskey(work: PasskeyWork): Promise<PasskeyAnswer> {

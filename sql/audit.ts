@@ -6,6 +6,7 @@ import type { ReadStatement } from './reader.ts'
 
 export const AUDIT_KINDS = [
   'account.registered',
+  'account.imported',
   'account.signed_in',
   'account.sign_in_failed',
   'account.totp_asked',

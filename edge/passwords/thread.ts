@@ -19,12 +19,16 @@ async function reply(work: Work): Promise<Reply> {
   try {
     // 300 modules, which take as many ms: most threads never need them, and no event loop waits for them.
     if ('kind' in work) return { result: await (await import('./passkeys.ts')).verifyPasskey(work) }
-    return { result: resultOf(work) }
+    return { result: await resultOf(work) }
   } catch (error) {
     return { error: String(error) }
   }
 }
 
-function resultOf({ password, against }: PasswordWork): string | boolean {
-  return against === undefined ? hashSync(password, PARAMETERS) : verifySync(against, password)
+async function resultOf({ password, against }: PasswordWork): Promise<string | boolean> {
+  if (against === undefined) return hashSync(password, PARAMETERS)
+  if (against.startsWith('$argon2')) return verifySync(against, password)
+  // Most threads never need it.
+  const { verifyForeign } = await import('./foreign.ts')
+  return verifyForeign(against, password)
 }

@@ -1,4 +1,5 @@
 import { area } from '../pipeline/route.ts'
+import { importRoute } from './accounts/import.ts'
 import { acceptInviteRoute } from './accounts/invites.ts'
 import { keyRoutes } from './accounts/keys.ts'
 import { passkeyRoutes } from './accounts/passkeys.ts'
@@ -16,5 +17,6 @@ export const accounts = area('accounts', '/api/v1/auth', { auth: 'user' }, [
   ...passkeyRoutes,
   ...recoveryRoutes,
   acceptInviteRoute,
+  importRoute,
   ...userRoutes,
 ])

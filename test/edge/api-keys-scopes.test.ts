@@ -95,6 +95,7 @@ test('what people sign in with takes no key', async () => {
     'POST /api/v1/auth/totp',
     'POST /api/v1/auth/totp/confirm',
     'POST /api/v1/auth/totp/recovery-codes',
+    'POST /api/v1/auth/users/import',
   ])
   for (const { area, route } of needing.filter(({ area, route }) => (route.auth ?? area.auth) !== 'public'))
     assert.equal(await refusalOf(area, route, '*:write'), 'An API key may not do this; sign in')

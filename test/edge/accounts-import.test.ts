@@ -1,0 +1,222 @@
+import assert from 'node:assert/strict'
+import { randomUUID, scryptSync } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { hashSync } from '@node-rs/argon2'
+import bcrypt from 'bcryptjs'
+import { assertRefused, castOf, login } from './accounts-help.ts'
+import { edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
+import { secured, signInWith } from './totp-help.ts'
+
+/** Accounts that come with the hashes of their passwords from elsewhere. */
+
+const env = { LOGIN_MAX_FAILURES: '5' }
+const { api, query, url } = await edgeAndDatabase({ env })
+const other = await startEdge(url, { env })
+const { admin, moderator, user } = await castOf(api)
+const IMPORT = '/api/v1/auth/users/import'
+const post = (accounts: unknown, token = admin.token, headers = {}) =>
+  api.post(IMPORT, { token, json: { accounts }, headers })
+
+let count = 0
+const address = (): string => `imported${++count}@example.com`
+const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64').replace(/=+$/, '')
+const salt = Buffer.from('a salt of sixteen')
+const FOREIGN = {
+  'bcrypt, 2b': bcrypt.hashSync(PASSWORD, 4),
+  'bcrypt, 2y': bcrypt.hashSync(PASSWORD, 4).replace('$2b$', '$2y$'),
+  'bcrypt, 2a': bcrypt.hashSync(PASSWORD, 4).replace('$2b$', '$2a$'),
+  scrypt: `$scrypt$ln=4,r=8,p=2$${base64(salt)}$${base64(scryptSync(PASSWORD, salt, 32, { N: 16, r: 8, p: 2 }))}`,
+  argon2id: hashSync(PASSWORD, { algorithm: 2, memoryCost: 128, timeCost: 3, parallelism: 2 }),
+  argon2i: hashSync(PASSWORD, { algorithm: 1, memoryCost: 64, timeCost: 1 }),
+  argon2d: hashSync(PASSWORD, { algorithm: 0, memoryCost: 64, timeCost: 1, version: 0 }),
+}
+const BCRYPT = FOREIGN['bcrypt, 2b']
+const OWN = /^\$argon2id\$v=19\$m=64,t=1,p=1\$/
+
+async function imported(password_hash = BCRYPT, more: object = {}) {
+  const email = address()
+  const answer = await post([{ email, password_hash, ...more }])
+  assert.equal(answer.status, 200, answer.text)
+  return { id: answer.json.accounts[0].id as number, email }
+}
+const stored = async (email: string): Promise<string> =>
+  (await query('select password_hash from account where email = $1', [email]))[0]!.password_hash as string
+
+describe('rows', () => {
+  test('are answered each in its place', async () => {
+    const [one, two] = [address(), address()]
+    const answer = await post([
+      {
+        email: ` ${one.toUpperCase()} `,
+        password_hash: BCRYPT,
+        full_name: ' Ann ',
+        role: 'moderator',
+        is_verified: true,
+      },
+      { email: admin.email, password_hash: BCRYPT },
+      { email: 'nobody', password_hash: BCRYPT },
+      { email: address(), password_hash: 'correct horse' },
+      { email: address(), password_hash: '$2b$31$'.padEnd(60, 'a') },
+      { email: address(), password_hash: BCRYPT, role: 'root' },
+      { email: address(), password_hash: BCRYPT, id: 7 },
+      { email: address() },
+      { email: one, password_hash: BCRYPT, role: 'admin' },
+      { email: two, password_hash: BCRYPT, is_active: false, full_name: null },
+    ])
+    assert.equal(answer.status, 200, answer.text)
+    const { accounts, ...counts } = answer.json
+    assert.deepEqual(counts, { created: 2, exists: 2, invalid: 6 })
+    const rows = accounts.map(({ status, email, reason }: Record<string, string | null>) => [
+      status,
+      email,
+      reason,
+    ])
+    assert.deepEqual(rows.slice(0, 2), [
+      ['created', one, null],
+      ['exists', admin.email, null],
+    ])
+    const reasons = rows.slice(2, 8).map(([status, email, reason]: [string, string | null, string]) => {
+      assert.deepEqual([status, email], ['invalid', null])
+      return reason
+    })
+    assert.deepEqual(reasons, [
+      'email: Invalid email address',
+      'password_hash: must be a hash of bcrypt ($2a$, $2b$, $2y$), argon2 ($argon2id$, $argon2i$, $argon2d$) or scrypt ($scrypt$)',
+      'password_hash: the cost of bcrypt must be 4 to 14',
+      'role: Invalid option: expected one of "user"|"moderator"|"admin"',
+      'Unrecognized key: "id"',
+      'password_hash: Invalid input: expected string, received undefined',
+    ])
+    assert.deepEqual(rows.slice(8), [
+      ['exists', one, null],
+      ['created', two, null],
+    ])
+    const [first, last] = [accounts[0].id, accounts[9].id]
+    const get = async (id: number) => (await api.get(`/api/v1/auth/users/${id}`, { token: admin.token })).json
+    const { created_at: _, ...ann } = await get(first)
+    assert.deepEqual(ann, {
+      ...{ id: first, email: one, full_name: 'Ann', is_active: true, is_verified: true, role: 'moderator' },
+      ...{ last_login: null, updated_at: null },
+    })
+    assert.deepEqual([(await get(last)).is_active, (await get(last)).role], [false, 'user'])
+    const events = await query(
+      `select account_id, actor_id, data from audit_event where kind = 'account.imported' order by account_id`,
+    )
+    assert.deepEqual(events, [
+      { account_id: first, actor_id: admin.id, data: { role: 'moderator' } },
+      { account_id: last, actor_id: admin.id, data: { role: 'user' } },
+    ])
+  })
+
+  test('are up to 1000, and at least one', async () => {
+    const many = (n: number) => Array.from({ length: n }, () => ({ email: address(), password_hash: BCRYPT }))
+    const answer = await post(many(1000))
+    assert.deepEqual([answer.status, answer.json.created], [200, 1000], answer.text.slice(0, 200))
+    for (const wrong of [
+      many(1001),
+      [],
+      {},
+      'x',
+      undefined,
+      [null],
+      ['x'],
+      [{ ...many(1)[0], full_name: '\0' }],
+    ])
+      assert.equal((await post(wrong)).status, 422)
+  })
+
+  test('are for admins only', async () => {
+    const rows = [{ email: address(), password_hash: BCRYPT }]
+    for (const { token } of [moderator, user]) assert.equal((await post(rows, token)).status, 403)
+    assert.equal((await api.post(IMPORT, { json: { accounts: rows } })).status, 401)
+  })
+
+  test('are added once under an Idempotency-Key', async () => {
+    const headers = { 'idempotency-key': randomUUID() }
+    const rows = [{ email: address(), password_hash: BCRYPT }]
+    const [first, second] = [await post(rows, admin.token, headers), await post(rows, admin.token, headers)]
+    assert.equal(first.json.created, 1)
+    assert.equal(second.text, first.text)
+    assert.ok(!first.text.includes('$2b$'))
+  })
+
+  test('of two imports at once, in either order, are added once', async () => {
+    const rows = Array.from({ length: 300 }, () => ({ email: address(), password_hash: BCRYPT }))
+    const answers = await Promise.all([post(rows), post(rows.toReversed()), post(rows)])
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [200, 200, 200],
+    )
+    assert.equal(
+      answers.reduce((sum, { json }) => sum + json.created, 0),
+      300,
+    )
+  })
+})
+
+describe('the first sign-in', () => {
+  for (const [what, hash] of Object.entries(FOREIGN))
+    test(`with ${what} replaces it`, async () => {
+      const { email } = await imported(hash)
+      assert.equal(await stored(email), hash)
+      assertRefused(await login(api, email, 'wrong horse'), 401, 'Incorrect email or password')
+      assert.equal(await stored(email), hash)
+      assert.equal((await login(api, email)).status, 200)
+      const own = await stored(email)
+      assert.match(own, OWN)
+      assert.equal((await login(api, email)).status, 200)
+      assert.equal(await stored(email), own)
+      assertRefused(await login(api, email, 'wrong horse'), 401, 'Incorrect email or password')
+    })
+
+  test('of several at once: all get in, with one hash', async () => {
+    for (let round = 0; round < 5; round++) {
+      const { email } = await imported()
+      const edges = [api, other, api, other]
+      const answers = await Promise.all(edges.map((edge) => login(edge, email)))
+      assert.deepEqual(
+        answers.map(({ status }) => status),
+        [200, 200, 200, 200],
+      )
+      assert.match(await stored(email), OWN)
+    }
+  })
+
+  test('of several at once with the same recovery code: one gets in', async () => {
+    const { email } = await imported()
+    const first = await login(api, email)
+    const { id } = (await api.get('/api/v1/auth/me', { token: first.json.access_token })).json
+    const token = first.json.access_token
+    const person = await secured(api, { id, email, token, refresh: '', role: 'user' })
+    for (const recovery_code of person.recoveryCodes.slice(0, 5)) {
+      await query('update account set password_hash = $2 where email = $1', [email, BCRYPT])
+      await query('delete from login_failure')
+      const answers = await Promise.all(
+        [api, other, api].map((edge) => signInWith(edge, email, { recovery_code })),
+      )
+      assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 401, 401])
+    }
+  })
+
+  test('counts failures, and locks, as any other', async () => {
+    const { email } = await imported()
+    for (let i = 0; i < 5; i++) assert.equal((await login(api, email, 'wrong horse')).status, 401)
+    assert.equal((await login(api, email)).status, 403)
+    assert.equal(await stored(email), BCRYPT)
+  })
+
+  test('is refused to an account that was imported inactive, whose hash stays', async () => {
+    const { email } = await imported(BCRYPT, { is_active: false })
+    assertRefused(await login(api, email), 403, 'This account is deactivated')
+    assert.equal(await stored(email), BCRYPT)
+  })
+})
+
+test('a password from elsewhere can be changed', async () => {
+  const { email } = await imported()
+  const { access_token: token } = (await login(api, email)).json
+  await query('update account set password_hash = $2 where email = $1', [email, BCRYPT])
+  const json = { current_password: PASSWORD, new_password: 'another password' }
+  assert.equal((await api.post('/api/v1/auth/change-password', { token, json })).status, 200)
+  assert.equal((await login(api, email, 'another password')).status, 200)
+})

@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import bcrypt from 'bcryptjs'
+import fc from 'fast-check'
+import { hashProblem } from '../../edge/password-hashes.ts'
+import { createPasswords } from '../../edge/passwords.ts'
+import { runs } from '../runs.ts'
+
+/** Hashes of passwords from elsewhere: which are taken, and that they know their passwords. */
+
+const passwords = createPasswords({ concurrency: 2, cost: { memoryCost: 64, timeCost: 1 } })
+after(() => passwords.close())
+
+const bytes = (length: number): string => Buffer.alloc(length, 7).toString('base64').replace(/=+$/, '')
+const argon2 = (parameters: string, { salt = bytes(16), hash = bytes(32), kind = 'id', v = '$v=19' } = {}) =>
+  `$argon2${kind}${v}$${parameters}$${salt}$${hash}`
+const scrypt = (parameters: string, { salt = bytes(16), hash = bytes(32) } = {}) =>
+  `$scrypt$${parameters}$${salt}$${hash}`
+const bcryptOf = (cost: string, kind = '2b') => `$${kind}$${cost}$${'a'.repeat(53)}`
+
+// Of the reference implementations: phc-winner-argon2's tests, passlib's documentation, Openwall's crypt_blowfish.
+const LONG =
+  '0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789chars after 72 are ignored'
+const KNOWN = [
+  ['password', '$argon2i$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$wWKIMhR9lyDFvRz9YTZweHKfbftvj+qf+YFY4NeBbtA'],
+  ['password', '$argon2i$m=65536,t=2,p=1$c29tZXNhbHQ$9sTbSlTio3Biev89thdrlKKiCaYsjjYVJxGAL3swxpQ'],
+  ['password', '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc'],
+  ['password', '$scrypt$ln=16,r=8,p=1$aM15713r3Xsvxbi31lqr1Q$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iCs5E'],
+  ['U*U', '$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW'],
+  [LONG, '$2a$05$abcdefghijklmnopqrstuu5s2v8.iXieOjg/.AySBTTZIIVFJeBui'],
+] as const
+
+describe('a known hash', () => {
+  for (const [password, stored] of KNOWN)
+    test(stored.slice(0, 40), async () => {
+      assert.equal(hashProblem(stored), null)
+      assert.equal(await passwords.verify(stored, password), true)
+      for (const wrong of [`x${password}`, password.slice(1), '', password.replace(/\w/, '~')])
+        assert.equal(await passwords.verify(stored, wrong), false, wrong)
+    })
+
+  test('of bcrypt is the same under each of its names', async () => {
+    const [, stored] = KNOWN[4]
+    for (const kind of ['$2a$', '$2b$', '$2y$']) {
+      const same = stored.replace('$2a$', kind)
+      assert.equal(hashProblem(same), null)
+      assert.equal(await passwords.verify(same, 'U*U'), true)
+      assert.equal(await passwords.verify(same, 'u*u'), false)
+    }
+  })
+})
+
+describe('what costs too much is refused', () => {
+  for (const [stored, problem] of [
+    [bcryptOf('03'), 'the cost of bcrypt must be 4 to 14'],
+    [bcryptOf('15'), 'the cost of bcrypt must be 4 to 14'],
+    [bcryptOf('31'), 'the cost of bcrypt must be 4 to 14'],
+    [argon2('m=4194304,t=1,p=1'), 'm of argon2 must be 8 p to 262144'],
+    [argon2('m=262145,t=1,p=1'), 'm of argon2 must be 8 p to 262144'],
+    [argon2('m=7,t=1,p=1'), 'm of argon2 must be 8 p to 262144'],
+    [argon2('m=64,t=4294967295,p=1'), 'argon2: m t must be 1 to 1048576'],
+    [argon2('m=64,t=0,p=1'), 'argon2: m t must be 1 to 1048576'],
+    [argon2('m=262144,t=5,p=1'), 'argon2: m t must be 1 to 1048576'],
+    [argon2('m=65536,t=1,p=17'), 'p of argon2 must be 1 to 16'],
+    [argon2('m=65536,t=1,p=0'), 'p of argon2 must be 1 to 16'],
+    [scrypt('ln=31,r=8,p=1'), 'scrypt: ln must be 1 to 20, r 1 to 64'],
+    [scrypt('ln=9999999999,r=8,p=1'), 'scrypt: ln must be 1 to 20, r 1 to 64'],
+    [scrypt('ln=0,r=8,p=1'), 'scrypt: ln must be 1 to 20, r 1 to 64'],
+    [scrypt('ln=10,r=65,p=1'), 'scrypt: ln must be 1 to 20, r 1 to 64'],
+    [scrypt('ln=20,r=8,p=1'), 'scrypt: 2^ln r p / 8 must be 262144 or less'],
+    [scrypt('ln=18,r=8,p=2'), 'scrypt: 2^ln r p / 8 must be 262144 or less'],
+    [scrypt('ln=10,r=8,p=2147483648'), 'p of scrypt must be 1 to 16'],
+  ] as const)
+    test(stored.slice(0, 40), () => assert.equal(hashProblem(stored), problem))
+})
+
+describe('what is hardly a secret is refused', () => {
+  const SHORT = 'the salt must have 8 to 48 bytes, and the hash 16 to 64'
+  const SPELLED = 'salt and hash must be Base 64 without padding'
+  for (const make of [
+    (parts: object) => argon2('m=64,t=1,p=1', parts),
+    (parts: object) => scrypt('ln=4,r=8,p=1', parts),
+  ]) {
+    test(make({}).slice(0, 12), () => {
+      assert.equal(hashProblem(make({})), null)
+      for (const parts of [
+        { hash: bytes(1) },
+        { hash: bytes(15) },
+        { hash: bytes(65) },
+        { salt: bytes(7) },
+        { salt: bytes(49) },
+      ])
+        assert.equal(hashProblem(make(parts)), SHORT, JSON.stringify(parts))
+      // Another spelling of the same bytes: the last character has bits to spare.
+      for (const parts of [{ hash: `${bytes(32).slice(0, -1)}d` }, { salt: 'AAAAAAAAAAAAB' }])
+        assert.equal(hashProblem(make(parts)), SPELLED, JSON.stringify(parts))
+    })
+  }
+})
+
+test('what is no hash of these is refused', () => {
+  for (const stored of [
+    '',
+    'correct horse',
+    '5f4dcc3b5aa765d61d8327deb882cf99',
+    '$1$salt$qJH7.N4xYta3aEG/dfqo/0',
+    '$6$rounds=5000$usesomesillystri$KqJWpanXZHKq2BOB43TSaYhEWsQ1Lr5QNyPCDH/Tp.6',
+    'pbkdf2_sha256$260000$abc$def',
+    bcryptOf('10', '2x'),
+    bcryptOf('10', '2'),
+    bcryptOf('1'),
+    `${bcryptOf('10')}a`,
+    `${bcryptOf('10')}\n`,
+    ` ${bcryptOf('10')}`,
+    argon2('m=64,t=1,p=1', { v: '$v=18' }),
+    argon2('m=64,t=1,p=1', { kind: 'x' }),
+    argon2('m=64,t=1,p=1,keyid=AAAA'),
+    argon2('t=1,m=64,p=1'),
+    argon2('m=-64,t=1,p=1'),
+    argon2('m=64,t=1,p=1', { hash: `${bytes(32)}=` }),
+    scrypt('n=16384,r=8,p=1'),
+    scrypt('ln=4,r=8,p=1', { salt: '' }),
+  ])
+    assert.match(hashProblem(stored)!, /^must be a hash of/, stored)
+})
+
+test('of whatever is taken a wrong password is wrong, and nothing breaks', async () => {
+  const small = fc.record({
+    kind: fc.constantFrom('id', 'i', 'd'),
+    v: fc.constantFrom('', '$v=16', '$v=19'),
+    salt: fc.integer({ min: 8, max: 48 }).map(bytes),
+    hash: fc.integer({ min: 16, max: 64 }).map(bytes),
+    p: fc.integer({ min: 1, max: 16 }),
+    t: fc.integer({ min: 1, max: 3 }),
+    ln: fc.integer({ min: 1, max: 8 }),
+    r: fc.integer({ min: 1, max: 64 }),
+  })
+  await fc.assert(
+    fc.asyncProperty(small, fc.string({ unit: 'binary' }), async ({ p, t, ln, r, ...parts }, password) => {
+      for (const stored of [
+        argon2(`m=${8 * p},t=${t},p=${p}`, parts),
+        scrypt(`ln=${ln},r=${r},p=${p}`, parts),
+        bcryptOf('04'),
+      ]) {
+        assert.equal(hashProblem(stored), null, stored)
+        assert.equal(await passwords.verify(stored, password), false, stored)
+      }
+    }),
+    runs(20),
+  )
+})
+
+describe('at a sign-in', () => {
+  const OWN = /^\$argon2id\$v=19\$m=64,t=1,p=1\$/
+
+  test('a foreign hash is replaced by one of our own, once the password was right', async () => {
+    const stored = bcrypt.hashSync('correct horse', 4)
+    const { matches, rehashed } = await passwords.check(stored, 'correct horse')
+    assert.equal(matches, true)
+    assert.match(rehashed!, OWN)
+    assert.equal(await passwords.verify(rehashed, 'correct horse'), true)
+    for (const wrong of ['correct hors', ''])
+      assert.deepEqual(await passwords.check(stored, wrong), { matches: false, rehashed: null })
+  })
+
+  test('so is one of argon2 by other rules, and none of our own', async () => {
+    const [, stored] = KNOWN[2]
+    assert.match((await passwords.check(stored, 'password')).rehashed!, OWN)
+    const own = await passwords.hash('password')
+    assert.deepEqual(await passwords.check(own, 'password'), { matches: true, rehashed: null })
+    assert.deepEqual(await passwords.check(null, 'password'), { matches: false, rehashed: null })
+  })
+
+  test('one of bcrypt stays when the password is longer than what it reads: another one would match', async () => {
+    const long = 'ü'.repeat(36)
+    const stored = bcrypt.hashSync(long, 4)
+    for (const password of [`${long}!`, `${long}?`])
+      assert.deepEqual(await passwords.check(stored, password), { matches: true, rehashed: null })
+    assert.match((await passwords.check(stored, long)).rehashed!, OWN)
+  })
+})
