@@ -162,13 +162,17 @@ export const insertOrganization = (o: NewOrganization): Query<z.output<typeof Cr
     )
     select id, json from created`
 
-/** Absent fields stay as they are; null clears the description. */
-export const updateOrganization = (
-  id: number,
-  fields: { readonly name?: string | undefined; readonly description?: string | null | undefined },
-): Query<{ json: string }> =>
+interface OrganizationFields {
+  readonly name?: string | undefined
+  readonly slug?: string | undefined
+  readonly description?: string | null | undefined
+}
+
+/** Absent fields stay as they are; null clears the description. @throws org.slug_invalid, org.slug_taken */
+export const updateOrganization = (id: number, fields: OrganizationFields): Query<{ json: string }> =>
   sql.type(JsonText)`
     update organization set name = coalesce(${fields.name ?? null}, name), updated_at = now(),
+      slug = coalesce(${fields.slug ?? null}, slug),
       description = case when ${fields.description === undefined} then description else ${fields.description ?? null} end
     where id = ${id} returning organization_json(organization)::text as json`
 

@@ -176,6 +176,7 @@ const organizations: Record<string, Make> = {
   'POST /api/v1/orgs': (world) => json({ name: 'Acme', slug: world.name() }),
   'GET /api/v1/orgs/:org_id': org,
   'PATCH /api/v1/orgs/:org_id': and(org, { query: { name: 'Acme & Sons' } }),
+  'PATCH /api/v1/orgs/:org_id #slug': and(org, (world) => ({ query: { slug: world.name() } })),
   'DELETE /api/v1/orgs/:org_id': org,
   'POST /api/v1/orgs/:org_id/transfer-ownership': and(org, (world) => json({ user_id: world.member.id })),
   'GET /api/v1/orgs/:org_id/members': org,

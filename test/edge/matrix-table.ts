@@ -243,6 +243,7 @@ export const RANKS = `
                                                           nobody owner org-admin member outsider moderator admin
 GET    /api/v1/orgs/:org_id                                  401   200   200   200   403   403   403
 PATCH  /api/v1/orgs/:org_id                                  401   200   200   403   403   403   403
+PATCH  /api/v1/orgs/:org_id #slug                            401   200   403   403   403   403   403
 DELETE /api/v1/orgs/:org_id                                  401   204   403   403   403   403   403
 POST   /api/v1/orgs/:org_id/transfer-ownership               401   200   403   403   403   403   403
 GET    /api/v1/orgs/:org_id/members                          401   200   200   200   403   403   403

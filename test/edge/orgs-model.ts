@@ -132,7 +132,11 @@ export async function createWorld({ db, query }: TestDatabase, apis: readonly Ap
       case 'accept':
         return found && request(actor, 'POST', '/auth/accept-invite', { token: found.token })
       case 'update':
-        return request(actor, 'PATCH', `${path}?name=M${op.target}`)
+        return request(
+          actor,
+          'PATCH',
+          `${path}?${op.target % 2 ? `name=M${op.target}` : `slug=w${world}-s${op.target % 6}`}`,
+        )
       case 'create':
         return create(actor)
       case 'delete':

@@ -74,7 +74,7 @@ export function createObserver(emails: ReadonlyMap<number, string>) {
     'account.registered': () => {},
     'account.deleted': (e) => accountDeleted(e.account_id),
     'organization.created': (e) => orgs.set(e.organization_id, new Map([[e.actor_id, 'owner']])),
-    'organization.updated': (e) => mayRule(e),
+    'organization.updated': (e) => mayRule(e, ...(e.data.slug === undefined ? [] : ['owner'])),
     'organization.inherited': inherited,
     'organization.deleted': (e) => {
       if (members(e).size > 0) mayRule(e, 'owner')

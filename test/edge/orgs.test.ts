@@ -213,10 +213,63 @@ describe('one organization', () => {
   test('PATCH of nothing is 400, of what does not fit 422', async () => {
     const { id, owner } = await org()
     assertRefused(await call(owner, 'PATCH', `/${id}`), 400, 'No fields to change were given')
-    assertRefused(await call(owner, 'PATCH', `/${id}`, { query: { slug: 'x' } }), 400)
+    assertRefused(await call(owner, 'PATCH', `/${id}`, { query: { is_active: 'false' } }), 400)
     for (const query of [{ name: '' }, { name: 'n'.repeat(201) }, { description: 'd'.repeat(2001) }])
       assertRefused(await call(owner, 'PATCH', `/${id}`, { query: query as Record<string, string> }), 422)
     assert.equal((await trail(id)).length, 1)
+  })
+
+  test('PATCH changes the slug, by owners alone, and the previous one is free', async () => {
+    const { id, owner, admin, member } = await org()
+    const to = (slug: string, more = {}) => ({ query: { slug, ...more } })
+    for (const who of [admin, member])
+      assertRefused(await call(who, 'PATCH', `/${id}`, to('theirs', { name: 'N' })), 403, OWNERS)
+    const before = (await call(owner, 'GET', `/${id}`)).json
+    const moved = await call(owner, 'PATCH', `/${id}`, to('moved'))
+    assert.equal(moved.status, 200)
+    assert.deepEqual({ ...moved.json, updated_at: null }, { ...before, slug: 'moved' })
+    assert.deepEqual(await last(id), {
+      kind: 'organization.updated',
+      actor_id: owner.id,
+      account_id: null,
+      data: { slug: 'moved' },
+    })
+    assert.equal((await call(owner, 'PATCH', `/${id}`, to('moved', { name: 'Same slug' }))).status, 200)
+    await create(member, { slug: before.slug })
+  })
+
+  test('PATCH refuses a bad slug, and one that is taken, also of many that ask for it at once', async () => {
+    const some = await Promise.all(Array.from({ length: 8 }, () => org()))
+    const [{ id, owner }] = some as [(typeof some)[0]]
+    for (const slug of ['', '-a', 'a-', 'Acme', 'a b', 'a\n', 'z'.repeat(64)])
+      assertRefused(
+        await call(owner, 'PATCH', `/${id}`, { query: { slug, name: 'Not either' } }),
+        400,
+        /^The slug must be 1 to 63 lowercase letters/,
+      )
+    assertRefused(await call(owner, 'PATCH', `/${id}`, { query: { slug: 'z'.repeat(1001) } }), 422)
+    const query = { slug: 'sought' }
+    const answers = await Promise.all(some.map((one) => call(one.owner, 'PATCH', `/${one.id}`, { query })))
+    assert.equal(answers.filter(({ status }) => status === 200).length, 1)
+    for (const answer of answers.filter(({ status }) => status !== 200))
+      assertRefused(answer, 400, 'An organization with this slug already exists')
+    assert.equal(
+      (await call(owner, 'GET', `/${id}`)).json.name,
+      'Acme',
+      'nothing of a refused change is done',
+    )
+  })
+
+  test('two that want the slug of the other get neither, and neither waits for ever', async () => {
+    const [one, two] = [await org(), await org()]
+    const slugs = await Promise.all(
+      [one, two].map(async (at) => (await call(at.owner, 'GET', `/${at.id}`)).json.slug),
+    )
+    const answers = await Promise.all([
+      call(one.owner, 'PATCH', `/${one.id}`, { query: { slug: slugs[1] } }),
+      call(two.owner, 'PATCH', `/${two.id}`, { query: { slug: slugs[0] } }),
+    ])
+    for (const answer of answers) assertRefused(answer, 400, 'An organization with this slug already exists')
   })
 
   test('DELETE is for owners, and takes memberships and invites with it', async () => {

@@ -25,6 +25,8 @@ import { Organization, OrgParams, PAGES, UserId, UserMembership } from './shapes
 
 const Name = z.string().trim().min(1).max(200)
 const Description = z.string().trim().max(2000)
+// Its form is the database's to check, with an error of its own.
+const Slug = z.string().max(1000)
 
 /** The organizations themselves. */
 export const organizationRoutes = [
@@ -35,7 +37,7 @@ export const organizationRoutes = [
     body: z
       .strictObject({
         name: Name,
-        slug: z.string().max(1000),
+        slug: Slug,
         description: Description.nullish(),
         is_active: z.boolean().default(true),
       })
@@ -111,16 +113,17 @@ export const organizationRoutes = [
   route({
     method: 'patch',
     path: '/:org_id',
-    summary: 'Update the name or description of an organization; an empty description clears it',
+    summary: 'Update the name, slug or description of an organization; an empty description clears it',
+    description: 'Only an owner may change the slug. The previous one is free at once, for any organization.',
     params: OrgParams,
-    query: z.object({ name: Name.optional(), description: Description.optional() }),
+    query: z.object({ name: Name.optional(), slug: Slug.optional(), description: Description.optional() }),
     response: Organization,
-    errors: ['org.no_fields', ...RANKED],
+    errors: ['org.no_fields', 'org.slug_invalid', 'org.slug_taken', ...RANKED],
     handle: (input) =>
-      change(input, 'admin', async (tx) => {
-        const { name, description } = input.query
-        if (name === undefined && description === undefined) throw fail('org.no_fields')
-        const fields = { name, description: description === '' ? null : description }
+      change(input, input.query.slug === undefined ? 'admin' : 'owner', async (tx) => {
+        const { name, slug, description } = input.query
+        if (name === undefined && slug === undefined && description === undefined) throw fail('org.no_fields')
+        const fields = { name, slug, description: description === '' ? null : description }
         const { org_id: organizationId } = input.params
         const updated = await tx.one(updateOrganization(organizationId, fields))
         await tx.run(audit(input, 'organization.updated', { organizationId, data: fields }))
