@@ -49,6 +49,7 @@ export const AUDIT_KINDS = [
   'member.removed',
   'member.left',
   'invite.created',
+  'invite.resent',
   'invite.accepted',
   'invite.revoked',
   'job.bulk',

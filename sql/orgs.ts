@@ -295,6 +295,12 @@ export const inviteById = (id: number): Query<Invite> =>
       case when status = 'pending' and expires_at <= now() then 'expired' else status end as status
     from organization_invite where id = ${id}`
 
+/** Has a pending invite expire anew. */
+export const renewInvite = (id: number, lifetimeSeconds: number): Query<{ json: string }> =>
+  sql.type(JsonText)`
+    update organization_invite set expires_at = now() + make_interval(secs => ${lifetimeSeconds})
+    where id = ${id} and status = 'pending' returning invite_json(organization_invite)::text as json`
+
 /** Ends a pending invite. */
 export const endInvite = (id: number, status: 'accepted' | 'revoked' | 'expired'): Query<{ json: string }> =>
   sql.type(JsonText)`

@@ -56,6 +56,10 @@ const member =
     const org_id = await world.org()
     return { params: { org_id, user_id: await world.joined(org_id, role) } }
   }
+const pendingInvite: Make = async (world) => {
+  const org_id = await world.org()
+  return { params: { org_id, invite_id: (await world.invite(org_id)).id } }
+}
 const and =
   (make: Make, more: Ask | ((world: World, caller: Person | null) => Ask | Promise<Ask>)): Make =>
   async (world, caller) => ({
@@ -201,10 +205,8 @@ const organizations: Record<string, Make> = {
     json({ email: (await world.account()).email }),
   ),
   'GET /api/v1/orgs/:org_id/invites': org,
-  'DELETE /api/v1/orgs/:org_id/invites/:invite_id': async (world) => {
-    const org_id = await world.org()
-    return { params: { org_id, invite_id: (await world.invite(org_id)).id } }
-  },
+  'DELETE /api/v1/orgs/:org_id/invites/:invite_id': pendingInvite,
+  'POST /api/v1/orgs/:org_id/invites/:invite_id/resend': pendingInvite,
 }
 
 const blog: Record<string, Make> = {

@@ -265,4 +265,5 @@ POST   /api/v1/orgs/:org_id/invites #as owner                401   201   403   4
 POST   /api/v1/orgs/:org_id/invites #who has an account      401   201   201   403   403   403   403
 GET    /api/v1/orgs/:org_id/invites                          401   200   200   403   403   403   403
 DELETE /api/v1/orgs/:org_id/invites/:invite_id               401   204   204   403   403   403   403
+POST   /api/v1/orgs/:org_id/invites/:invite_id/resend        401   200   200   403   403   403   403
 `

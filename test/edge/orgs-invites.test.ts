@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { isInviteToken } from '../../tasks/accounts/tokens.ts'
-import { SECRET } from './harness.ts'
+import { PASSWORD, SECRET } from './harness.ts'
 import { assertRefused, LOW, MISSING, NOT_MEMBER, orgsWorld, type Person, RANK, ROLE } from './orgs-help.ts'
 
-const { people, call, org, roles, trail, last, query } = await orgsWorld({
+const { api, people, call, org, roles, trail, last, query } = await orgsWorld({
   env: { INVITE_TOKEN_DAYS: '3' },
 })
 const [root] = await people(1, 'admin')
@@ -13,6 +13,8 @@ const address = (): string => `invited${++count}@example.com`
 const invite = (who: Person, id: number, email: unknown, role?: unknown) =>
   call(who, 'POST', `/${id}/invites`, { json: { email, role } })
 const revoke = (who: Person, id: number, invite: number) => call(who, 'DELETE', `/${id}/invites/${invite}`)
+const resend = (who: Person | null, id: number, invite: number | string, headers = {}) =>
+  call(who, 'POST', `/${id}/invites/${invite}/resend`, { headers })
 const pending = async (who: Person, id: number): Promise<string[]> =>
   (await call(who, 'GET', `/${id}/invites`)).json.map((one: { email: string }) => one.email)
 const statuses = (id: number) =>
@@ -221,12 +223,94 @@ describe('DELETE /orgs/{org_id}/invites/{invite_id}', () => {
   })
 })
 
+describe('POST /orgs/{org_id}/invites/{invite_id}/resend', () => {
+  test('mails the invite again: the same token, a new expiry, and the invite counts from its first day', async () => {
+    const { id, owner, admin } = await org()
+    const made = (await invite(owner, id, address())).json
+    await query(
+      `update organization_invite set created_at = now() - interval '2 days', expires_at = now() + interval '1 s' where id = $1`,
+      [made.id],
+    )
+    const answer = await resend(admin, id, made.id)
+    assert.equal(answer.status, 200)
+    const { created_at, expires_at, ...fields } = answer.json
+    const { created_at: _, expires_at: __, ...before } = made
+    assert.deepEqual(fields, before)
+    assert.equal(Math.round((Date.parse(expires_at) - Date.parse(created_at)) / 86_400_000), 5)
+    assert.equal(answer.headers['cache-control'], 'no-store')
+    assert.equal((await jobs(made.id)).length, 2, 'a mail of its own')
+    assert.deepEqual(await last(id), {
+      kind: 'invite.resent',
+      actor_id: admin.id,
+      account_id: null,
+      data: { invite: made.id, email: made.email },
+    })
+    assert.equal((await resend(admin, id, made.id)).status, 200, 'and again')
+  })
+
+  test('is done once for an Idempotency-Key, whose kept answer has no token', async () => {
+    const { id, owner } = await org()
+    const made = (await invite(owner, id, address())).json
+    const key = { 'idempotency-key': 'resend' }
+    const answers = [await resend(owner, id, made.id, key), await resend(owner, id, made.id, key)]
+    for (const { status, json } of answers) assert.deepEqual([status, json.token], [200, made.token])
+    assert.equal((await jobs(made.id)).length, 2)
+    const kept = await query('select 1 from idempotency_key where strpos(idempotency_key::text, $1) > 0', [
+      made.token,
+    ])
+    assert.deepEqual(kept, [])
+  })
+
+  test('one that is over is 400, one that is not there 404, and nothing is mailed', async () => {
+    const [{ id, owner, outsider }, other] = [await org(), await org()]
+    const made = async () => (await invite(owner, id, address())).json.id as number
+    const [revoked, expired, here] = [await made(), await made(), await made()]
+    await revoke(owner, id, revoked)
+    await expire(expired)
+    const accepted = (await invite(owner, id, outsider.email)).json.id
+    assertRefused(await resend(owner, id, revoked), 400, 'The invite was revoked')
+    assertRefused(await resend(owner, id, expired), 400, 'The invite has expired')
+    assertRefused(await resend(owner, id, accepted), 400, 'The invite was already accepted')
+    assertRefused(await resend(owner, id, 999_999), 404, 'Invite not found')
+    assertRefused(await resend(other.owner, other.id, here), 404, 'Invite not found')
+    for (const bad of ['x', '0', '-1', '1e9', '99999999999999999999'])
+      assertRefused(await resend(owner, id, bad), 422)
+    for (const one of [revoked, expired, here, accepted]) assert.equal((await jobs(one)).length, 1)
+  })
+
+  test('admins do not send what only owners could give', async () => {
+    const { id, owner, admin } = await org()
+    const { id: row } = (await invite(owner, id, address(), 'owner')).json
+    assertRefused(await resend(admin, id, row), 403, RANK)
+    assert.equal((await resend(owner, id, row)).status, 200)
+  })
+
+  test('while it is revoked or its address registers: either comes first, and what is over is not revived', async () => {
+    const { id, owner, admin } = await org()
+    for (let round = 0; round < 8; round++) {
+      const made = (await invite(owner, id, address())).json
+      const register = () =>
+        api.post('/api/v1/auth/register', { json: { email: made.email, password: PASSWORD } })
+      const [again, over] = await Promise.all([
+        resend(admin, id, made.id),
+        round % 2 ? register() : revoke(owner, id, made.id),
+      ])
+      assert.equal(over.status, round % 2 ? 200 : 204)
+      if (again.status !== 200)
+        assertRefused(again, 400, round % 2 ? 'The invite was already accepted' : 'The invite was revoked')
+      const [row] = await query('select status from organization_invite where id = $1', [made.id])
+      assert.equal(row!.status, round % 2 ? 'accepted' : 'revoked')
+    }
+  })
+})
+
 test('refusals come in order: unknown, not a member, too low; then what is wrong with the request', async () => {
   const { id, member, outsider } = await org()
   const routes = [
     ['POST', '/invites', { json: { email: member.email, role: 'root' } }],
     ['GET', '/invites', {}],
     ['DELETE', '/invites/999999', {}],
+    ['POST', '/invites/999999/resend', {}],
   ] as const
   for (const [method, path, request] of routes) {
     assertRefused(await call(outsider, method, `/999999${path}`, request), 404, MISSING)
@@ -261,6 +345,15 @@ describe('RATE_LIMIT_INVITE', async () => {
       await limited.query(`select count(*)::int as n from job where name = 'accounts.invite'`),
       [{ n: 4 }],
     )
+  })
+
+  test('sending an invite again counts as inviting', async () => {
+    const { id, owner } = await limited.org()
+    const made = await ask(owner, id)
+    const again = () => limited.call(owner, 'POST', `/${id}/invites/${made.json.id}/resend`)
+    assert.deepEqual([(await again()).status, (await again()).status], [200, 200])
+    assert.equal((await again()).status, 429)
+    assert.equal((await ask(owner, id)).status, 429)
   })
 
   test('admins have no limit, nor has anybody with 0', async () => {

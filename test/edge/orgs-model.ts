@@ -19,6 +19,7 @@ const KINDS = [
   ['transfer', 4],
   ['invite', 6],
   ['revoke', 3],
+  ['resend', 2],
   ['accept', 3],
   ['update', 2],
   ['create', 1],
@@ -129,6 +130,8 @@ export async function createWorld({ db, query }: TestDatabase, apis: readonly Ap
         return invite(actor, org, op.target % 3 ? guest(op.target) : target.email, op.role)
       case 'revoke':
         return found && request(actor, 'DELETE', `/orgs/${found.org}/invites/${found.id}`)
+      case 'resend':
+        return found && request(actor, 'POST', `/orgs/${found.org}/invites/${found.id}/resend`)
       case 'accept':
         return found && request(actor, 'POST', '/auth/accept-invite', { token: found.token })
       case 'update':

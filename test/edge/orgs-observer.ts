@@ -17,6 +17,7 @@ export interface TrailEvent {
     readonly to?: string
     readonly invite?: number
     readonly email?: string
+    readonly slug?: string
   }
 }
 
@@ -120,6 +121,10 @@ export function createObserver(emails: ReadonlyMap<number, string>) {
     'invite.accepted': (e) => {
       assert.deepEqual([inviteOf(e).status, inviteOf(e).email], ['pending', emails.get(e.account_id)])
       inviteOf(e).status = 'accepted'
+    },
+    'invite.resent': (e) => {
+      mayRule(e, inviteOf(e).role)
+      assert.equal(inviteOf(e).status, 'pending')
     },
     'invite.revoked': (e) => {
       mayRule(e, inviteOf(e).role)

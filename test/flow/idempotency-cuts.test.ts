@@ -24,6 +24,7 @@ const env = {
   AUTH_LEVEL: 'basic',
   SECRET_KEY: SECRET,
   RATE_LIMIT_REGISTER: '0',
+  RATE_LIMIT_INVITE: '0',
   RATE_LIMIT_PASSWORD_RESET: '0',
   LOG_LEVEL: 'fatal',
 }

@@ -67,6 +67,16 @@ describe(invite.name, () => {
     assert.ok(mail!.html!.includes('Acme &#38; Sons'))
   })
 
+  test('each job sends one: an invite that is sent again is another mail with the same token', async () => {
+    const { id } = await invited()
+    const [first, again] = [job(), job()]
+    await first.run(id)
+    await again.run(id)
+    assert.deepEqual({ ...again.sent[0]!, id: 0, dateMs: 0 }, { ...first.sent[0]!, id: 0, dateMs: 0 })
+    const sends = await query('select status from comms_send where id = any($1)', [[first.id, again.id]])
+    assert.deepEqual(sends, [{ status: 'sent' }, { status: 'sent' }])
+  })
+
   test('who invites is named by their address when they have no name, and not when they are gone', async () => {
     const [unnamed, gone] = [await invited(), await invited({ by: 'Ann' })]
     await query('delete from account where id = $1', [gone.by])

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { AuditEvent } from '../../../sql/audit.ts'
-import type { Queries } from '../../../sql/db.ts'
+import type { Queries, Transaction } from '../../../sql/db.ts'
 import { type ErrorCode, fail } from '../../../sql/errors.ts'
 import { lockOrganization, ORG_ROLES, type OrgRole } from '../../../sql/orgs.ts'
 import { inviteTokenOf } from '../../../tasks/accounts/tokens.ts'
@@ -33,7 +33,7 @@ export type OfOrg<P extends { org_id: number } = { org_id: number }, Q = unknown
 export function change<R>(
   input: OfOrg & Writes<R>,
   least: OrgRole,
-  work: (tx: Queries, role: OrgRole) => Promise<R | Answer<R>>,
+  work: (tx: Transaction, role: OrgRole) => Promise<R | Answer<R>>,
 ): Promise<Answer<R>> {
   return input.transaction(async (tx) => work(tx, await enter(tx, input, least)))
 }

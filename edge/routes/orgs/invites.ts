@@ -12,7 +12,10 @@ import {
   inviteById,
   inviteeOf,
   lockAddress,
+  type OrgRole,
+  type Invite as Row,
   readInvites,
+  renewInvite,
 } from '../../../sql/orgs.ts'
 import { invite } from '../../../tasks/accounts/invite.ts'
 import { enqueue } from '../../../tasks/task.ts'
@@ -37,6 +40,11 @@ import { GivenRole, Invite, InviteParams, OrgParams, PAGES } from './shapes.ts'
 const NewInvite = z
   .strictObject({ email: Email, role: GivenRole.default('member') })
   .meta({ id: 'InviteCreate' })
+
+const PENDING_ERRORS = [
+  ...(['org.rank', 'invite.missing', 'invite.accepted', 'invite.revoked', 'invite.expired'] as const),
+  ...RANKED,
+] as const
 
 /** Invites to an organization. */
 export const inviteRoutes = [
@@ -82,18 +90,37 @@ admins.`,
     path: '/:org_id/invites/:invite_id',
     summary: 'Revoke a pending invite',
     params: InviteParams,
-    errors: ['org.rank', 'invite.missing', 'invite.accepted', 'invite.revoked', 'invite.expired', ...RANKED],
+    errors: PENDING_ERRORS,
     handle: (input) =>
       change(input, 'admin', async (tx, own) => {
-        const { org_id: organizationId, invite_id: id } = input.params
-        const found = await tx.maybeOne(inviteById(id))
-        if (found === null || found.organization_id !== organizationId) throw fail('invite.missing')
-        requireRank(own, found.role)
-        if (found.status !== 'pending') throw fail(`invite.${found.status}`)
+        const { id, email, organization_id: organizationId } = await pendingInvite(tx, input.params, own)
         await tx.one(endInvite(id, 'revoked'))
-        const data = { invite: id, email: found.email }
-        await tx.run(audit(input, 'invite.revoked', { organizationId, data }))
+        await tx.run(audit(input, 'invite.revoked', { organizationId, data: { invite: id, email } }))
         return undefined
+      }),
+  }),
+
+  route({
+    method: 'post',
+    path: '/:org_id/invites/:invite_id/resend',
+    summary: 'Email a pending invite again, with a new expiry',
+    description: `Its token stays the same, so that the link of the earlier email works until the new expiry, too. One that \
+has expired is not sent again: invite the address anew. Counts as an invite for \`RATE_LIMIT_INVITE\`.`,
+    params: InviteParams,
+    response: Invite,
+    errors: PENDING_ERRORS,
+    sideEffect: true,
+    credentials: true,
+    limit: 'invite',
+    complete: withToken,
+    handle: (input) =>
+      change(input, 'admin', async (tx, own) => {
+        const { edge, params } = input
+        const { id, email, organization_id: organizationId } = await pendingInvite(tx, params, own)
+        const renewed = await tx.one(renewInvite(id, edge.settings.inviteTokenSeconds))
+        await tx.run(audit(input, 'invite.resent', { organizationId, data: { invite: id, email } }))
+        await enqueueMail(tx, input, id)
+        return json(renewed.json)
       }),
   }),
 ]
@@ -102,7 +129,7 @@ type Inviting = OfOrg<{ org_id: number }, unknown, z.output<typeof NewInvite>>
 
 /** Invites an address, or makes its account a member at once; either way, enqueues an email that says so. */
 async function inviteAddress(tx: Transaction, input: Inviting): Promise<Answer<z.input<typeof Invite>>> {
-  const { params, body, caller, edge, requestId } = input
+  const { params, body, caller, edge } = input
   const { org_id: organizationId } = params
   await tx.run(lockAddress(body.email))
   const own = await enter(tx, input, 'admin')
@@ -127,10 +154,31 @@ async function inviteAddress(tx: Transaction, input: Inviting): Promise<Answer<z
     events.push(...acceptance(input, { id: created.id, organization_id: organizationId, role }, account))
   }
   await tx.run(appendAudit(events))
-  const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
-  const { jobId } = await enqueue(tx, invite, { invite_id: created.id }, options)
-  tx.afterCommit(() => edge.publisher.notify(jobId))
+  await enqueueMail(tx, input, created.id)
   return json(created.json)
+}
+
+async function enqueueMail(
+  tx: Transaction,
+  { edge, requestId }: Pick<OfOrg, 'edge' | 'requestId'>,
+  id: number,
+): Promise<void> {
+  const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
+  const { jobId } = await enqueue(tx, invite, { invite_id: id }, options)
+  tx.afterCommit(() => edge.publisher.notify(jobId))
+}
+
+/** A pending invite of a locked organization. @throws org.rank, or why there is none. */
+async function pendingInvite(
+  tx: Queries,
+  { org_id: organizationId, invite_id: id }: { readonly org_id: number; readonly invite_id: number },
+  own: OrgRole,
+): Promise<Row> {
+  const found = await tx.maybeOne(inviteById(id))
+  if (found === null || found.organization_id !== organizationId) throw fail('invite.missing')
+  requireRank(own, found.role)
+  if (found.status !== 'pending') throw fail(`invite.${found.status}`)
+  return found
 }
 
 /** The account of an address to invite, null if it has none. @throws member.exists, invite.pending */
