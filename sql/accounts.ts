@@ -148,17 +148,20 @@ export const leaveOrganizations = (id: number, most = LEAVE_BATCH): Query<Left &
   sql.type(Left.extend({ organizations: z.number() }))`
     select organizations, inherited, deleted from account_leave(${id}, ${most}::int)`
 
-/**
- * Sets the password; no row when the account is gone, or when its password is no longer the one that the caller knew.
- */
-export const setPassword = (
-  id: number,
-  passwordHash: string,
-  knownHash: string | null = null,
-): Query<{ id: number }> =>
+/** Sets the password; no row when the account is gone. */
+export const setPassword = (id: number, passwordHash: string): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     update account set password_hash = ${passwordHash}, updated_at = now()
-    where id = ${id} and deleted_at is null and password_hash = coalesce(${knownHash}, password_hash) returning id`
+    where id = ${id} and deleted_at is null returning id`
+
+/**
+ * The address of an account whose password is the one that was compared, null: whichever it is; no row when it is another by
+ * now, or the account is gone. Other changes of the account wait.
+ */
+export const lockCredentials = (id: number, knownHash: string | null): Query<{ email: string }> =>
+  sql.type(z.object({ email: z.string() }))`
+    select email from account
+    where id = ${id} and deleted_at is null and password_hash = coalesce(${knownHash}, password_hash) for no key update`
 
 const Own = z.object({ email: z.string(), password_hash: z.string(), totp_id: z.string().nullable() })
 
@@ -189,8 +192,8 @@ export const recipientByEmail = (email: string): Query<z.output<typeof Recipient
   sql.type(Recipient)`select id, email, full_name, is_active, is_verified from account where email = ${email}`
 
 /**
- * Stores the digest of a token that is about to be mailed, valid for its whole lifetime from now on; no row when it was
- * already used by the recipient of an earlier attempt's email.
+ * Stores the digest of a token that is about to be mailed to an address, valid for its whole lifetime from now on; no row
+ * when it was already used by the recipient of an earlier attempt's email, or when the account has another address by now.
  */
 export const insertMailedToken = (
   id: string,
@@ -198,10 +201,12 @@ export const insertMailedToken = (
   kind: MailedKind,
   digest: Buffer,
   lifetimeSeconds: number,
+  address: string | null = null,
 ): Query<{ id: string }> =>
   sql.type(z.object({ id: z.string() }))`
     insert into account_token as t (id, account_id, kind, digest, expires_at)
-    values (${id}::uuid, ${accountId}, ${kind}, ${sql.binary(digest)}, now() + make_interval(secs => ${lifetimeSeconds}))
+    select ${id}::uuid, a.id, ${kind}, ${sql.binary(digest)}, now() + make_interval(secs => ${lifetimeSeconds})
+    from account a where a.id = ${accountId} and (${address}::text is null or a.email = ${address}) for key share
     on conflict on constraint account_token_pkey do update set expires_at = excluded.expires_at where t.used_at is null
     returning id`
 
@@ -353,6 +358,16 @@ export const revokeSession = (
       or id = (select session_id from refresh_token where digest = ${digest === null ? null : sql.binary(digest)}))
       and exists (select from account a where a.id = account_id and a.deleted_at is null)
     returning id, account_id`
+
+/** A live session of an account that began at most so long ago; no row when it is older. */
+export const recentSession = (
+  accountId: number,
+  sessionId: string | null,
+  seconds: number,
+): Query<{ id: string }> =>
+  sql.type(z.object({ id: z.string() }))`
+    select id from session where id = ${sessionId}::uuid and account_id = ${accountId} and revoked_at is null
+      and created_at > now() - make_interval(secs => ${seconds})`
 
 /** Ends one session of an account, including its access tokens; no row when the account has no such live session. */
 export const endSession = (accountId: number, sessionId: string): Query<z.output<typeof Ended>> =>

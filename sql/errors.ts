@@ -35,6 +35,7 @@ const table = {
   'auth.locked': {
     detail: 'This account is locked after too many failed logins; try again later',
   },
+  'auth.reauthenticate': { detail: 'Give the password, or sign in again and repeat this within ten minutes' },
   'auth.not_yours': { detail: 'Only the account itself or an admin may do this' },
   'auth.registration_closed': { detail: 'Registration is closed' },
   'account.email_taken': { detail: 'An account with this email already exists' },
@@ -49,6 +50,8 @@ const table = {
     detail:
       'This link makes the first admin, and is invalid or has been used; sign in, or start the service again',
   },
+  'account.email_same': { detail: 'The account has this address already' },
+  'account.email_change_missing': { detail: 'No change of address is pending' },
   'account.session_missing': { detail: 'Session not found' },
   'org.missing': { detail: 'Organization not found' },
   'org.not_member': { detail: 'Only members of the organization may do this' },

@@ -234,7 +234,7 @@ export const deleteMember = (organizationId: number, userId: number): Query<unkn
 
 // Invites.
 
-/** Serializes invites of an address and its registration; taken before any organization is locked. */
+/** Serializes invites of an address and what gives it to an account; taken before any organization is locked. */
 export const lockAddress = (email: string): Query<unknown> =>
   sql.type(noRows)`select invite_address_lock(${email})`
 
@@ -307,11 +307,18 @@ export const endInvite = (id: number, status: 'accepted' | 'revoked' | 'expired'
     update organization_invite set status = ${status}, accepted_at = case when ${status} = 'accepted' then now() end
     where id = ${id} and status = 'pending' returning invite_json(organization_invite)::text as json`
 
-const Accepted = z.object({ invite_id: z.number(), organization_id: z.number(), role: z.enum(ORG_ROLES) })
+const Accepted = z.object({
+  invite_id: z.number(),
+  organization_id: z.number(),
+  role: z.enum(ORG_ROLES),
+  was_member: z.boolean(),
+})
 
-/** Makes a new account a member wherever its address is invited; returns the invites that were accepted. */
+/** Makes an account that has just got an address a member wherever this is invited; returns the invites that were accepted. */
 export const acceptInvites = (accountId: number, email: string): Query<z.output<typeof Accepted>> =>
-  sql.type(Accepted)`select invite_id, organization_id, role from invites_accept(${accountId}, ${email})`
+  sql.type(
+    Accepted,
+  )`select invite_id, organization_id, role, was_member from invites_accept(${accountId}, ${email})`
 
 const Invitation = z.object({
   email: z.string(),

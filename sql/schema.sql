@@ -536,6 +536,27 @@ create table document_tag_count (
   constraint document_tag_count_pkey PRIMARY KEY (id)
 ) with (autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
 
+create table email_change (
+  id uuid not null,
+  account_id integer not null,
+  email text not null,
+  session_id uuid,
+  old_digest bytea not null,
+  new_digest bytea not null,
+  old_confirmed_at timestamp with time zone,
+  new_confirmed_at timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  constraint email_change_pkey PRIMARY KEY (id),
+  constraint email_change_account_id_key UNIQUE (account_id),
+  constraint email_change_new_digest_key UNIQUE (new_digest),
+  constraint email_change_old_digest_key UNIQUE (old_digest),
+  constraint email_change_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
+  constraint email_change_confirmed_check CHECK (((old_confirmed_at IS NULL) OR (new_confirmed_at IS NULL))),
+  constraint email_change_digest_check CHECK (((length(old_digest) = 32) AND (length(new_digest) = 32))),
+  constraint email_change_email_check CHECK (((email = lower(email)) AND ((length(email) >= 3) AND (length(email) <= 320))))
+);
+
 create table idempotency_key (
   scope text not null,
   key text not null,
@@ -1402,6 +1423,8 @@ CREATE INDEX document_tag_title_idx ON public.document_tag USING btree (owner_id
 
 CREATE INDEX document_tag_count_owner_id_idx ON public.document_tag_count USING btree (owner_id, label) INCLUDE (documents, superseded);
 
+CREATE INDEX email_change_expires_at_idx ON public.email_change USING btree (expires_at);
+
 CREATE INDEX idempotency_key_created_at_idx ON public.idempotency_key USING btree (created_at);
 
 CREATE UNIQUE INDEX job_actor_running_key ON public.job USING btree (mailbox) WHERE ((status = 'running'::text) AND (mailbox_limit = 1));
@@ -1952,6 +1975,17 @@ CREATE OR REPLACE FUNCTION public.document_vector(title text, note text, tags te
  IMMUTABLE PARALLEL SAFE
 AS $function$3bcfcc5cb080227d4574c42bfe2eaebe$function$;
 
+CREATE OR REPLACE FUNCTION public.email_change_confirm(digest bytea)
+ RETURNS TABLE(account_id integer, side text, outcome text, old_email text, new_email text, session_id uuid)
+ LANGUAGE plpgsql
+AS $function$82119613a09281567ae0830e4ae33118$function$;
+
+CREATE OR REPLACE FUNCTION public.email_change_json(c email_change)
+ RETURNS json
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN json_build_object('email', (c).email, 'old_confirmed', ((c).old_confirmed_at IS NOT NULL), 'new_confirmed', ((c).new_confirmed_at IS NOT NULL), 'created_at', iso((c).created_at), 'expires_at', iso((c).expires_at));
+
 CREATE OR REPLACE FUNCTION public.folded(said text)
  RETURNS text
  LANGUAGE sql
@@ -1975,9 +2009,9 @@ CREATE OR REPLACE FUNCTION public.invite_json(i organization_invite)
 RETURN json_build_object('id', (i).id, 'organization_id', (i).organization_id, 'email', (i).email, 'role', (i).role, 'status', (i).status, 'created_at', iso((i).created_at), 'expires_at', iso((i).expires_at));
 
 CREATE OR REPLACE FUNCTION public.invites_accept(account_id integer, address text)
- RETURNS TABLE(invite_id bigint, organization_id integer, role text)
+ RETURNS TABLE(invite_id bigint, organization_id integer, role text, was_member boolean)
  LANGUAGE plpgsql
-AS $function$e73c18776c2fac0027b0679edc6ab544$function$;
+AS $function$678244f9f9755b417b38e27faf27e6ed$function$;
 
 CREATE OR REPLACE FUNCTION public.iso(at timestamp with time zone)
  RETURNS text

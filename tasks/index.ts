@@ -1,3 +1,4 @@
+import { emailChange } from './accounts/email-change.ts'
 import { invite } from './accounts/invite.ts'
 import { passwordReset } from './accounts/password-reset.ts'
 import { purgeAccounts } from './accounts/purge.ts'
@@ -56,6 +57,7 @@ export const tasks: readonly AnyTask[] = [
   deliver,
   draw,
   email,
+  emailChange,
   embedLocally,
   embedRemotely,
   extract,

@@ -21,6 +21,22 @@ const PAGES = {
     requests: (token) => [['/api/v1/auth/verify-email', { token }]],
     done: 'Your address is verified. You can close this page.',
   },
+  '/email-change': {
+    title: 'Change an address',
+    intro: 'Confirm that the account is to change its address. It does once both addresses have confirmed it.',
+    send: 'Confirm',
+    fields: [],
+    requests: (token) => [['/api/v1/auth/email-change/confirm', { token }]],
+    done: 'Confirmed. The address changes once both addresses have confirmed it. You can close this page.',
+  },
+  '/email-change/refuse': {
+    title: 'Refuse the change',
+    intro: 'The account keeps the address that it has.',
+    send: 'Refuse',
+    fields: [],
+    requests: (token) => [['/api/v1/auth/email-change/refuse', { token }]],
+    done: 'The account keeps its address. If it was not you who asked, set a new password.',
+  },
   '/password-reset': {
     title: 'Set a new password',
     intro: 'Setting it ends all sessions of the account.',

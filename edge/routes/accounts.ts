@@ -1,4 +1,5 @@
 import { area } from '../pipeline/route.ts'
+import { emailRoutes } from './accounts/email.ts'
 import { importRoute } from './accounts/import.ts'
 import { acceptInviteRoute } from './accounts/invites.ts'
 import { keyRoutes } from './accounts/keys.ts'
@@ -16,6 +17,7 @@ export const accounts = area('accounts', '/api/v1/auth', { auth: 'user' }, [
   ...totpRoutes,
   ...passkeyRoutes,
   ...recoveryRoutes,
+  ...emailRoutes,
   acceptInviteRoute,
   importRoute,
   ...userRoutes,

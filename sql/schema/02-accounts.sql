@@ -103,6 +103,33 @@ create table account_token (
 create index account_token_account_id_idx on account_token (account_id, kind);
 create index account_token_expires_at_idx on account_token (expires_at);
 
+-- A change of address, which both addresses have to confirm: at most one of an account. Its tokens are derived from its id
+-- and the deployment's key; each is used once.
+create table email_change (
+  id uuid not null,
+  account_id integer not null,
+  -- The new address.
+  email text not null,
+  -- The session that has asked for it, which is the one that outlives it. No foreign key: it may be gone before.
+  session_id uuid,
+  old_digest bytea not null,
+  new_digest bytea not null,
+  old_confirmed_at timestamptz,
+  new_confirmed_at timestamptz,
+  created_at timestamptz not null default now(),
+  expires_at timestamptz not null,
+  constraint email_change_pkey primary key (id),
+  constraint email_change_account_id_key unique (account_id),
+  constraint email_change_old_digest_key unique (old_digest),
+  constraint email_change_new_digest_key unique (new_digest),
+  constraint email_change_email_check check (email = lower(email) and length(email) between 3 and 320),
+  constraint email_change_digest_check check (length(old_digest) = 32 and length(new_digest) = 32),
+  -- With the second confirmation the row goes.
+  constraint email_change_confirmed_check check (old_confirmed_at is null or new_confirmed_at is null),
+  constraint email_change_account_id_fkey foreign key (account_id) references account (id) on delete cascade
+);
+create index email_change_expires_at_idx on email_change (expires_at);
+
 -- Failed logins by email address, with or without an account: an unknown address is locked like any other.
 create table login_failure (
   subject bytea not null,

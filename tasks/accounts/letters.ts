@@ -8,12 +8,19 @@ export interface Letter {
   readonly html: string
 }
 
+interface Link {
+  readonly label: string
+  readonly url: string
+}
+
 interface Content {
   readonly subject: string
   readonly greeting: string | null
   /** Paragraphs before and after the link. */
   readonly before: readonly string[]
-  readonly link: { readonly label: string; readonly url: string } | null
+  readonly link: Link | null
+  /** What else can be done, with the same token. */
+  readonly or?: Link
   /** What programs use instead of the link. */
   readonly token: string | null
   readonly after: readonly string[]
@@ -32,9 +39,57 @@ export function verificationLetter(to: Recipient, base: string, token: string, h
     before: [`An account was registered with the address ${to.email}. Please confirm that it is yours.`],
     link: { label: 'Verify the address', url: link(base, 'verify-email', token) },
     token,
-    after: [
-      `This is valid for ${hours} ${hours === 1 ? 'hour' : 'hours'}. If it was not you, ignore this email.`,
+    after: [`This is ${validFor(hours)}. If it was not you, ignore this email.`],
+  })
+}
+
+/** The email to the address that an account has, about to be given up for another one. */
+export function oldEmailLetter(
+  { name, address }: { readonly name: string | null; readonly address: string },
+  base: string,
+  token: string,
+  hours: number,
+): Letter {
+  return letter({
+    subject: 'Confirm the change of your address',
+    greeting: name,
+    before: [
+      `Somebody asked to change the address of your account to ${address}. It changes once both addresses have confirmed it.`,
     ],
+    link: { label: 'Confirm the change', url: link(base, 'email-change', token) },
+    or: { label: 'Refuse the change', url: link(base, 'email-change/refuse', token) },
+    token,
+    after: [
+      `This is ${validFor(hours)}. If it was not you, refuse the change and set a new password: whoever asked for it was signed in as you.`,
+    ],
+  })
+}
+
+/** The email to the address that an account is to get. It names neither the account nor its owner, who may be mistaken. */
+export function newEmailLetter(address: string, base: string, token: string, hours: number): Letter {
+  return letter({
+    subject: 'Confirm your new address',
+    greeting: null,
+    before: [
+      `Somebody asked to change the address of their account to ${address}. Please confirm that it is yours.`,
+    ],
+    link: { label: 'Confirm the address', url: link(base, 'email-change', token) },
+    token,
+    after: [`This is ${validFor(hours)}. If it was not you, ignore this email.`],
+  })
+}
+
+/** The email to such an address that has an account of its own. */
+export function emailInUseLetter(address: string): Letter {
+  return letter({
+    subject: 'Your address has an account already',
+    greeting: null,
+    before: [
+      `Somebody asked to change the address of their account to ${address}, which has an account of its own. Nothing changes.`,
+    ],
+    link: null,
+    token: null,
+    after: ['If it was you, delete that account, or change its address, and ask again.'],
   })
 }
 
@@ -108,23 +163,20 @@ export function webhookLetter(
   })
 }
 
+const validFor = (hours: number): string => `valid for ${hours} ${hours === 1 ? 'hour' : 'hours'}`
+
 /** Tokens go after the `#`: browsers do not send the fragment, so they reach no log and no referrer. */
 function link(base: string, page: string, token: string): string {
   return `${base}/${page}#token=${token}`
 }
 
-function letter({ subject, greeting, before, link, token, after }: Content): Letter {
+function letter({ subject, greeting, before, link, or, token, after }: Content): Letter {
   const hello = `Hello${greeting === null ? '' : nameAsGiven(greeting)},`
   const byHand = token === null ? [] : [`For programs, the token is: ${token}`]
-  const text = [
-    hello,
-    ...before,
-    ...(link === null ? [] : [`${link.label}: ${link.url}`]),
-    ...byHand,
-    ...after,
-  ]
-  const anchor = link === null ? [] : [`<a href="${escaped(link.url)}">${escaped(link.label)}</a>`]
-  const html = [hello, ...before].map(escaped).concat(anchor, [...byHand, ...after].map(escaped))
+  const links = [link, or].filter((one) => one != null)
+  const text = [hello, ...before, ...links.map(({ label, url }) => `${label}: ${url}`), ...byHand, ...after]
+  const anchors = links.map(({ label, url }) => `<a href="${escaped(url)}">${escaped(label)}</a>`)
+  const html = [hello, ...before].map(escaped).concat(anchors, [...byHand, ...after].map(escaped))
   return {
     subject,
     text: `${text.join('\n\n')}\n`,

@@ -13,7 +13,14 @@ export async function run(
   const to = await db.maybeOne(recipientByEmail(email))
   if (to === null || !to.is_active) return {}
   const token = mailedTokenOf(secretKey, 'reset', job.id)
-  const stored = insertMailedToken(job.id, to.id, 'reset', digestOf(token), settings.resetTokenSeconds)
+  const stored = insertMailedToken(
+    job.id,
+    to.id,
+    'reset',
+    digestOf(token),
+    settings.resetTokenSeconds,
+    to.email,
+  )
   if ((await db.maybeOne(stored)) === null) return {}
   const minutes = settings.resetTokenSeconds / 60
   const letter = resetLetter(to, settings.publicBaseUrl, token, minutes)

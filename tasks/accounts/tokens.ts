@@ -1,4 +1,5 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import type { Side } from '../../sql/accounts/email-changes.ts'
 import type { MailedKind } from '../../sql/accounts.ts'
 
 /**
@@ -18,6 +19,11 @@ export function digestOf(token: string): Buffer {
 /** The token that a mail carries; 256 bits. */
 export function mailedTokenOf(secretKey: string, kind: MailedKind, id: string): string {
   return mac(secretKey, `millrace.mail.${kind}`, id).toString('base64url')
+}
+
+/** The token with which one of the two addresses of a change confirms it; 256 bits. */
+export function emailChangeTokenOf(secretKey: string, side: Side, id: string): string {
+  return mac(secretKey, `millrace.email-change.${side}`, id).toString('base64url')
 }
 
 /** The successor of a refresh token for a client with an idempotency key: the same for the same request. */

@@ -14,7 +14,14 @@ export async function run(
   if (to === null || to.is_verified) return {}
   // From the job's id: a repeated attempt mails the same token, in the same message.
   const token = mailedTokenOf(secretKey, 'verify', job.id)
-  const stored = insertMailedToken(job.id, to.id, 'verify', digestOf(token), settings.verifyTokenSeconds)
+  const stored = insertMailedToken(
+    job.id,
+    to.id,
+    'verify',
+    digestOf(token),
+    settings.verifyTokenSeconds,
+    to.email,
+  )
   if ((await db.maybeOne(stored)) === null) return {}
   const hours = settings.verifyTokenSeconds / 3600
   const letter = verificationLetter(to, settings.publicBaseUrl, token, hours)

@@ -1,3 +1,4 @@
+import { deleteExpiredEmailChanges } from '../../sql/accounts/email-changes.ts'
 import { deleteExpiredMailedTokens, deleteExpiredRefreshTokens } from '../../sql/accounts.ts'
 import { deleteExpiredApiKeys } from '../../sql/api-keys.ts'
 import { deleteAbandonedImports } from '../../sql/blog/transfer.ts'
@@ -26,6 +27,7 @@ export async function run({ db, settings, signal }: TaskContext): Promise<Housek
     tokens:
       (await all(() => deleteExpiredRefreshTokens(BATCH))) +
       (await all(() => deleteExpiredMailedTokens(BATCH))) +
+      (await all(() => deleteExpiredEmailChanges(BATCH))) +
       (await all(() => deleteExpiredApiKeys(BATCH))) +
       (await all(() => deleteExpiredChallenges(BATCH))),
     limits:

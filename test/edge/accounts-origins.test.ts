@@ -88,6 +88,7 @@ test('routes that use no cookie are open to every page', async () => {
   const headers = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' }
   for (const [path, json, status] of [
     ['verify-email', { token: 'x' }, 400],
+    ['email-change/confirm', { token: 'x' }, 400],
     ['password-reset/confirm', { token: 'x', new_password: PASSWORD }, 400],
     ['password-reset/request', { email: 'nobody@example.com' }, 200],
   ] as const)

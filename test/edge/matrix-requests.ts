@@ -103,6 +103,10 @@ const securedBy: Make = async (world, caller) =>
   json({ password: PASSWORD, recovery_code: await world.totp(caller, true) })
 
 const BCRYPT = `$2b$04$${'a'.repeat(53)}`
+const changingEmail: Make = async (world, caller) => {
+  if (caller !== null) await world.emailChange(caller.id)
+  return {}
+}
 
 const accounts: Record<string, Make> = {
   'POST /api/v1/auth/register': (world) => json({ email: `${world.name()}@example.com`, password: PASSWORD }),
@@ -110,6 +114,13 @@ const accounts: Record<string, Make> = {
     form({ username: (await world.account()).email, password: PASSWORD }),
   'POST /api/v1/auth/refresh': refreshing,
   'POST /api/v1/auth/logout': refreshing,
+  'POST /api/v1/auth/me/email': (world) => json({ email: `${world.name()}@example.com`, password: PASSWORD }),
+  'GET /api/v1/auth/me/email': changingEmail,
+  'DELETE /api/v1/auth/me/email': changingEmail,
+  'POST /api/v1/auth/email-change/confirm': async (world) =>
+    json({ token: await world.emailChange((await world.account()).id) }),
+  'POST /api/v1/auth/email-change/refuse': async (world) =>
+    json({ token: await world.emailChange((await world.account()).id) }),
   'DELETE /api/v1/auth/sessions/:session_id': async (world) => ({
     params: { session_id: (await world.session(world.owner.id)).id },
   }),

@@ -11,6 +11,11 @@ POST   /api/v1/auth/token                                 200   200   200   200 
 GET    /api/v1/auth/me                                    401   200   200   200   200
 POST   /api/v1/auth/refresh                               401   200   200   200   200
 POST   /api/v1/auth/logout                                401   200   200   200   200
+POST   /api/v1/auth/me/email                              401   201   201   201   201
+GET    /api/v1/auth/me/email                              401   200   200   200   200
+DELETE /api/v1/auth/me/email                              401   204   204   204   204
+POST   /api/v1/auth/email-change/confirm                  200   200   200   200   200
+POST   /api/v1/auth/email-change/refuse                   200   200   200   200   200
 GET    /api/v1/auth/sessions                              401   200   200   200   200
 DELETE /api/v1/auth/sessions                              401   204   204   204   204
 DELETE /api/v1/auth/sessions/:session_id                  401   204   404   404   404
@@ -223,6 +228,8 @@ GET    /monitor/documents/:id                             200   200   200   200 
 GET    /monitor/usage                                     200   200   200   200   200
 GET    /setup                                             200   200   200   200   200
 GET    /verify-email                                      200   200   200   200   200
+GET    /email-change                                      200   200   200   200   200
+GET    /email-change/refuse                               200   200   200   200   200
 GET    /password-reset                                    200   200   200   200   200
 GET    /accept-invite                                     200   200   200   200   200
 GET    /payment/success                                   200   200   200   200   200

@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { userHandleOf } from '../../edge/passkeys.ts'
+import { beginEmailChange, type Side } from '../../sql/accounts/email-changes.ts'
 import { insertMailedToken, insertSession, type MailedKind } from '../../sql/accounts.ts'
 import { insertFirstTurn } from '../../sql/ai/turns.ts'
 import { insertApiKey } from '../../sql/api-keys.ts'
@@ -11,6 +12,7 @@ import { insertTemplate } from '../../sql/templates.ts'
 import { insertTranscription } from '../../sql/voice/transcriptions.ts'
 import {
   digestOf,
+  emailChangeTokenOf,
   inviteTokenOf,
   mailedTokenOf,
   recoveryDigestOf,
@@ -124,6 +126,16 @@ export class World {
     const token = mailedTokenOf(SECRET, kind, id)
     await this.database.db.one(insertMailedToken(id, accountId, kind, digestOf(token), 3600))
     return token
+  }
+
+  /** A pending change of address; the token of the address that the account has. */
+  async emailChange(accountId: number): Promise<string> {
+    const id = uuidv7()
+    const digest = (side: Side) => digestOf(emailChangeTokenOf(SECRET, side, id))
+    const change = { id, accountId, email: `${this.name()}@example.com`, sessionId: null }
+    const digests = { old: digest('old'), new: digest('new') }
+    await this.database.db.one(beginEmailChange({ ...change, digests, lifetimeSeconds: 3600 }))
+    return emailChangeTokenOf(SECRET, 'old', id)
   }
 
   /** A queue of which nothing is asked, or that is paused. */

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { inviteLetter, resetLetter, verificationLetter } from '../../tasks/accounts/letters.ts'
+import {
+  inviteLetter,
+  newEmailLetter,
+  oldEmailLetter,
+  resetLetter,
+  verificationLetter,
+} from '../../tasks/accounts/letters.ts'
 import { edgeAndDatabase } from './harness.ts'
 
 const { api } = await edgeAndDatabase()
@@ -13,9 +19,13 @@ test('every link of a mail leads to a page that is there, and keeps its token ou
     verificationLetter(to, 'http://mill.example.com', 'a-token', 24),
     resetLetter(to, 'http://mill.example.com', 'a-token', 60),
     inviteLetter(invite, 'http://mill.example.com', 'a-token', 14),
+    oldEmailLetter({ name: null, address: 'b@c' }, 'http://mill.example.com', 'a-token', 24),
+    newEmailLetter('b@c', 'http://mill.example.com', 'a-token', 24),
   ]
   for (const letter of letters) {
-    const link = new URL(/http:\S+/.exec(letter.text)![0])
+    const [link, ...others] = letter.text.match(/http:\S+/g)!.map((url) => new URL(url)) as [URL]
+    for (const { pathname, hash } of others)
+      assert.deepEqual([hash, (await api.get(pathname)).status], ['#token=a-token', 200])
     assert.equal(link.hash, '#token=a-token')
     assert.equal(link.search, '')
     const answer = await api.get(link.pathname)
@@ -30,8 +40,8 @@ test('every link of a mail leads to a page that is there, and keeps its token ou
 
 test('the script knows each page, and the routes that it calls', async () => {
   const script = (await api.get('/pages/account.js')).text
-  for (const path of ['/setup', '/verify-email', '/password-reset', '/accept-invite'])
-    assert.ok(script.includes(`'${path}': {`))
+  const paths = ['/setup', '/verify-email', '/password-reset', '/accept-invite', '/email-change']
+  for (const path of [...paths, '/email-change/refuse']) assert.ok(script.includes(`'${path}': {`))
   for (const [, path] of script.matchAll(/'(\/api\/[^']+)'/g))
     assert.notEqual((await api.post(path!, { json: {} })).status, 404, path)
 })

@@ -87,6 +87,19 @@ test('an account is verified and recovered with what the outbox holds', async ()
   assert.equal((await login(email, 'the first password')).status, 401)
   assert.equal((await login(email, 'the second password')).status, 200)
 
+  const next = 'next@example.com'
+  await client.signIn(email, 'the second password')
+  assert.equal((await client.post('/api/v1/auth/me/email', { email: next })).status, 201)
+  for (const [to, subject] of [
+    [next, 'Confirm your new address'],
+    [email, 'Confirm the change of your address'],
+  ] as const) {
+    const { token } = await letter(to, subject)
+    assert.equal((await client.post('/api/v1/auth/email-change/confirm', { token })).status, 200)
+  }
+  assert.equal((await login(email, 'the second password')).status, 401)
+  assert.equal((await login(next, 'the second password')).status, 200)
+
   for (const process of [edge, worker])
     for (const line of process.log)
       for (const secret of secrets) assert.ok(!line.includes(secret), 'no secret is in a log')
@@ -101,7 +114,7 @@ test('a worker that is killed in between delivers each mail, as one file per job
   const MAILS = 120
   const before = files().length
   for (let i = 0; i < MAILS; i++) {
-    const answer = await client.post('/api/v1/auth/password-reset/request', { email: 'reader@example.com' })
+    const answer = await client.post('/api/v1/auth/password-reset/request', { email: 'next@example.com' })
     assert.equal(answer.status, 200)
   }
   const unfinished = async (): Promise<number> =>

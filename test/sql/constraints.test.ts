@@ -105,6 +105,11 @@ const otherPasskey = (await insert('passkey', passkey({ credential_id: bytes(40)
 await insert('passkey_challenge', { challenge: bytes(32), expires_at: new Date() })
 const blob = (await insert('blob', { sha256: bytes(32) })).id
 const doc = (await insert('document', document())).id
+const change = (fields: Row = {}): Row => ({
+  ...{ id: randomUUID(), account_id: owner, email: 'b@example.com', expires_at: new Date() },
+  ...{ old_digest: bytes(32), new_digest: bytes(32) },
+  ...fields,
+})
 const page = (fields: Row = {}): Row => ({
   document_id: doc,
   page_number: ++counter,
@@ -213,6 +218,11 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
   passkey_challenge: [
     ['passkey_challenge_pkey', { challenge: bytes(32), expires_at: new Date() }],
     ['passkey_challenge_check', { challenge: bytes(31), expires_at: new Date() }],
+  email_change: [
+    ['email_change_account_id_fkey', change({ account_id: 999_999 })],
+    ['email_change_email_check', change({ email: 'B@example.com' }), change({ email: 'a@' })],
+    ['email_change_digest_check', change({ old_digest: bytes(31) }), change({ new_digest: bytes(33) })],
+    ['email_change_confirmed_check', change({ old_confirmed_at: new Date(), new_confirmed_at: new Date() })],
   ],
   webhook_endpoint: [
     ['webhook_endpoint_url_check', webhook({ url: 'https:/' }), webhook({ url: 'u'.repeat(2001) })],
@@ -413,6 +423,16 @@ describe('constraints', () => {
     }
     await assertBroken('account_email_key', insert('account', account({ email: 'a1@example.com' })))
     await twice('job_pkey', 'job', job())
+    const { id: changeId } = await insert('email_change', change())
+    const unlike = { old_digest: bytes(32).fill(1), new_digest: bytes(32).fill(2) }
+    const other = { ...unlike, account_id: (await insert('account', account())).id }
+    for (const [constraint, row] of [
+      ['email_change_pkey', change({ ...other, id: changeId })],
+      ['email_change_account_id_key', change(unlike)],
+      ['email_change_old_digest_key', change({ ...other, old_digest: bytes(32) })],
+      ['email_change_new_digest_key', change({ ...other, new_digest: bytes(32) })],
+    ] as const)
+      await assertBroken(constraint, insert('email_change', row))
     await twice('job_event_row_pkey', 'job_event_row', {
       job_id: randomUUID(),
       seq: 1,

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
-import { describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import {
   deleteAccount,
   deleteExpiredMailedTokens,
   insertAccount,
   insertMailedToken,
+  lockCredentials,
   type MailedKind,
   mailedToken,
   setPassword,
@@ -13,9 +14,11 @@ import {
   touchLogin,
   useMailedToken,
 } from '../../sql/accounts.ts'
+import { connect } from '../../sql/driver.ts'
 import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
 
-const { db, query } = await testDatabase()
+const { db, query, url } = await testDatabase()
 const digest = (token: string): Buffer => createHash('sha256').update(token).digest()
 
 async function account(): Promise<{ id: number; email: string }> {
@@ -136,16 +139,37 @@ describe('mailed tokens', () => {
   })
 })
 
+describe('a token for an address', () => {
+  test('is only stored while the account has that address, also when it changes meanwhile', async () => {
+    const { id, email } = await account()
+    const store = (address: string) =>
+      db.maybeOne(insertMailedToken(randomUUID(), id, 'reset', digest(randomUUID()), 60, address))
+    assert.notEqual(await store(email), null)
+    assert.equal(await store('other@example.com'), null)
+    const changing = await connect({ url, applicationName: 'changing' })
+    after(() => changing.end())
+    await changing.query('begin')
+    await changing.query(`update account set email = 'next@example.com' where id = $1`, [id])
+    const storing = store(email)
+    await until('it waits for the change', async () => {
+      const [row] = await query(`select count(*)::int as n from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and query like '%account_token%'`)
+      return row!.n === 1
+    })
+    await changing.query('commit')
+    assert.equal(await storing, null)
+  })
+})
+
 describe('passwords', () => {
   test('one that changed since it was compared signs nobody in, and is not changed again', async () => {
-    const { id } = await account()
-    assert.deepEqual(await db.maybeOne(touchLogin(id, { passwordHash: 'first hash', totpId: null })), {
-      role: 'user',
-      is_active: true,
-    })
-    assert.notEqual(await db.maybeOne(setPassword(id, 'second hash', 'first hash')), null)
+    const { id, email } = await account()
+    assert.deepEqual(await db.maybeOne(touchLogin(id, { passwordHash: 'first hash', totpId: null })), { role: 'user', is_active: true })
+    assert.deepEqual(await db.maybeOne(lockCredentials(id, 'first hash')), { email })
+    assert.deepEqual(await db.maybeOne(lockCredentials(id, null)), { email })
+    await db.one(setPassword(id, 'second hash'))
     assert.equal(await db.maybeOne(touchLogin(id, { passwordHash: 'first hash', totpId: null })), null)
-    assert.equal(await db.maybeOne(setPassword(id, 'third hash', 'first hash')), null)
+    assert.equal(await db.maybeOne(lockCredentials(id, 'first hash')), null)
     assert.deepEqual(await query('select password_hash from account where id = $1', [id]), [
       { password_hash: 'second hash' },
     ])

@@ -18,6 +18,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'refresh_token',
     'session',
     'account_token',
+    'email_change',
     'login_failure',
     'passkey_challenge',
     'request_limit',

@@ -77,6 +77,8 @@ describe('housekeeping', { concurrency: false }, () => {
       select gen_random_uuid(), id, 'reset', sha256(n::text::bytea), now() + (1.5 - n) * interval '1 h' from account, generate_series(1, 3) n`)
     await query(`insert into passkey_challenge (challenge, expires_at)
       select sha256(n::text::bytea), now() + (1.5 - n) * interval '1 min' from generate_series(1, 3) n`)
+    await query(`insert into email_change (id, account_id, email, old_digest, new_digest, expires_at)
+      select gen_random_uuid(), id, 'b@example.com', sha256('o'), sha256('n'), now() - interval '1 s' from account`)
     await query(`insert into login_failure (subject, failures, failed_at, locked_until) values
       (sha256('old'), 1, now() - interval '20 min', null), (sha256('new'), 1, now() - interval '10 min', null),
       (sha256('locked'), 5, now() - interval '20 min', now() + interval '1 min'), (sha256('free'), 5, now() - interval '20 min', now() - interval '1 min')`)
@@ -86,7 +88,7 @@ describe('housekeeping', { concurrency: false }, () => {
       select 's', n::text, '', 204, '', now() - n * interval '10 h' from generate_series(1, 4) n`)
     assert.deepEqual(await run(), {
       jobs: 0,
-      tokens: 6,
+      tokens: 7,
       limits: 4,
       keys: 2,
       imports: 0,

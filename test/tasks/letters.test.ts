@@ -5,8 +5,11 @@ import nodemailer from 'nodemailer'
 import PostalMime, { type Email } from 'postal-mime'
 import {
   addedLetter,
+  emailInUseLetter,
   inviteLetter,
   type Letter,
+  newEmailLetter,
+  oldEmailLetter,
   resetLetter,
   verificationLetter,
 } from '../../tasks/accounts/letters.ts'
@@ -27,6 +30,7 @@ const invitation = (more: object = {}) => ({
 const LETTERS: Record<string, (name: string) => Letter> = {
   'verify-email': (name) => verificationLetter(to(name), BASE, TOKEN, 24),
   'password-reset': (name) => resetLetter(to(name), BASE, TOKEN, 60),
+  'email-change': (name) => oldEmailLetter({ name, address: 'reader@example.com' }, BASE, TOKEN, 24),
   'accept-invite': (name) =>
     inviteLetter(invitation({ organization: name, invitedBy: name }), BASE, TOKEN, 14),
 }
@@ -57,7 +61,7 @@ describe('letters', () => {
       const link = `${BASE}/${page}#token=${TOKEN}`
       assert.equal(text!.split(link).length, 2)
       assert.equal(unescaped(linkIn(html!)), link)
-      assert.equal(html!.match(/<a /g)!.length, 1)
+      assert.equal(html!.match(/<a /g)!.length, page === 'email-change' ? 2 : 1)
       for (const part of [text!, shown(html!)])
         assert.match(part, new RegExp(`For programs, the token is: ${TOKEN}\\s`))
     })
@@ -79,6 +83,16 @@ describe('letters', () => {
       inviteLetter(invitation({ invitedBy: null }), BASE, TOKEN, 2).text,
       /You are invited to join Acme/,
     )
+    const old = oldEmailLetter({ name: null, address: 'next@example.com' }, BASE, TOKEN, 1).text
+    assert.match(old, /change the address of your account to next@example\.com\./)
+    assert.match(old, /valid for 1 hour\. If it was not you, refuse the change and set a new password/)
+    assert.ok(old.includes(`Refuse the change: ${BASE}/email-change/refuse#token=${TOKEN}`))
+    const next = newEmailLetter('next@example.com', BASE, TOKEN, 24)
+    assert.match(next.text, /to next@example\.com\. Please confirm.*valid for 24 hours\. If it was not you/s)
+    assert.ok(next.text.includes(`Confirm the address: ${BASE}/email-change#token=${TOKEN}`))
+    const inUse = emailInUseLetter('next@example.com')
+    assert.match(inUse.text, /next@example\.com, which has an account of its own\. Nothing changes\./)
+    assert.doesNotMatch(inUse.text + inUse.html, /href|token/)
     const added = addedLetter(invitation())
     assert.match(added.text, /reader@example\.com was added to Acme as member by Ann\./)
     assert.doesNotMatch(added.text + added.html, /href|token/)

@@ -1,17 +1,15 @@
 import { z } from 'zod'
-import { isRecentSession } from '../../../sql/accounts/totp.ts'
-import { credentialsOf } from '../../../sql/accounts.ts'
+import { credentialsOf, lockCredentials, recentSession } from '../../../sql/accounts.ts'
 import type { Queries } from '../../../sql/db.ts'
-import { type Failure, fail } from '../../../sql/errors.ts'
+import { type ErrorCode, Failure, fail } from '../../../sql/errors.ts'
 import { endLogin, type GivenFactor } from '../../../sql/limits.ts'
 import { digestOf, recoveryDigestOf, totpSecretOf } from '../../../tasks/accounts/tokens.ts'
-import { audit } from '../../pipeline/audit.ts'
+import { audit, type From } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import type { RequestContext } from '../../pipeline/request-context.ts'
 import { stepOf } from '../../totp.ts'
 
-/** How those who are signed in already show that it is them: before what they sign in with is changed. */
+/** How those who are signed in already show that it is them: before what they sign in with, or the account itself, is changed. */
 
 export const TotpCode = z
   .string()
@@ -26,6 +24,14 @@ export const factorFields = {
 
 /** What shows that it is them; without a password, a session that has just begun does. */
 export const proofFields = { password: z.string().min(1).max(1024).optional(), ...factorFields }
+
+/** The errors of a request that has to prove who calls. */
+export const PROOF_ERRORS = [
+  'account.nobody',
+  'account.proof_wrong',
+  'auth.locked',
+  'auth.proof_required',
+] as const satisfies readonly ErrorCode[]
 
 interface Given {
   readonly password?: string | undefined
@@ -52,51 +58,60 @@ export function givenFactor(
   }
 }
 
+/** For how long after a sign-in nobody is asked for the password again, in seconds. */
 const RECENT_SECONDS = 600
 
-interface Asking {
-  readonly caller: Caller
-  readonly edge: Edge
-  readonly requestId: string
-  readonly exchange: RequestContext
-}
+type Asking = From & { readonly caller: Caller; readonly edge: Edge }
 
-/** An account, and the check in a transaction of what its owner gave: a refusal, which is to be committed, or null. */
+/** Whether it is the account's own person who calls, and not somebody who has found a session of theirs. */
 export interface Proof {
   readonly id: number
-  readonly email: string
-  check(tx: Queries): Promise<Failure | null>
+  /** Whether the password was right; false without one. */
+  readonly matches: boolean
+  /**
+   * Decides in the transaction of what is to be proven, and locks the account. A wrong password or code counts as a failed
+   * login, so a refusal is to be returned, not thrown.
+   */
+  settle(tx: Queries): Promise<Failure | { readonly email: string }>
 }
 
-/**
- * Verifies a password now, outside of any transaction; a wrong password or code counts as a failed login.
- * @throws account.nobody where nobody signs in.
- */
+/** Verifies a password now, outside of any transaction. @throws account.nobody where nobody signs in. */
 export async function proofOf(input: Asking, given: Given): Promise<Proof> {
   const { caller, edge } = input
   const id = caller.ownerId
   if (id === null) throw fail('account.nobody')
+  if (given.password === undefined)
+    return { id, matches: false, settle: (tx) => signedInLately(tx, id, caller.sessionId) }
   const account = await edge.db.maybeOne(credentialsOf(id))
   // Deleted since it was authenticated.
   if (account === null) throw fail('auth.required')
-  const { email, password_hash, totp_id } = account
-  const matches =
-    given.password === undefined ? null : await edge.passwords.verify(password_hash, given.password)
+  const { email, password_hash: hash, totp_id } = account
+  const matches = await edge.passwords.verify(hash, given.password)
   const factor = givenFactor(edge, totp_id, given)
   const { loginMaxFailures, loginLockSeconds } = edge.settings
-  const check = async (tx: Queries): Promise<Failure | null> => {
-    if (matches === null) {
-      const recent =
-        caller.sessionId !== null && (await tx.one(isRecentSession(caller.sessionId, RECENT_SECONDS))).recent
-      return recent ? null : fail('auth.proof_required')
-    }
+  const settle: Proof['settle'] = async (tx) => {
     const ended = endLogin(digestOf(email), matches, loginMaxFailures, loginLockSeconds, factor)
     const { outcome } = await tx.one(ended)
-    if (outcome === 'ok') return null
+    // Another change may have come first, so that this is not the password that was compared.
+    if (outcome === 'ok') return (await tx.maybeOne(lockCredentials(id, hash))) ?? fail('account.proof_wrong')
     if (outcome === 'incomplete') return fail('auth.proof_required')
     await tx.run(audit(input, 'account.sign_in_failed', { accountId: id, data: { outcome } }))
     if (outcome === 'wrong, now locked') await tx.run(audit(input, 'account.locked', { accountId: id }))
     return fail(outcome === 'locked' ? 'auth.locked' : 'account.proof_wrong')
   }
-  return { id, email, check }
+  return { id, matches, settle }
 }
+
+async function signedInLately(
+  tx: Queries,
+  id: number,
+  sessionId: string | null,
+): Promise<Failure | { readonly email: string }> {
+  const isRecent = (await tx.maybeOne(recentSession(id, sessionId, RECENT_SECONDS))) !== null
+  if (!isRecent) return fail('auth.proof_required')
+  return (await tx.maybeOne(lockCredentials(id, null))) ?? fail('auth.required')
+}
+
+/** Tells a refusal from the account. */
+export const isRefused = (settled: Failure | { readonly email: string }): settled is Failure =>
+  settled instanceof Failure

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import {
   accountChanged,
-  credentialsOf,
   endSessions,
   mailedToken,
   setPassword,
@@ -9,7 +8,7 @@ import {
   useMailedToken,
 } from '../../../sql/accounts.ts'
 import { fail } from '../../../sql/errors.ts'
-import { endLogin, unlockLogin } from '../../../sql/limits.ts'
+import { unlockLogin } from '../../../sql/limits.ts'
 import { passwordReset } from '../../../tasks/accounts/password-reset.ts'
 import { digestOf } from '../../../tasks/accounts/tokens.ts'
 import { verification } from '../../../tasks/accounts/verification.ts'
@@ -17,7 +16,8 @@ import { enqueue } from '../../../tasks/task.ts'
 import { audit } from '../../pipeline/audit.ts'
 import { route } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
-import { Detail, MailedToken, Password } from './shapes.ts'
+import { isRefused, proofOf } from './proof.ts'
+import { CurrentPassword, Detail, MailedToken, Password } from './shapes.ts'
 
 /** Password recovery, and verification of email addresses. */
 export const recoveryRoutes = [
@@ -86,7 +86,7 @@ export const recoveryRoutes = [
     description:
       'Requires the current password; a wrong one counts as a failed login. Ends every other session of the caller.',
     body: z
-      .strictObject({ current_password: z.string().min(1).max(1024), new_password: Password })
+      .strictObject({ current_password: CurrentPassword, new_password: Password })
       .meta({ id: 'PasswordChange' }),
     response: Detail,
     errors: ['account.password_wrong', 'auth.locked'],
@@ -95,23 +95,13 @@ export const recoveryRoutes = [
     needsSession: true,
     handle: async (input) => {
       const { body, caller, edge } = input
-      const { loginMaxFailures, loginLockSeconds } = edge.settings
-      const account = await edge.db.maybeOne(credentialsOf(caller.ownerId ?? 0))
-      if (account === null) throw fail('account.password_wrong')
-      const matches = await edge.passwords.verify(account.password_hash, body.current_password)
-      const passwordHash = matches ? await edge.passwords.hash(body.new_password) : null
-      const subject = digestOf(account.email)
+      const proof = await proofOf(input, body.current_password)
+      const passwordHash = proof.matches ? await edge.passwords.hash(body.new_password) : null
+      const about = { accountId: caller.id }
       return input.transaction(async (tx) => {
-        const end = await tx.one(endLogin(subject, matches, loginMaxFailures, loginLockSeconds))
-        const about = { accountId: caller.id }
-        if (end.outcome !== 'ok' || passwordHash === null) {
-          await tx.run(audit(input, 'account.sign_in_failed', { ...about, data: { outcome: end.outcome } }))
-          if (end.outcome === 'wrong, now locked') await tx.run(audit(input, 'account.locked', about))
-          return fail(end.outcome === 'locked' ? 'auth.locked' : 'account.password_wrong')
-        }
-        // Another change may have come first, so that the current password is not the one that was compared.
-        if ((await tx.maybeOne(setPassword(caller.id, passwordHash, account.password_hash))) === null)
-          return fail('account.password_wrong')
+        const proven = await proof.settle(tx)
+        if (isRefused(proven)) return proven
+        await tx.run(setPassword(caller.id, passwordHash!))
         await tx.run(endSessions(caller.id, caller.sessionId))
         await tx.run(audit(input, 'account.password_changed', about))
         await tx.run(accountChanged(caller.id))

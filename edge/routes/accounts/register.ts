@@ -4,7 +4,7 @@ import { anyAdmin, insertAccount, lockFirstAdmin } from '../../../sql/accounts.t
 import { appendAudit } from '../../../sql/audit.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
-import { acceptInvites } from '../../../sql/orgs.ts'
+import { acceptInvites, lockAddress } from '../../../sql/orgs.ts'
 import { digestOf } from '../../../tasks/accounts/tokens.ts'
 import { verification } from '../../../tasks/accounts/verification.ts'
 import { enqueue } from '../../../tasks/task.ts'
@@ -54,6 +54,8 @@ async function register(
   const passwordHash = await edge.passwords.hash(body.password)
   return input.transaction(async (tx) => {
     const first = await isFirstAdmin(edge, tx, body)
+    // Before the row that takes the address, as a change of address does.
+    await tx.run(lockAddress(body.email))
     const account = await tx.one(
       insertAccount({
         email: body.email,
@@ -80,8 +82,8 @@ async function register(
 /** Makes the new account a member of every organization that has invited it, and records what happened. */
 async function welcome(tx: Queries, from: From, id: number, email: string): Promise<void> {
   const events = [eventOf(from, 'account.registered', { actorId: id, accountId: id })]
-  for (const { invite_id, ...invite } of await tx.any(acceptInvites(id, email)))
-    events.push(...acceptance(from, { id: invite_id, ...invite }, { id, actorId: id, wasMember: false }))
+  for (const { invite_id, was_member: wasMember, ...invite } of await tx.any(acceptInvites(id, email)))
+    events.push(...acceptance(from, { id: invite_id, ...invite }, { id, actorId: id, wasMember }))
   await tx.run(appendAudit(events))
 }
 

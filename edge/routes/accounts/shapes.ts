@@ -7,6 +7,9 @@ import { Timestamp } from '../../pipeline/schemas.ts'
 // The maximum bounds the cost of a hash.
 export const Password = z.string().min(8).max(1024)
 
+/** The password that an account has: whichever it once was allowed to be. */
+export const CurrentPassword = z.string().min(1).max(1024)
+
 export const User = z
   .strictObject({
     id: z.int(),

@@ -1,6 +1,7 @@
--- Makes a new account a member wherever its address is invited; returns the invites that were accepted.
+-- Makes an account that has just got an address a member wherever this is invited; returns the invites that were accepted.
+-- A member keeps their role.
 create or replace function invites_accept(account_id integer, address text)
-returns table (invite_id bigint, organization_id integer, role text) language plpgsql as $$
+returns table (invite_id bigint, organization_id integer, role text, was_member boolean) language plpgsql as $$
 #variable_conflict use_column
 begin
   perform invite_address_lock(address);
@@ -16,6 +17,9 @@ begin
   ), joined as (
     insert into organization_member (organization_id, user_id, role)
     select a.organization_id, invites_accept.account_id, a.role from accepted a
+    on conflict on constraint organization_member_organization_id_user_id_key do nothing
+    returning organization_id
   )
-  select a.id, a.organization_id, a.role from accepted a order by a.id;
+  select a.id, a.organization_id, a.role, not exists (select from joined j where j.organization_id = a.organization_id)
+  from accepted a order by a.id;
 end $$;

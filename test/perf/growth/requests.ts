@@ -62,6 +62,7 @@ const ofDays = (from: number, to: number) => ({ from: daysAgo(from), to: daysAgo
 
 const accounts: Record<string, Make> = {
   '/api/v1/auth/me': everybody,
+  '/api/v1/auth/me/email': everybody,
   '/api/v1/auth/sessions': by(['admin', 'big', 'small'], SHORT),
   '/api/v1/auth/keys': () => [
     ...[admin, big, small].map((one) => one(SHORT)),
@@ -350,6 +351,8 @@ const pages: Record<string, Make> = {
   '/monitor/usage': anybody,
   '/setup': anybody,
   '/verify-email': anybody,
+  '/email-change': anybody,
+  '/email-change/refuse': anybody,
   '/password-reset': anybody,
   '/accept-invite': anybody,
   '/payment/success': anybody,

@@ -21,6 +21,11 @@ select growth.id(at), 4 + growth.pick(n, 3, growth.size(10000)), case when n % 2
   sha256(('token ' || n)::bytea), at, at + interval '1 day', case when n % 3 > 0 then at + interval '5 minutes' end
 from growth.size(20000) size, generate_series(1, size) n, growth.moment(n, size, '1 day') at;
 
+insert into email_change (id, account_id, email, old_digest, new_digest, expires_at)
+select growth.id(now()), id, 'next-' || id || '@example.com', sha256(('old ' || id)::bytea), sha256(('new ' || id)::bytea),
+  now() + interval '1 day'
+from account where id <= 3 or id % 10 = 0;
+
 insert into login_failure (subject, failures, failed_at)
 select sha256(('subject ' || n)::bytea), 1 + n % 4, growth.moment(n, size, '1 day')
 from growth.size(20000) size, generate_series(1, size) n;

@@ -1,0 +1,188 @@
+import { z } from 'zod'
+import {
+  beginEmailChange,
+  cancelEmailChange,
+  confirmEmailChange,
+  readEmailChange,
+  refuseEmailChange,
+  SIDES,
+} from '../../../sql/accounts/email-changes.ts'
+import { accountChanged, endMailedTokens, endSessions } from '../../../sql/accounts.ts'
+import { appendAudit } from '../../../sql/audit.ts'
+import type { Transaction } from '../../../sql/db.ts'
+import { type Failure, fail } from '../../../sql/errors.ts'
+import { uuidv7 } from '../../../sql/ids.ts'
+import { acceptInvites } from '../../../sql/orgs.ts'
+import { emailChange } from '../../../tasks/accounts/email-change.ts'
+import { digestOf, emailChangeTokenOf } from '../../../tasks/accounts/tokens.ts'
+import { enqueueMany } from '../../../tasks/task.ts'
+import { audit, eventOf } from '../../pipeline/audit.ts'
+import type { Caller } from '../../pipeline/auth.ts'
+import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
+import { Email, Timestamp } from '../../pipeline/schemas.ts'
+import { acceptance } from '../orgs/access.ts'
+import { isRefused, PROOF_ERRORS, proofOf } from './proof.ts'
+import { CurrentPassword, Detail, MailedToken } from './shapes.ts'
+
+const EmailChange = z
+  .strictObject({
+    email: z.string(),
+    old_confirmed: z.boolean(),
+    new_confirmed: z.boolean(),
+    created_at: Timestamp,
+    expires_at: Timestamp,
+  })
+  .meta({ id: 'EmailChange' })
+
+const NewAddress = z
+  .strictObject({ email: Email, password: CurrentPassword.optional() })
+  .meta({ id: 'EmailChangeRequest' })
+
+const Confirmation = z.strictObject({ token: MailedToken }).meta({ id: 'EmailChangeConfirmation' })
+
+/** The address of an account. */
+export const emailRoutes = [
+  route({
+    method: 'post',
+    path: '/me/email',
+    summary: 'Ask for another address of the account of the caller',
+    description: `Emails a token to the address that the account has, and one to the new address; the account gets the \
+new one once both were used, within \`VERIFY_TOKEN_HOURS\`. Replaces a change that is pending. Needs the password, unless the \
+caller has signed in within the last ten minutes; a wrong one counts as a failed login. The response is the same whether or \
+not the new address has an account: one that has can't be confirmed, and is told so by email.`,
+    body: NewAddress,
+    response: EmailChange,
+    status: 201,
+    errors: ['account.email_same', 'account.missing', ...PROOF_ERRORS],
+    sideEffect: true,
+    credentials: true,
+    needsSession: true,
+    limit: 'passwordReset',
+    handle: beginChange,
+  }),
+
+  route({
+    method: 'get',
+    path: '/me/email',
+    summary: 'Get the pending change of the address of the caller',
+    response: EmailChange,
+    errors: ['account.email_change_missing'],
+    needsSession: true,
+    handle: async ({ caller, edge }) => {
+      const text = await edge.reader.text(readEmailChange, [caller.ownerId ?? 0])
+      if (text === null) throw fail('account.email_change_missing')
+      return json(text)
+    },
+  }),
+
+  route({
+    method: 'delete',
+    path: '/me/email',
+    summary: 'Take back the pending change of the address of the caller',
+    description: 'Its tokens are good for nothing then.',
+    errors: ['account.email_change_missing'],
+    needsSession: true,
+    handle: (input) =>
+      input.transaction(async (tx) => {
+        const ended = await tx.maybeOne(cancelEmailChange(input.caller.ownerId ?? 0))
+        if (ended === null) throw fail('account.email_change_missing')
+        const about = { accountId: input.caller.id, data: { email: ended.email } }
+        await tx.run(audit(input, 'account.email_change_cancelled', about))
+        return undefined
+      }),
+  }),
+
+  route({
+    method: 'post',
+    path: '/email-change/confirm',
+    summary: 'Confirm a change of address with an emailed token',
+    description: `With the second of its two tokens, in either order, the account gets the new address, which counts as \
+verified, and accepts its pending invites. Every session ends but the one that asked for the change, as do tokens that were \
+emailed to the previous address.`,
+    auth: 'public',
+    body: Confirmation,
+    response: Detail,
+    errors: ['account.token', 'account.email_taken'],
+    sideEffect: true,
+    handle: (input) => input.transaction((tx) => confirmChange(tx, input)),
+  }),
+
+  route({
+    method: 'post',
+    path: '/email-change/refuse',
+    summary: 'Refuse a change of address with an emailed token',
+    description: 'The account keeps its address, and the other token is good for nothing.',
+    auth: 'public',
+    body: Confirmation,
+    response: Detail,
+    errors: ['account.token'],
+    sideEffect: true,
+    handle: (input) =>
+      input.transaction(async (tx) => {
+        const ended = await tx.maybeOne(refuseEmailChange(digestOf(input.body.token)))
+        if (ended === null) throw fail('account.token')
+        const { account_id: accountId, email, side } = ended
+        const about = { actorId: null, accountId, data: { email, by: side } }
+        await tx.run(audit(input, 'account.email_change_refused', about))
+        return { detail: 'The change of address has been refused' }
+      }),
+  }),
+]
+
+type Asked = Input<undefined, undefined, z.output<typeof NewAddress>, Caller> &
+  Writes<z.input<typeof EmailChange>>
+
+async function beginChange(input: Asked): Promise<Answer<z.input<typeof EmailChange>>> {
+  const { body, caller, edge, requestId } = input
+  const { secretKey, settings } = edge
+  const proof = await proofOf(input, body.password ?? null)
+  return input.transaction(async (tx) => {
+    const proven = await proof.settle(tx)
+    if (isRefused(proven)) return proven
+    if (proven.email === body.email) return fail('account.email_same')
+    const id = uuidv7()
+    const digest = (side: (typeof SIDES)[number]) => digestOf(emailChangeTokenOf(secretKey, side, id))
+    const begun = await tx.one(
+      beginEmailChange({
+        ...{ id, accountId: caller.id, email: body.email, sessionId: caller.sessionId },
+        digests: { old: digest('old'), new: digest('new') },
+        lifetimeSeconds: settings.verifyTokenSeconds,
+      }),
+    )
+    const about = { accountId: caller.id, data: { email: body.email } }
+    await tx.run(audit(input, 'account.email_change_requested', about))
+    const options = { ownerId: null, requestId, maxTries: settings.workerMaxTries }
+    const payloads = SIDES.map((side) => ({ account_id: caller.id, change_id: id, side }))
+    const mails = await enqueueMany(tx, emailChange, payloads, options)
+    tx.afterCommit(() => {
+      for (const { jobId } of mails) edge.publisher.notify(jobId)
+    })
+    return json(begun.json)
+  })
+}
+
+type Confirming = Input<undefined, undefined, z.output<typeof Confirmation>, Caller | null>
+
+async function confirmChange(tx: Transaction, input: Confirming): Promise<z.input<typeof Detail> | Failure> {
+  const { edge } = input
+  const change = await tx.maybeOne(confirmEmailChange(digestOf(input.body.token)))
+  if (change === null) throw fail('account.token')
+  const { account_id: id, old_email: from, new_email: to, side } = change
+  const about = { actorId: id, accountId: id }
+  const event = eventOf(input, 'account.email_change_confirmed', { ...about, data: { email: to, by: side } })
+  if (change.outcome !== 'changed') {
+    await tx.run(appendAudit([event]))
+    // Given up, which is to be committed. Only who has the new address as well gets here.
+    if (change.outcome === 'taken') return fail('account.email_taken')
+    return { detail: 'Confirmed; the address changes when the other address confirms it, too' }
+  }
+  const events = [event, eventOf(input, 'account.email_changed', { ...about, data: { from, to } })]
+  for (const { invite_id, was_member: wasMember, ...invite } of await tx.any(acceptInvites(id, to)))
+    events.push(...acceptance(input, { id: invite_id, ...invite }, { id, actorId: id, wasMember }))
+  await tx.run(appendAudit(events))
+  await tx.run(endSessions(id, change.session_id))
+  await tx.run(endMailedTokens(id))
+  await tx.run(accountChanged(id))
+  tx.afterCommit(() => edge.accounts.forget(id))
+  return { detail: 'The address of the account has been changed' }
+}

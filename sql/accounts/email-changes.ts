@@ -1,0 +1,93 @@
+import { z } from 'zod'
+import { JsonText, type Query, sql } from '../db.ts'
+import type { ReadStatement } from '../reader.ts'
+
+/** Changes of the address of an account, which both addresses confirm. */
+
+/** The addresses that confirm it. */
+export const SIDES = ['old', 'new'] as const
+export type Side = (typeof SIDES)[number]
+
+export interface NewEmailChange {
+  readonly id: string
+  readonly accountId: number
+  readonly email: string
+  readonly sessionId: string | null
+  readonly digests: Readonly<Record<Side, Buffer>>
+  readonly lifetimeSeconds: number
+}
+
+/** Begins a change, in place of one that the account has begun before. The account is locked. */
+export const beginEmailChange = (change: NewEmailChange): Query<{ json: string }> =>
+  sql.type(JsonText)`
+    insert into email_change as c (id, account_id, email, session_id, old_digest, new_digest, expires_at)
+    values (${change.id}::uuid, ${change.accountId}, ${change.email}, ${change.sessionId}::uuid,
+      ${sql.binary(change.digests.old)}, ${sql.binary(change.digests.new)},
+      now() + make_interval(secs => ${change.lifetimeSeconds}))
+    on conflict on constraint email_change_account_id_key do update set id = excluded.id, email = excluded.email,
+      session_id = excluded.session_id, old_digest = excluded.old_digest, new_digest = excluded.new_digest,
+      old_confirmed_at = null, new_confirmed_at = null, created_at = now(), expires_at = excluded.expires_at
+    returning email_change_json(c)::text as json`
+
+/** The pending change of an account. */
+export const readEmailChange: ReadStatement<[account: number]> = {
+  name: 'email_change',
+  text: `select email_change_json(c)::text from email_change c where c.account_id = $1::int and c.expires_at > now()`,
+}
+
+const Pending = z.object({
+  account_id: z.number(),
+  old_email: z.string(),
+  new_email: z.string(),
+  full_name: z.string().nullable(),
+  is_confirmed: z.boolean(),
+  /** Another account has the new address. */
+  is_taken: z.boolean(),
+})
+
+/** What the mail to one of the addresses says; no row when the change is over. */
+export const pendingEmailChange = (id: string, side: Side): Query<z.output<typeof Pending>> =>
+  sql.type(Pending)`
+    select c.account_id, a.email as old_email, c.email as new_email, a.full_name,
+      case ${side} when 'old' then c.old_confirmed_at else c.new_confirmed_at end is not null as is_confirmed,
+      exists (select from account other where other.email = c.email) as is_taken
+    from email_change c join account a on a.id = c.account_id and a.deleted_at is null
+    where c.id = ${id}::uuid and c.expires_at > now()`
+
+const Confirmed = z.object({
+  account_id: z.number(),
+  side: z.enum(SIDES),
+  outcome: z.enum(['waiting', 'changed', 'taken']),
+  old_email: z.string(),
+  new_email: z.string(),
+  session_id: z.string().nullable(),
+})
+
+/** Confirms a change with the token of one of its addresses; no row when that is unknown, used or expired. */
+export const confirmEmailChange = (digest: Buffer): Query<z.output<typeof Confirmed>> =>
+  sql.type(Confirmed)`
+    select account_id, side, outcome, old_email, new_email, session_id from email_change_confirm(${sql.binary(digest)})`
+
+const Ended = z.object({ account_id: z.number(), email: z.string(), side: z.enum(SIDES) })
+
+/** Ends a change with the token of either address; no row when that is unknown or expired. */
+export const refuseEmailChange = (digest: Buffer): Query<z.output<typeof Ended>> =>
+  sql.type(Ended)`
+    delete from email_change c
+    where ${sql.binary(digest)} in (c.old_digest, c.new_digest) and c.expires_at > now()
+    returning account_id, email, case when old_digest = ${sql.binary(digest)} then 'old' else 'new' end as side`
+
+/** Takes back the change of an account; no row when none is pending. */
+export const cancelEmailChange = (accountId: number): Query<{ email: string }> =>
+  sql.type(z.object({ email: z.string() }))`
+    delete from email_change where account_id = ${accountId} and expires_at > now() returning email`
+
+/** Deletes changes that were not confirmed in time; returns how many. */
+export const deleteExpiredEmailChanges = (batch: number): Query<{ count: number }> =>
+  sql.type(z.object({ count: z.number() }))`
+    with expired as (
+      delete from email_change where id in (
+        select id from email_change where expires_at < now() order by expires_at limit ${batch})
+      returning 1
+    )
+    select count(*)::int as count from expired`

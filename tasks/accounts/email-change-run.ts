@@ -1,0 +1,23 @@
+import { pendingEmailChange, type Side } from '../../sql/accounts/email-changes.ts'
+import type { TaskContext } from '../context.ts'
+import { emailInUseLetter, newEmailLetter, oldEmailLetter } from './letters.ts'
+import { mailOnce } from './mail.ts'
+import { emailChangeTokenOf } from './tokens.ts'
+
+/** The work of `accounts.email-change`. */
+export async function run(
+  ctx: TaskContext,
+  { change_id: id, side }: { readonly change_id: string; readonly side: Side },
+): Promise<Record<string, never>> {
+  const { db, settings, secretKey } = ctx
+  const found = await db.maybeOne(pendingEmailChange(id, side))
+  if (found === null || found.is_confirmed) return {}
+  const token = emailChangeTokenOf(secretKey, side, id)
+  const hours = settings.verifyTokenSeconds / 3600
+  const { old_email: old, new_email: address, full_name: name } = found
+  if (side === 'old')
+    await mailOnce(ctx, old, oldEmailLetter({ name, address }, settings.publicBaseUrl, token, hours))
+  else if (found.is_taken) await mailOnce(ctx, address, emailInUseLetter(address))
+  else await mailOnce(ctx, address, newEmailLetter(address, settings.publicBaseUrl, token, hours))
+  return {}
+}

@@ -1,0 +1,519 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { digestOf, emailChangeTokenOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
+import { until } from '../until.ts'
+import { login, me, refresh } from './accounts-help.ts'
+import { type Account, type Answered, edgeAndDatabase, PASSWORD, SECRET, startEdge } from './harness.ts'
+import { type Mailed, mailbox } from './mailbox.ts'
+import { assertRefused } from './orgs-help.ts'
+
+/** An account gets another address once both addresses have confirmed it. */
+
+const base = await edgeAndDatabase({
+  env: { RATE_LIMIT_PASSWORD_RESET: '0', RATE_LIMIT_LOGIN: '0', RATE_LIMIT_REGISTER: '0' },
+})
+const { api, url, query } = base
+const mails = mailbox(base)
+const admin = await api.register('admin@example.com')
+let count = 0
+const address = (): string => `next${++count}@example.com`
+const newcomer = (): Promise<Account> => api.register(`person${++count}@example.com`)
+const BAD_TOKEN = 'The token is invalid or has expired'
+
+const ask = (who: Account, email: string, more: object = { password: PASSWORD }, headers = {}) =>
+  api.post('/api/v1/auth/me/email', { token: who.token, json: { email, ...more }, headers })
+const pending = (who: Account) => api.get('/api/v1/auth/me/email', { token: who.token })
+const cancel = (who: Account) => api.call('DELETE', '/api/v1/auth/me/email', { token: who.token })
+const confirm = (token: string, headers = {}) =>
+  api.post('/api/v1/auth/email-change/confirm', { json: { token }, headers })
+const refuse = (token: string) => api.post('/api/v1/auth/email-change/refuse', { json: { token } })
+const emailOf = async (id: number) => (await query('select email from account where id = $1', [id]))[0]!.email
+const trail = (id: number) =>
+  query(`select kind, actor_id, data from audit_event where account_id = $1 and kind ~ 'email' order by id`, [
+    id,
+  ])
+
+/** Asks for a change; the tokens that the two addresses got. */
+async function begun(who: Account, email = address()) {
+  await mails()
+  const answer = await ask(who, email)
+  assert.equal(answer.status, 201, answer.text)
+  const got = await mails()
+  const of = (to: string): Mailed => got.find((mail) => mail.to === to)!
+  return { email, old: of(who.email).token, new: of(email).token, got }
+}
+
+describe('asking for another address', () => {
+  test('mails both addresses, and changes nothing yet', async () => {
+    const who = await newcomer()
+    await mails()
+    const email = address()
+    const answer = await ask(who, ` ${email.toUpperCase()} `)
+    assert.equal(answer.status, 201)
+    assert.equal(answer.headers['cache-control'], 'no-store')
+    const { created_at, expires_at, ...fields } = answer.json
+    assert.deepEqual(fields, { email, old_confirmed: false, new_confirmed: false })
+    assert.equal(Date.parse(expires_at) - Date.parse(created_at), 24 * 3_600_000)
+    assert.deepEqual((await pending(who)).json, answer.json)
+    const got = await mails()
+    assert.deepEqual(got.map(({ to, subject }) => [to, subject]).sort(), [
+      [email, 'Confirm your new address'],
+      [who.email, 'Confirm the change of your address'],
+    ])
+    assert.equal(await emailOf(who.id), who.email)
+    assert.deepEqual(await trail(who.id), [
+      { kind: 'account.email_change_requested', actor_id: who.id, data: { email } },
+    ])
+    const [row] = await query('select * from email_change where account_id = $1', [who.id])
+    const stored = JSON.stringify([
+      row,
+      await query(`select * from job where name = 'accounts.email-change'`),
+    ])
+    for (const { token } of got) assert.ok(token.length === 43 && !stored.includes(token))
+    assert.deepEqual(row!.new_digest, digestOf(got.find(({ to }) => to === email)!.token))
+  })
+
+  test('answers the same for an address that has an account, whose owner is told', async () => {
+    const [who, other] = [await newcomer(), await newcomer()]
+    await mails()
+    const seen = ({ status, headers, json }: Answered) => {
+      const { 'x-request-id': _, date: __, 'content-length': ___, ...rest } = headers
+      const { email: ____, created_at: _____, expires_at: ______, ...said } = json
+      return { status, rest, said }
+    }
+    const free = seen(await ask(who, address()))
+    await mails()
+    const taken = await ask(who, other.email)
+    assert.deepEqual(seen(taken), free)
+    assert.deepEqual((await pending(who)).json, taken.json)
+    const got = await mails()
+    assert.deepEqual(got.map(({ to, subject, token }) => [to, subject, token === '']).sort(), [
+      [who.email, 'Confirm the change of your address', false],
+      [other.email, 'Your address has an account already', true],
+    ])
+    assert.equal((await confirm(got.find(({ to }) => to === who.email)!.token)).status, 200)
+    assert.equal(await emailOf(who.id), who.email)
+  })
+
+  test('needs the password, which counts as a failed login when it is wrong', async () => {
+    const who = await newcomer()
+    for (let i = 0; i < 5; i++)
+      assertRefused(
+        await ask(who, address(), { password: 'wrong' }),
+        400,
+        'The current password is not correct',
+      )
+    assertRefused(
+      await ask(who, address()),
+      403,
+      'This account is locked after too many failed logins; try again later',
+    )
+    assert.equal((await login(api, who.email)).status, 403)
+    const kinds = await query(
+      `select kind, count(*)::int as n from audit_event where account_id = $1 and kind ~ 'failed|locked' group by 1 order by 1`,
+      [who.id],
+    )
+    assert.deepEqual(kinds, [
+      { kind: 'account.locked', n: 1 },
+      { kind: 'account.sign_in_failed', n: 7 },
+    ])
+    assertRefused(await pending(who), 404, 'No change of address is pending')
+  })
+
+  test('without it, needs a sign-in of the last ten minutes, by the clock of the database', async () => {
+    const who = await newcomer()
+    assert.equal((await ask(who, address(), {})).status, 201)
+    assert.equal((await ask(who, address(), { password: null })).status, 201)
+    const age = (minutes: number) =>
+      query(`update session set created_at = now() - make_interval(mins => $2) where account_id = $1`, [
+        who.id,
+        minutes,
+      ])
+    await age(9)
+    assert.equal((await ask(who, address(), {})).status, 201)
+    await age(11)
+    const detail = 'Give the password, or sign in again and repeat this within ten minutes'
+    assertRefused(await ask(who, address(), {}), 403, detail)
+    const again = await refresh(api, who.refresh)
+    const refreshed = { ...who, token: again.json.access_token }
+    assertRefused(await ask(refreshed, address(), {}), 403, detail)
+    const signedIn = { ...who, token: (await login(api, who.email)).json.access_token }
+    assert.equal((await ask(signedIn, address(), {})).status, 201)
+    assert.equal((await ask(who, address())).status, 201)
+  })
+
+  test('of an API key is refused, and of nobody', async () => {
+    const who = await newcomer()
+    const key = await api.post('/api/v1/auth/keys', {
+      token: who.token,
+      json: { name: 'k', scopes: ['*:write'] },
+    })
+    const program = { ...who, token: key.json.key }
+    for (const call of [ask(program, address()), pending(program), cancel(program)])
+      assertRefused(await call, 403, 'An API key may not do this; sign in')
+    const nobody = { ...who, token: '' }
+    for (const call of [ask(nobody, address()), pending(nobody), cancel(nobody)])
+      assertRefused(await call, 401)
+    const none = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
+    const path = '/api/v1/auth/me/email'
+    const json = { email: address() }
+    assertRefused(await none.post(path, { json }), 404, 'User not found')
+    assertRefused(await none.post(path, { json: { ...json, password: PASSWORD } }), 400)
+    assertRefused(await none.get(path), 404)
+    assertRefused(await none.call('DELETE', path), 404)
+  })
+
+  test('for what is no other address is refused', async () => {
+    const who = await newcomer()
+    assertRefused(await ask(who, who.email.toUpperCase()), 400, 'The account has this address already')
+    for (const email of ['', 'nobody', 'a@b', `${'a'.repeat(320)}@example.com`, 'a\u0000@example.com'])
+      assertRefused(await ask(who, email), 422)
+    for (const more of [{ password: '' }, { password: 7 }, { password: 'x'.repeat(1025) }, { role: 'admin' }])
+      assertRefused(await ask(who, address(), more), 422)
+    assertRefused(await pending(who), 404)
+  })
+
+  test('is limited as resets of passwords are', async () => {
+    const limited = await startEdge(url, { env: { RATE_LIMIT_PASSWORD_RESET: '2/60' } })
+    const who = await newcomer()
+    const statuses: number[] = []
+    for (let i = 0; i < 3; i++)
+      statuses.push(
+        (
+          await limited.post('/api/v1/auth/me/email', {
+            token: who.token,
+            json: { email: address(), password: PASSWORD },
+          })
+        ).status,
+      )
+    assert.deepEqual(statuses, [201, 201, 429])
+  })
+
+  test('a second time replaces the first, whose tokens are good for nothing, also those that are mailed late', async () => {
+    const who = await newcomer()
+    const first = await begun(who)
+    assert.equal((await confirm(first.old)).status, 200)
+    const second = await begun(who)
+    for (const token of [first.old, first.new]) {
+      assertRefused(await confirm(token), 400, BAD_TOKEN)
+      assertRefused(await refuse(token), 400, BAD_TOKEN)
+    }
+    const { json } = await pending(who)
+    assert.deepEqual([json.email, json.old_confirmed, json.new_confirmed], [second.email, false, false])
+    await ask(who, address())
+    await ask(who, second.email)
+    assert.equal((await mails()).length, 2, 'and what was replaced before it was mailed is not mailed')
+  })
+
+  test('is done once for an Idempotency-Key', async () => {
+    const who = await newcomer()
+    await mails()
+    const email = address()
+    const key = { 'idempotency-key': 'change' }
+    const answers = [await ask(who, email, undefined, key), await ask(who, email, undefined, key)]
+    assert.deepEqual([answers[1]!.status, answers[1]!.json], [201, answers[0]!.json])
+    assert.equal((await mails()).length, 2)
+  })
+})
+
+describe('confirming', () => {
+  for (const order of [
+    ['old', 'new'],
+    ['new', 'old'],
+  ] as const)
+    test(`first the ${order[0]} address, then the ${order[1]} one: it changes`, async () => {
+      const who = await newcomer()
+      const change = await begun(who)
+      const first = await confirm(change[order[0]])
+      assert.deepEqual(
+        [first.status, first.json],
+        [200, { detail: 'Confirmed; the address changes when the other address confirms it, too' }],
+      )
+      assertRefused(await confirm(change[order[0]]), 400, BAD_TOKEN)
+      const { json } = await pending(who)
+      assert.deepEqual([json.old_confirmed, json.new_confirmed], [order[0] === 'old', order[0] === 'new'])
+      assert.equal(await emailOf(who.id), who.email)
+      const last = await confirm(change[order[1]])
+      assert.deepEqual(
+        [last.status, last.json],
+        [200, { detail: 'The address of the account has been changed' }],
+      )
+      const now = (await me(api, who.token)).json
+      assert.deepEqual([now.email, now.is_verified], [change.email, true])
+      assertRefused(await pending(who), 404)
+      assert.equal((await login(api, who.email)).status, 401)
+      assert.equal((await login(api, change.email)).status, 200)
+      for (const side of order) assertRefused(await confirm(change[side]), 400, BAD_TOKEN)
+      assert.deepEqual((await trail(who.id)).slice(1), [
+        ...order.map((by) => ({
+          kind: 'account.email_change_confirmed',
+          actor_id: who.id,
+          data: { email: change.email, by },
+        })),
+        { kind: 'account.email_changed', actor_id: who.id, data: { from: who.email, to: change.email } },
+      ])
+    })
+
+  test('ends every session but the one that asked, and what was mailed to the previous address', async () => {
+    const who = await newcomer()
+    const other = await login(api, who.email)
+    await api.post('/api/v1/auth/password-reset/request', { json: { email: who.email } })
+    const stale = (await mails()).filter(({ to }) => to === who.email).map(({ token }) => token)
+    assert.equal(stale.length, 2, 'a verification and a reset')
+    const change = await begun(who)
+    await confirm(change.old)
+    assert.equal((await me(api, other.json.access_token)).status, 200)
+    await confirm(change.new)
+    assert.equal((await me(api, who.token)).status, 200)
+    assert.equal((await refresh(api, who.refresh)).status, 200)
+    assert.equal((await me(api, other.json.access_token)).status, 401)
+    assert.equal((await refresh(api, other.cookie('millrace_refresh'))).status, 401)
+    for (const token of stale) {
+      assertRefused(await api.post('/api/v1/auth/verify-email', { json: { token } }), 400, BAD_TOKEN)
+      const json = { token, new_password: 'another password' }
+      assertRefused(await api.post('/api/v1/auth/password-reset/confirm', { json }), 400, BAD_TOKEN)
+    }
+  })
+
+  test('a session that asked and was ended since stays ended', async () => {
+    const who = await newcomer()
+    const change = await begun(who)
+    const json = { current_password: PASSWORD, new_password: 'another password' }
+    const other = await login(api, who.email)
+    await api.post('/api/v1/auth/change-password', { token: other.json.access_token, json })
+    await confirm(change.old)
+    await confirm(change.new)
+    for (const token of [who.token, other.json.access_token]) assert.equal((await me(api, token)).status, 401)
+    assert.equal((await login(api, change.email, 'another password')).status, 200)
+  })
+
+  test('takes no token that is expired, of another kind, of another side or none at all', async () => {
+    const who = await newcomer()
+    const change = await begun(who)
+    const [{ id }] = (await query('select id from email_change where account_id = $1', [who.id])) as [
+      { id: string },
+    ]
+    const bad = [
+      ...['x', 'é', "' or 1=1", 'x'.repeat(200), digestOf(change.old).toString('base64url')],
+      ...[who.refresh, who.token.slice(0, 200), mailedTokenOf(SECRET, 'verify', id)],
+      emailChangeTokenOf('another secret, long enough to be one', 'new', id),
+      emailChangeTokenOf(SECRET, 'new', change.email),
+    ]
+    for (const token of bad)
+      for (const call of [confirm, refuse]) assertRefused(await call(token), 400, BAD_TOKEN)
+    for (const token of ['', '\u0000', 'x'.repeat(201)])
+      for (const call of [confirm, refuse]) assertRefused(await call(token), 422)
+    assert.equal((await confirm(change.old)).status, 200)
+    await query('update email_change set expires_at = now() where id = $1', [id])
+    for (const call of [confirm, refuse]) assertRefused(await call(change.new), 400, BAD_TOKEN)
+    assertRefused(await pending(who), 404)
+    assertRefused(await cancel(who), 404)
+    assert.equal(await emailOf(who.id), who.email)
+  })
+
+  test('raced by ten at once with each token, it changes once', async () => {
+    const who = await newcomer()
+    const change = await begun(who)
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, i) => confirm(i % 2 ? change.old : change.new)),
+    )
+    assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 200, ...Array(18).fill(400)])
+    assert.equal((await trail(who.id)).filter(({ kind }) => kind === 'account.email_changed').length, 1)
+    assert.equal(await emailOf(who.id), change.email)
+  })
+
+  test('is done once for an Idempotency-Key', async () => {
+    const change = await begun(await newcomer())
+    const key = { 'idempotency-key': 'confirm' }
+    const answers = [await confirm(change.old, key), await confirm(change.old, key)]
+    assert.deepEqual([answers[1]!.status, answers[1]!.json], [200, answers[0]!.json])
+  })
+
+  test('of an account that is gone or deactivated is nothing', async () => {
+    const [gone, off] = [await newcomer(), await newcomer()]
+    const [one, two] = [await begun(gone), await begun(off)]
+    await confirm(one.old)
+    const asAdmin = (method: string, path: string) =>
+      api.call(method, `/api/v1/auth/users/${path}`, { token: admin.token })
+    assert.equal((await asAdmin('DELETE', `${gone.id}`)).status, 204)
+    assertRefused(await confirm(one.new), 400, BAD_TOKEN)
+    await asAdmin('PATCH', `${off.id}/deactivate`)
+    assertRefused(await confirm(two.old), 400, BAD_TOKEN)
+    await asAdmin('PATCH', `${off.id}/activate`)
+    assert.equal((await confirm(two.old)).status, 200)
+  })
+})
+
+describe('refusing, and taking back', () => {
+  for (const side of ['old', 'new'] as const)
+    test(`with the token of the ${side} address ends it`, async () => {
+      const who = await newcomer()
+      const change = await begun(who)
+      await confirm(change.old)
+      const answer = await refuse(change[side])
+      assert.deepEqual(
+        [answer.status, answer.json],
+        [200, { detail: 'The change of address has been refused' }],
+      )
+      for (const token of [change.old, change.new]) {
+        assertRefused(await confirm(token), 400, BAD_TOKEN)
+        assertRefused(await refuse(token), 400, BAD_TOKEN)
+      }
+      assertRefused(await pending(who), 404)
+      assert.deepEqual((await trail(who.id)).at(-1), {
+        kind: 'account.email_change_refused',
+        actor_id: null,
+        data: { email: change.email, by: side },
+      })
+    })
+
+  test('DELETE takes it back', async () => {
+    const who = await newcomer()
+    const change = await begun(who)
+    const answer = await cancel(who)
+    assert.deepEqual([answer.status, answer.text], [204, ''])
+    assertRefused(await cancel(who), 404, 'No change of address is pending')
+    assertRefused(await confirm(change.new), 400, BAD_TOKEN)
+    assert.deepEqual((await trail(who.id)).at(-1), {
+      kind: 'account.email_change_cancelled',
+      actor_id: who.id,
+      data: { email: change.email },
+    })
+  })
+
+  test('against the confirmation, either comes first and nothing is half done', async () => {
+    for (let round = 0; round < 8; round++) {
+      const who = await newcomer()
+      const change = await begun(who)
+      await confirm(change.old)
+      const [done, ended] = await Promise.all([
+        confirm(change.new),
+        round % 2 ? refuse(change.old) : cancel(who),
+      ])
+      const changed = (await emailOf(who.id)) === change.email
+      assert.deepEqual([done.status === 200, ended.status < 300], [changed, !changed])
+    }
+  })
+})
+
+describe('an address that two want', () => {
+  test('goes to the account that is confirmed first; the other one is told, and its change is over', async () => {
+    const [one, two] = [await newcomer(), await newcomer()]
+    const email = address()
+    const [first, second] = [await begun(one, email), await begun(two, email)]
+    for (const token of [first.old, first.new, second.new]) assert.equal((await confirm(token)).status, 200)
+    assertRefused(await confirm(second.old), 400, 'An account with this email already exists')
+    assertRefused(await confirm(second.old), 400, BAD_TOKEN)
+    assertRefused(await pending(two), 404)
+    assert.deepEqual([await emailOf(one.id), await emailOf(two.id)], [email, two.email])
+    assert.equal((await me(api, two.token)).status, 200, 'it stays signed in')
+  })
+
+  test('at once goes to one of them', async () => {
+    for (let round = 0; round < 6; round++) {
+      const all = await Promise.all(Array.from({ length: 3 }, newcomer))
+      const email = address()
+      const changes: { old: string; new: string }[] = []
+      for (const who of all) changes.push(await begun(who, email))
+      for (const change of changes) await confirm(change.new)
+      const answers = await Promise.all(changes.map((change) => confirm(change.old)))
+      assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 400, 400])
+      const emails = await Promise.all(all.map(({ id }) => emailOf(id)))
+      assert.deepEqual(
+        emails.map((one) => one === email),
+        answers.map(({ status }) => status === 200),
+      )
+    }
+  })
+
+  test('of which one registers with it goes to one of them, and neither waits for the other for ever', async () => {
+    for (let round = 0; round < 8; round++) {
+      const who = await newcomer()
+      const change = await begun(who)
+      await confirm(change.old)
+      const [changed, registered] = await Promise.all([
+        confirm(change.new),
+        api.post('/api/v1/auth/register', { json: { email: change.email, password: PASSWORD } }),
+      ])
+      assert.deepEqual([changed.status, registered.status].sort(), [200, 400])
+      if (changed.status === 400) assertRefused(changed, 400, 'An account with this email already exists')
+      const [{ n }] = (await query('select count(*)::int as n from account where email = $1', [
+        change.email,
+      ])) as [{ n: number }]
+      assert.equal(n, 1)
+    }
+  })
+
+  test('that an account gives up is free again', async () => {
+    const who = await newcomer()
+    const change = await begun(who)
+    await confirm(change.old)
+    await confirm(change.new)
+    assert.equal(
+      (await api.post('/api/v1/auth/register', { json: { email: who.email, password: PASSWORD } })).status,
+      200,
+    )
+  })
+})
+
+describe('invites of the new address', () => {
+  const invite = async (owner: Account, id: number, email: string, role = 'member') =>
+    (await api.post(`/api/v1/orgs/${id}/invites`, { token: owner.token, json: { email, role } })).json
+  const organization = async (owner: Account): Promise<number> =>
+    (await api.post('/api/v1/orgs', { token: owner.token, json: { name: 'Acme', slug: `acme-${++count}` } }))
+      .json.id
+  const roleIn = async (id: number, account: number) =>
+    (
+      await query('select role from organization_member where organization_id = $1 and user_id = $2', [
+        id,
+        account,
+      ])
+    )[0]?.role
+
+  test('are accepted with the change, and who is a member already keeps their role', async () => {
+    const [owner, who] = [await newcomer(), await newcomer()]
+    const [one, two] = [await organization(owner), await organization(owner)]
+    await invite(owner, two, who.email)
+    const email = address()
+    const made = [await invite(owner, one, email, 'admin'), await invite(owner, two, email, 'admin')]
+    const change = await begun(who, email)
+    await confirm(change.new)
+    assert.equal(await roleIn(one, who.id), undefined)
+    await confirm(change.old)
+    assert.deepEqual([await roleIn(one, who.id), await roleIn(two, who.id)], ['admin', 'member'])
+    const rows = await query(`select status from organization_invite where id = any($1)`, [
+      made.map(({ id }) => id),
+    ])
+    assert.deepEqual(rows, [{ status: 'accepted' }, { status: 'accepted' }])
+    const added = await query(
+      `select organization_id, data from audit_event where account_id = $1 and kind = 'member.added' and data ->> 'invite' = any($2)`,
+      [who.id, made.map(({ id }) => String(id))],
+    )
+    assert.deepEqual(added, [{ organization_id: one, data: { role: 'admin', invite: made[0].id } }])
+  })
+
+  test('made while it changes: whichever comes first, the account is a member', async () => {
+    const owner = await newcomer()
+    const id = await organization(owner)
+    for (let round = 0; round < 8; round++) {
+      const who = await newcomer()
+      const change = await begun(who)
+      await confirm(change.old)
+      const [changed, made] = await Promise.all([confirm(change.new), invite(owner, id, change.email)])
+      assert.equal(changed.status, 200)
+      assert.equal(await roleIn(id, who.id), 'member')
+      const [row] = await query('select status from organization_invite where id = $1', [made.id])
+      assert.equal(row!.status, 'accepted')
+    }
+  })
+})
+
+test('every edge knows the new address at once', async () => {
+  const other = await startEdge(url)
+  const who = await newcomer()
+  assert.equal((await me(other, who.token)).json.email, who.email)
+  const change = await begun(who)
+  await confirm(change.old)
+  await confirm(change.new)
+  await until('it does', async () => (await me(other, who.token)).json.email === change.email)
+})
