@@ -25,6 +25,8 @@ export const AUDIT_KINDS = [
   'account.role_changed',
   'account.activated',
   'account.deactivated',
+  'account.deletion_requested',
+  'account.deletion_cancelled',
   'account.deleted',
   'account.totp_enabled',
   'account.totp_disabled',

@@ -52,6 +52,7 @@ const table = {
   },
   'account.email_same': { detail: 'The account has this address already' },
   'account.email_change_missing': { detail: 'No change of address is pending' },
+  'account.deletion_due': { detail: 'The account is being deleted, which can no longer be taken back' },
   'account.session_missing': { detail: 'Session not found' },
   'org.missing': { detail: 'Organization not found' },
   'org.not_member': { detail: 'Only members of the organization may do this' },

@@ -186,6 +186,14 @@ export const ownedSubscription = (id: number, ownerId: number | null): Query<z.o
     where s.id = ${id} and (${ownerId === null}
       or s.customer_id = (select c.id from payment_customer c where c.user_id = ${ownerId}::int))`
 
+/** The subscriptions of an account that would be paid for again: not canceled, nor about to end with their period. */
+export const runningSubscriptions = (userId: number): Query<{ provider_subscription_id: string }> =>
+  sql.type(z.object({ provider_subscription_id: z.string() }))`
+    select s.provider_subscription_id from payment_subscription s
+    where s.customer_id = (select c.id from payment_customer c where c.user_id = ${userId})
+      and s.status <> 'canceled' and not s.cancel_at_period_end
+    order by s.id`
+
 const Cancelled = z.object({ status: z.string(), cancel_at_period_end: z.boolean() })
 
 export const subscriptionState = (id: number): Query<z.output<typeof Cancelled>> =>

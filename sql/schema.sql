@@ -36,6 +36,7 @@ create table account (
   last_login timestamp with time zone,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone,
+  deletion_at timestamp with time zone,
   deleted_at timestamp with time zone,
   words text generated always as (folded((email || COALESCE(('
 '::text || full_name), ''::text)))),
@@ -44,7 +45,7 @@ create table account (
   constraint account_deleted_check CHECK (
 CASE
     WHEN (deleted_at IS NULL) THEN (email IS NOT NULL)
-    ELSE ((email IS NULL) AND (full_name IS NULL) AND (password_hash = ''::text) AND (NOT is_active))
+    ELSE ((email IS NULL) AND (full_name IS NULL) AND (password_hash = ''::text) AND (NOT is_active) AND (deletion_at IS NULL))
 END),
   constraint account_email_check CHECK (((email = lower(email)) AND ((length(email) >= 3) AND (length(email) <= 320)))),
   constraint account_full_name_check CHECK ((length(full_name) <= 200)),
@@ -1277,6 +1278,8 @@ CREATE INDEX account_created_at_idx ON public.account USING btree (role, is_acti
 
 CREATE INDEX account_deleted_idx ON public.account USING btree (id) WHERE (deleted_at IS NOT NULL);
 
+CREATE INDEX account_deletion_at_idx ON public.account USING btree (deletion_at) WHERE (deletion_at IS NOT NULL);
+
 CREATE INDEX account_email_idx ON public.account USING btree (role, is_active, email) WHERE (deleted_at IS NULL);
 
 CREATE INDEX account_last_login_idx ON public.account USING btree (role, is_active, COALESCE(last_login, '1970-01-01 00:00:00+00'::timestamp with time zone), created_at, id) WHERE (deleted_at IS NULL);
@@ -1618,18 +1621,18 @@ UNION ALL
 CREATE OR REPLACE FUNCTION public.account_delete(id integer, most integer)
  RETURNS TABLE(email text, inherited json, deleted json)
  LANGUAGE plpgsql
-AS $function$429c67dfef5c1894fb6db15b3ce54fa1$function$;
+AS $function$8c8852d90e3bca934d32f290abefd32d$function$;
 
 CREATE OR REPLACE FUNCTION public.account_json(a account)
  RETURNS json
  LANGUAGE sql
  STABLE PARALLEL SAFE
-RETURN json_build_object('id', (a).id, 'email', (a).email, 'full_name', (a).full_name, 'is_active', (a).is_active, 'is_verified', (a).is_verified, 'role', (a).role, 'last_login', iso((a).last_login), 'created_at', iso((a).created_at), 'updated_at', iso((a).updated_at));
+RETURN json_build_object('id', (a).id, 'email', (a).email, 'full_name', (a).full_name, 'is_active', (a).is_active, 'is_verified', (a).is_verified, 'role', (a).role, 'last_login', iso((a).last_login), 'created_at', iso((a).created_at), 'updated_at', iso((a).updated_at), 'deletion_at', iso((a).deletion_at));
 
 CREATE OR REPLACE FUNCTION public.account_last_admin()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$5a946808428796e40c92c3abf5454b15$function$;
+AS $function$7a1980e2ed3a557177bd7e4feba5c3cf$function$;
 
 CREATE OR REPLACE FUNCTION public.account_leave(id integer, most integer)
  RETURNS TABLE(organizations integer, inherited json, deleted json)
@@ -2692,9 +2695,9 @@ CREATE OR REPLACE FUNCTION public.webhook_wanted(account integer, type text)
  STABLE
 AS $function$a64cf8fe91822f8144383ebfe21b3004$function$;
 
-CREATE TRIGGER account_last_admin_delete AFTER DELETE ON public.account FOR EACH ROW WHEN (((old.role = 'admin'::text) AND old.is_active)) EXECUTE FUNCTION account_last_admin();
+CREATE TRIGGER account_last_admin_delete AFTER DELETE ON public.account FOR EACH ROW WHEN (((old.role = 'admin'::text) AND old.is_active AND (old.deletion_at IS NULL))) EXECUTE FUNCTION account_last_admin();
 
-CREATE TRIGGER account_last_admin_update AFTER UPDATE OF role, is_active ON public.account FOR EACH ROW WHEN (((old.role = 'admin'::text) AND old.is_active AND ((new.role <> 'admin'::text) OR (NOT new.is_active)))) EXECUTE FUNCTION account_last_admin();
+CREATE TRIGGER account_last_admin_update AFTER UPDATE OF role, is_active, deletion_at ON public.account FOR EACH ROW WHEN (((old.role = 'admin'::text) AND old.is_active AND (old.deletion_at IS NULL) AND ((new.role <> 'admin'::text) OR (NOT new.is_active) OR (new.deletion_at IS NOT NULL)))) EXECUTE FUNCTION account_last_admin();
 
 CREATE TRIGGER ai_conversation_count_delete AFTER DELETE ON public.ai_conversation REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION ai_conversation_count_delete();
 

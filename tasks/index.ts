@@ -1,3 +1,5 @@
+import { deleteDue } from './accounts/delete.ts'
+import { deletionMail } from './accounts/deletion-mail.ts'
 import { emailChange } from './accounts/email-change.ts'
 import { invite } from './accounts/invite.ts'
 import { passwordReset } from './accounts/password-reset.ts'
@@ -54,6 +56,8 @@ export const tasks: readonly AnyTask[] = [
   checkDomain,
   checkout,
   collect,
+  deleteDue,
+  deletionMail,
   deliver,
   draw,
   email,

@@ -90,6 +90,8 @@ export function dispatch(account: StripeAccount, call: Call): Answer {
       return createRefund(account, call.fields)
     case 'GET refunds':
       return listRefunds(account, call.fields)
+    case 'GET subscriptions':
+      return found('subscription', account.subscriptions.get(one), one)
     case 'POST subscriptions':
       return updateSubscription(account, one, call.fields)
     case 'GET events':
@@ -186,6 +188,12 @@ function listRefunds(account: StripeAccount, fields: Call['fields']): Answer {
 function updateSubscription(account: StripeAccount, id: string, fields: Call['fields']): Answer {
   const known = account.subscriptions.get(id)
   if (known === undefined) return missing('subscription', id)
+  if (known.status === 'canceled')
+    return error(
+      400,
+      'invalid_request_error',
+      'A canceled subscription can only update its cancellation_details and metadata.',
+    )
   const changed = { ...known, cancel_at_period_end: fields.cancel_at_period_end === 'true' }
   account.subscriptions.set(id, changed)
   return ok(changed)

@@ -37,6 +37,7 @@ const NOBODY = {
   last_login: null,
   created_at: '1970-01-01T00:00:00.000Z',
   updated_at: null,
+  deletion_at: null,
 }
 
 /** The caller of everything under `AUTH_LEVEL=none`. */

@@ -40,6 +40,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'account.setup_token': 403,
   'account.email_same': 400,
   'account.email_change_missing': 404,
+  'account.deletion_due': 409,
   'account.session_missing': 404,
   'account.proof_wrong': 400,
   'account.nobody': 409,

@@ -1,4 +1,5 @@
 import { area } from '../pipeline/route.ts'
+import { deletionRoutes } from './accounts/deletion.ts'
 import { emailRoutes } from './accounts/email.ts'
 import { importRoute } from './accounts/import.ts'
 import { acceptInviteRoute } from './accounts/invites.ts'
@@ -18,6 +19,7 @@ export const accounts = area('accounts', '/api/v1/auth', { auth: 'user' }, [
   ...passkeyRoutes,
   ...recoveryRoutes,
   ...emailRoutes,
+  ...deletionRoutes,
   acceptInviteRoute,
   importRoute,
   ...userRoutes,

@@ -17,6 +17,8 @@ create table account (
   last_login timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz,
+  -- When it is to be deleted, as its owner or an admin has asked. Until then it works as before, unless it is inactive.
+  deletion_at timestamptz,
   -- Nobody sees it any more, and it can do nothing; a task deletes what belongs to it, and its row last.
   deleted_at timestamptz,
   -- What a search looks into: two lines, so that what is found is not the end of one and the beginning of the other.
@@ -27,8 +29,10 @@ create table account (
   constraint account_full_name_check check (length(full_name) <= 200),
   constraint account_role_check check (role in ('user', 'moderator', 'admin')),
   constraint account_deleted_check check (case when deleted_at is null then email is not null
-    else email is null and full_name is null and password_hash = '' and not is_active end)
+    else email is null and full_name is null and password_hash = '' and not is_active and deletion_at is null end)
 );
+-- Looked through every minute.
+create index account_deletion_at_idx on account (deletion_at) where deletion_at is not null;
 create index account_deleted_idx on account (id) where deleted_at is not null;
 -- The list, an index for each of its orders. A list of all roles is merged from those of each role and state, so that each of
 -- them has both filters. A sign-in changes `last_login` and so writes to all of them, which is little beside the hash of its password.

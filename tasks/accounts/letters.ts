@@ -93,6 +93,22 @@ export function emailInUseLetter(address: string): Letter {
   })
 }
 
+/** The email to an account that is to be deleted, at a time in UTC. */
+export function deletionLetter({ email, full_name, at }: Recipient & { readonly at: string }): Letter {
+  return letter({
+    subject: 'Your account will be deleted',
+    greeting: full_name,
+    before: [
+      `Your account ${email} will be deleted on ${at} UTC, with all that belongs to it. Until then it works as before.`,
+    ],
+    link: null,
+    token: null,
+    after: [
+      'To keep it, sign in before and take the deletion back: POST /api/v1/auth/me/restore. If it was not you who asked, set a new password as well.',
+    ],
+  })
+}
+
 /** The email for setting a new password. */
 export function resetLetter(to: Recipient, base: string, token: string, minutes: number): Letter {
   return letter({

@@ -24,6 +24,7 @@ export const accountShape = {
   RESET_TOKEN_MINUTES: count(60, 1, 10_080),
   VERIFY_TOKEN_HOURS: count(24, 1, 8760),
   INVITE_TOKEN_DAYS: count(14, 1, 365),
+  ACCOUNT_DELETION_DAYS: count(7, 0, 365),
   LOGIN_MAX_FAILURES: count(5, 1, 1000),
   LOGIN_LOCK_SECONDS: count(900, 1, 86_400),
   TRUST_PROXY: flag(false),
@@ -39,6 +40,8 @@ export interface AccountSettings {
   readonly resetTokenSeconds: number
   readonly verifyTokenSeconds: number
   readonly inviteTokenSeconds: number
+  /** How long an account can still take back its own deletion; 0: not at all. */
+  readonly accountDeletionDays: number
   /** How many failed logins lock an account, and for how long. */
   readonly loginMaxFailures: number
   readonly loginLockSeconds: number
@@ -59,6 +62,7 @@ export function accountSettings(env: z.output<typeof Shape>): AccountSettings {
     resetTokenSeconds: env.RESET_TOKEN_MINUTES * 60,
     verifyTokenSeconds: env.VERIFY_TOKEN_HOURS * 3600,
     inviteTokenSeconds: env.INVITE_TOKEN_DAYS * 86_400,
+    accountDeletionDays: env.ACCOUNT_DELETION_DAYS,
     loginMaxFailures: env.LOGIN_MAX_FAILURES,
     loginLockSeconds: env.LOGIN_LOCK_SECONDS,
     trustProxy: env.TRUST_PROXY,

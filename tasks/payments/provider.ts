@@ -13,6 +13,8 @@ export interface PaymentProvider {
   createRefund(refund: NewRefund, call: Once): Promise<Answered>
   /** Ends a subscription at the end of its paid period. */
   cancelSubscription(id: string, call: Once): Promise<Answered>
+  /** A subscription as it is; null when there is none. */
+  subscription(id: string, signal: AbortSignal): Promise<Answered | null>
   /** The payment intent that an invoice or a session was paid by; null when there is none. */
   intentOf(what: 'invoice' | 'session', id: string, signal: AbortSignal): Promise<string | null>
   /** All refunds of a charge or payment intent; none when it does not exist. */

@@ -1,3 +1,4 @@
+import { dueAccounts } from '../../sql/accounts/deletions.ts'
 import { deleteExpiredEmailChanges } from '../../sql/accounts/email-changes.ts'
 import { deleteExpiredMailedTokens, deleteExpiredRefreshTokens } from '../../sql/accounts.ts'
 import { deleteExpiredApiKeys } from '../../sql/api-keys.ts'
@@ -10,8 +11,10 @@ import { deleteExpiredLimits, deleteOldLoginFailures } from '../../sql/limits.ts
 import { deleteExpiredChallenges } from '../../sql/passkeys.ts'
 import { deleteExcessPreviews } from '../../sql/voice.ts'
 import { purgeEndpoints } from '../../sql/webhooks.ts'
+import { deleteDue } from '../accounts/delete.ts'
 import { inBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
+import { enqueueMany } from '../task.ts'
 import type { HousekeepingResult } from './housekeeping.ts'
 
 // Small enough that no statement holds its locks for long.
@@ -20,7 +23,8 @@ const BATCH = 1000
 const MOST_PREVIEWS = 1000
 
 /** The work of `system.housekeeping`. */
-export async function run({ db, settings, signal }: TaskContext): Promise<HousekeepingResult> {
+export async function run(ctx: TaskContext): Promise<HousekeepingResult> {
+  const { db, settings, signal } = ctx
   const all = (query: () => Query<{ count: number }>) => inBatches(signal, BATCH, () => db.one(query()))
   return {
     jobs: await all(() => deleteExpiredJobs(settings.keepResultSeconds, BATCH)),
@@ -37,6 +41,25 @@ export async function run({ db, settings, signal }: TaskContext): Promise<Housek
     webhooks: await all(() => purgeEndpoints(BATCH)),
     imports: await all(() => deleteAbandonedImports(BATCH)),
     tallies: (await db.one(deleteExpiredTallies())).count,
+    accounts: await addDeletions(ctx),
     previews: await all(() => deleteExcessPreviews(MOST_PREVIEWS, BATCH)),
   }
+}
+
+/** Adds a job for each account that is due; returns how many there are. One whose job is under way has no other. */
+async function addDeletions({ db, settings, signal }: TaskContext): Promise<number> {
+  const options = { ownerId: null, maxTries: settings.workerMaxTries }
+  let after = 0
+  return inBatches(signal, BATCH, async () => {
+    const due = await db.any(dueAccounts(after, BATCH))
+    after = due.at(-1)?.id ?? after
+    if (due.length > 0)
+      await enqueueMany(
+        db,
+        deleteDue,
+        due.map(({ id }) => ({ account_id: id })),
+        options,
+      )
+    return { count: due.length }
+  })
 }

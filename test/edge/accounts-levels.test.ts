@@ -20,6 +20,8 @@ const routes: readonly [string, string, object | null, number, number, number, n
   ['GET', '/sessions', null, 401, 200, 200, 200],
   ['DELETE', `/sessions/${randomUUID()}`, null, 401, 404, 404, 404],
   ['POST', '/change-password', {}, 401, 422, 422, 422],
+  ['DELETE', '/me', { password: 'x' }, 401, 400, 400, 400],
+  ['POST', '/me/restore', null, 401, 200, 200, 200],
   ['POST', '/me/email', {}, 401, 422, 422, 422],
   ['GET', '/me/email', null, 401, 404, 404, 404],
   ['DELETE', '/me/email', null, 401, 404, 404, 404],

@@ -78,6 +78,7 @@ test('the first account is admin, the next is a user, with all fields of a User'
     role: 'admin',
     last_login: null,
     updated_at: null,
+    deletion_at: null,
   })
   assert.ok(Number.isInteger(id))
   assert.match(created_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)

@@ -107,6 +107,7 @@ test('/me is the account that calls', async () => {
   assert.equal(answer.status, 200)
   const fields = [
     'created_at',
+    'deletion_at',
     'email',
     'full_name',
     'id',

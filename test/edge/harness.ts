@@ -98,6 +98,13 @@ export class Api {
         message.on('error', reject).on('data', (chunk: Buffer) => chunks.push(chunk))
         message.on('end', () => resolve(new Answered(message, Buffer.concat(chunks))))
       })
+      // Of a DELETE, Node says nothing of how long its body is.
+      if (
+        body !== undefined &&
+        headers['content-length'] === undefined &&
+        headers['transfer-encoding'] === undefined
+      )
+        request.setHeader('content-length', Buffer.byteLength(body))
       request.end(body)
     })
   }

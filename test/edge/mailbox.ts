@@ -1,3 +1,4 @@
+import { deletionMail } from '../../tasks/accounts/deletion-mail.ts'
 import { emailChange } from '../../tasks/accounts/email-change.ts'
 import { passwordReset } from '../../tasks/accounts/password-reset.ts'
 import { verification } from '../../tasks/accounts/verification.ts'
@@ -15,7 +16,9 @@ export interface Mailed {
 }
 
 const TASKS: Readonly<Record<string, { run(context: never, payload: never): Promise<unknown> }>> =
-  Object.fromEntries([emailChange, passwordReset, verification].map((task) => [task.name, task]))
+  Object.fromEntries(
+    [deletionMail, emailChange, passwordReset, verification].map((task) => [task.name, task]),
+  )
 
 /** Does by hand what a worker does with the jobs that mail; answers the mails. */
 export function mailbox({ db, query }: TestDatabase) {

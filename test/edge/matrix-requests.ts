@@ -114,6 +114,10 @@ const accounts: Record<string, Make> = {
     form({ username: (await world.account()).email, password: PASSWORD }),
   'POST /api/v1/auth/refresh': refreshing,
   'POST /api/v1/auth/logout': refreshing,
+  'DELETE /api/v1/auth/me': async (world, caller) => {
+    if (caller?.id === world.admin.id) await world.account('admin')
+    return json({ password: PASSWORD })
+  },
   'POST /api/v1/auth/me/email': (world) => json({ email: `${world.name()}@example.com`, password: PASSWORD }),
   'GET /api/v1/auth/me/email': changingEmail,
   'DELETE /api/v1/auth/me/email': changingEmail,

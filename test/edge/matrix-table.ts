@@ -14,6 +14,8 @@ POST   /api/v1/auth/logout                                401   200   200   200 
 POST   /api/v1/auth/me/email                              401   201   201   201   201
 GET    /api/v1/auth/me/email                              401   200   200   200   200
 DELETE /api/v1/auth/me/email                              401   204   204   204   204
+DELETE /api/v1/auth/me                                    401   200   200   200   200
+POST   /api/v1/auth/me/restore                            401   200   200   200   200
 POST   /api/v1/auth/email-change/confirm                  200   200   200   200   200
 POST   /api/v1/auth/email-change/refuse                   200   200   200   200   200
 GET    /api/v1/auth/sessions                              401   200   200   200   200

@@ -17,6 +17,7 @@ const UNKNOWN = 2_147_483_647
 
 const FIELDS = [
   'created_at',
+  'deletion_at',
   'email',
   'full_name',
   'id',

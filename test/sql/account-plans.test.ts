@@ -1,10 +1,22 @@
 import assert from 'node:assert/strict'
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
+import { dueAccounts, isDue } from '../../sql/accounts/deletions.ts'
+import {
+  beginEmailChange,
+  cancelEmailChange,
+  confirmEmailChange,
+  deleteExpiredEmailChanges,
+  pendingEmailChange,
+  readEmailChange,
+  refuseEmailChange,
+} from '../../sql/accounts/email-changes.ts'
 import { ACCOUNT_ORDERS, readAccounts } from '../../sql/accounts/lists.ts'
+import type { Query } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { createReader } from '../../sql/reader.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
-import { assertReadByIndex, buffersOf, planned } from './plans-help.ts'
+import { assertReadByIndex, assertWriteByIndex, buffersOf, planned } from './plans-help.ts'
 
 /** Accounts are found by an index, among 30,000 of them, whichever filters and orders are combined. */
 
@@ -20,6 +32,15 @@ await query(
 )
 await query(
   `insert into account (email, password_hash, is_active, deleted_at) select null, '', false, now() from generate_series(1, 500)`,
+)
+await query(
+  `update account set deletion_at = now() + (id - 20) * interval '1 hour' where id % 1000 < 3 and role <> 'admin' and deleted_at is null`,
+)
+await query(
+  `insert into email_change (id, account_id, email, old_digest, new_digest, expires_at)
+   select gen_random_uuid(), id, 'next-' || id || '@example.com', sha256(('old' || id)::bytea), sha256(('new' || id)::bytea),
+     now() + (id - 20) * interval '1 min'
+   from account where id <= 20000`,
 )
 await vacuumAnalyze(query)
 const client = await connect({ url, applicationName: 'plans' })
@@ -62,6 +83,34 @@ for (const [i, [what, statement, ...values]] of [...reads, ...ofHours].entries()
     assert.ok(buffers < 400, `${buffers} buffers`)
   })
 }
+
+describe('by index', () => {
+  let n = 100
+  const pending = async () =>
+    (await query('select id from email_change where account_id = $1', [++n]))[0]!.id as string
+  const digest = () => createHash('sha256').update(`new${++n}`).digest()
+  const change = () => ({
+    ...{ id: randomUUID(), accountId: ++n, email: 'b@example.com', sessionId: null, lifetimeSeconds: 60 },
+    digests: { old: randomBytes(32), new: randomBytes(32) },
+  })
+  const writes: readonly [string, () => Promise<Query<unknown>> | Query<unknown>][] = [
+    ['accounts that are due', () => dueAccounts(0, 1000)],
+    ['whether one is', () => isDue(++n)],
+    ['begin a change of address', () => beginEmailChange(change())],
+    ['what its mails say', async () => pendingEmailChange(await pending(), 'new')],
+    ['confirm it', () => confirmEmailChange(digest())],
+    ['refuse it', () => refuseEmailChange(digest())],
+    ['take it back', () => cancelEmailChange(++n)],
+    ['those that are over', () => deleteExpiredEmailChanges(5)],
+  ]
+  // The other tables are empty here.
+  for (const [what, make] of writes)
+    test(what, async () => {
+      for (const tables of ['account', 'email_change']) await assertWriteByIndex(client, make, tables)
+    })
+  test('the pending change of address', () =>
+    assertReadByIndex(client, 'force_generic_plan', 'pending', readEmailChange, [500]))
+})
 
 await query(
   `create table plain as select *, lower(unaccent(concat_ws(E'\\n', email, full_name))) as text from account where deleted_at is null`,

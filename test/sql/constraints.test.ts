@@ -187,6 +187,7 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
       account({ ...deleted, full_name: 'N' }),
       account({ ...deleted, password_hash: 'x' }),
       account({ ...deleted, is_active: true }),
+      account({ ...deleted, deletion_at: new Date() }),
     ],
   ],
   session: [

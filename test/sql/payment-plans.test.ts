@@ -1,6 +1,6 @@
 import { after, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
-import { applyChanges } from '../../sql/payment-changes.ts'
+import { applyChanges, runningSubscriptions } from '../../sql/payment-changes.ts'
 import {
   readDispute,
   readDisputes,
@@ -98,4 +98,5 @@ test('what changes sums', async () => {
   }
   await assertWriteByIndex(client, paid, 'payment_s')
   await assertWriteByIndex(client, paid, 'payment_t')
+  await assertWriteByIndex(client, () => runningSubscriptions(owner))
 })

@@ -43,6 +43,7 @@ describe('housekeeping', { concurrency: false }, () => {
       tallies: 0,
       previews: 0,
       webhooks: 0,
+      accounts: 0,
     })
   })
 
@@ -95,6 +96,7 @@ describe('housekeeping', { concurrency: false }, () => {
       tallies: 0,
       previews: 0,
       webhooks: 0,
+      accounts: 0,
     })
     const left = [
       'session',
@@ -106,6 +108,17 @@ describe('housekeeping', { concurrency: false }, () => {
     ]
     assert.deepEqual(await Promise.all(left.map(count)), [1, 1, 1, 2, 1, 1])
     assert.equal(await count('idempotency_key'), 2)
+  })
+
+  test('adds a job for each account that is due, and none while that is under way', async () => {
+    await query(`insert into account (email, password_hash, deletion_at)
+      select n || '@example.com', 'x', now() + (n - 1100.5) * interval '1 min' from generate_series(1, 1110) n`)
+    assert.equal((await run()).accounts, 1100)
+    assert.equal((await run()).accounts, 1100)
+    const jobs =
+      await query(`select owner_id, queue, mailbox_limit, count(*)::int as n, count(distinct mailbox)::int as accounts
+      from job where name = 'accounts.delete' group by 1, 2, 3`)
+    assert.deepEqual(jobs, [{ owner_id: null, queue: 'accounts', mailbox_limit: 1, n: 1100, accounts: 1100 }])
   })
 
   test('an abort ends it before the next batch', async () => {

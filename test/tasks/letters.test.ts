@@ -5,6 +5,7 @@ import nodemailer from 'nodemailer'
 import PostalMime, { type Email } from 'postal-mime'
 import {
   addedLetter,
+  deletionLetter,
   emailInUseLetter,
   inviteLetter,
   type Letter,
@@ -90,6 +91,13 @@ describe('letters', () => {
     const next = newEmailLetter('next@example.com', BASE, TOKEN, 24)
     assert.match(next.text, /to next@example\.com\. Please confirm.*valid for 24 hours\. If it was not you/s)
     assert.ok(next.text.includes(`Confirm the address: ${BASE}/email-change#token=${TOKEN}`))
+    const leaving = deletionLetter({ ...to('Ann'), at: '2026-01-02 03:04' })
+    assert.match(
+      leaving.text,
+      /^Hello Ann,\n\nYour account reader@example\.com will be deleted on 2026-01-02 03:04 UTC/,
+    )
+    assert.match(leaving.text, /sign in before and take the deletion back: POST \/api\/v1\/auth\/me\/restore/)
+    assert.doesNotMatch(leaving.text + leaving.html, /href|token/)
     const inUse = emailInUseLetter('next@example.com')
     assert.match(inUse.text, /next@example\.com, which has an account of its own\. Nothing changes\./)
     assert.doesNotMatch(inUse.text + inUse.html, /href|token/)

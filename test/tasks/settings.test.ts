@@ -32,6 +32,7 @@ test('an empty environment has the documented defaults', () => {
     resetTokenSeconds: 60 * 60,
     verifyTokenSeconds: 24 * 3600,
     inviteTokenSeconds: 14 * 86_400,
+    accountDeletionDays: 7,
     loginMaxFailures: 5,
     loginLockSeconds: 900,
     limits: {

@@ -21,6 +21,7 @@ export const User = z
     last_login: Timestamp.nullable(),
     created_at: Timestamp,
     updated_at: Timestamp.nullable(),
+    deletion_at: Timestamp.nullable().meta({ description: 'When the account is to be deleted' }),
   })
   .meta({ id: 'UserResponse' })
 

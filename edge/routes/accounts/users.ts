@@ -1,18 +1,20 @@
 import { z } from 'zod'
+import { deactivateForDeletion } from '../../../sql/accounts/deletions.ts'
 import { ACCOUNT_ORDERS, ROLES, readAccounts } from '../../../sql/accounts/lists.ts'
 import {
   accountChanged,
-  deleteAccount,
   endSessions,
   readAccount,
   setActive,
   setRole,
   updateAccount,
 } from '../../../sql/accounts.ts'
-import { AUDIT_KINDS, AUDIT_ORDERS, appendAudit, readAudit } from '../../../sql/audit.ts'
+import { AUDIT_KINDS, AUDIT_ORDERS, readAudit } from '../../../sql/audit.ts'
+import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
-import { inheritanceEvents } from '../../../tasks/accounts/inheritance.ts'
-import { purgeAccounts } from '../../../tasks/accounts/purge.ts'
+import { runningSubscriptions } from '../../../sql/payment-changes.ts'
+import { deleteDue } from '../../../tasks/accounts/delete.ts'
+import { deleteForAll } from '../../../tasks/accounts/deletion.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { audit, eventOf } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
@@ -159,22 +161,18 @@ accents. In the order of \`last_login\` who has never signed in comes as the lon
     path: '/users/:user_id',
     summary: 'Delete an account permanently, with its documents and memberships',
     description:
-      'It is gone at once; a job then deletes what belongs to it. An organization of which it is the only owner passes to the highest-ranked, longest-standing member, or is deleted if there is none.',
+      'It is gone at once; a job then deletes what belongs to it. One with a running subscription is deactivated at once, and gone as soon as the payment provider has cancelled that. An organization of which it is the only owner passes to the highest-ranked, longest-standing member, or is deleted if there is none.',
     auth: 'admin',
     params: UserParams,
     errors: ['account.missing', 'account.last_admin'],
     handle: async (input) => {
       const { params, edge, requestId } = input
       const id = params.user_id
+      const options = { requestId, maxTries: edge.settings.workerMaxTries }
+      const event = (email: string) => eventOf(input, 'account.deleted', { accountId: id, data: { email } })
       return input.transaction(async (tx) => {
-        const gone = await tx.maybeOne(deleteAccount(id))
-        if (gone === null) throw fail('account.missing')
-        const deleted = eventOf(input, 'account.deleted', { accountId: id, data: { email: gone.email } })
-        await tx.run(appendAudit([deleted, ...inheritanceEvents(id, gone, deleted)]))
-        // Nobody's: it must not go with an account.
-        const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
-        await enqueue(tx, purgeAccounts, {}, options)
-        await tx.run(accountChanged(id))
+        if ((await tx.any(runningSubscriptions(id))).length > 0) await deleteLater(tx, input)
+        else if (!(await deleteForAll(tx, id, event, options))) throw fail('account.missing')
         tx.afterCommit(() => edge.accounts.forget(id))
         return undefined
       })
@@ -213,6 +211,18 @@ accents. In the order of \`last_login\` who has never signed in comes as the lon
 
 type Changed = z.input<typeof User>
 type OfUser = Input<z.output<typeof UserParams>, unknown, unknown, Caller> & Writes<Changed>
+
+/** Has an account deleted by a job, which ends its subscriptions first; nobody can use it meanwhile. */
+async function deleteLater(tx: Queries, input: Omit<OfUser, keyof Writes<Changed>>): Promise<void> {
+  const { params, edge, requestId } = input
+  const id = params.user_id
+  if ((await tx.maybeOne(deactivateForDeletion(id))) === null) throw fail('account.missing')
+  await tx.run(endSessions(id, null))
+  await tx.run(audit(input, 'account.deletion_requested', { accountId: id }))
+  const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
+  await enqueue(tx, deleteDue, { account_id: id }, options)
+  await tx.run(accountChanged(id))
+}
 
 /** Changes an account and returns it; every edge process drops what it has cached of it. */
 async function changed(

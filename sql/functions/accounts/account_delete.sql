@@ -13,7 +13,8 @@ begin
     if not found then return; end if;
   end loop;
   select l.inherited, l.deleted into inherited, deleted from account_leave(account_delete.id, most) l;
-  update account a set deleted_at = now(), email = null, full_name = null, password_hash = '', is_active = false
+  update account a set deleted_at = now(), email = null, full_name = null, password_hash = '', is_active = false,
+    deletion_at = null
   where a.id = account_delete.id;
   return next;
 end $$;

@@ -42,6 +42,11 @@ export function createPayments(
       call('subscriptions.update', signal, async ({ subscriptions }) =>
         answered(await subscriptions.update(id, { cancel_at_period_end: true }, { idempotencyKey: key })),
       ),
+    subscription: (id, signal) =>
+      call('subscriptions.retrieve', signal, async ({ subscriptions }) => {
+        const found = await missingAs(null, subscriptions.retrieve(id))
+        return found === null ? null : answered(found)
+      }),
     intentOf: (what, id, signal) =>
       call(what === 'invoice' ? 'invoicePayments.list' : 'checkout.sessions.retrieve', signal, (client) =>
         missingAs(null, what === 'invoice' ? intentOfInvoice(client, id) : intentOfSession(client, id)),

@@ -1,0 +1,100 @@
+import { z } from 'zod'
+import { lockStanding, markForDeletion, unmarkForDeletion } from '../../../sql/accounts/deletions.ts'
+import { accountChanged } from '../../../sql/accounts.ts'
+import type { Transaction } from '../../../sql/db.ts'
+import { fail } from '../../../sql/errors.ts'
+import { deleteDue } from '../../../tasks/accounts/delete.ts'
+import { deletionMail } from '../../../tasks/accounts/deletion-mail.ts'
+import { enqueue } from '../../../tasks/task.ts'
+import { audit } from '../../pipeline/audit.ts'
+import type { Caller } from '../../pipeline/auth.ts'
+import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
+import { isRefused, PROOF_ERRORS, proofOf } from './proof.ts'
+import { CurrentPassword, User } from './shapes.ts'
+
+const Deletion = z
+  .strictObject({ password: CurrentPassword.optional() })
+  .meta({ id: 'AccountDeletion' })
+  .optional()
+
+/** Deleting one's own account, and changing one's mind. */
+export const deletionRoutes = [
+  route({
+    method: 'delete',
+    path: '/me',
+    summary: 'Delete the account of the caller, with its documents and memberships',
+    description: `The account is deleted in \`ACCOUNT_DELETION_DAYS\`, at the time \`deletion_at\`, which is also emailed. Until \
+then everything works as before, and it can be taken back; repeating it changes nothing. When the time has come, running \
+subscriptions are cancelled at the payment provider first; then it is as when an admin deletes the account. Needs the \
+password, unless the caller has signed in within the last ten minutes; a wrong one counts as a failed login.`,
+    body: Deletion,
+    response: User,
+    errors: ['account.last_admin', 'account.missing', ...PROOF_ERRORS],
+    credentials: true,
+    needsSession: true,
+    handle: deleteOwn,
+  }),
+
+  route({
+    method: 'post',
+    path: '/me/restore',
+    summary: 'Take back the deletion of the account of the caller',
+    description: 'Changes nothing for an account that is not to be deleted.',
+    response: User,
+    errors: ['account.deletion_due', 'account.missing'],
+    sideEffect: true,
+    needsSession: true,
+    handle: restoreOwn,
+  }),
+]
+
+type Account = z.input<typeof User>
+type Own<B> = Input<undefined, undefined, B, Caller> & Writes<Account>
+
+async function deleteOwn(input: Own<z.output<typeof Deletion>>): Promise<Answer<Account>> {
+  const { body, caller, edge } = input
+  const proof = await proofOf(input, body?.password ?? null)
+  return input.transaction(async (tx) => {
+    const proven = await proof.settle(tx)
+    if (isRefused(proven)) return proven
+    const standing = await tx.one(lockStanding(caller.id))
+    if (standing.marked) return json(standing.json)
+    const marked = await tx.one(markForDeletion(caller.id, edge.settings.accountDeletionDays))
+    const { deletion_at } = JSON.parse(marked.json) as Account
+    const about = { accountId: caller.id, data: { deletion_at } }
+    await tx.run(audit(input, 'account.deletion_requested', about))
+    await enqueueNext(tx, input, marked.due)
+    await told(tx, input)
+    return json(marked.json)
+  })
+}
+
+async function restoreOwn(input: Own<undefined>): Promise<Answer<Account>> {
+  const { caller } = input
+  return input.transaction(async (tx) => {
+    const standing = await tx.maybeOne(lockStanding(caller.ownerId ?? 0))
+    if (standing === null) throw fail('account.missing')
+    if (standing.due) throw fail('account.deletion_due')
+    if (!standing.marked) return json(standing.json)
+    const restored = await tx.one(unmarkForDeletion(caller.id))
+    await tx.run(audit(input, 'account.deletion_cancelled', { accountId: caller.id }))
+    await told(tx, input)
+    return json(restored.json)
+  })
+}
+
+/** Without days of grace the deletion begins at once; otherwise housekeeping begins it, and a mail says when. */
+async function enqueueNext(tx: Transaction, input: Own<unknown>, isDue: boolean): Promise<void> {
+  const { caller, edge, requestId } = input
+  const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
+  const about = { account_id: caller.id }
+  const { jobId } = isDue
+    ? await enqueue(tx, deleteDue, about, options)
+    : await enqueue(tx, deletionMail, about, options)
+  tx.afterCommit(() => edge.publisher.notify(jobId))
+}
+
+async function told(tx: Transaction, { caller, edge }: Own<unknown>): Promise<void> {
+  await tx.run(accountChanged(caller.id))
+  tx.afterCommit(() => edge.accounts.forget(caller.id))
+}

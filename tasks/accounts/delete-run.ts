@@ -1,0 +1,50 @@
+import { isDue } from '../../sql/accounts/deletions.ts'
+import type { AuditEvent } from '../../sql/audit.ts'
+import { Failure, fail } from '../../sql/errors.ts'
+import { applyChanges, runningSubscriptions } from '../../sql/payment-changes.ts'
+import type { TaskContext } from '../context.ts'
+import { cancelAtProvider } from '../payments/cancel-at-provider.ts'
+import { subscriptionChange } from '../payments/subscriptions.ts'
+import { deleteForAll } from './deletion.ts'
+
+/** The work of `accounts.delete`. */
+export async function run(
+  ctx: TaskContext,
+  { account_id: id }: { readonly account_id: number },
+): Promise<{ deleted: boolean }> {
+  const { db, job, settings, fenced } = ctx
+  // Once it is due, nobody can take it back.
+  if (!(await db.one(isDue(id))).due) return { deleted: false }
+  for (const { provider_subscription_id: subscription } of await db.any(runningSubscriptions(id)))
+    await endSubscription(ctx, id, subscription)
+  const { requestId } = job
+  const event = (email: string): AuditEvent => ({
+    ...{ kind: 'account.deleted', actorId: null, accountId: id, address: null, requestId },
+    data: { email },
+  })
+  return fenced(async (tx) => {
+    // One that has begun meanwhile, or that the provider has accepted to end and does not say so.
+    if ((await tx.any(runningSubscriptions(id))).length > 0)
+      throw fail('payment.failed', { reason: 'a subscription is still running' })
+    const options = { requestId, maxTries: settings.workerMaxTries }
+    return { deleted: await deleteForAll(tx, id, event, options) }
+  })
+}
+
+/** Ends a subscription; one that the provider refuses to end because it has ended, or has never heard of, is over here, too. */
+async function endSubscription(ctx: TaskContext, account: number, id: string): Promise<void> {
+  try {
+    await cancelAtProvider(ctx, id)
+  } catch (error) {
+    if (!(error instanceof Failure && error.code === 'payment.rejected')) throw error
+    const known = await ctx.providers.payments.subscription(id, ctx.signal)
+    // Of what the provider has never heard there is no time but ours, which is that of its end here.
+    const change =
+      known === null
+        ? subscriptionChange({ id }, 'deleted', Math.floor(Date.now() / 1000))
+        : subscriptionChange(known.object, 'updated', known.at, { status: null })
+    await ctx.fenced((tx) => tx.run(applyChanges([change!])))
+    const running = await ctx.db.any(runningSubscriptions(account))
+    if (running.some(({ provider_subscription_id: one }) => one === id)) throw error
+  }
+}

@@ -1,0 +1,14 @@
+import { deletionNotice } from '../../sql/accounts/deletions.ts'
+import type { TaskContext } from '../context.ts'
+import { deletionLetter } from './letters.ts'
+import { mailOnce } from './mail.ts'
+
+/** The work of `accounts.deletion-mail`. */
+export async function run(
+  ctx: TaskContext,
+  { account_id }: { readonly account_id: number },
+): Promise<Record<string, never>> {
+  const to = await ctx.db.maybeOne(deletionNotice(account_id))
+  if (to !== null) await mailOnce(ctx, to.email, deletionLetter(to))
+  return {}
+}

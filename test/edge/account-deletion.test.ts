@@ -1,0 +1,280 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { until } from '../until.ts'
+import { login, me, refresh } from './accounts-help.ts'
+import { type Account, type Api, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
+import { mailbox } from './mailbox.ts'
+import { assertRefused } from './orgs-help.ts'
+
+/** An account deletes itself: after a time in which it can take that back. */
+
+const base = await edgeAndDatabase({ env: { RATE_LIMIT_REGISTER: '0', RATE_LIMIT_LOGIN: '0' } })
+const { api, url, query } = base
+const none = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
+const mails = mailbox(base)
+const admin = await api.register('admin@example.com')
+let count = 0
+const newcomer = (): Promise<Account> => api.register(`leaver${++count}@example.com`)
+
+const leave = (who: Pick<Account, 'token'>, json: object | null = { password: PASSWORD }, edge: Api = api) =>
+  edge.call('DELETE', '/api/v1/auth/me', { token: who.token, ...(json && { json }) })
+const restore = (who: Pick<Account, 'token'>, headers = {}) =>
+  api.post('/api/v1/auth/me/restore', { token: who.token, headers })
+const trail = (id: number) =>
+  query(`select kind, actor_id, data from audit_event where account_id = $1 and kind ~ 'delet' order by id`, [
+    id,
+  ])
+const jobs = (id: number) =>
+  query(`select name, owner_id from job where name ~ '^accounts.delet' and payload ->> 'account_id' = $1`, [
+    String(id),
+  ])
+const due = (id: number) =>
+  query(`update account set deletion_at = now() - interval '1 s' where id = $1`, [id])
+
+/** Somebody who has just been made in the database, signed in. */
+async function person(role: string): Promise<Account> {
+  const email = `p${++count}@example.com`
+  const hash = await api.serving.edge.passwords.hash(PASSWORD)
+  await query(`insert into account (email, password_hash, role) values ($1, $2, $3)`, [email, hash, role])
+  const { json } = await login(api, email)
+  return { ...(await me(api, json.access_token)).json, token: json.access_token }
+}
+
+describe('DELETE /auth/me', () => {
+  test('says when, and mails it; until then everything works as before', async () => {
+    const who = await newcomer()
+    const key = await api.post('/api/v1/auth/keys', {
+      token: who.token,
+      json: { name: 'k', scopes: ['documents:read'] },
+    })
+    await mails()
+    const answer = await leave(who)
+    assert.equal(answer.status, 200)
+    assert.equal(answer.headers['cache-control'], 'no-store')
+    const { deletion_at: at, updated_at, ...account } = answer.json
+    assert.ok(Math.abs(Date.parse(at) - Date.now() - 7 * 86_400_000) < 60_000)
+    assert.deepEqual([account.id, account.is_active], [who.id, true])
+    const [mail, ...more] = await mails()
+    assert.deepEqual(
+      [mail!.to, mail!.subject, mail!.token, more],
+      [who.email, 'Your account will be deleted', '', []],
+    )
+    assert.deepEqual(await jobs(who.id), [{ name: 'accounts.deletion-mail', owner_id: null }])
+    assert.deepEqual(await trail(who.id), [
+      { kind: 'account.deletion_requested', actor_id: who.id, data: { deletion_at: at } },
+    ])
+    assert.equal((await me(api, who.token)).json.deletion_at, at)
+    assert.equal((await refresh(api, who.refresh)).status, 200)
+    const signedIn = await login(api, who.email)
+    assert.equal((await me(api, signedIn.json.access_token)).json.deletion_at, at)
+    assert.equal((await api.get('/api/v1/documents', { token: key.json.key })).status, 200)
+  })
+
+  test('again changes nothing, and mails nothing', async () => {
+    const who = await newcomer()
+    await mails()
+    const first = await leave(who)
+    const answers = await Promise.all(Array.from({ length: 5 }, () => leave(who)))
+    for (const { status, json } of answers) assert.deepEqual([status, json], [200, first.json])
+    assert.equal((await mails()).length, 1)
+    assert.equal((await trail(who.id)).length, 1)
+  })
+
+  test('of five at once is done once', async () => {
+    const who = await newcomer()
+    const answers = await Promise.all(Array.from({ length: 5 }, () => leave(who)))
+    for (const { status, json } of answers) assert.deepEqual([status, json], [200, answers[0]!.json])
+    assert.equal((await trail(who.id)).length, 1)
+    assert.equal((await jobs(who.id)).length, 1)
+  })
+
+  test('needs the password, which counts as a failed login when it is wrong, or a sign-in of late', async () => {
+    const who = await newcomer()
+    assertRefused(await leave(who, { password: 'wrong' }), 400, 'The current password is not correct')
+    await query(`update session set created_at = now() - interval '11 minutes' where account_id = $1`, [
+      who.id,
+    ])
+    for (const json of [{}, { password: null }, null])
+      assertRefused(await leave(who, json), 403, /^Give the password, or sign in again/)
+    for (const json of [{ password: '' }, { password: 7 }, { password: 'x'.repeat(1025) }, { days: 0 }])
+      assertRefused(await leave(who, json), 422)
+    for (let i = 0; i < 4; i++) assert.equal((await leave(who, { password: 'wrong' })).status, 400)
+    assertRefused(await leave(who), 403, /^This account is locked/)
+    assert.equal((await me(api, who.token)).json.deletion_at, null)
+    await query('delete from login_failure')
+    for (const json of [{}, null]) {
+      const token = (await login(api, who.email)).json.access_token
+      assert.equal((await leave({ token }, json)).status, 200)
+      await restore({ token })
+    }
+  })
+
+  test('is not for API keys, and for nobody', async () => {
+    const who = await newcomer()
+    const key = await api.post('/api/v1/auth/keys', {
+      token: who.token,
+      json: { name: 'k', scopes: ['*:write'] },
+    })
+    for (const call of [leave({ token: key.json.key }), restore({ token: key.json.key })])
+      assertRefused(await call, 403, 'An API key may not do this; sign in')
+    for (const call of [leave({ token: '' }), restore({ token: '' })]) assertRefused(await call, 401)
+    assertRefused(await leave({ token: '' }, null, none), 404, 'User not found')
+    assertRefused(await leave({ token: '' }, undefined, none), 400)
+    assertRefused(await none.post('/api/v1/auth/me/restore'), 404, 'User not found')
+  })
+
+  test('with ACCOUNT_DELETION_DAYS=0 begins at once, and cannot be taken back', async () => {
+    const sudden = await startEdge(url, { env: { ACCOUNT_DELETION_DAYS: '0' } })
+    const who = await newcomer()
+    await mails()
+    const answer = await leave(who, undefined, sudden)
+    assert.equal(answer.status, 200)
+    assert.ok(Date.parse(answer.json.deletion_at) <= Date.now() + 60_000)
+    assert.deepEqual(await jobs(who.id), [{ name: 'accounts.delete', owner_id: null }])
+    assert.deepEqual(await mails(), [])
+    assertRefused(await restore(who), 409, 'The account is being deleted, which can no longer be taken back')
+  })
+})
+
+describe('POST /auth/me/restore', () => {
+  test('takes it back, as often as it is asked for', async () => {
+    const who = await newcomer()
+    await leave(who)
+    const answer = await restore(who)
+    assert.deepEqual([answer.status, answer.json.deletion_at], [200, null])
+    const again = await restore(who)
+    assert.deepEqual([again.status, again.json], [200, answer.json])
+    assert.deepEqual((await trail(who.id)).slice(1), [
+      { kind: 'account.deletion_cancelled', actor_id: who.id, data: {} },
+    ])
+    await mails()
+    assert.equal((await leave(who)).status, 200)
+    assert.equal((await mails()).length, 1, 'and another deletion is another one')
+  })
+
+  test('no mail tells of a deletion that was taken back before', async () => {
+    const who = await newcomer()
+    await mails()
+    await leave(who)
+    await restore(who)
+    assert.deepEqual(await mails(), [])
+  })
+
+  test('is too late once the time has come', async () => {
+    const who = await newcomer()
+    await leave(who)
+    await due(who.id)
+    assertRefused(await restore(who), 409, 'The account is being deleted, which can no longer be taken back')
+    assert.notEqual((await me(api, who.token)).json.deletion_at, null)
+  })
+
+  test('is done once for an Idempotency-Key', async () => {
+    const who = await newcomer()
+    await leave(who)
+    const key = { 'idempotency-key': 'restore' }
+    const answers = [await restore(who, key), await restore(who, key)]
+    assert.deepEqual([answers[1]!.status, answers[1]!.json], [200, answers[0]!.json])
+  })
+})
+
+describe('the last active admin who stays', { concurrency: false }, () => {
+  const DETAIL = 'This is the last active admin; make another account an admin first'
+  const admins = () =>
+    query(`select id from account where role = 'admin' and is_active and deletion_at is null order by id`)
+
+  test('cannot leave, also when others are about to', async () => {
+    assertRefused(await leave(admin), 409, DETAIL)
+    const other = await person('admin')
+    assert.equal((await leave(other)).status, 200)
+    assertRefused(await leave(admin), 409, DETAIL)
+    const users = '/api/v1/auth/users'
+    const ways = [
+      ['DELETE', `${users}/${admin.id}`],
+      ['PATCH', `${users}/${admin.id}/deactivate`],
+      ['PATCH', `${users}/${admin.id}/role?role=user`],
+    ] as const
+    for (const [method, path] of ways)
+      assertRefused(await api.call(method, path, { token: other.token }), 409, DETAIL)
+    assert.equal((await restore(other)).status, 200)
+    assert.equal((await leave(admin)).status, 200)
+    assertRefused(await leave(other), 409, DETAIL)
+    assert.equal((await restore(admin)).status, 200)
+    await query(`update account set role = 'user' where id = $1`, [other.id])
+  })
+
+  test('stays, of many who leave at once', async () => {
+    for (let round = 0; round < 4; round++) {
+      const all = [admin, ...(await Promise.all(Array.from({ length: 3 }, () => person('admin'))))]
+      const answers = await Promise.all(all.map((one) => leave(one)))
+      assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 200, 200, 409])
+      assert.equal((await admins()).length, 1)
+      await query(`update account set deletion_at = null`)
+      await query(`update account set role = 'user' where role = 'admin' and id <> $1`, [admin.id])
+    }
+  })
+})
+
+describe('an admin who deletes an account', () => {
+  const remove = (id: number) => api.call('DELETE', `/api/v1/auth/users/${id}`, { token: admin.token })
+  const subscribe = (id: number, facts: object = { status: ['0', 'active'] }) =>
+    query(
+      `with customer as (insert into payment_customer (user_id, provider_customer_id) values ($1::int, 'cus_' || $1::int) returning id)
+       insert into payment_subscription (customer_id, provider_subscription_id, facts) select id, 'sub_' || $1::int, $2 from customer`,
+      [id, JSON.stringify(facts)],
+    )
+
+  test('that is about to delete itself deletes it at once', async () => {
+    const who = await newcomer()
+    await leave(who)
+    assert.equal((await remove(who.id)).status, 204)
+    assert.equal((await remove(who.id)).status, 404)
+    const [row] = await query('select deletion_at, deleted_at from account where id = $1', [who.id])
+    assert.deepEqual([row!.deletion_at, row!.deleted_at instanceof Date], [null, true])
+  })
+
+  test('with a running subscription deactivates it at once; a job ends that and then deletes it', async () => {
+    const who = await newcomer()
+    await subscribe(who.id)
+    assert.equal((await remove(who.id)).status, 204)
+    assert.equal((await me(api, who.token)).status, 401)
+    assert.equal((await refresh(api, who.refresh)).status, 401)
+    assert.equal((await login(api, who.email)).status, 403)
+    const seen = (await api.get(`/api/v1/auth/users/${who.id}`, { token: admin.token })).json
+    assert.deepEqual([seen.is_active, Date.parse(seen.deletion_at) <= Date.now() + 60_000], [false, true])
+    assert.deepEqual(await jobs(who.id), [{ name: 'accounts.delete', owner_id: null }])
+    assert.deepEqual(await trail(who.id), [
+      { kind: 'account.deletion_requested', actor_id: admin.id, data: {} },
+    ])
+    assert.equal((await remove(who.id)).status, 204)
+    assert.equal((await jobs(who.id)).length, 1, 'again is the same job')
+    await api.call('PATCH', `/api/v1/auth/users/${who.id}/activate`, { token: admin.token })
+    const signedIn = await login(api, who.email)
+    assertRefused(await restore({ token: signedIn.json.access_token }), 409)
+  })
+
+  test('whose subscription has ended, or will, deletes it at once', async () => {
+    for (const facts of [
+      { status: ['0', 'canceled'] },
+      { status: ['0', 'active'], cancel_at_period_end: ['0', true] },
+    ]) {
+      const who = await newcomer()
+      await subscribe(who.id, facts)
+      assert.equal((await remove(who.id)).status, 204)
+      assert.equal((await remove(who.id)).status, 404)
+    }
+  })
+
+  test('that is the last admin is refused, with a subscription too', async () => {
+    await subscribe(admin.id)
+    assertRefused(await remove(admin.id), 409, /^This is the last active admin/)
+    assert.equal((await me(api, admin.token)).status, 200)
+  })
+})
+
+test('every edge knows it at once', async () => {
+  const other = await startEdge(url)
+  const who = await newcomer()
+  assert.equal((await me(other, who.token)).json.deletion_at, null)
+  await leave(who)
+  await until('it does', async () => (await me(other, who.token)).json.deletion_at !== null)
+})

@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { subscriptionObject } from '../payment-events.ts'
+import { paymentsWorld } from '../payments-world.ts'
+import { startProcess } from '../service.ts'
+import { until } from '../until.ts'
+
+/** Accounts that are due are deleted by workers, once what they pay for has ended at the provider. */
+
+const world = await paymentsWorld({ worker: false, env: { LEASE_SECONDS: '1' } })
+const { api, env, people, query, stripe, url } = world
+const [admin] = await people(1, 'admin')
+const worker = () => startProcess('worker', url, { ...env, WORKER_QUEUES: 'accounts,system' })
+const working = await worker()
+// Only when it is asked to: the schedule would look in the middle of any test.
+await api.post('/api/v1/schedules/housekeeping/pause', { token: admin!.token })
+let names = 0
+
+/** Somebody who is to be deleted, with a subscription that is running here and perhaps at the provider. */
+async function leaver(at: object | null = {}) {
+  const [who] = await people(1)
+  const name = `leaver${++names}x`
+  await world.link(who!, name)
+  const object = subscriptionObject({ name })
+  if (at !== null) stripe.account.subscriptions.set(`sub_${name}`, { ...object, ...at } as never)
+  await query(
+    `insert into payment_subscription (customer_id, provider_subscription_id, facts)
+     select id, $1, '{"status": ["0", "active"]}' from payment_customer where user_id = $2`,
+    [`sub_${name}`, who!.id],
+  )
+  await query('update account set deletion_at = now() where id = $1', [who!.id])
+  const seen = async () => (await query('select deleted_at from account where id = $1', [who!.id]))[0]
+  return {
+    ...who!,
+    subscription: () => stripe.account.subscriptions.get(`sub_${name}`),
+    asked: () => stripe.asked.filter(({ path }) => path === `/v1/subscriptions/sub_${name}`),
+    isThere: async () => (await seen())?.deleted_at === null,
+    isGone: async () => (await seen()) === undefined,
+    jobs: () =>
+      query(
+        `select status, error_code from job where name = 'accounts.delete' and payload ->> 'account_id' = $1 order by ordinal`,
+        [String(who!.id)],
+      ),
+    events: () =>
+      query(`select kind from audit_event where kind = 'account.deleted' and account_id = $1`, [who!.id]),
+  }
+}
+
+/** Has housekeeping look, as it does every minute. */
+async function keepHouse(): Promise<void> {
+  const answer = await api.post('/api/v1/schedules/housekeeping/run', { token: admin!.token })
+  assert.ok(answer.status < 300, answer.text)
+  const { job_id } = answer.json
+  const ended = () => query(`select from job where id = $1 and status = 'done'`, [job_id])
+  await until('housekeeping has looked', async () => (await ended()).length === 1)
+}
+
+test('one whose subscription ends at the provider first is deleted, with all that is its own', async () => {
+  const one = await leaver()
+  await keepHouse()
+  await until('it is gone', one.isGone)
+  assert.equal(one.subscription()!.cancel_at_period_end, true)
+  assert.equal(one.asked().length, 1)
+  assert.deepEqual(await one.events(), [{ kind: 'account.deleted' }])
+  const [customer] = await query(`select c.user_id, s.cancel_at_period_end from payment_customer c
+    join payment_subscription s on s.customer_id = c.id order by c.id desc limit 1`)
+  assert.deepEqual(customer, { user_id: null, cancel_at_period_end: true })
+})
+
+test('one stays and works while the provider fails, and each look has another try at most', async () => {
+  const one = await leaver()
+  stripe.faults.push('revoked')
+  await keepHouse()
+  await until('the job has failed', async () => (await one.jobs())[0]?.status === 'failed')
+  assert.deepEqual(await one.jobs(), [{ status: 'failed', error_code: 'payment.key' }])
+  assert.equal(await one.isThere(), true)
+  assert.equal((await api.get('/api/v1/auth/me', { token: one.token })).status, 200)
+  stripe.faults.push('broken', 'cut')
+  await keepHouse()
+  await keepHouse()
+  await until('it is gone', one.isGone)
+  assert.deepEqual(
+    (await one.jobs()).map(({ status }) => status),
+    ['failed', 'done'],
+    'the second look has joined the job of the first',
+  )
+  assert.equal(one.subscription()!.cancel_at_period_end, true)
+  assert.equal((await one.events()).length, 1)
+})
+
+test('one whose subscription the provider has ended, or has never heard of, is deleted', async () => {
+  const [ended, unknown] = [await leaver({ status: 'canceled' }), await leaver(null)]
+  await keepHouse()
+  for (const one of [ended, unknown]) await until('it is gone', one.isGone)
+})
+
+test('one whose subscription the provider will not end stays', async () => {
+  const one = await leaver()
+  stripe.faults.push('invalid')
+  await keepHouse()
+  await until('the job has failed', async () => (await one.jobs())[0]?.status === 'failed')
+  assert.deepEqual(await one.jobs(), [{ status: 'failed', error_code: 'payment.rejected' }])
+  assert.equal(await one.isThere(), true)
+  await keepHouse()
+  await until('it is gone', one.isGone)
+})
+
+test('what is not due is left alone', async () => {
+  const one = await leaver()
+  await query(`update account set deletion_at = now() + interval '1 hour' where id = $1`, [one.id])
+  await keepHouse()
+  assert.deepEqual(await one.jobs(), [])
+  assert.equal(one.asked().length, 0)
+})
+
+test('an admin who deletes an account with a subscription has it ended as well', async () => {
+  const one = await leaver()
+  await query('update account set deletion_at = null where id = $1', [one.id])
+  const answer = await api.call('DELETE', `/api/v1/auth/users/${one.id}`, { token: admin!.token })
+  assert.equal(answer.status, 204)
+  assert.equal((await api.get('/api/v1/auth/me', { token: one.token })).status, 401)
+  await until('it is gone', one.isGone)
+  assert.equal(one.subscription()!.cancel_at_period_end, true)
+})
+
+test('a worker that is killed while it asks the provider leaves the rest to the next one, which does it once', async () => {
+  const one = await leaver()
+  stripe.faults.push('hang-after')
+  await keepHouse()
+  await until('the provider is asked', () => one.asked().length === 1)
+  await working.kill()
+  assert.equal(await one.isThere(), true)
+  await worker()
+  await until('it is gone', one.isGone, 60_000)
+  assert.equal((await one.events()).length, 1)
+  assert.equal(one.subscription()!.cancel_at_period_end, true)
+})
