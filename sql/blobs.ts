@@ -136,10 +136,11 @@ export const deletePagesOfDeleted = (graceSeconds: number, batch: number): Query
       collected as (update document set collected_at = now(), sealed_password = null where id in (select id from due) returning 1)
     select count(*)::int as count from collected`
 
-// A blob is needed while a document has its bytes, in the trash too, or one had them that has left it recently.
+// A blob is needed while a document has its bytes, in the trash too, or one had them that has left it recently, or an export.
 const neededFor = (graceSeconds: number) => sql.fragment`
-  exists (select from document d where d.sha256 = b.sha256
-    and (d.expires_at is null or d.expires_at > now() - make_interval(secs => ${graceSeconds})))`
+  (exists (select from document d where d.sha256 = b.sha256
+    and (d.expires_at is null or d.expires_at > now() - make_interval(secs => ${graceSeconds})))
+  or exists (select from account_export x where x.sha256 = b.sha256))`
 
 const Looked = z.object({ last: z.number().nullable(), unneeded: z.array(z.number()) })
 

@@ -54,6 +54,7 @@ const table = {
   'account.email_change_missing': { detail: 'No change of address is pending' },
   'account.deletion_due': { detail: 'The account is being deleted, which can no longer be taken back' },
   'account.session_missing': { detail: 'Session not found' },
+  'export.missing': { detail: 'Export not found, or it has expired' },
   'org.missing': { detail: 'Organization not found' },
   'org.not_member': { detail: 'Only members of the organization may do this' },
   'org.forbidden': { detail: 'This needs the role {roles} in the organization' },

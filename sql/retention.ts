@@ -17,6 +17,7 @@ export type Kept =
   | 'searchWords'
   | 'paymentEvents'
   | 'webhooks'
+  | 'exports'
 
 const Swept = z.object({ count: z.number(), deleted: z.number() })
 /** What a batch has dealt with, and how many of these rows it has deleted. */
@@ -92,6 +93,8 @@ export const SWEPT: readonly Sweep[] = [
   byAge('payment_event', 'paymentEvents', 'received_at', { where: sql.fragment`applied_at is not null` }),
   // Those of endpoints that are off wait for ever otherwise.
   byAge('webhook_delivery', 'webhooks', 'created_at'),
+  // Their bytes are collected afterwards, as those of documents are.
+  byAge('account_export', 'exports', 'created_at'),
   {
     table: 'search_word',
     keep: 'searchWords',

@@ -52,6 +52,18 @@ END),
   constraint account_role_check CHECK ((role = ANY (ARRAY['user'::text, 'moderator'::text, 'admin'::text])))
 );
 
+create table account_export (
+  id uuid not null,
+  account_id integer not null,
+  sha256 bytea not null,
+  byte_size bigint not null,
+  created_at timestamp with time zone not null default now(),
+  constraint account_export_pkey PRIMARY KEY (id),
+  constraint account_export_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
+  constraint account_export_byte_size_check CHECK ((byte_size > 0)),
+  constraint account_export_sha256_check CHECK ((length(sha256) = 32))
+);
+
 create table account_token (
   id uuid not null,
   account_id integer not null,
@@ -1285,6 +1297,12 @@ CREATE INDEX account_email_idx ON public.account USING btree (role, is_active, e
 CREATE INDEX account_last_login_idx ON public.account USING btree (role, is_active, COALESCE(last_login, '1970-01-01 00:00:00+00'::timestamp with time zone), created_at, id) WHERE (deleted_at IS NULL);
 
 CREATE INDEX account_words_idx ON public.account USING gin (words gin_trgm_ops);
+
+CREATE INDEX account_export_account_id_idx ON public.account_export USING btree (account_id, id DESC);
+
+CREATE INDEX account_export_created_at_idx ON public.account_export USING btree (created_at);
+
+CREATE INDEX account_export_sha256_idx ON public.account_export USING btree (sha256);
 
 CREATE INDEX account_token_account_id_idx ON public.account_token USING btree (account_id, kind);
 

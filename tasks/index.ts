@@ -1,6 +1,7 @@
 import { deleteDue } from './accounts/delete.ts'
 import { deletionMail } from './accounts/deletion-mail.ts'
 import { emailChange } from './accounts/email-change.ts'
+import { exportAccount } from './accounts/export.ts'
 import { invite } from './accounts/invite.ts'
 import { passwordReset } from './accounts/password-reset.ts'
 import { purgeAccounts } from './accounts/purge.ts'
@@ -64,6 +65,7 @@ export const tasks: readonly AnyTask[] = [
   emailChange,
   embedLocally,
   embedRemotely,
+  exportAccount,
   extract,
   housekeeping,
   importPosts,

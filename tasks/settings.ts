@@ -67,6 +67,7 @@ const Environment = z.object({
   MAX_STREAMS_PER_ADDRESS: count(100),
   MAX_STREAMS_PER_ACCOUNT: count(1000),
   RATE_LIMIT_INVITE: rate({ most: 20, seconds: 3600 }),
+  RATE_LIMIT_EXPORT: rate({ most: 5, seconds: 86_400 }),
   CORS_ORIGINS: list()
     .refine(
       (items) => items.every(isOrigin),
@@ -137,7 +138,7 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   /** Areas that answer callers without a credential. */
   readonly openAreas: ReadonlySet<string>
   /** Rate limits by what they limit; null: no limit. */
-  readonly limits: Readonly<Record<'login' | 'register' | 'passwordReset' | 'invite', Rate | null>>
+  readonly limits: Readonly<Record<'login' | 'register' | 'passwordReset' | 'invite' | 'export', Rate | null>>
   /** Requests of an API key; null: no limit. */
   readonly apiKeyRate: Rate | null
   /** Most event streams open at a time; 0: no limit. */
@@ -288,6 +289,7 @@ function limitSettings(env: Env) {
       register: env.RATE_LIMIT_REGISTER,
       passwordReset: env.RATE_LIMIT_PASSWORD_RESET,
       invite: env.RATE_LIMIT_INVITE,
+      export: env.RATE_LIMIT_EXPORT,
     },
     apiKeyRate: env.RATE_LIMIT_API_KEY,
     maxStreams: { perAddress: env.MAX_STREAMS_PER_ADDRESS, perAccount: env.MAX_STREAMS_PER_ACCOUNT },

@@ -14,7 +14,7 @@ export interface Limits {
 export type LimitName = keyof Settings['limits']
 
 // These count by account, admins excepted; the others count by address, because nobody has signed in yet.
-const OF_ACCOUNTS: ReadonlySet<LimitName> = new Set(['invite'])
+const OF_ACCOUNTS: ReadonlySet<LimitName> = new Set(['invite', 'export'])
 
 // Enough for all clients that flood at once; a forgotten one costs one more query.
 const MOST_KNOWN = 10_000

@@ -48,6 +48,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'account.totp_off': 409,
   'account.totp_unbegun': 409,
   'account.totp_code': 400,
+  'export.missing': 404,
   'webhook.missing': 404,
   'webhook.delivery_missing': 404,
   'webhook.limit': 409,

@@ -1,6 +1,7 @@
 import { area } from '../pipeline/route.ts'
 import { deletionRoutes } from './accounts/deletion.ts'
 import { emailRoutes } from './accounts/email.ts'
+import { exportRoutes } from './accounts/exports.ts'
 import { importRoute } from './accounts/import.ts'
 import { acceptInviteRoute } from './accounts/invites.ts'
 import { keyRoutes } from './accounts/keys.ts'
@@ -20,6 +21,7 @@ export const accounts = area('accounts', '/api/v1/auth', { auth: 'user' }, [
   ...recoveryRoutes,
   ...emailRoutes,
   ...deletionRoutes,
+  ...exportRoutes,
   acceptInviteRoute,
   importRoute,
   ...userRoutes,

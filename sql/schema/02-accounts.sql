@@ -134,6 +134,23 @@ create table email_change (
 );
 create index email_change_expires_at_idx on email_change (expires_at);
 
+-- Exports of all that an account has: a zip archive each, whose bytes are a blob. The id is that of the job that made it.
+create table account_export (
+  id uuid not null,
+  account_id integer not null,
+  sha256 bytea not null,
+  byte_size bigint not null,
+  created_at timestamptz not null default now(),
+  constraint account_export_pkey primary key (id),
+  constraint account_export_sha256_check check (length(sha256) = 32),
+  constraint account_export_byte_size_check check (byte_size > 0),
+  constraint account_export_account_id_fkey foreign key (account_id) references account (id) on delete cascade
+);
+create index account_export_account_id_idx on account_export (account_id, id desc);
+-- Whether given bytes are those of an export.
+create index account_export_sha256_idx on account_export (sha256);
+create index account_export_created_at_idx on account_export (created_at);
+
 -- Failed logins by email address, with or without an account: an unknown address is locked like any other.
 create table login_failure (
   subject bytea not null,

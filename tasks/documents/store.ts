@@ -5,7 +5,7 @@ import { fail } from '../../sql/errors.ts'
 import type { TaskLog } from '../context.ts'
 import type { Blobs, UploadedBlob } from './blobs.ts'
 
-/** Bytes that have arrived become a document, or nothing is left of them. */
+/** Bytes that have arrived become what they are for, or nothing is left of them. */
 
 /** The blob of an earlier upload of the same bytes, if the store has lost it. */
 export async function lostTwin(
@@ -18,6 +18,21 @@ export async function lostTwin(
 }
 
 /**
+ * Keeps the bytes of an upload, or the same ones of an earlier upload, for what the transaction stores beside them. `lost`:
+ * what `lostTwin` has found.
+ * @throws fail('document.store_failed') when the upload took so long that its bytes were collected.
+ */
+export async function sealUpload(tx: Queries, blob: UploadedBlob, lost: number | null): Promise<void> {
+  const { at, sha256, byteSize } = blob
+  await tx.run(lockDigest(sha256))
+  // The store has lost the bytes of an earlier upload; these take their place.
+  if (lost !== null) await tx.run(unsealBlob(lost))
+  const isStored =
+    (await tx.maybeOne(sealBlob(at.blob_id, sha256, byteSize))) ?? (await tx.maybeOne(sealedBlob(sha256)))
+  if (isStored === null) throw fail('document.store_failed')
+}
+
+/**
  * Makes an upload a document, or finds the one that its owner has of the same bytes. `lost`: what `lostTwin` has found.
  * @throws fail('document.store_failed') when the upload took so long that its bytes were collected.
  */
@@ -27,14 +42,8 @@ export async function becomeDocument(
   lost: number | null,
   document: Omit<NewDocument, 'byteSize' | 'sha256'>,
 ): Promise<{ readonly id: number; readonly created: boolean }> {
-  const { at, sha256, byteSize } = blob
-  await tx.run(lockDigest(sha256))
-  // The store has lost the bytes of an earlier upload; these take their place.
-  if (lost !== null) await tx.run(unsealBlob(lost))
-  // These bytes, or the same ones of an earlier upload.
-  const isStored =
-    (await tx.maybeOne(sealBlob(at.blob_id, sha256, byteSize))) ?? (await tx.maybeOne(sealedBlob(sha256)))
-  if (isStored === null) throw fail('document.store_failed')
+  const { sha256, byteSize } = blob
+  await sealUpload(tx, blob, lost)
   return tx.one(insertDocument({ ...document, byteSize, sha256 }))
 }
 

@@ -16,6 +16,7 @@ export const retentionShape = {
   SEARCH_WORDS_KEEP_DAYS: days(30),
   PAYMENT_EVENTS_KEEP_DAYS: days(90),
   WEBHOOKS_KEEP_DAYS: days(30),
+  EXPORTS_KEEP_DAYS: days(7),
 }
 
 /** The setting of what is kept. */
@@ -29,6 +30,7 @@ export const RETENTION_SETTINGS = {
   searchWords: 'SEARCH_WORDS_KEEP_DAYS',
   paymentEvents: 'PAYMENT_EVENTS_KEEP_DAYS',
   webhooks: 'WEBHOOKS_KEEP_DAYS',
+  exports: 'EXPORTS_KEEP_DAYS',
 } as const satisfies Record<Kept, keyof typeof retentionShape>
 
 /** In days; 0: for ever. */

@@ -79,11 +79,16 @@ test('what people sign in with takes no key', async () => {
     'DELETE /api/v1/auth/keys/:key_id',
     'DELETE /api/v1/auth/passkeys/:passkey_id',
     'DELETE /api/v1/auth/sessions',
+    'DELETE /api/v1/auth/me',
+    'DELETE /api/v1/auth/me/email',
     'DELETE /api/v1/auth/sessions/:session_id',
     'DELETE /api/v1/auth/totp',
     'DELETE /api/v1/auth/users/:user_id/totp',
     'GET /api/v1/auth/keys',
     'GET /api/v1/auth/passkeys',
+    'GET /api/v1/auth/me/email',
+    'GET /api/v1/auth/me/export',
+    'GET /api/v1/auth/me/export/:id',
     'GET /api/v1/auth/sessions',
     'GET /api/v1/auth/totp',
     'PATCH /api/v1/auth/passkeys/:passkey_id',
@@ -96,6 +101,9 @@ test('what people sign in with takes no key', async () => {
     'POST /api/v1/auth/totp/confirm',
     'POST /api/v1/auth/totp/recovery-codes',
     'POST /api/v1/auth/users/import',
+    'POST /api/v1/auth/me/email',
+    'POST /api/v1/auth/me/export',
+    'POST /api/v1/auth/me/restore',
   ])
   for (const { area, route } of needing.filter(({ area, route }) => (route.auth ?? area.auth) !== 'public'))
     assert.equal(await refusalOf(area, route, '*:write'), 'An API key may not do this; sign in')

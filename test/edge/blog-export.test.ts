@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fromBufferPromise } from 'yauzl'
-import { archive } from '../../edge/routes/blog/archive.ts'
+import { archive } from '../../tasks/archive.ts'
 import { BASE, blogWorld } from './blog-help.ts'
 import { assertRefused } from './orgs-help.ts'
 
@@ -162,7 +162,7 @@ test('an archive holds on to none of its files, however many pass', async () => 
   const FILES = 200
   const files = async function* () {
     for (let i = 0; i < FILES; i++)
-      yield { name: `${i}.md`, text: `${i} `.repeat(300_000), changed: new Date() }
+      yield { name: `${i}.md`, content: `${i} `.repeat(300_000), changed: new Date() }
   }
   let most = 0
   for await (const _ of archive(files())) most = Math.max(most, process.memoryUsage().arrayBuffers)

@@ -87,6 +87,7 @@ test('answers and frames have no white space between their parts', async () => {
     '/auth/sessions',
     '/auth/keys',
     '/auth/passkeys',
+    '/auth/me/export',
     '/auth/audit',
     '/orgs',
     '/orgs/all',

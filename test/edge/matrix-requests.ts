@@ -114,11 +114,19 @@ const accounts: Record<string, Make> = {
     form({ username: (await world.account()).email, password: PASSWORD }),
   'POST /api/v1/auth/refresh': refreshing,
   'POST /api/v1/auth/logout': refreshing,
+  'GET /api/v1/auth/me/export/:id': async (world) => ({ params: { id: await world.export() } }),
   'DELETE /api/v1/auth/me': async (world, caller) => {
     if (caller?.id === world.admin.id) await world.account('admin')
     return json({ password: PASSWORD })
   },
-  'POST /api/v1/auth/me/email': (world) => json({ email: `${world.name()}@example.com`, password: PASSWORD }),
+  'POST /api/v1/auth/me/email': async (world) => {
+    await world.forget('email_change')
+    return json({ email: `${world.name()}@example.com`, password: PASSWORD })
+  },
+  'POST /api/v1/auth/me/export': async (world) => {
+    await world.forget("job where name = 'accounts.export'")
+    return {}
+  },
   'GET /api/v1/auth/me/email': changingEmail,
   'DELETE /api/v1/auth/me/email': changingEmail,
   'POST /api/v1/auth/email-change/confirm': async (world) =>

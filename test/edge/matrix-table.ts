@@ -14,6 +14,9 @@ POST   /api/v1/auth/logout                                401   200   200   200 
 POST   /api/v1/auth/me/email                              401   201   201   201   201
 GET    /api/v1/auth/me/email                              401   200   200   200   200
 DELETE /api/v1/auth/me/email                              401   204   204   204   204
+POST   /api/v1/auth/me/export                             401   202   202   202   202
+GET    /api/v1/auth/me/export                             401   200   200   200   200
+GET    /api/v1/auth/me/export/:id                         401   200   404   404   404
 DELETE /api/v1/auth/me                                    401   200   200   200   200
 POST   /api/v1/auth/me/restore                            401   200   200   200   200
 POST   /api/v1/auth/email-change/confirm                  200   200   200   200   200

@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { userHandleOf } from '../../edge/passkeys.ts'
 import { beginEmailChange, type Side } from '../../sql/accounts/email-changes.ts'
+import { insertExport } from '../../sql/accounts/exports.ts'
 import { insertMailedToken, insertSession, type MailedKind } from '../../sql/accounts.ts'
 import { insertFirstTurn } from '../../sql/ai/turns.ts'
 import { insertApiKey } from '../../sql/api-keys.ts'
@@ -136,6 +137,22 @@ export class World {
     const digests = { old: digest('old'), new: digest('new') }
     await this.database.db.one(beginEmailChange({ ...change, digests, lifetimeSeconds: 3600 }))
     return emailChangeTokenOf(SECRET, 'old', id)
+  }
+
+  /** Deletes rows of which an account has one at a time. */
+  async forget(rows: string): Promise<void> {
+    await this.database.query(`delete from ${rows}`)
+  }
+
+  /** An export of the owner's. */
+  async export(): Promise<string> {
+    const id = uuidv7()
+    const [{ sha256, byte_size: byteSize }] = (await this.database.query(
+      'select sha256, byte_size::int from document where id = $1',
+      [await this.document()],
+    )) as [{ sha256: Buffer; byte_size: number }]
+    await this.database.db.run(insertExport({ id, accountId: this.owner.id, sha256, byteSize }))
+    return id
   }
 
   /** A queue of which nothing is asked, or that is paused. */

@@ -178,6 +178,8 @@ const WITHOUT: Readonly<Record<string, number>> = {
   'POST /api/v1/auth/refresh': 401,
   'DELETE /api/v1/auth/sessions/:session_id': 404,
   'POST /api/v1/auth/change-password': 400,
+  'POST /api/v1/auth/me/export': 404,
+  'GET /api/v1/auth/me/export/:id': 404,
   'DELETE /api/v1/auth/me': 400,
   'POST /api/v1/auth/me/restore': 404,
   'POST /api/v1/auth/me/email': 400,

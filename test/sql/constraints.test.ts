@@ -110,6 +110,10 @@ const change = (fields: Row = {}): Row => ({
   ...{ old_digest: bytes(32), new_digest: bytes(32) },
   ...fields,
 })
+const exported = (fields: Row = {}): Row => ({
+  ...{ id: randomUUID(), account_id: owner, sha256: bytes(32), byte_size: 1 },
+  ...fields,
+})
 const page = (fields: Row = {}): Row => ({
   document_id: doc,
   page_number: ++counter,
@@ -219,6 +223,11 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
   passkey_challenge: [
     ['passkey_challenge_pkey', { challenge: bytes(32), expires_at: new Date() }],
     ['passkey_challenge_check', { challenge: bytes(31), expires_at: new Date() }],
+  account_export: [
+    ['account_export_account_id_fkey', exported({ account_id: 999_999 })],
+    ['account_export_sha256_check', exported({ sha256: bytes(31) })],
+    ['account_export_byte_size_check', exported({ byte_size: 0 })],
+  ],
   email_change: [
     ['email_change_account_id_fkey', change({ account_id: 999_999 })],
     ['email_change_email_check', change({ email: 'B@example.com' }), change({ email: 'a@' })],
@@ -424,6 +433,7 @@ describe('constraints', () => {
     }
     await assertBroken('account_email_key', insert('account', account({ email: 'a1@example.com' })))
     await twice('job_pkey', 'job', job())
+    await twice('account_export_pkey', 'account_export', exported())
     const { id: changeId } = await insert('email_change', change())
     const unlike = { old_digest: bytes(32).fill(1), new_digest: bytes(32).fill(2) }
     const other = { ...unlike, account_id: (await insert('account', account())).id }

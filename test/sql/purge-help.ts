@@ -20,6 +20,8 @@ const FILL = [
      select id from session where account_id = $1 limit 2) few, generate_series(1, $2) n`,
   `insert into account_token (id, account_id, kind, digest, expires_at)
    select gen_random_uuid(), $1, 'reset', sha256(($1 || '-' || n)::bytea), now() from generate_series(1, $2) n`,
+  `insert into account_export (id, account_id, sha256, byte_size)
+   select gen_random_uuid(), $1, sha256(($1 || '*' || n)::bytea), 1 from generate_series(1, $2) n`,
   // Far more than anybody may have.
   `insert into api_key (id, account_id, name, digest, hint, scopes)
    select gen_random_uuid(), $1, 'n', sha256(($1 || '+' || n)::bytea), 'hint', '{jobs:read}' from generate_series(1, $2) n`,

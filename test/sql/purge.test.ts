@@ -13,7 +13,7 @@ describe('the rows of an account', () => {
   let id = 0
   beforeEach(async () => {
     await query(
-      'truncate job, job_event_row, session, account_token, api_key, passkey, webhook_endpoint, document, rag_collection, voice_transcription, ai_conversation, blog_post, comms_send, ai_usage, organization_invite cascade',
+      'truncate job, job_event_row, session, account_token, account_export, api_key, passkey, webhook_endpoint, document, rag_collection, voice_transcription, ai_conversation, blog_post, comms_send, ai_usage, organization_invite cascade',
     )
     id = await account(MANY)
   })

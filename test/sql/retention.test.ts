@@ -130,6 +130,8 @@ describe('what is old is found by an index', async () => {
     `document (title, media_type, byte_size, sha256, tags) select 'live', 't', 1, sha256(('live' || n)::bytea), '{a}'`,
     `webhook_delivery (endpoint_id, type, body, created_at)
      select (select id from webhook_endpoint), 't', '{}', ${times}`,
+    `account_export (id, account_id, sha256, byte_size, created_at)
+     select gen_random_uuid(), (select id from account), sha256(n::text::bytea), 1, ${times}`,
     `payment_event (id, type, created_at, received_at, applied_at) select n, 'x', now(), ${times}, now()`,
   ])
     await query(`insert into ${rows} from generate_series(1, 20000) n`)

@@ -27,6 +27,8 @@ await query(
 )
 await query(`insert into webhook_delivery (endpoint_id, type, body, created_at)
   select id, 't', '{}', ${AGO} from webhook_endpoint, generate_series(1, 20000) n`)
+await query(`insert into account_export (id, account_id, sha256, byte_size, created_at)
+  select gen_random_uuid(), id, sha256(n::text::bytea), 1, ${AGO} from account, generate_series(1, 5000) n`)
 await query(`insert into document (title, media_type, byte_size, sha256, deleted_at, expires_at, collected_at)
   select 't', 't', 1, sha256(n::text::bytea), ${AGO}, ${AGO}, now() from generate_series(1, 5000) n`)
 await query(`insert into organization (name, slug) select 'N', 'n' || n from generate_series(1, 2000) n`)

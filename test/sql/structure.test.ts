@@ -65,7 +65,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   'uWebSockets.js': ['edge/http/server.ts'],
   yaml: ['tasks/blog/yaml.ts'],
   yauzl: ['tasks/zip.ts'],
-  yazl: ['edge/routes/blog/archive.ts'],
+  yazl: ['tasks/archive.ts'],
 }
 const SEVERAL = new Map([
   ['graphile-worker', 2],

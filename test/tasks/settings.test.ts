@@ -40,6 +40,7 @@ test('an empty environment has the documented defaults', () => {
       register: { most: 30, seconds: 60 },
       passwordReset: { most: 10, seconds: 60 },
       invite: { most: 20, seconds: 3600 },
+      export: { most: 5, seconds: 86_400 },
     },
     maxStreams: { perAddress: 100, perAccount: 1000 },
     metrics: { token: undefined, port: undefined },
@@ -61,6 +62,7 @@ test('an empty environment has the documented defaults', () => {
       searchWords: 30,
       paymentEvents: 90,
       webhooks: 30,
+      exports: 7,
     },
     webhooks: {
       allowed: ['127.0.0.0/8', '::1/128'],

@@ -21,6 +21,7 @@ export interface Places {
   >
   readonly document: Readonly<Record<'big' | 'small' | 'pictured' | 'longest', number>>
   readonly job: Readonly<Record<'ended' | 'waiting' | 'running' | 'named', string>>
+  readonly exported: string
   readonly send: string
   readonly post: string
   readonly rareTag: string
@@ -64,6 +65,7 @@ const TEXT = `select json_build_object(
     'longest', (select min(id) from document where owner_id = 2 and deleted_at is null)),
   'job', json_build_object('ended', ${jobOf(`status = 'done'`)}, 'waiting', ${jobOf(`status = 'queued'`)},
     'running', ${jobOf(`status = 'running'`)}, 'named', ${jobOf(`status = 'done' and queue = 'load_test'`)}),
+  'exported', (select id from account_export where account_id = 2 order by id limit 1),
   'send', ${middle('select id from comms_send where owner_id = 2 order by id')},
   'post', (select slug from blog_post where status = 'published' order by id offset 20 limit 1),
   'rareTag', (select slug from blog_tag order by id desc limit 1),

@@ -63,6 +63,8 @@ const ofDays = (from: number, to: number) => ({ from: daysAgo(from), to: daysAgo
 const accounts: Record<string, Make> = {
   '/api/v1/auth/me': everybody,
   '/api/v1/auth/me/email': everybody,
+  '/api/v1/auth/me/export': by(['admin', 'big', 'small'], SHORT),
+  '/api/v1/auth/me/export/:id': ({ exported }) => [big({ params: { id: exported } })],
   '/api/v1/auth/sessions': by(['admin', 'big', 'small'], SHORT),
   '/api/v1/auth/keys': () => [
     ...[admin, big, small].map((one) => one(SHORT)),

@@ -32,6 +32,11 @@ insert into blob (sha256, byte_size, created_at) select distinct sha256, 300, cr
 insert into blob_chunk (blob_id, ordinal, bytes) select id, 0, convert_to(repeat(encode(left_of, 'hex'), 5), 'utf8')
 from blob, substring(sha256 from 1 for 30) left_of;
 
+insert into account_export (id, account_id, sha256, byte_size, created_at)
+select growth.id(at), account, b.sha256, b.byte_size, at
+from growth.size(10000) size, generate_series(1, size) account, generate_series(1, case when account <= 3 then 20 else 2 end) n,
+  growth.moment(n, 20, '6 days') at, (select * from blob order by id limit 1) b;
+
 -- Pages have one of at most 10,000 texts of 50 words, the n-th word occurring about 1/n as often as the first, and one in ten
 -- has a number that nothing else has. Vectors are put together instead of being made anew, which would take longest.
 call growth.drop_indexes('document_page');

@@ -1,0 +1,90 @@
+import { z } from 'zod'
+import { EXPORT_ORDER, exportContent, isStored, readExports } from '../../../sql/accounts/exports.ts'
+import { fail } from '../../../sql/errors.ts'
+import { isUuid } from '../../../sql/ids.ts'
+import { Exported, exportAccount } from '../../../tasks/accounts/export.ts'
+import { newJob } from '../../../tasks/task.ts'
+import { SERVED_ANSWERS, sendStored } from '../../content.ts'
+import { array, cursor } from '../../pipeline/lists.ts'
+import { route } from '../../pipeline/route.ts'
+import { count, Timestamp } from '../../pipeline/schemas.ts'
+
+const Export = z
+  .strictObject({
+    id: z.uuid(),
+    byte_size: z.int(),
+    created_at: Timestamp,
+    expires_at: Timestamp.nullable(),
+  })
+  .meta({ id: 'AccountExport' })
+
+/** Exports of all that an account has. */
+export const exportRoutes = [
+  route({
+    method: 'post',
+    path: '/me/export',
+    summary: 'Export all data of the caller as a zip archive',
+    description: `A job with progress packs the account with its sessions, API keys, memberships, documents (their bytes and \
+the text of their pages), collections, conversations, usage, posts, jobs, messages sent, payments, webhooks and audit events: \
+files of JSON lines, and the documents as they were stored. Passwords, tokens, secrets and what belongs to others are not in \
+it. While one is under way, another request joins it. \`RATE_LIMIT_EXPORT\` limits how often an account may export, except for \
+admins.`,
+    query: z.object({ background: z.string().optional() }),
+    response: Exported.meta({ id: 'AccountExportResult' }),
+    errors: ['account.missing', 'document.store_failed'],
+    sideEffect: true,
+    needsSession: true,
+    limit: 'export',
+    task: ({ caller }) => {
+      if (caller.ownerId === null) throw fail('account.missing')
+      return newJob(exportAccount, { account_id: caller.ownerId })
+    },
+  }),
+
+  route({
+    method: 'get',
+    path: '/me/export',
+    summary: 'List the exports of the caller, newest first',
+    description: 'Those that are done; each is kept for `EXPORTS_KEEP_DAYS`.',
+    query: z.object({
+      limit: count({ min: 1, max: 1000, fallback: 100 }),
+      cursor: cursor(EXPORT_ORDER),
+    }),
+    response: z.array(Export),
+    needsSession: true,
+    reads: 'list',
+    handle: async ({ query: { limit, cursor = null }, caller, edge, reader, request }) => {
+      const values = [caller.ownerId ?? 0, edge.settings.keepDays.exports, cursor, 0, limit] as const
+      return array((await reader.text(readExports, values))!, request)
+    },
+  }),
+
+  route({
+    method: 'get',
+    path: '/me/export/:id',
+    summary: 'Download an export of the caller',
+    description: 'Its id is that of its job. Supports `Range`, `If-None-Match` and `If-Range`.',
+    params: z.object({ id: z.string() }),
+    produces: 'application/zip',
+    alsoAnswers: SERVED_ANSWERS,
+    errors: ['export.missing', 'document.bytes_missing', 'document.store_failed'],
+    needsSession: true,
+    raw: async (input) => {
+      const { params, caller, edge } = input
+      if (!isUuid(params.id) || caller.ownerId === null) throw fail('export.missing')
+      const { exports: days } = edge.settings.keepDays
+      const content = await edge.db.maybeOne(exportContent(params.id, caller.ownerId, days))
+      if (content === null) throw fail('export.missing')
+      if (!isStored(content)) throw fail('document.bytes_missing')
+      const { byte_size: byteSize, sha256, day } = content
+      return sendStored(input, {
+        ...{ at: content, byteSize, sha256 },
+        headers: [
+          ['content-type', 'application/zip'],
+          ['content-disposition', `attachment; filename="account-${day}.zip"`],
+          ['x-content-type-options', 'nosniff'],
+        ],
+      })
+    },
+  }),
+]

@@ -1,0 +1,366 @@
+import { z } from 'zod'
+import { type Query, sql } from '../db.ts'
+
+/**
+ * What the export of an account's data has: a file of JSON lines for each kind of rows, which are read in batches in the order
+ * of a key. Columns are named one by one, so that nothing secret, nothing derived and nothing of somebody else gets in with
+ * a new one: `test/sql/export.test.ts` has every foreign key to an account, or says why it is left out.
+ */
+
+type Fragment = ReturnType<typeof sql.fragment>
+
+const Row = z.object({ key: z.string(), json: z.string() })
+type Row = z.output<typeof Row>
+
+/** Rows of an owner, or of a row of one, after a key: at most `most`. */
+export interface Rows {
+  /** Before the first key. */
+  readonly start: string
+  readonly most: number
+  readonly after: (of: string, key: string) => Query<Row>
+}
+
+/** A file of the export. */
+export interface Part {
+  readonly file: string
+  /** The foreign keys to an account by which its rows are found, as `table.column`. */
+  readonly by: readonly string[]
+  readonly rows: Rows
+  /** Files of rows that belong to these, which are found by the keys of these. */
+  readonly below?: readonly { readonly file: string; readonly rows: Rows }[]
+}
+
+const BATCH = 500
+// With texts of up to a megabyte or two each.
+const LARGE_BATCH = 20
+const FIRST_ID = '0'
+const FIRST_UUID = '00000000-0000-0000-0000-000000000000'
+
+interface Source {
+  readonly from: Fragment
+  /** Which rows belong to `of`. */
+  readonly where: (of: string) => Fragment
+  /** What orders the rows, with its type; unique among those of an owner. */
+  readonly key: Fragment
+  readonly type: 'bigint' | 'uuid'
+  readonly item: Fragment
+  readonly most?: number
+}
+
+function rowsOf({ from, where, key, type, item, most = BATCH }: Source): Rows {
+  const isId = type === 'bigint'
+  return {
+    start: isId ? FIRST_ID : FIRST_UUID,
+    most,
+    after: (of, after) => {
+      const given = isId ? sql.fragment`${after}::text::bigint` : sql.fragment`${after}::text::uuid`
+      return sql.type(Row)`
+        select (${key})::text as key, (${item})::text as json from ${from}
+        where ${where(of)} and ${key} > ${given} order by ${key} limit ${most}`
+    },
+  }
+}
+
+// Events in their order, in which their partitions are.
+function auditOf(where: (of: string) => Fragment, item: Fragment): Rows {
+  return {
+    start: '-infinity|0',
+    most: BATCH,
+    after: (of, after) => sql.type(Row)`
+      select e.at || '|' || e.id as key, (${item})::text as json from audit_event e
+      where ${where(of)}
+        and (e.at, e.id) > (split_part(${after}, '|', 1)::timestamptz, split_part(${after}, '|', 2)::bigint)
+      order by e.at, e.id limit ${BATCH}`,
+  }
+}
+
+const account = (of: string): Fragment => sql.fragment`${of}::text::int`
+
+const SESSIONS: Part = {
+  file: 'sessions.ndjson',
+  by: ['session.account_id'],
+  rows: rowsOf({
+    from: sql.fragment`session s`,
+    where: (of) => sql.fragment`s.account_id = ${account(of)}`,
+    key: sql.fragment`s.id`,
+    type: 'uuid',
+    item: sql.fragment`json_build_object('id', s.id, 'created_at', iso(s.created_at), 'revoked_at', iso(s.revoked_at),
+      'ended_at', iso(s.ended_at), 'address', s.address, 'user_agent', s.user_agent)`,
+  }),
+}
+
+const KEYS: Part = {
+  file: 'api-keys.ndjson',
+  by: ['api_key.account_id'],
+  rows: rowsOf({
+    from: sql.fragment`api_key k`,
+    where: (of) => sql.fragment`k.account_id = ${account(of)}`,
+    key: sql.fragment`k.id`,
+    type: 'uuid',
+    item: sql.fragment`api_key_json(k)`,
+  }),
+}
+
+const MEMBERSHIPS: Part = {
+  file: 'memberships.ndjson',
+  by: ['organization_member.user_id'],
+  rows: rowsOf({
+    from: sql.fragment`organization_member m join organization o on o.id = m.organization_id and o.deleted_at is null`,
+    where: (of) => sql.fragment`m.user_id = ${account(of)}`,
+    key: sql.fragment`m.organization_id`,
+    type: 'bigint',
+    item: sql.fragment`json_build_object('organization_id', o.id, 'name', o.name, 'slug', o.slug, 'role', m.role,
+      'joined_at', iso(m.joined_at))`,
+  }),
+}
+
+const INVITES: Part = {
+  file: 'invites.ndjson',
+  by: ['organization_invite.invited_by'],
+  rows: rowsOf({
+    from: sql.fragment`organization_invite i`,
+    where: (of) => sql.fragment`i.invited_by = ${account(of)}`,
+    key: sql.fragment`i.id`,
+    type: 'bigint',
+    // The address is somebody else's.
+    item: sql.fragment`json_build_object('id', i.id, 'organization_id', i.organization_id, 'role', i.role, 'status', i.status,
+      'created_at', iso(i.created_at), 'expires_at', iso(i.expires_at), 'accepted_at', iso(i.accepted_at))`,
+  }),
+}
+
+/** Of a document: it is there, or in the trash. What has left that is about to be collected, and nobody can restore it. */
+export const KEPT = sql.fragment`coalesce(d.expires_at > now(), true)`
+
+const DOCUMENTS: Part = {
+  file: 'documents.ndjson',
+  by: ['document.owner_id'],
+  rows: rowsOf({
+    from: sql.fragment`document d`,
+    where: (of) => sql.fragment`d.owner_id = ${account(of)} and ${KEPT}`,
+    key: sql.fragment`d.id`,
+    type: 'bigint',
+    item: sql.fragment`d.json::jsonb || jsonb_build_object('deleted_at', iso(d.deleted_at))`,
+  }),
+  below: [
+    {
+      file: 'document-pages.ndjson',
+      rows: rowsOf({
+        from: sql.fragment`document_page p`,
+        where: (of) => sql.fragment`p.document_id = ${of}::text::bigint`,
+        key: sql.fragment`p.page_number`,
+        type: 'bigint',
+        item: sql.fragment`json_build_object('document_id', p.document_id, 'page_number', p.page_number, 'status', p.status,
+          'method', p.method, 'model', p.model, 'detail', p.detail, 'text', p.text)`,
+        most: LARGE_BATCH,
+      }),
+    },
+  ],
+}
+
+const COLLECTIONS: Part = {
+  file: 'collections.ndjson',
+  by: ['rag_collection.owner_id'],
+  rows: rowsOf({
+    from: sql.fragment`rag_collection c`,
+    where: (of) => sql.fragment`c.owner_id = ${account(of)} and c.deleted_at is null`,
+    key: sql.fragment`c.id`,
+    type: 'bigint',
+    item: sql.fragment`json_build_object('id', c.id, 'name', c.name, 'selection', c.selection, 'metadata', c.metadata,
+      'embedding_model', c.embedding_model, 'document_count', c.document_count, 'chunk_count', c.chunk_count,
+      'created_at', iso(c.created_at), 'updated_at', iso(c.updated_at))`,
+  }),
+  below: [
+    {
+      file: 'collection-files.ndjson',
+      rows: rowsOf({
+        from: sql.fragment`rag_file f`,
+        where: (of) => sql.fragment`f.collection_id = ${of}::text::int and f.build_id is null`,
+        key: sql.fragment`f.id`,
+        type: 'bigint',
+        item: sql.fragment`json_build_object('collection_id', f.collection_id, 'source', f.source,
+          'document_id', f.document_id, 'title', f.title, 'format', f.format, 'chunk_count', f.chunk_count)`,
+      }),
+    },
+  ],
+}
+
+const CONVERSATIONS: Part = {
+  file: 'conversations.ndjson',
+  by: ['ai_conversation.owner_id'],
+  rows: rowsOf({
+    from: sql.fragment`ai_conversation c left join ai_sentiment s on s.conversation_id = c.id`,
+    where: (of) => sql.fragment`c.owner_id = ${account(of)}`,
+    key: sql.fragment`c.id`,
+    type: 'uuid',
+    item: sql.fragment`json_build_object('id', c.id, 'title', c.title, 'provider', c.provider, 'model', c.model,
+      'message_count', c.message_count, 'created_at', iso(c.created_at), 'updated_at', iso(c.updated_at),
+      'sentiment', s.sentiment, 'performance', s.performance, 'score', s.score)`,
+  }),
+  below: [
+    {
+      file: 'messages.ndjson',
+      rows: rowsOf({
+        from: sql.fragment`ai_message m`,
+        where: (of) => sql.fragment`m.conversation_id = ${of}::text::uuid`,
+        key: sql.fragment`m.ordinal`,
+        type: 'bigint',
+        item: sql.fragment`json_build_object('id', m.id, 'conversation_id', m.conversation_id, 'role', m.role,
+          'status', m.status, 'content', m.content, 'provider', m.provider, 'model', m.model, 'error', m.error_detail,
+          'created_at', iso(m.created_at))`,
+        most: LARGE_BATCH,
+      }),
+    },
+  ],
+}
+
+const USAGE: Part = {
+  file: 'usage.ndjson',
+  by: ['ai_usage.owner_id'],
+  rows: rowsOf({
+    from: sql.fragment`ai_usage u`,
+    where: (of) => sql.fragment`u.owner_id = ${account(of)}`,
+    key: sql.fragment`u.id`,
+    type: 'bigint',
+    item: sql.fragment`json_build_object('id', u.id, 'action', u.action, 'vendor', u.vendor, 'model', u.model,
+      'input_tokens', u.input_tokens, 'output_tokens', u.output_tokens, 'cost', u.cost, 'success', u.success,
+      'conversation_id', u.conversation_id, 'created_at', iso(u.created_at))`,
+  }),
+}
+
+const POSTS: Part = {
+  file: 'posts.ndjson',
+  by: ['blog_post.author_id'],
+  rows: rowsOf({
+    from: sql.fragment`blog_post p`,
+    where: (of) => sql.fragment`p.author_id = ${account(of)}`,
+    key: sql.fragment`p.id`,
+    type: 'bigint',
+    item: sql.fragment`p.fields || ',"tags":' || p.tags || '}'`,
+    most: LARGE_BATCH,
+  }),
+}
+
+const JOBS: Part = {
+  file: 'jobs.ndjson',
+  by: ['job.owner_id'],
+  rows: rowsOf({
+    from: sql.fragment`job`,
+    where: (of) => sql.fragment`job.owner_id = ${account(of)}`,
+    key: sql.fragment`job.ordinal`,
+    type: 'bigint',
+    item: sql.fragment`job_json(job)`,
+  }),
+}
+
+const SENDS: Part = {
+  file: 'sends.ndjson',
+  by: ['comms_send.owner_id'],
+  rows: rowsOf({
+    from: sql.fragment`comms_send s`,
+    where: (of) => sql.fragment`s.owner_id = ${account(of)}`,
+    key: sql.fragment`s.id`,
+    type: 'uuid',
+    item: sql.fragment`json_build_object('id', s.id, 'channel', s.channel, 'to', s.recipients, 'status', s.status,
+      'provider_id', s.provider_id, 'provider_status', s.provider_status, 'detail', s.detail,
+      'created_at', iso(s.created_at), 'requested_at', iso(s.requested_at), 'settled_at', iso(s.settled_at))`,
+  }),
+}
+
+const ofCustomer = (from: Fragment, row: Fragment, item: Fragment, more = sql.fragment`true`): Rows =>
+  rowsOf({
+    from,
+    where: (of) => sql.fragment`${row}.customer_id = ${of}::text::bigint and ${more}`,
+    key: sql.fragment`${row}.id`,
+    type: 'bigint',
+    item,
+  })
+
+const CUSTOMER: Part = {
+  file: 'payment-customer.ndjson',
+  by: ['payment_customer.user_id'],
+  rows: rowsOf({
+    from: sql.fragment`payment_customer c`,
+    where: (of) => sql.fragment`c.user_id = ${account(of)}`,
+    key: sql.fragment`c.id`,
+    type: 'bigint',
+    item: sql.fragment`json_build_object('provider_customer_id', c.provider_customer_id, 'created_at', iso(c.created_at))`,
+  }),
+  below: [
+    {
+      file: 'transactions.ndjson',
+      rows: ofCustomer(
+        sql.fragment`payment_transaction t`,
+        sql.fragment`t`,
+        sql.fragment`payment_transaction_json(t)`,
+        sql.fragment`t.shown`,
+      ),
+    },
+    {
+      file: 'subscriptions.ndjson',
+      rows: ofCustomer(
+        sql.fragment`payment_subscription s`,
+        sql.fragment`s`,
+        sql.fragment`payment_subscription_json(s)`,
+      ),
+    },
+    {
+      file: 'disputes.ndjson',
+      rows: ofCustomer(
+        sql.fragment`payment_dispute d left join payment_transaction t on t.id = d.transaction_id`,
+        sql.fragment`d`,
+        sql.fragment`payment_dispute_json(d, t)`,
+      ),
+    },
+  ],
+}
+
+const WEBHOOKS: Part = {
+  file: 'webhooks.ndjson',
+  by: ['webhook_endpoint.account_id'],
+  rows: rowsOf({
+    from: sql.fragment`webhook_endpoint e`,
+    where: (of) => sql.fragment`e.account_id = ${account(of)} and e.deleted_at is null`,
+    key: sql.fragment`e.id`,
+    type: 'bigint',
+    item: sql.fragment`webhook_endpoint_json(e)`,
+  }),
+  below: [
+    {
+      file: 'webhook-deliveries.ndjson',
+      rows: rowsOf({
+        from: sql.fragment`webhook_delivery d`,
+        where: (of) => sql.fragment`d.endpoint_id = ${of}::text::bigint`,
+        key: sql.fragment`d.id`,
+        type: 'bigint',
+        item: sql.fragment`webhook_delivery_json(d)::jsonb || jsonb_build_object('endpoint_id', d.endpoint_id, 'body', d.body)`,
+      }),
+    },
+  ],
+}
+
+const EVENT = sql.fragment`'id', e.id, 'at', iso(e.at), 'kind', e.kind, 'account_id', e.account_id,
+  'organization_id', e.organization_id`
+
+// No foreign keys. What the account did, and what others did to it: who they are, and from where, is theirs.
+const DONE: Part = {
+  file: 'audit-done.ndjson',
+  by: [],
+  rows: auditOf(
+    (of) => sql.fragment`e.actor_id = ${account(of)}`,
+    sql.fragment`json_build_object(${EVENT}, 'address', e.address, 'data',
+      case when e.account_id = e.actor_id then e.data else e.data - 'email' - 'address' end)`,
+  ),
+}
+const SUFFERED: Part = {
+  file: 'audit-suffered.ndjson',
+  by: [],
+  rows: auditOf(
+    (of) => sql.fragment`e.account_id = ${account(of)} and e.account_id is distinct from e.actor_id`,
+    sql.fragment`json_build_object(${EVENT}, 'data', e.data - 'api_key')`,
+  ),
+}
+
+export const PARTS: readonly Part[] = [
+  ...[SESSIONS, KEYS, MEMBERSHIPS, INVITES, DOCUMENTS, COLLECTIONS, CONVERSATIONS, USAGE, POSTS],
+  ...[JOBS, SENDS, CUSTOMER, WEBHOOKS, DONE, SUFFERED],
+]

@@ -1,0 +1,90 @@
+import { z } from 'zod'
+import type { BlobAt } from '../blobs.ts'
+import { noRows, type Query, sql } from '../db.ts'
+import { arrayText, type PageValues } from '../lists.ts'
+import type { ReadStatement } from '../reader.ts'
+import { KEPT } from './export.ts'
+
+/** Exports of all that an account has: what goes into one beside the rows of `export.ts`, and those that are done. */
+
+const Account = z.object({ json: z.string(), documents: z.number() })
+
+/** The account itself, and how many documents it has; no row when it is gone. */
+export const exportedAccount = (id: number): Query<z.output<typeof Account>> =>
+  sql.type(Account)`
+    select json_build_object('account', account_json(a), 'email_change', (
+        select email_change_json(c) from email_change c where c.account_id = a.id and c.expires_at > now()))::text as json,
+      (select count(*)::int from document d where d.owner_id = a.id and ${KEPT}) as documents
+    from account a where a.id = ${id} and a.deleted_at is null`
+
+const At = {
+  blob_id: z.number().nullable(),
+  store: z.string().nullable(),
+  key: z.string().nullable(),
+  upload_id: z.string().nullable(),
+  byte_size: z.number(),
+}
+
+const Content = z.object({ id: z.number(), title: z.string(), media_type: z.string(), ...At })
+type Content = z.output<typeof Content>
+
+/** The bytes of documents after an id, at most so many. */
+export const exportedContents = (owner: number, after: number, most: number): Query<Content> =>
+  sql.type(Content)`
+    select d.id, d.title, d.media_type, d.byte_size, b.id as blob_id, b.store, b.key, b.upload_id
+    from document d left join blob b on b.sha256 = d.sha256
+    where d.owner_id = ${owner} and ${KEPT} and d.id > ${after} order by d.id limit ${most}`
+
+/** False when the row of the bytes is missing. */
+export const isStored = <C extends { readonly blob_id: number | null }>(content: C): content is C & BlobAt =>
+  content.blob_id !== null
+
+export interface NewExport {
+  /** That of its job. */
+  readonly id: string
+  readonly accountId: number
+  readonly sha256: Buffer
+  readonly byteSize: number
+}
+
+/** Stores that an export is done; its blob is sealed in the same transaction. */
+export const insertExport = (done: NewExport): Query<unknown> =>
+  sql.type(noRows)`
+    insert into account_export (id, account_id, sha256, byte_size)
+    values (${done.id}::uuid, ${done.accountId}, ${sql.binary(done.sha256)}, ${done.byteSize})`
+
+/** Whether the export of a job is done. */
+export const exportById = (id: string): Query<{ byte_size: number }> =>
+  sql.type(z.object({ byte_size: z.number() }))`select byte_size from account_export where id = ${id}::uuid`
+
+const Stored = z.object({ ...At, sha256: z.string(), day: z.string() })
+
+// 0 days: for ever. Retention may not have been by yet.
+const isFresh = (days: number) =>
+  sql.fragment`(${days} = 0 or x.created_at > now() - make_interval(days => ${days}::int))`
+
+/** The bytes of an export of an account that is not older than so many days (0: any). */
+export const exportContent = (id: string, owner: number, days: number): Query<z.output<typeof Stored>> =>
+  sql.type(Stored)`
+    select b.id as blob_id, b.store, b.key, b.upload_id, x.byte_size, encode(x.sha256, 'hex') as sha256,
+      to_char(x.created_at at time zone 'utc', 'YYYY-MM-DD') as day
+    from account_export x left join blob b on b.sha256 = x.sha256
+    where x.id = ${id}::uuid and x.account_id = ${owner} and ${isFresh(days)}`
+
+export const EXPORT_ORDER = { 'x.id': 'uuid' } as const
+
+/** The exports of an account that are not older than so many days (0: any), newest first. */
+export const readExports: ReadStatement<[account: number, days: number, ...page: PageValues]> = {
+  name: 'account_exports',
+  text: arrayText({
+    table: 'account_export',
+    row: 'x',
+    parameters: 2,
+    where: `x.account_id = $1::int and ($2::int = 0 or x.created_at > now() - make_interval(days => $2::int))`,
+    order: EXPORT_ORDER,
+    numbered: false,
+    direction: 'desc',
+    item: `json_build_object('id', x.id, 'byte_size', x.byte_size, 'created_at', iso(x.created_at),
+      'expires_at', iso(case when $2::int > 0 then x.created_at + make_interval(days => $2::int) end))`,
+  }),
+}

@@ -1,0 +1,137 @@
+import { PARTS, type Part, type Rows } from '../../sql/accounts/export.ts'
+import {
+  exportById,
+  exportedAccount,
+  exportedContents,
+  insertExport,
+  isStored,
+} from '../../sql/accounts/exports.ts'
+import { fail } from '../../sql/errors.ts'
+import { type ArchiveFile, archive } from '../archive.ts'
+import type { TaskContext } from '../context.ts'
+import type { UploadedBlob } from '../documents/blobs.ts'
+import { discardUnused, lostTwin, sealUpload } from '../documents/store.ts'
+import type { Exported } from './export.ts'
+
+/** The work of `accounts.export`. */
+export async function run(
+  ctx: TaskContext,
+  { account_id: id }: { readonly account_id: number },
+): Promise<Exported> {
+  const { db, job, blobs, log } = ctx
+  // An earlier attempt got this far, and was cut short before that was known.
+  const done = await db.maybeOne(exportById(job.id))
+  if (done !== null) return { export_id: job.id, byte_size: done.byte_size }
+  const blob = await store(ctx, id)
+  try {
+    const lost = await lostTwin(db, blobs, blob)
+    await ctx.fenced(async (tx) => {
+      await sealUpload(tx, blob, lost)
+      await tx.run(insertExport({ id: job.id, accountId: id, sha256: blob.sha256, byteSize: blob.byteSize }))
+    })
+  } finally {
+    await discardUnused(blobs, log, blob)
+  }
+  return { export_id: job.id, byte_size: blob.byteSize }
+}
+
+async function store(ctx: TaskContext, id: number): Promise<UploadedBlob> {
+  try {
+    return await ctx.blobs.store(archive(filesOf(ctx, id)))
+  } catch (error) {
+    // A store that breaks off because of it says that it has failed.
+    ctx.signal.throwIfAborted()
+    throw error
+  }
+}
+
+/** The files of an export, each read as it is packed. */
+async function* filesOf(ctx: TaskContext, id: number): AsyncGenerator<ArchiveFile> {
+  const account = await ctx.db.maybeOne(exportedAccount(id))
+  if (account === null) throw fail('account.missing')
+  const changed = new Date()
+  yield { name: 'account.json', content: `${account.json}\n`, changed }
+  const total = PARTS.length + account.documents
+  for (const [n, part] of PARTS.entries()) {
+    ctx.progress(`Exporting ${part.file}`, n, total)
+    yield { name: part.file, content: lines(ctx, part.rows, String(id)), changed }
+    for (const { file, rows } of part.below ?? [])
+      yield { name: file, content: linesBelow(ctx, part, rows, String(id)), changed }
+  }
+  yield* contentsOf(ctx, id, total)
+}
+
+/** A batch of rows at a time, from after a key. */
+async function* batches({ db, signal }: TaskContext, rows: Rows, of: string) {
+  for (let key = rows.start; ; ) {
+    signal.throwIfAborted()
+    const batch = await db.any(rows.after(of, key))
+    if (batch.length === 0) return
+    yield batch
+    key = batch.at(-1)!.key
+  }
+}
+
+/** Rows as lines of JSON (https://github.com/ndjson/ndjson-spec). */
+async function* lines(ctx: TaskContext, rows: Rows, of: string): AsyncGenerator<Uint8Array> {
+  for await (const batch of batches(ctx, rows, of))
+    yield Buffer.from(batch.map(({ json }) => `${json}\n`).join(''))
+}
+
+async function* linesBelow(ctx: TaskContext, part: Part, rows: Rows, of: string): AsyncGenerator<Uint8Array> {
+  for await (const batch of batches(ctx, part.rows, of))
+    for (const { key } of batch) yield* lines(ctx, rows, key)
+}
+
+const CONTENT_BATCH = 100
+
+/** The bytes of documents as they were stored, and at last the ids of those whose bytes the store has lost. */
+async function* contentsOf(ctx: TaskContext, id: number, total: number): AsyncGenerator<ArchiveFile> {
+  const missing: number[] = []
+  let [after, packed] = [0, 0]
+  for (;;) {
+    ctx.signal.throwIfAborted()
+    const batch = await ctx.db.any(exportedContents(id, after, CONTENT_BATCH))
+    if (batch.length === 0) break
+    for (const document of batch) {
+      after = document.id
+      ctx.progress('Exporting documents', Math.min(PARTS.length + packed++, total), total)
+      if (!isStored(document) || !(await ctx.blobs.exists(document, document.byte_size))) {
+        missing.push(document.id)
+        continue
+      }
+      yield {
+        name: `documents/${document.id}/${fileName(document.title)}`,
+        content: copied(ctx, ctx.blobs.read(document, 0, document.byte_size)),
+        changed: new Date(),
+        // Other formats pack their own content.
+        isPacked: !document.media_type.startsWith('text/'),
+      }
+    }
+  }
+  if (missing.length > 0)
+    yield { name: 'missing-documents.json', content: `${JSON.stringify(missing)}\n`, changed: new Date() }
+}
+
+/** A piece of a store is valid only until the next one is requested, and packing holds several. */
+async function* copied(
+  { signal }: TaskContext,
+  pieces: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  for await (const piece of pieces) {
+    signal.throwIfAborted()
+    yield Buffer.from(piece)
+  }
+}
+
+const MOST_CHARACTERS = 100
+
+/** A title as the name of a file on any system: no path, nothing invisible, none of the characters that Windows refuses. */
+export function fileName(title: string): string {
+  const plain = title
+    .toWellFormed()
+    .normalize('NFC')
+    .replace(/[\p{Cc}\p{Cf}<>:"/\\|?*]/gu, '_')
+  const short = [...plain].slice(0, MOST_CHARACTERS).join('')
+  return short.replace(/^[. ]+|[. ]+$/g, '_') || '_'
+}

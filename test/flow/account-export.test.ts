@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { fromBufferPromise } from 'yauzl'
+import { connect } from '../../sql/driver.ts'
+import { testDatabase } from '../database.ts'
+import { Client, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+
+/** All that an account has is packed by a worker, also if the first one is killed while it does, and then downloaded. */
+
+const { url, query } = await testDatabase()
+const env = { LEASE_SECONDS: '1', WORKER_QUEUES: 'accounts', EMAIL_SMTP_URL: 'outbox:' }
+const edge = await startProcess('edge', url, env)
+const holding = await connect({ url, applicationName: 'holding' })
+after(() => holding.end())
+const client = new Client(edge.ready.port!)
+await client.register('keeper@example.com')
+const bytes = Buffer.from('The bytes of a document. '.repeat(20_000))
+assert.equal((await client.upload(bytes, 'letter.txt')).status, 201)
+
+async function filesOf(archive: Buffer): Promise<Map<string, string>> {
+  const zip = await fromBufferPromise(archive, { lazyEntries: true })
+  const files = new Map<string, string>()
+  for await (const entry of zip.eachEntry()) {
+    const chunks: Buffer[] = []
+    for await (const chunk of await zip.openReadStreamPromise(entry)) chunks.push(chunk as Buffer)
+    files.set(entry.fileName, Buffer.concat(chunks).toString())
+  }
+  return files
+}
+
+const first = await startProcess('worker', url, env)
+
+test('one that is cancelled while it runs ends, and leaves nothing', async () => {
+  await holding.query('begin')
+  await holding.query('lock table ai_usage in access exclusive mode')
+  const { job_id } = (await (await client.post('/api/v1/auth/me/export?background=true')).json()) as {
+    job_id: string
+  }
+  const stream = await client.stream(`/api/v1/jobs/${job_id}/events`)
+  await stream.until('it has come that far', (frames) =>
+    frames.some(({ data }) => data.label === 'Exporting usage.ndjson'),
+  )
+  await client.fetch(`/api/v1/jobs/${job_id}`, { method: 'DELETE' })
+  await holding.query('commit')
+  assert.equal(((await stream.finished()).at(-1)!.data as { status: string }).status, 'cancelled')
+  assert.deepEqual(await query('select 1 from account_export where id = $1', [job_id]), [])
+  await until('its bytes are discarded', async () => {
+    const [row] = await query('select count(*)::int as n from blob')
+    return row!.n === 1
+  })
+})
+
+test('a worker that is killed in the middle of it is followed by one that does it anew, once', async () => {
+  // The export waits for this table when it comes to it.
+  await holding.query('begin')
+  await holding.query('lock table ai_usage in access exclusive mode')
+  const { job_id } = (await (await client.post('/api/v1/auth/me/export?background=true')).json()) as {
+    job_id: string
+  }
+  const stream = await client.stream(`/api/v1/jobs/${job_id}/events`)
+  await stream.until('it has come that far', (frames) =>
+    frames.some(({ data }) => data.label === 'Exporting usage.ndjson'),
+  )
+  const again = (await (await client.post('/api/v1/auth/me/export?background=true')).json()) as object
+  assert.deepEqual(again, { job_id }, 'another request joins it')
+  assert.deepEqual(await query('select 1 from account_export'), [])
+  await first.kill()
+  await holding.query('commit')
+  await startProcess('worker', url, env)
+  const last = (await stream.finished()).at(-1)!.data as { status: string; result: object }
+  const [row] = await query('select id, byte_size::int from account_export')
+  assert.deepEqual([last.status, last.result], ['done', { export_id: job_id, byte_size: row!.byte_size }])
+  assert.equal(row!.id, job_id)
+
+  const listed = (await (await client.fetch('/api/v1/auth/me/export')).json()) as { id: string }[]
+  assert.deepEqual(
+    listed.map(({ id }) => id),
+    [job_id],
+  )
+  const answer = await client.fetch(`/api/v1/auth/me/export/${job_id}`)
+  assert.equal(answer.status, 200)
+  const files = await filesOf(Buffer.from(await answer.arrayBuffer()))
+  assert.equal(JSON.parse(files.get('account.json')!).account.email, 'keeper@example.com')
+  const [name] = [...files.keys()].filter((path) => path.startsWith('documents/'))
+  assert.match(name!, /^documents\/\d+\/letter\.txt$/)
+  assert.equal(files.get(name!), bytes.toString())
+  const sealed = await query('select count(*)::int as n from blob where sha256 is not null')
+  assert.deepEqual(sealed, [{ n: 2 }], 'what the first one left is no blob, and is collected')
+})

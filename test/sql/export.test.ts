@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { before, describe, test } from 'node:test'
+import { PARTS } from '../../sql/accounts/export.ts'
+import { exportContent, exportedContents } from '../../sql/accounts/exports.ts'
+import { vacuumAnalyze } from '../database.ts'
+import { assertWriteByIndex } from './plans-help.ts'
+import { purgeWorld } from './purge-help.ts'
+
+/** The export of an account has all that refers to it, nothing that is secret, and nothing of others. */
+
+const { db, query, other, account } = await purgeWorld()
+const mine = await account(1200)
+const theirs = await account(30)
+await vacuumAnalyze(query)
+
+/** Why what refers to an account is not in its export. */
+const LEFT_OUT: Readonly<Record<string, string>> = {
+  'account_token.account_id': 'a token is a secret, and so is when one is good',
+  'email_change.account_id': 'in account.json, without its tokens',
+  'account_export.account_id': 'an export has no exports',
+  'queue_control.paused_by': 'about a queue: what the account did is among its audited events',
+  'schedule_control.paused_by': 'about a schedule, likewise',
+  'voice_settings.updated_by': 'about the settings of the service',
+  'llm_current.chosen_by': 'about the model of the service',
+}
+
+test('every table that refers to an account is in its export, or there is a reason why not', async () => {
+  const keys = await query(
+    `select k.conrelid::regclass || '.' || a.attname as key from pg_constraint k
+     join pg_attribute a on a.attrelid = k.conrelid and a.attnum = k.conkey[1]
+     where k.confrelid = 'account'::regclass and k.contype = 'f'`,
+  )
+  const known = [...PARTS.flatMap(({ by }) => by), ...Object.keys(LEFT_OUT)]
+  assert.deepEqual([...known].sort(), keys.map(({ key }) => String(key)).sort())
+})
+
+/** All rows of a file, in batches. */
+async function rowsOf(part: (typeof PARTS)[number], owner: number) {
+  const found: { key: string; json: string }[] = []
+  for (let key = part.rows.start; ; key = found.at(-1)!.key) {
+    const batch = await db.any(part.rows.after(String(owner), key))
+    assert.ok(batch.length <= part.rows.most)
+    if (batch.length === 0) return found
+    found.push(...batch)
+  }
+}
+
+describe('each file', async () => {
+  await query(
+    `insert into audit_event (kind, actor_id, account_id, address, data, at)
+     select k, a, o, '203.0.113.9', '{"email": "somebody@example.com", "session": "s"}', now() - n * interval '1 minute'
+     from generate_series(1, 700) n, (values ('account.signed_in', $1::int, $1::int), ('account.deleted', $1, $2),
+       ('account.role_changed', $2, $1), ('account.signed_in', $2, $2)) e(k, a, o)`,
+    [mine, theirs],
+  )
+  for (const part of PARTS)
+    test(`${part.file}: each row of the account once, on one line, and none of another`, async () => {
+      const [own, foreign] = [await rowsOf(part, mine), await rowsOf(part, theirs)]
+      assert.equal(new Set(own.map(({ key }) => key)).size, own.length)
+      const keys = new Set(foreign.map(({ key }) => key))
+      if (!part.file.startsWith('member') && !part.file.startsWith('audit'))
+        assert.ok(own.every(({ key }) => !keys.has(key)))
+      for (const { json } of own) {
+        assert.doesNotMatch(json, /\n/)
+        assert.equal(typeof JSON.parse(json), 'object')
+      }
+      for (const by of part.by) {
+        const [table, column] = by.split('.')
+        const [{ n }] = (await query(`select count(*)::int as n from ${table} where ${column} = $1`, [
+          mine,
+        ])) as [{ n: number }]
+        assert.equal(own.length, n, by)
+      }
+    })
+
+  test('audited events name nobody else, neither by address nor by where they called from', async () => {
+    const of = async (file: string) =>
+      (await rowsOf(PARTS.find((part) => part.file === file)!, mine)).map(({ json }) => JSON.parse(json))
+    const done = await of('audit-done.ndjson')
+    assert.equal(done.length, 1400)
+    for (const { kind, address, data } of done) {
+      assert.equal(address, '203.0.113.9')
+      assert.equal('email' in data, kind === 'account.signed_in')
+    }
+    const suffered = await of('audit-suffered.ndjson')
+    assert.equal(suffered.length, 700)
+    for (const event of suffered) assert.ok(!('address' in event) && !('actor_id' in event))
+  })
+
+  test('has no column that is a secret', async () => {
+    const fields = new Set<string>()
+    const below = async (part: (typeof PARTS)[number]) => {
+      const [first] = await rowsOf(part, mine)
+      if (first === undefined) return
+      for (const { rows } of part.below ?? [])
+        for (const { json } of await db.any(rows.after(first.key, rows.start)))
+          for (const name of Object.keys(JSON.parse(json))) fields.add(name)
+    }
+    for (const part of PARTS) {
+      for (const { json } of await rowsOf(part, mine))
+        for (const name of Object.keys(JSON.parse(json))) fields.add(name)
+      await below(part)
+    }
+    assert.ok(fields.size > 60)
+    const secret = /digest|hash|password|secret(?!_rolled)|token(?!s$)|sealed|fingerprint/
+    assert.deepEqual(
+      [...fields].filter((name) => secret.test(name)),
+      [],
+    )
+  })
+})
+
+test('what has left the trash is not in it', async () => {
+  await query(
+    `insert into document (owner_id, title, media_type, byte_size, sha256, deleted_at, expires_at)
+     values ($1, 'kept', 't', 1, sha256('k'), now(), now() + interval '1 day'), ($1, 'gone', 't', 1, sha256('g'), now(), now())`,
+    [theirs],
+  )
+  const titles = (await rowsOf(PARTS.find(({ file }) => file === 'documents.ndjson')!, theirs)).map(
+    ({ json }) => JSON.parse(json).title,
+  )
+  assert.ok(titles.includes('kept') && !titles.includes('gone'))
+  const contents = await db.any(exportedContents(theirs, 0, 100))
+  assert.ok(contents.some(({ title }) => title === 'kept') && !contents.some(({ title }) => title === 'gone'))
+})
+
+describe('by index', () => {
+  before(async () => {
+    await account(8000)
+    await query(
+      `with made as (
+         insert into account (email, password_hash) select 'm' || n || '@example.com', 'x' from generate_series(1, 5000) n
+         returning id
+       ), joined as (
+         insert into organization_member (organization_id, user_id, role)
+         select o.id, m.id, 'member' from organization o, made m
+       )
+       insert into payment_customer (user_id, provider_customer_id) select id, 'cus ' || id from made`,
+    )
+    await vacuumAnalyze(query)
+  })
+  for (const part of PARTS)
+    test(part.file, async () => {
+      const table = part.by[0]?.split('.')[0] ?? 'audit'
+      await assertWriteByIndex(other, () => part.rows.after(String(theirs), part.rows.start), table)
+    })
+  test('bytes of documents', () =>
+    assertWriteByIndex(other, () => exportedContents(theirs, 0, 100), 'document'))
+  test('an export', () =>
+    assertWriteByIndex(other, () => exportContent(randomUUID(), theirs, 7), 'account_export'))
+})
