@@ -49,7 +49,10 @@ const Imported = z
         status: z.enum(['created', 'exists', 'invalid']),
         id: z.int().nullable().meta({ description: 'Of an account that was created' }),
         email: z.string().nullable(),
-        reason: z.string().nullable().meta({ description: 'Why a row is invalid' }),
+        reason: z
+          .string()
+          .nullable()
+          .meta({ description: 'Why a row is invalid', examples: [null] }),
       }),
     ),
   })

@@ -16,21 +16,30 @@ import { beginSignedIn, type SignedIn, type SigningIn } from './sign-in.ts'
 
 /** Signing in with a passkey: authenticator and its PIN or finger are two factors, so no code is asked for. */
 
-export const Base64Url = z
-  .string()
-  .min(1)
-  .regex(/^[A-Za-z0-9_-]+$/, 'must be base64url')
+const EXAMPLE = 'x3kfO9rYQm6bV0tJ5nWcLw2aHsDpEuG7iZq1T8yXo4M'
+
+/** Bytes in base64url, of so many digits at most. */
+export const base64url = (most: number) =>
+  z
+    .string()
+    .min(1)
+    .max(most)
+    .regex(/^[A-Za-z0-9_-]+$/, 'must be base64url')
+    .meta({ examples: [EXAMPLE] })
+
+/** What a browser is asked: of all of it, only this is for the service again. */
+export const challengeFields = { challenge: z.string().meta({ examples: [EXAMPLE] }) }
 
 /** What credentials of both kinds have; what else browsers tell of them is not needed. */
 export const CredentialFields = {
   // 1023 bytes.
-  id: Base64Url.max(1364),
-  rawId: Base64Url.max(1364),
+  id: base64url(1364),
+  rawId: base64url(1364),
   type: z.literal('public-key'),
 }
 
 const Options = z
-  .looseObject({ challenge: z.string() })
+  .looseObject(challengeFields)
   .meta({ id: 'PasskeyRequestOptions', description: 'For `PublicKeyCredential.parseRequestOptionsFromJSON`' })
 
 const SignIn = z
@@ -39,10 +48,10 @@ const SignIn = z
       .object({
         ...CredentialFields,
         response: z.object({
-          clientDataJSON: Base64Url.max(8000),
-          authenticatorData: Base64Url.max(8000),
-          signature: Base64Url.max(8000),
-          userHandle: Base64Url.max(100),
+          clientDataJSON: base64url(8000),
+          authenticatorData: base64url(8000),
+          signature: base64url(8000),
+          userHandle: base64url(100),
         }),
       })
       .meta({ description: "The browser's `PublicKeyCredential`, by its `toJSON()`" }),

@@ -21,7 +21,7 @@ import type { Caller } from '../../pipeline/auth.ts'
 import { array, cursor, cursorValues } from '../../pipeline/lists.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { count, Timestamp } from '../../pipeline/schemas.ts'
-import { Base64Url, CredentialFields, passkeySignInRoutes } from './passkey-sign-in.ts'
+import { base64url, CredentialFields, challengeFields, passkeySignInRoutes } from './passkey-sign-in.ts'
 import { proofFields, proofOf } from './proof.ts'
 
 const Name = z.string().trim().min(1).max(100)
@@ -31,13 +31,13 @@ const Passkey = z
     id: z.uuid(),
     name: z.string(),
     is_synced: z.boolean().meta({ description: 'Its authenticator keeps it on several devices' }),
-    transports: z.array(z.string()),
+    transports: z.array(z.string()).meta({ examples: [['internal', 'hybrid']] }),
     created_at: Timestamp,
     last_used_at: Timestamp.nullable(),
   })
   .meta({ id: 'Passkey' })
 
-const Options = z.looseObject({ challenge: z.string() }).meta({
+const Options = z.looseObject(challengeFields).meta({
   id: 'PasskeyCreationOptions',
   description: 'For `PublicKeyCredential.parseCreationOptionsFromJSON`',
 })
@@ -49,8 +49,8 @@ const NewPasskey = z
       .object({
         ...CredentialFields,
         response: z.object({
-          clientDataJSON: Base64Url.max(8000),
-          attestationObject: Base64Url.max(60_000),
+          clientDataJSON: base64url(8000),
+          attestationObject: base64url(60_000),
           transports: z
             .array(z.string().regex(/^[a-z-]{1,20}$/))
             .max(10)

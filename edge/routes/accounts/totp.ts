@@ -24,16 +24,20 @@ const Totp = z
   .strictObject({ is_on: z.boolean(), confirmed_at: Timestamp.nullable(), recovery_codes_left: z.int() })
   .meta({ id: 'Totp' })
 
+const SECRET = 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP'
+const URI = `otpauth://totp/millrace:ann%40example.com?issuer=millrace&secret=${SECRET}&algorithm=SHA1&digits=6&period=30`
 const Setup = z
   .strictObject({
-    secret: z.string().meta({ description: 'In Base 32, for those who type it' }),
-    uri: z.string().meta({ description: '`otpauth://…`, which is shown as a QR code' }),
+    secret: z.string().meta({ description: 'In Base 32, for those who type it', examples: [SECRET] }),
+    uri: z.string().meta({ description: 'Shown as a QR code', examples: [URI] }),
   })
   .meta({ id: 'TotpSetup' })
 
 const RecoveryCodes = z
   .strictObject({
-    recovery_codes: z.array(z.string()).meta({ description: 'Not shown again; each is used once' }),
+    recovery_codes: z
+      .array(z.string())
+      .meta({ description: 'Not shown again; each is used once', examples: [['k3f9-0m2x-7vqa-h8dt']] }),
   })
   .meta({ id: 'RecoveryCodes' })
 
