@@ -35,14 +35,12 @@ const table = {
   'auth.locked': {
     detail: 'This account is locked after too many failed logins; try again later',
   },
-  'auth.reauthenticate': { detail: 'Give the password, or sign in again and repeat this within ten minutes' },
   'auth.not_yours': { detail: 'Only the account itself or an admin may do this' },
   'auth.registration_closed': { detail: 'Registration is closed' },
   'account.email_taken': { detail: 'An account with this email already exists' },
   'account.missing': { detail: 'User not found' },
   'account.no_fields': { detail: 'No fields to change were given' },
   'account.token': { detail: 'The token is invalid or has expired' },
-  'account.password_wrong': { detail: 'The current password is not correct' },
   'account.last_admin': {
     detail: 'This is the last active admin; make another account an admin first',
   },

@@ -43,9 +43,3 @@ export const deleteTotp = (accountId: number): Query<{ id: string }> =>
     delete from account_totp where account_id = ${accountId} and confirmed_at is not null returning id`
 
 const digests = (all: readonly Buffer[]) => sql.array([...all], 'bytea')
-
-/** Whether a session began at most so many seconds ago. */
-export const isRecentSession = (id: string, seconds: number): Query<{ recent: boolean }> =>
-  sql.type(z.object({ recent: z.boolean() }))`
-    select exists (select from session where id = ${id}::uuid and created_at > now() - make_interval(secs => ${seconds}))
-      as recent`

@@ -90,7 +90,7 @@ describe('DELETE /auth/me', () => {
 
   test('needs the password, which counts as a failed login when it is wrong, or a sign-in of late', async () => {
     const who = await newcomer()
-    assertRefused(await leave(who, { password: 'wrong' }), 400, 'The current password is not correct')
+    assertRefused(await leave(who, { password: 'wrong' }), 400, 'The password or the code is not correct')
     await query(`update session set created_at = now() - interval '11 minutes' where account_id = $1`, [
       who.id,
     ])

@@ -101,7 +101,7 @@ describe('asking for another address', () => {
       assertRefused(
         await ask(who, address(), { password: 'wrong' }),
         400,
-        'The current password is not correct',
+        'The password or the code is not correct',
       )
     assertRefused(
       await ask(who, address()),
@@ -132,7 +132,8 @@ describe('asking for another address', () => {
     await age(9)
     assert.equal((await ask(who, address(), {})).status, 201)
     await age(11)
-    const detail = 'Give the password, or sign in again and repeat this within ten minutes'
+    const detail =
+      'This needs the password, and a code where those are asked for, or a sign-in within the last 10 minutes'
     assertRefused(await ask(who, address(), {}), 403, detail)
     const again = await refresh(api, who.refresh)
     const refreshed = { ...who, token: again.json.access_token }

@@ -69,7 +69,9 @@ interface Outcome {
 
 async function send(operation: string, ask: Ask, key: string): Promise<Outcome> {
   const isPublic = /register|password-reset/.test(operation)
-  const isForAdmins = /llm\/sync|schedules|queues|workers|jobs\/bulk|comms\/templates|users\/import/.test(operation)
+  const isForAdmins = /llm\/sync|schedules|queues|workers|jobs\/bulk|comms\/templates|users\/import/.test(
+    operation,
+  )
   const who = isPublic ? null : isForAdmins ? world.admin : world.owner
   const repeatable = { ...ask, headers: { ...ask.headers, 'idempotency-key': key } }
   const { path, init } = requestOf(operation, repeatable, who)

@@ -223,6 +223,7 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
   passkey_challenge: [
     ['passkey_challenge_pkey', { challenge: bytes(32), expires_at: new Date() }],
     ['passkey_challenge_check', { challenge: bytes(31), expires_at: new Date() }],
+  ],
   account_export: [
     ['account_export_account_id_fkey', exported({ account_id: 999_999 })],
     ['account_export_sha256_check', exported({ sha256: bytes(31) })],

@@ -164,7 +164,10 @@ describe('a token for an address', () => {
 describe('passwords', () => {
   test('one that changed since it was compared signs nobody in, and is not changed again', async () => {
     const { id, email } = await account()
-    assert.deepEqual(await db.maybeOne(touchLogin(id, { passwordHash: 'first hash', totpId: null })), { role: 'user', is_active: true })
+    assert.deepEqual(await db.maybeOne(touchLogin(id, { passwordHash: 'first hash', totpId: null })), {
+      role: 'user',
+      is_active: true,
+    })
     assert.deepEqual(await db.maybeOne(lockCredentials(id, 'first hash')), { email })
     assert.deepEqual(await db.maybeOne(lockCredentials(id, null)), { email })
     await db.one(setPassword(id, 'second hash'))

@@ -9,13 +9,10 @@ import { enqueue } from '../../../tasks/task.ts'
 import { audit } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
-import { isRefused, PROOF_ERRORS, proofOf } from './proof.ts'
-import { CurrentPassword, User } from './shapes.ts'
+import { isRefused, PROOF_ERRORS, proofFields, proofOf } from './proof.ts'
+import { User } from './shapes.ts'
 
-const Deletion = z
-  .strictObject({ password: CurrentPassword.optional() })
-  .meta({ id: 'AccountDeletion' })
-  .optional()
+const Deletion = z.strictObject(proofFields).meta({ id: 'AccountDeletion' }).optional()
 
 /** Deleting one's own account, and changing one's mind. */
 export const deletionRoutes = [
@@ -29,7 +26,7 @@ subscriptions are cancelled at the payment provider first; then it is as when an
 password, unless the caller has signed in within the last ten minutes; a wrong one counts as a failed login.`,
     body: Deletion,
     response: User,
-    errors: ['account.last_admin', 'account.missing', ...PROOF_ERRORS],
+    errors: ['account.last_admin', ...PROOF_ERRORS],
     credentials: true,
     needsSession: true,
     handle: deleteOwn,
@@ -53,7 +50,7 @@ type Own<B> = Input<undefined, undefined, B, Caller> & Writes<Account>
 
 async function deleteOwn(input: Own<z.output<typeof Deletion>>): Promise<Answer<Account>> {
   const { body, caller, edge } = input
-  const proof = await proofOf(input, body?.password ?? null)
+  const proof = await proofOf(input, body ?? {})
   return input.transaction(async (tx) => {
     const proven = await proof.settle(tx)
     if (isRefused(proven)) return proven

@@ -21,8 +21,8 @@ import type { Caller } from '../../pipeline/auth.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { Email, Timestamp } from '../../pipeline/schemas.ts'
 import { acceptance } from '../orgs/access.ts'
-import { isRefused, PROOF_ERRORS, proofOf } from './proof.ts'
-import { CurrentPassword, Detail, MailedToken } from './shapes.ts'
+import { isRefused, PROOF_ERRORS, proofFields, proofOf } from './proof.ts'
+import { Detail, MailedToken } from './shapes.ts'
 
 const EmailChange = z
   .strictObject({
@@ -34,9 +34,7 @@ const EmailChange = z
   })
   .meta({ id: 'EmailChange' })
 
-const NewAddress = z
-  .strictObject({ email: Email, password: CurrentPassword.optional() })
-  .meta({ id: 'EmailChangeRequest' })
+const NewAddress = z.strictObject({ email: Email, ...proofFields }).meta({ id: 'EmailChangeRequest' })
 
 const Confirmation = z.strictObject({ token: MailedToken }).meta({ id: 'EmailChangeConfirmation' })
 
@@ -53,7 +51,7 @@ not the new address has an account: one that has can't be confirmed, and is told
     body: NewAddress,
     response: EmailChange,
     status: 201,
-    errors: ['account.email_same', 'account.missing', ...PROOF_ERRORS],
+    errors: ['account.email_same', ...PROOF_ERRORS],
     sideEffect: true,
     credentials: true,
     needsSession: true,
@@ -135,7 +133,7 @@ type Asked = Input<undefined, undefined, z.output<typeof NewAddress>, Caller> &
 async function beginChange(input: Asked): Promise<Answer<z.input<typeof EmailChange>>> {
   const { body, caller, edge, requestId } = input
   const { secretKey, settings } = edge
-  const proof = await proofOf(input, body.password ?? null)
+  const proof = await proofOf(input, body)
   return input.transaction(async (tx) => {
     const proven = await proof.settle(tx)
     if (isRefused(proven)) return proven

@@ -22,7 +22,7 @@ import { array, cursor, cursorValues } from '../../pipeline/lists.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { count, Timestamp } from '../../pipeline/schemas.ts'
 import { base64url, CredentialFields, challengeFields, passkeySignInRoutes } from './passkey-sign-in.ts'
-import { proofFields, proofOf } from './proof.ts'
+import { isRefused, PROOF_ERRORS, proofFields, proofOf } from './proof.ts'
 
 const Name = z.string().trim().min(1).max(100)
 
@@ -75,13 +75,7 @@ export const passkeyRoutes = [
 where those are asked for, or a sign-in within the last 10 minutes. An account may have ${MOST_PASSKEYS} passkeys.`,
     body: z.strictObject(proofFields).meta({ id: 'PasskeyBegin' }).default({}),
     response: Options,
-    errors: [
-      'account.nobody',
-      'account.proof_wrong',
-      'auth.proof_required',
-      'auth.locked',
-      'passkey.not_configured',
-    ],
+    errors: [...PROOF_ERRORS, 'passkey.not_configured'],
     credentials: true,
     needsSession: true,
     repeatable: 'each call gives a challenge of its own',
@@ -90,12 +84,12 @@ where those are asked for, or a sign-in within the last 10 minutes. An account m
       const party = relyingParty(edge.settings)
       const proof = await proofOf(input, input.body)
       return input.transaction(async (tx) => {
-        const refused = await proof.check(tx)
-        if (refused !== null) return refused
+        const proven = await proof.settle(tx)
+        if (isRefused(proven)) return proven
         const challenge = randomBytes(32)
         await tx.run(insertChallenge(challenge, proof.id))
         const passkeys = await tx.any(credentialIdsOf(proof.id))
-        return creationOptions(edge.settings, party, challenge, { ...proof, passkeys })
+        return creationOptions(edge.settings, party, challenge, { id: proof.id, ...proven, passkeys })
       })
     },
   }),

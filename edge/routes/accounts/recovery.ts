@@ -16,7 +16,7 @@ import { enqueue } from '../../../tasks/task.ts'
 import { audit } from '../../pipeline/audit.ts'
 import { route } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
-import { isRefused, proofOf } from './proof.ts'
+import { factorFields, isRefused, PROOF_ERRORS, proofOf } from './proof.ts'
 import { CurrentPassword, Detail, MailedToken, Password } from './shapes.ts'
 
 /** Password recovery, and verification of email addresses. */
@@ -84,19 +84,20 @@ export const recoveryRoutes = [
     path: '/change-password',
     summary: 'Change the password of the caller',
     description:
-      'Requires the current password; a wrong one counts as a failed login. Ends every other session of the caller.',
+      'Requires the current password, with a code where those are asked for; wrong ones count as failed logins. Ends every other session of the caller.',
     body: z
-      .strictObject({ current_password: CurrentPassword, new_password: Password })
+      .strictObject({ current_password: CurrentPassword, new_password: Password, ...factorFields })
       .meta({ id: 'PasswordChange' }),
     response: Detail,
-    errors: ['account.password_wrong', 'auth.locked'],
+    errors: PROOF_ERRORS,
     sideEffect: true,
     credentials: true,
     needsSession: true,
     handle: async (input) => {
       const { body, caller, edge } = input
-      const proof = await proofOf(input, body.current_password)
-      const passwordHash = proof.matches ? await edge.passwords.hash(body.new_password) : null
+      const { current_password: password, new_password, ...factor } = body
+      const proof = await proofOf(input, { password, ...factor })
+      const passwordHash = proof.matches ? await edge.passwords.hash(new_password) : null
       const about = { accountId: caller.id }
       return input.transaction(async (tx) => {
         const proven = await proof.settle(tx)

@@ -18,7 +18,7 @@ import type { Edge } from '../../pipeline/context.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { stepOf, totpSetup } from '../../totp.ts'
-import { factorFields, proofFields, proofOf, TotpCode } from './proof.ts'
+import { factorFields, isRefused, PROOF_ERRORS, proofFields, proofOf, TotpCode } from './proof.ts'
 
 const Totp = z
   .strictObject({ is_on: z.boolean(), confirmed_at: Timestamp.nullable(), recovery_codes_left: z.int() })
@@ -52,7 +52,6 @@ const Factor = z
   .meta({ id: 'TotpProof' })
 
 const OFF: z.input<typeof Totp> = { is_on: false, confirmed_at: null, recovery_codes_left: 0 }
-const PROOF_ERRORS = ['account.nobody', 'account.proof_wrong', 'auth.locked'] as const
 
 /** One-time codes of an authenticator app (RFC 6238) as the second factor of an account. */
 export const totpRoutes = [
@@ -76,7 +75,7 @@ export const totpRoutes = [
 changes until \`/totp/confirm\` gets a code of it. Needs the password, or a sign-in within the last 10 minutes.`,
     body: Begin.default({}),
     response: Setup,
-    errors: [...PROOF_ERRORS, 'auth.proof_required', 'account.totp_on'],
+    errors: [...PROOF_ERRORS, 'account.totp_on'],
     sideEffect: true,
     credentials: true,
     needsSession: true,
@@ -155,12 +154,12 @@ async function begin(
 ): Promise<Answer<z.input<typeof Setup>>> {
   const proof = await proofOf(input, input.body)
   return input.transaction(async (tx) => {
-    const refused = await proof.check(tx)
-    if (refused !== null) return refused
+    const proven = await proof.settle(tx)
+    if (isRefused(proven)) return proven
     if ((await locked(tx, proof.id))?.is_on === true) return fail('account.totp_on')
     const id = uuidv7()
     await tx.run(insertTotp(id, proof.id))
-    return json(JSON.stringify({ id, email: proof.email }))
+    return json(JSON.stringify({ id, email: proven.email }))
   })
 }
 
@@ -196,8 +195,8 @@ async function renew(
   const { body, edge } = input
   const proof = await proofOf(input, body)
   return input.transaction(async (tx) => {
-    const refused = (await refusedOff(tx, proof.id)) ?? (await proof.check(tx))
-    if (refused !== null) return refused
+    const proven = (await refusedOff(tx, proof.id)) ?? (await proof.settle(tx))
+    if (isRefused(proven)) return proven
     const totp = await tx.maybeOne(totpOf(proof.id))
     // Switched off by an admin while it was checked.
     if (totp === null) return fail('account.totp_off')
@@ -211,8 +210,8 @@ async function renew(
 async function switchOff(input: Writing<z.output<typeof Factor>, undefined>): Promise<Answer<undefined>> {
   const proof = await proofOf(input, input.body)
   return input.transaction(async (tx) => {
-    const refused = (await refusedOff(tx, proof.id)) ?? (await proof.check(tx))
-    if (refused !== null) return refused
+    const proven = (await refusedOff(tx, proof.id)) ?? (await proof.settle(tx))
+    if (isRefused(proven)) return proven
     if ((await tx.maybeOne(deleteTotp(proof.id))) === null) return fail('account.totp_off')
     await tx.run(audit(input, 'account.totp_disabled', { accountId: proof.id }))
     return undefined
