@@ -189,7 +189,7 @@ function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): 
   if (route.stream !== undefined || route.follow !== undefined) codes.add('stream.limited')
   if (route.limit !== undefined) codes.add('request.limited')
   if (roleFor(auth, settings) !== null) codes.add('auth.forbidden')
-  if (route.params !== undefined || route.query !== undefined || route.body !== undefined)
+  if (!area.takesAnyQuery || route.params !== undefined || route.body !== undefined)
     codes.add('request.invalid')
   if (route.body !== undefined)
     for (const code of ['request.malformed', 'request.media_type', 'request.too_large'] as const)

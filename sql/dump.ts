@@ -11,7 +11,17 @@ export async function dumpSchema(url: string): Promise<string> {
     // Names come out unqualified only if their schema is on the search path.
     await client.query('set search_path to public')
     const parts: string[] = []
-    for (const text of [EXTENSIONS, CONFIGURATIONS, TYPES, TABLES, INDEXES, VIEWS, FUNCTIONS, TRIGGERS])
+    for (const text of [
+      EXTENSIONS,
+      CONFIGURATIONS,
+      TYPES,
+      TABLES,
+      INDEXES,
+      STATISTICS,
+      VIEWS,
+      FUNCTIONS,
+      TRIGGERS,
+    ])
       parts.push(...(await lines(client, text)))
     return `${parts.join('\n\n')}\n`
   } finally {
@@ -77,6 +87,11 @@ const INDEXES = `
   where relnamespace = 'public'::regnamespace and ${OURS('pg_class', 'c.oid')}
     and not exists (select from pg_constraint where conindid = indexrelid and contype in ('p', 'u', 'x'))
   order by indrelid::regclass::text collate "C", relname collate "C"`
+
+const STATISTICS = `
+  select pg_get_statisticsobjdef(s.oid) || ';' as line from pg_statistic_ext s
+  where stxnamespace = 'public'::regnamespace
+  order by stxname collate "C"`
 
 const VIEWS = `
   select format(E'create %sview %I as\\n%s', case relkind when 'm' then 'materialized ' else '' end, relname,

@@ -1612,6 +1612,8 @@ CREATE INDEX webhook_endpoint_deleted_idx ON public.webhook_endpoint USING btree
 
 CREATE INDEX webhook_endpoint_organization_id_idx ON public.webhook_endpoint USING btree (organization_id, id DESC) WHERE (organization_id IS NOT NULL);
 
+CREATE STATISTICS public.comms_send_status_channel (mcv) ON channel, status FROM comms_send;
+
 create view job_event as
  SELECT job.id AS job_id,
     1 AS seq,

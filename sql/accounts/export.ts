@@ -101,6 +101,18 @@ const KEYS: Part = {
   }),
 }
 
+const PASSKEYS: Part = {
+  file: 'passkeys.ndjson',
+  by: ['passkey.account_id'],
+  rows: rowsOf({
+    from: sql.fragment`passkey p`,
+    where: (of) => sql.fragment`p.account_id = ${account(of)}`,
+    key: sql.fragment`p.id`,
+    type: 'uuid',
+    item: sql.fragment`passkey_json(p)`,
+  }),
+}
+
 const MEMBERSHIPS: Part = {
   file: 'memberships.ndjson',
   by: ['organization_member.user_id'],
@@ -155,6 +167,20 @@ const DOCUMENTS: Part = {
       }),
     },
   ],
+}
+
+const TRANSCRIPTIONS: Part = {
+  file: 'transcriptions.ndjson',
+  by: ['voice_transcription.owner_id'],
+  rows: rowsOf({
+    from: sql.fragment`voice_transcription t`,
+    where: (of) => sql.fragment`t.owner_id = ${account(of)}`,
+    key: sql.fragment`t.id`,
+    type: 'uuid',
+    item: sql.fragment`voice_transcription_json(t)::jsonb
+      || jsonb_build_object('prompt', t.prompt, 'text', t.text, 'segments', t.segments)`,
+    most: LARGE_BATCH,
+  }),
 }
 
 const COLLECTIONS: Part = {
@@ -222,7 +248,7 @@ const USAGE: Part = {
     key: sql.fragment`u.id`,
     type: 'bigint',
     item: sql.fragment`json_build_object('id', u.id, 'action', u.action, 'vendor', u.vendor, 'model', u.model,
-      'input_tokens', u.input_tokens, 'output_tokens', u.output_tokens, 'cost', u.cost, 'success', u.success,
+      'input_tokens', u.input_tokens, 'output_tokens', u.output_tokens, 'audio_seconds', u.audio_seconds, 'cost', u.cost, 'success', u.success,
       'conversation_id', u.conversation_id, 'created_at', iso(u.created_at))`,
   }),
 }
@@ -261,6 +287,7 @@ const SENDS: Part = {
     key: sql.fragment`s.id`,
     type: 'uuid',
     item: sql.fragment`json_build_object('id', s.id, 'channel', s.channel, 'to', s.recipients, 'status', s.status,
+      'attachments', s.attachments, 'send_at', iso(s.send_at),
       'provider_id', s.provider_id, 'provider_status', s.provider_status, 'detail', s.detail,
       'created_at', iso(s.created_at), 'requested_at', iso(s.requested_at), 'settled_at', iso(s.settled_at))`,
   }),
@@ -361,6 +388,17 @@ const SUFFERED: Part = {
 }
 
 export const PARTS: readonly Part[] = [
-  ...[SESSIONS, KEYS, MEMBERSHIPS, INVITES, DOCUMENTS, COLLECTIONS, CONVERSATIONS, USAGE, POSTS],
-  ...[JOBS, SENDS, CUSTOMER, WEBHOOKS, DONE, SUFFERED],
+  ...[
+    SESSIONS,
+    KEYS,
+    PASSKEYS,
+    MEMBERSHIPS,
+    INVITES,
+    DOCUMENTS,
+    TRANSCRIPTIONS,
+    COLLECTIONS,
+    CONVERSATIONS,
+    USAGE,
+  ],
+  ...[POSTS, JOBS, SENDS, CUSTOMER, WEBHOOKS, DONE, SUFFERED],
 ]

@@ -96,7 +96,7 @@ describe('rows', () => {
     const { created_at: _, ...ann } = await get(first)
     assert.deepEqual(ann, {
       ...{ id: first, email: one, full_name: 'Ann', is_active: true, is_verified: true, role: 'moderator' },
-      ...{ last_login: null, updated_at: null },
+      ...{ last_login: null, updated_at: null, deletion_at: null },
     })
     assert.deepEqual([(await get(last)).is_active, (await get(last)).role], [false, 'user'])
     const events = await query(

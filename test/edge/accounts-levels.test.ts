@@ -126,7 +126,7 @@ test('none: everybody administrates', async () => {
 test('none: nobody has no session, no password and no address of its own', async () => {
   for (const caller of callers) assert.deepEqual((await none.get(`${AUTH}/sessions`, caller)).json, [])
   await each('DELETE', `/sessions/${sessionOf(user.token)}`, 404)
-  await each('POST', '/change-password', 400, {
+  await each('POST', '/change-password', 409, {
     current_password: PASSWORD,
     new_password: 'another password',
   })

@@ -117,10 +117,12 @@ const accounts: Record<string, Make> = {
   'GET /api/v1/auth/me/export/:id': async (world) => ({ params: { id: await world.export() } }),
   'DELETE /api/v1/auth/me': async (world, caller) => {
     if (caller?.id === world.admin.id) await world.account('admin')
+    await world.totp(caller, null)
     return json({ password: PASSWORD })
   },
-  'POST /api/v1/auth/me/email': async (world) => {
+  'POST /api/v1/auth/me/email': async (world, caller) => {
     await world.forget('email_change')
+    await world.totp(caller, null)
     return json({ email: `${world.name()}@example.com`, password: PASSWORD })
   },
   'POST /api/v1/auth/me/export': async (world) => {
@@ -161,7 +163,10 @@ const accounts: Record<string, Make> = {
   'POST /api/v1/auth/password-reset/request': (world) => json({ email: `${world.name()}@example.com` }),
   'POST /api/v1/auth/password-reset/confirm': async (world) =>
     json({ token: await world.mailed('reset', (await world.account()).id), new_password: PASSWORD }),
-  'POST /api/v1/auth/change-password': () => json({ current_password: PASSWORD, new_password: PASSWORD }),
+  'POST /api/v1/auth/change-password': async (world, caller) => {
+    await world.totp(caller, null)
+    return json({ current_password: PASSWORD, new_password: PASSWORD })
+  },
   'POST /api/v1/auth/verify-email': async (world) =>
     json({ token: await world.mailed('verify', (await world.account()).id) }),
   'POST /api/v1/auth/accept-invite': async (world) =>

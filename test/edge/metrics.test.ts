@@ -154,7 +154,7 @@ test('readers within a second are given the same bytes, compressed or not', asyn
   assert.ok(small.bytes.length < plain.bytes.length / 2)
 })
 
-test('whatever was asked, the text stays under 250 KB', async () => {
+test('whatever was asked, the text stays under 300 KB', async () => {
   const { metrics } = guarded.serving.edge
   const { entries } = createMatcher(areas)
   assert.ok(entries.length > 140)
@@ -171,7 +171,7 @@ test('whatever was asked, the text stays under 250 KB', async () => {
     const { bytes, text } = await guarded.get('/metrics', { headers: { authorization } })
     // Of the second before it may know nothing.
     if (!text.includes('method="other"')) continue
-    assert.ok(bytes.length < 250_000, `${bytes.length} bytes`)
+    assert.ok(bytes.length < 300_000, `${bytes.length} bytes`)
     break
   }
 })

@@ -100,18 +100,21 @@ describe('the settings of limits', () => {
       register: { most: 30, seconds: 60 },
       passwordReset: { most: 10, seconds: 60 },
       invite: { most: 20, seconds: 3600 },
+      export: { most: 5, seconds: 86_400 },
     })
     const given = parse({
       RATE_LIMIT_LOGIN: '0',
       RATE_LIMIT_REGISTER: '1/86400',
       RATE_LIMIT_PASSWORD_RESET: '9999/1',
       RATE_LIMIT_INVITE: '5/3600',
+      RATE_LIMIT_EXPORT: '0',
     })
     assert.deepEqual(given.limits, {
       login: null,
       register: { most: 1, seconds: 86_400 },
       passwordReset: { most: 9999, seconds: 1 },
       invite: { most: 5, seconds: 3600 },
+      export: null,
     })
   })
 

@@ -24,6 +24,22 @@ const expire = (invite: number) =>
 const jobs = (invite: number) =>
   query(`select name, queue, owner_id, payload from job where payload ->> 'invite_id' = $1`, [String(invite)])
 
+/** What is asked of an invite is refused for one that is over, or not there. */
+async function assertPendingOnly(ask: typeof revoke) {
+  const [{ id, owner, outsider }, other] = [await org(), await org()]
+  const made = async () => (await invite(owner, id, address())).json.id as number
+  const [revoked, expired, here] = [await made(), await made(), await made()]
+  await revoke(owner, id, revoked)
+  await expire(expired)
+  const accepted = (await invite(owner, id, outsider.email)).json.id as number
+  assertRefused(await ask(owner, id, revoked), 400, 'The invite was revoked')
+  assertRefused(await ask(owner, id, expired), 400, 'The invite has expired')
+  assertRefused(await ask(owner, id, accepted), 400, 'The invite was already accepted')
+  assertRefused(await ask(owner, id, 999_999), 404, 'Invite not found')
+  assertRefused(await ask(other.owner, other.id, here), 404, 'Invite not found')
+  return { owner, id, revoked, expired, accepted, here }
+}
+
 describe('POST /orgs/{org_id}/invites', () => {
   test('an address without an account is invited, by mail', async () => {
     const { id, admin } = await org()
@@ -200,17 +216,7 @@ describe('DELETE /orgs/{org_id}/invites/{invite_id}', () => {
   })
 
   test('one that is over is 400, one that is not there 404', async () => {
-    const [{ id, owner, outsider }, other] = [await org(), await org()]
-    const made = async () => (await invite(owner, id, address())).json.id as number
-    const [revoked, expired, here] = [await made(), await made(), await made()]
-    await revoke(owner, id, revoked)
-    await expire(expired)
-    const accepted = (await invite(owner, id, outsider.email)).json.id
-    assertRefused(await revoke(owner, id, revoked), 400, 'The invite was revoked')
-    assertRefused(await revoke(owner, id, expired), 400, 'The invite has expired')
-    assertRefused(await revoke(owner, id, accepted), 400, 'The invite was already accepted')
-    assertRefused(await revoke(owner, id, 999_999), 404, 'Invite not found')
-    assertRefused(await revoke(other.owner, other.id, here), 404, 'Invite not found')
+    const { owner, id, here } = await assertPendingOnly(revoke)
     assertRefused(await call(owner, 'DELETE', `/${id}/invites/x`), 422)
     assert.equal((await revoke(owner, id, here)).status, 204)
   })
@@ -262,17 +268,7 @@ describe('POST /orgs/{org_id}/invites/{invite_id}/resend', () => {
   })
 
   test('one that is over is 400, one that is not there 404, and nothing is mailed', async () => {
-    const [{ id, owner, outsider }, other] = [await org(), await org()]
-    const made = async () => (await invite(owner, id, address())).json.id as number
-    const [revoked, expired, here] = [await made(), await made(), await made()]
-    await revoke(owner, id, revoked)
-    await expire(expired)
-    const accepted = (await invite(owner, id, outsider.email)).json.id
-    assertRefused(await resend(owner, id, revoked), 400, 'The invite was revoked')
-    assertRefused(await resend(owner, id, expired), 400, 'The invite has expired')
-    assertRefused(await resend(owner, id, accepted), 400, 'The invite was already accepted')
-    assertRefused(await resend(owner, id, 999_999), 404, 'Invite not found')
-    assertRefused(await resend(other.owner, other.id, here), 404, 'Invite not found')
+    const { owner, id, revoked, expired, accepted, here } = await assertPendingOnly(resend)
     for (const bad of ['x', '0', '-1', '1e9', '99999999999999999999'])
       assertRefused(await resend(owner, id, bad), 422)
     for (const one of [revoked, expired, here, accepted]) assert.equal((await jobs(one)).length, 1)

@@ -213,7 +213,7 @@ describe('one organization', () => {
   test('PATCH of nothing is 400, of what does not fit 422', async () => {
     const { id, owner } = await org()
     assertRefused(await call(owner, 'PATCH', `/${id}`), 400, 'No fields to change were given')
-    assertRefused(await call(owner, 'PATCH', `/${id}`, { query: { is_active: 'false' } }), 400)
+    assertRefused(await call(owner, 'PATCH', `/${id}`, { query: { is_active: 'false' } }), 422)
     for (const query of [{ name: '' }, { name: 'n'.repeat(201) }, { description: 'd'.repeat(2001) }])
       assertRefused(await call(owner, 'PATCH', `/${id}`, { query: query as Record<string, string> }), 422)
     assert.equal((await trail(id)).length, 1)

@@ -210,7 +210,10 @@ test('an account that goes leaves its payments behind, nobody’s', async () => 
   await link(who!, 'leaver')
   await tell(
     paid('leaving', 'leaver'),
-    event('customer.subscription.created', subscriptionObject({ name: 'leaving', customer: 'cus_leaver' })),
+    event(
+      'customer.subscription.created',
+      subscriptionObject({ name: 'leaving', customer: 'cus_leaver' }, { status: 'canceled' }),
+    ),
   )
   assert.equal((await get(who!, '/transactions')).total, 1)
   const before = await everything('/transactions')

@@ -143,7 +143,7 @@ test('users change their own name, admins anybody’s, moderators only theirs', 
 
 test('a change of nothing is 400; an empty name clears; a long one, or one with NUL, is 422', async () => {
   assertRefused(await patch(String(user.id), user.token), 400, 'No fields to change were given')
-  assertRefused(await patch(`${user.id}?role=admin`, user.token), 400, 'No fields to change were given')
+  assert.equal((await patch(`${user.id}?role=admin`, user.token)).status, 422)
   const inBody = await patch(String(user.id), user.token, { json: { full_name: 'X' } })
   assertRefused(inBody, 400, 'No fields to change were given')
   assert.equal((await patch(`${user.id}?full_name=`, user.token)).json.full_name, null)

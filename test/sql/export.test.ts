@@ -17,6 +17,8 @@ await vacuumAnalyze(query)
 /** Why what refers to an account is not in its export. */
 const LEFT_OUT: Readonly<Record<string, string>> = {
   'account_token.account_id': 'a token is a secret, and so is when one is good',
+  'account_totp.account_id':
+    'the second factor is a secret; that it was switched on is among the audited events',
   'email_change.account_id': 'in account.json, without its tokens',
   'account_export.account_id': 'an export has no exports',
   'queue_control.paused_by': 'about a queue: what the account did is among its audited events',

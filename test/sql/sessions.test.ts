@@ -223,6 +223,7 @@ describe('accounts', () => {
         last_login: null,
         created_at: '',
         updated_at: null,
+        deletion_at: null,
       },
     )
     await assert.rejects(

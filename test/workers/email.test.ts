@@ -16,13 +16,15 @@ const SECRET = 'hunter2-%-secret'
 const PLAIN = Buffer.from(`\0${USER}\0${SECRET}`).toString('base64')
 const LIMITS = { connectMs: 300, silentMs: 300 }
 
-function mailer(port: number, credentials = ''): Mailer {
+function mailer(port: number, credentials = '', limits = {}): Mailer {
   const url = `smtp://${credentials}127.0.0.1:${port}`
   return createMailer(
     parse({ EMAIL_SMTP_URL: url, EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com' }),
-    LIMITS,
+    limits,
   )
 }
+/** One that soon gives up. */
+const hasty = (port: number, credentials = ''): Mailer => mailer(port, credentials, LIMITS)
 
 const message = (more: Partial<EmailMessage> = {}): EmailMessage => ({
   id: randomUUID(),
@@ -169,12 +171,12 @@ describe('a mail that is not taken', () => {
     test(`for now at ${at} may be taken later; for good it is final`, async () => {
       for (const code of [421, 450, 452])
         assert.deepEqual(
-          await failure(mailer((await smtpServer(options(code))).port)),
+          await failure(hasty((await smtpServer(options(code))).port)),
           failed(`SMTP status ${code}`),
         )
       for (const code of [550, 554])
         assert.deepEqual(
-          await failure(mailer((await smtpServer(options(code))).port)),
+          await failure(hasty((await smtpServer(options(code))).port)),
           refused(`SMTP status ${code}`),
         )
     })
@@ -185,20 +187,20 @@ describe('a mail that is not taken', () => {
       smtpServer({ authOptional: false, onAuth: (_auth, _session, done) => done(reply(code)) })
     const credentials = `${USER}:${encodeURIComponent(SECRET)}@`
     assert.deepEqual(
-      await failure(mailer((await auth(535)).port, credentials)),
+      await failure(hasty((await auth(535)).port, credentials)),
       refused('it does not accept the credentials'),
     )
-    assert.deepEqual(await failure(mailer((await auth(454)).port, credentials)), failed('SMTP status 454'))
+    assert.deepEqual(await failure(hasty((await auth(454)).port, credentials)), failed('SMTP status 454'))
     const open = await smtpServer({ authOptional: false })
-    assert.equal((await failure(mailer(open.port))).code, 'email.refused')
+    assert.equal((await failure(hasty(open.port))).code, 'email.refused')
   })
 
   test('a server that is not there, or that is not one, may be there later', async () => {
     const gone = await smtpServer()
     await gone.stop()
-    assert.deepEqual(await failure(mailer(gone.port)), failed('ESOCKET'))
+    assert.deepEqual(await failure(hasty(gone.port)), failed('ESOCKET'))
     const other = await listening((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))
-    const { code, again } = await failure(mailer(other))
+    const { code, again } = await failure(hasty(other))
     assert.deepEqual([code, again], ['email.failed', true])
   })
 
@@ -212,13 +214,13 @@ describe('a mail that is not taken', () => {
     for (const options of silent) {
       const server = await smtpServer(options)
       const startedAt = performance.now()
-      const { code, again } = await failure(mailer(server.port))
+      const { code, again } = await failure(hasty(server.port))
       assert.deepEqual([code, again], ['email.failed', true])
       const ms = performance.now() - startedAt
       assert.ok(ms < 5000, `${ms} ms`)
     }
     const deaf = await listening(() => {})
-    assert.deepEqual(await failure(mailer(deaf)), failed('ETIMEDOUT'))
+    assert.deepEqual(await failure(hasty(deaf)), failed('ETIMEDOUT'))
   })
 
   test('a connection that is cut after DATA gets one copy: it is the job that tries again', async () => {
@@ -238,7 +240,7 @@ describe('a mail that is not taken', () => {
         }
       })
     })
-    const { code, again } = await failure(mailer(port))
+    const { code, again } = await failure(hasty(port))
     assert.deepEqual([code, again, bodies], ['email.failed', true, 1])
   })
 

@@ -29,7 +29,6 @@ the text of their pages), collections, conversations, usage, posts, jobs, messag
 files of JSON lines, and the documents as they were stored. Passwords, tokens, secrets and what belongs to others are not in \
 it. While one is under way, another request joins it. \`RATE_LIMIT_EXPORT\` limits how often an account may export, except for \
 admins.`,
-    query: z.object({ background: z.string().optional() }),
     response: Exported.meta({ id: 'AccountExportResult' }),
     errors: ['account.missing', 'document.store_failed'],
     sideEffect: true,

@@ -44,9 +44,6 @@ const LISTED_AT_FULL_SIZE: Listed = {
     '/api/v1/documents': ['with superseded ones [big]'],
     '/api/v1/auth/users': ['last page [admin]'],
   },
-  'It sorts the 10,000 jobs of each state that ended last, and there are fewer of them on a smaller table': {
-    '/api/v1/jobs': ['sort=created_at [big]', 'sort=-created_at [big]'],
-  },
   'It answers a page, and there are fewer such rows on a smaller table': {
     '/api/v1/auth/audit': ['of an hour [admin]'],
     '/api/v1/webhooks/:endpoint_id/deliveries': ['status=pending [big]', 'status=failed [big]'],
