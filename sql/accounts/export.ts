@@ -1,80 +1,11 @@
-import { z } from 'zod'
-import { type Query, sql } from '../db.ts'
+import { sql } from '../db.ts'
+import { account, auditOf, type Fragment, LARGE_BATCH, type Part, type Rows, rowsOf } from './export-rows.ts'
 
 /**
- * What the export of an account's data has: a file of JSON lines for each kind of rows, which are read in batches in the order
- * of a key. Columns are named one by one, so that nothing secret, nothing derived and nothing of somebody else gets in with
- * a new one: `test/sql/export.test.ts` has every foreign key to an account, or says why it is left out.
+ * What the export of an account's data has: a file of JSON lines for each kind of rows. Columns are named one by one, so that
+ * nothing secret, nothing derived and nothing of somebody else gets in with a new one: `test/sql/export.test.ts` has every
+ * foreign key to an account, or says why it is left out.
  */
-
-type Fragment = ReturnType<typeof sql.fragment>
-
-const Row = z.object({ key: z.string(), json: z.string() })
-type Row = z.output<typeof Row>
-
-/** Rows of an owner, or of a row of one, after a key: at most `most`. */
-export interface Rows {
-  /** Before the first key. */
-  readonly start: string
-  readonly most: number
-  readonly after: (of: string, key: string) => Query<Row>
-}
-
-/** A file of the export. */
-export interface Part {
-  readonly file: string
-  /** The foreign keys to an account by which its rows are found, as `table.column`. */
-  readonly by: readonly string[]
-  readonly rows: Rows
-  /** Files of rows that belong to these, which are found by the keys of these. */
-  readonly below?: readonly { readonly file: string; readonly rows: Rows }[]
-}
-
-const BATCH = 500
-// With texts of up to a megabyte or two each.
-const LARGE_BATCH = 20
-const FIRST_ID = '0'
-const FIRST_UUID = '00000000-0000-0000-0000-000000000000'
-
-interface Source {
-  readonly from: Fragment
-  /** Which rows belong to `of`. */
-  readonly where: (of: string) => Fragment
-  /** What orders the rows, with its type; unique among those of an owner. */
-  readonly key: Fragment
-  readonly type: 'bigint' | 'uuid'
-  readonly item: Fragment
-  readonly most?: number
-}
-
-function rowsOf({ from, where, key, type, item, most = BATCH }: Source): Rows {
-  const isId = type === 'bigint'
-  return {
-    start: isId ? FIRST_ID : FIRST_UUID,
-    most,
-    after: (of, after) => {
-      const given = isId ? sql.fragment`${after}::text::bigint` : sql.fragment`${after}::text::uuid`
-      return sql.type(Row)`
-        select (${key})::text as key, (${item})::text as json from ${from}
-        where ${where(of)} and ${key} > ${given} order by ${key} limit ${most}`
-    },
-  }
-}
-
-// Events in their order, in which their partitions are.
-function auditOf(where: (of: string) => Fragment, item: Fragment): Rows {
-  return {
-    start: '-infinity|0',
-    most: BATCH,
-    after: (of, after) => sql.type(Row)`
-      select e.at || '|' || e.id as key, (${item})::text as json from audit_event e
-      where ${where(of)}
-        and (e.at, e.id) > (split_part(${after}, '|', 1)::timestamptz, split_part(${after}, '|', 2)::bigint)
-      order by e.at, e.id limit ${BATCH}`,
-  }
-}
-
-const account = (of: string): Fragment => sql.fragment`${of}::text::int`
 
 const SESSIONS: Part = {
   file: 'sessions.ndjson',
@@ -89,29 +20,29 @@ const SESSIONS: Part = {
   }),
 }
 
-const KEYS: Part = {
-  file: 'api-keys.ndjson',
-  by: ['api_key.account_id'],
+/** What an account signs in with beside its password. */
+const credentials = (file: string, by: string, from: Fragment, item: Fragment): Part => ({
+  file,
+  by: [by],
   rows: rowsOf({
-    from: sql.fragment`api_key k`,
-    where: (of) => sql.fragment`k.account_id = ${account(of)}`,
-    key: sql.fragment`k.id`,
+    from,
+    where: (of) => sql.fragment`c.account_id = ${account(of)}`,
+    key: sql.fragment`c.id`,
     type: 'uuid',
-    item: sql.fragment`api_key_json(k)`,
+    item,
   }),
-}
+})
 
-const PASSKEYS: Part = {
-  file: 'passkeys.ndjson',
-  by: ['passkey.account_id'],
-  rows: rowsOf({
-    from: sql.fragment`passkey p`,
-    where: (of) => sql.fragment`p.account_id = ${account(of)}`,
-    key: sql.fragment`p.id`,
-    type: 'uuid',
-    item: sql.fragment`passkey_json(p)`,
-  }),
-}
+const KEYS = credentials(
+  ...(['api-keys.ndjson', 'api_key.account_id'] as const),
+  sql.fragment`api_key c`,
+  sql.fragment`api_key_json(c)`,
+)
+const PASSKEYS = credentials(
+  ...(['passkeys.ndjson', 'passkey.account_id'] as const),
+  sql.fragment`passkey c`,
+  sql.fragment`passkey_json(c)`,
+)
 
 const MEMBERSHIPS: Part = {
   file: 'memberships.ndjson',

