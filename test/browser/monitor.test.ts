@@ -155,8 +155,14 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await page.context().clearCookies()
     await page.getByPlaceholder('Filter by tag').fill('accounts')
     const me = page.locator('#operations-accounts-get_accounts_me')
-    await me.locator('.opblock-control-arrow').click()
-    await me.getByRole('button', { name: 'Try it out' }).click()
+    const arrow = me.locator('.opblock-control-arrow')
+    const tryIt = me.getByRole('button', { name: 'Try it out' })
+    // What it draws anew, as it filters, is closed again.
+    await until('the operation is open', async () => {
+      if ((await arrow.getAttribute('aria-expanded')) !== 'true') await arrow.click()
+      return tryIt.isVisible()
+    })
+    await tryIt.click()
     await me.getByRole('button', { name: 'Execute' }).click()
     await me.locator('.live-responses-table').getByText(`"email": "${EMAIL}"`).waitFor()
   })
