@@ -211,15 +211,12 @@ function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): 
 
 function securityOf(auth: Auth, area: Area, route: AnyRoute, settings: Settings): Json[] {
   if (auth === 'public' || settings.authLevel === 'none') return []
-  const key: Json[] = takesKey(route, auth, settings) ? [{ key: [] }] : []
+  const key: Json[] = route.needsSession ? [] : [{ key: [] }]
   const credentials: Json[] = [{ bearer: [] }, { signIn: [] }, { session: [] }, ...key]
   return (auth === 'open' || auth === 'operator') && settings.openAreas.has(area.name)
     ? [...credentials, {}]
     : credentials
 }
-
-const takesKey = (route: AnyRoute, auth: Auth, { authLevel }: Settings): boolean =>
-  auth !== 'public' && authLevel !== 'none' && !route.needsSession
 
 function bodyMediaType(route: AnyRoute): string {
   if (route.bodyType === 'form') return 'application/x-www-form-urlencoded'

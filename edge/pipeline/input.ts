@@ -70,13 +70,16 @@ const OF_JOBS = ['background', 'callback_url']
  * have: what is misspelled would otherwise be ignored.
  */
 export function parseQuery({ area, route }: Entry, text: string): unknown {
-  if (text !== '' && !area.takesAnyQuery) refuseUnknown(route, text)
-  return route.query && parsePart(route.query, 'query', queryValues(route.query, text))
+  // What most requests are: nothing to look at.
+  if (text === '' && route.query === undefined) return undefined
+  const given = new URLSearchParams(text)
+  if (text !== '' && !area.takesAnyQuery) refuseUnknown(route, given)
+  return route.query && parsePart(route.query, 'query', queryValues(route.query, given))
 }
 
-function refuseUnknown(route: AnyRoute, text: string): void {
+function refuseUnknown(route: AnyRoute, given: URLSearchParams): void {
   const known = namesOf(route)
-  const unknown = new Set([...new URLSearchParams(text).keys()].filter((name) => !known.includes(name)))
+  const unknown = new Set([...given.keys()].filter((name) => !known.includes(name)))
   if (unknown.size === 0) return
   const msg = `is not a parameter; ${known.length === 0 ? 'there are none' : `those are ${known.join(', ')}`}`
   throw refusal(shown([...unknown]).map((name) => ({ loc: ['query', name], msg, type: 'unrecognized_keys' })))
@@ -111,8 +114,7 @@ function listsOf(schema: z.ZodType): readonly string[] {
 }
 
 /** The values of a query by their names: all that are given for a list, otherwise the last. */
-export function queryValues(schema: z.ZodType, text: string): Record<string, unknown> {
-  const given = new URLSearchParams(text)
+function queryValues(schema: z.ZodType, given: URLSearchParams): Record<string, unknown> {
   const values: Record<string, unknown> = Object.fromEntries(given)
   for (const name of listsOf(schema)) if (given.has(name)) values[name] = given.getAll(name)
   return values

@@ -29,9 +29,8 @@ async function filesOf(archive: Buffer): Promise<Map<string, string>> {
   return files
 }
 
-const first = await startProcess('worker', url, env)
-
-test('one that is cancelled while it runs ends, and leaves nothing', async () => {
+/** An export that waits for a table, which is locked until `holding` commits. */
+async function heldExport() {
   await holding.query('begin')
   await holding.query('lock table ai_usage in access exclusive mode')
   const { job_id } = (await (await client.post('/api/v1/auth/me/export?background=true')).json()) as {
@@ -41,6 +40,13 @@ test('one that is cancelled while it runs ends, and leaves nothing', async () =>
   await stream.until('it has come that far', (frames) =>
     frames.some(({ data }) => data.label === 'Exporting usage.ndjson'),
   )
+  return { job_id, stream }
+}
+
+const first = await startProcess('worker', url, env)
+
+test('one that is cancelled while it runs ends, and leaves nothing', async () => {
+  const { job_id, stream } = await heldExport()
   await client.fetch(`/api/v1/jobs/${job_id}`, { method: 'DELETE' })
   // The worker looks at what is cancelled when it renews its lease.
   for (let renewals = 0; renewals < 2; renewals++) {
@@ -60,16 +66,7 @@ test('one that is cancelled while it runs ends, and leaves nothing', async () =>
 })
 
 test('a worker that is killed in the middle of it is followed by one that does it anew, once', async () => {
-  // The export waits for this table when it comes to it.
-  await holding.query('begin')
-  await holding.query('lock table ai_usage in access exclusive mode')
-  const { job_id } = (await (await client.post('/api/v1/auth/me/export?background=true')).json()) as {
-    job_id: string
-  }
-  const stream = await client.stream(`/api/v1/jobs/${job_id}/events`)
-  await stream.until('it has come that far', (frames) =>
-    frames.some(({ data }) => data.label === 'Exporting usage.ndjson'),
-  )
+  const { job_id, stream } = await heldExport()
   const again = (await (await client.post('/api/v1/auth/me/export?background=true')).json()) as object
   assert.deepEqual(again, { job_id }, 'another request joins it')
   assert.deepEqual(await query('select 1 from account_export'), [])
