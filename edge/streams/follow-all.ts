@@ -67,7 +67,8 @@ class Follower {
   constructor(stream: SseStream, options: EverythingOptions) {
     this.#stream = stream
     this.#options = options
-    this.#endsMissed = options.since
+    // An end may have been under way when that frame was sent: what is read again is told again.
+    this.#endsMissed = options.since === null ? null : options.since - OVERLAP_MS
     this.#completeUntil = options.since ?? this.#options.now()
     stream.onWritable(() => this.#wake())
     this.#work()

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import pg from 'pg'
 import { Client, type Stream } from '../service.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
@@ -169,6 +170,29 @@ test('ids grow, and who comes back with one hears of what ended meanwhile', asyn
   assert.deepEqual(statuses(fresh, id), [], 'which is no news to who was not here before')
   again.close()
   fresh.close()
+})
+
+test('who comes back hears of an end that was under way when the last frame was sent', async (t) => {
+  const [stream, witness] = [await open(), await open()]
+  const id = await ledger.add(ann.id)
+  const attempt = await ledger.claim(id)
+  const worker = new pg.Client({ connectionString: database.url })
+  await worker.connect()
+  t.after(() => worker.end())
+  await worker.query('begin')
+  await worker.query('select job_finish($1::jsonb, 2, 5)', [
+    JSON.stringify([{ id, attempt, outcome: 'done' }]),
+  ])
+  const other = await ledger.ended(ann.id)
+  await stream.until('another end', () => statuses(stream, other).includes('done'))
+  stream.close()
+  await worker.query('commit')
+  await ledger.notify(id)
+  await witness.until('its end', () => statuses(witness, id).includes('done'))
+  witness.close()
+  const again = await open(ann.token, stream.lastId)
+  t.after(() => again.close())
+  await again.until('its end', () => statuses(again, id).includes('done'))
 })
 
 test('"too many to name" reaches the stream of all jobs too', async (t) => {

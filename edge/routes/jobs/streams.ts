@@ -43,7 +43,7 @@ export const streamRoutes = [
     method: 'get',
     path: '/events',
     summary: 'Stream the frames of all jobs that the caller may see',
-    description: STREAM_DESCRIPTION,
+    description: `${STREAM_DESCRIPTION} What had ended up to a second before is sent again.`,
     produces: 'text/event-stream',
     example: STREAM_EXAMPLE,
     reads: 'list',
