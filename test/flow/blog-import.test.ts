@@ -6,13 +6,15 @@ import { assertRefused } from '../edge/orgs-help.ts'
 import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { zipOf } from '../zip.ts'
+import { SHORT_LEASE } from './crash.ts'
 
 /** From the request to the posts, by a real worker; and what is left when that is killed. */
 
 const { api, url, query } = await edgeAndDatabase()
 const editor: Account = await api.register('editor@example.com', { full_name: 'Ed' })
 const call = callerOf(api)
-const worker = (name: string) => startProcess('worker', url, { PROJECT_NAME: name, WORKER_QUEUES: 'blog' })
+const worker = (name: string) =>
+  startProcess('worker', url, { PROJECT_NAME: name, WORKER_QUEUES: 'blog', ...SHORT_LEASE })
 let holder = await worker('first')
 const send = (name: string, bytes: string | Uint8Array, options = ''): Promise<Answered> =>
   importFile(api, editor, name, bytes, { query: options })

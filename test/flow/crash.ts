@@ -8,8 +8,8 @@ import { until } from '../until.ts'
 
 type Ask = TestDatabase['query']
 
-// Half of what it is in production: long enough for a busy machine not to lose one.
-const LEASE_SECONDS = '1'
+/** Half of what it is in production: long enough for a busy machine not to lose one. */
+export const SHORT_LEASE = { LEASE_SECONDS: '1' }
 // Of what takes a moment: a busy machine is no failure.
 const DEADLINE_MS = 60_000
 
@@ -62,7 +62,7 @@ export async function clock(query: Ask): Promise<number> {
 
 /** A worker whose connections carry its name; started in a test, it ends with the test. */
 export function startWorker(url: string, name: string): Promise<Child> {
-  return startProcess('worker', url, { PROJECT_NAME: name, LEASE_SECONDS })
+  return startProcess('worker', url, { PROJECT_NAME: name, ...SHORT_LEASE })
 }
 
 export async function uploadText(client: Client, pages: number, title: string): Promise<number> {

@@ -3,6 +3,7 @@ import { after, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
 import { edgeAndDatabase } from '../edge/harness.ts'
 import { Client, startProcess } from '../service.ts'
+import { SHORT_LEASE } from './crash.ts'
 
 /** An account with thousands of documents is deleted, by workers of which one is killed. */
 
@@ -12,7 +13,7 @@ const { api, url, query } = await edgeAndDatabase()
 const admin = await api.register('admin@example.com')
 const holding = await connect({ url, applicationName: 'holding' })
 after(() => holding.end())
-const worker = () => startProcess('worker', url, { WORKER_QUEUES: 'accounts' })
+const worker = () => startProcess('worker', url, { WORKER_QUEUES: 'accounts', ...SHORT_LEASE })
 const left = async (table: string): Promise<number> =>
   (await query(`select count(*)::int as n from ${table}`))[0]!.n as number
 

@@ -119,7 +119,7 @@ test('documents go to the trash, or for good; extractions stop, protected ones s
 })
 
 test('a worker that is killed on the way: the next one finishes, and counts them all', async () => {
-  const first = await startProcess('worker', url)
+  const first = await startProcess('worker', url, crash.SHORT_LEASE)
   const ids = (
     await query(`insert into document (owner_id, title, media_type, byte_size, sha256)
       select a.id, 'T', 'text/plain', 1, sha256(('many' || n)::bytea) from account a, generate_series(1, 1000) n

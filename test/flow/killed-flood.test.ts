@@ -6,6 +6,7 @@ import { testDatabase } from '../database.ts'
 import { startProcess } from '../service.ts'
 import { withClient } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
+import { SHORT_LEASE } from './crash.ts'
 
 /** A worker that dies in the middle of a flood, with hundreds of jobs running. */
 
@@ -13,7 +14,7 @@ const JOBS = 4000
 const CHUNK = 1000
 
 const { url, db, query } = await testDatabase()
-const start = () => startProcess('worker', url, { WORKER_QUEUES: 'system' })
+const start = () => startProcess('worker', url, { WORKER_QUEUES: 'system', ...SHORT_LEASE })
 const count = async (where: string): Promise<number> => {
   const [row] = await query(`select count(*)::int as n from job where name = 'system.noop' and ${where}`)
   return row!.n as number

@@ -8,6 +8,7 @@ import { testDatabase } from '../database.ts'
 import { LONG } from '../runs.ts'
 import { type Child, Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
+import { SHORT_LEASE } from './crash.ts'
 
 // A worker's threads take a while to start on a busy machine.
 const DEADLINE_MS = 60_000
@@ -24,7 +25,7 @@ const env = {
   LOG_LEVEL: 'trace',
 }
 const edge = await startProcess('edge', url, env)
-const startWorker = (): Promise<Child> => startProcess('worker', url, env)
+const startWorker = (): Promise<Child> => startProcess('worker', url, { ...env, ...SHORT_LEASE })
 const client = new Client(edge.ready.port!)
 const secrets: string[] = []
 

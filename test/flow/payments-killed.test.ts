@@ -6,6 +6,7 @@ import { lifeOf } from '../payment-lives.ts'
 import { paymentsWorld } from '../payments-world.ts'
 import { type Child, startProcess } from '../service.ts'
 import { until } from '../until.ts'
+import { SHORT_LEASE } from './crash.ts'
 
 // From the third on those that were interrupted twice run in processes of their own.
 const KILLS = 4
@@ -17,7 +18,7 @@ const world = await paymentsWorld({ worker: false, env: { WORKER_MAX_TRIES: '20'
 const { call, env, link, people, query, send, stripe, url } = world
 /** A worker whose lease names its queue pool: what one dies with before that, housekeeping frees after a minute. */
 const startWorker = async (): Promise<Child> => {
-  const worker = await startProcess('worker', url, { ...env, WORKER_QUEUES: 'payments' })
+  const worker = await startProcess('worker', url, { ...env, WORKER_QUEUES: 'payments', ...SHORT_LEASE })
   const named = () =>
     query(`select from worker_lease where id = $1 and pool_ids <> '{}'`, [worker.ready.lease])
   await until('its lease is whole', async () => (await named()).length === 1)

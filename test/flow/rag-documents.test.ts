@@ -20,7 +20,7 @@ const chunks = async (): Promise<number> => {
 }
 
 test('a document that is read joins the collection, also when the worker dies in between', async () => {
-  const first = await startProcess('worker', url, env)
+  const first = await startProcess('worker', url, { ...env, ...crash.SHORT_LEASE })
   const json = { collection_name: 'all', documents: {} }
   const indexed = await client.post('/rag/index', json)
   assert.equal(indexed.status, 200, await indexed.text())
@@ -31,6 +31,6 @@ test('a document that is read joins the collection, also when the worker dies in
   const next = await crash.uploadText(client, 5, 'second')
   await crash.jobEnded(query, await crash.extract(client, next))
   await first.kill()
-  await startProcess('worker', url, env)
+  await startProcess('worker', url, { ...env, ...crash.SHORT_LEASE })
   await until('its pages to be indexed by another worker', async () => (await chunks()) === 10)
 })

@@ -5,6 +5,7 @@ import { Client, startProcess } from '../service.ts'
 import { mailServer } from '../standins/smtp.ts'
 import { twilioEnv, twilioServer } from '../standins/twilio.ts'
 import { until } from '../until.ts'
+import { SHORT_LEASE } from './crash.ts'
 
 /** Scheduled messages, cancelled in the moment in which they are due, by workers that are killed then. */
 
@@ -25,7 +26,7 @@ const env = {
 }
 const edge = await startProcess('edge', url, env)
 const client = new Client(edge.ready.port!)
-const startWorker = () => startProcess('worker', url, env)
+const startWorker = () => startProcess('worker', url, { ...env, ...SHORT_LEASE })
 
 const post = async (path: string, json: object): Promise<string> => {
   const response = await client.post(`/api/v1/comms${path}`, json)

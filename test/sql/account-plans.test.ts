@@ -126,19 +126,24 @@ describe('each combination of role, state, search, time and order', () => {
       for (const way of WAYS)
         test(`${search}, ${order}, ${way}`, async () => {
           const by = [...KEYS[order], 'created_at', 'id'].map((key) => `${key} ${way}`)
+          const matching = await query(
+            `select id, role, is_active, created_at from plain
+             where $1::text is null or position(lower(unaccent($1)) in text) > 0 order by ${by}`,
+            [search],
+          )
           for (const { role, active, from, to } of FILTERS) {
             const values = [role, active, search, from!, to!, null, 0, 300] as const
             const found = await reader.text(readAccounts[order][way], values)
-            const matching = await query(
-              `select id from plain where ($1::text is null or role = $1) and ($2::boolean is null or is_active = $2)
-               and ($3::text is null or position(lower(unaccent($3)) in text) > 0)
-               and created_at >= coalesce($4::timestamptz, '-infinity') and created_at < coalesce($5::timestamptz, 'infinity')
-               order by ${by} limit 300`,
-              [role, active, search, from, to],
+            const expected = matching.filter(
+              (account) =>
+                (role === null || account.role === role) &&
+                (active === null || account.is_active === active) &&
+                (from === null || (account.created_at as Date) >= new Date(from)) &&
+                (to === null || (account.created_at as Date) < new Date(to)),
             )
             assert.deepEqual(
               JSON.parse(found!.split('\n')[1]!).map((account: { id: number }) => account.id),
-              matching.map(({ id }) => id),
+              expected.slice(0, 300).map(({ id }) => id),
             )
           }
         })
