@@ -106,7 +106,7 @@ function page(keys: readonly string[], order: string, found: string): string {
 }
 
 /** How many ended jobs of each state are sorted. */
-export const MOST_SORTED = 1_000
+export const MOST_SORTED = 800
 
 /** What may order the jobs instead. */
 export const ADDED_ORDERS = { created_at: { 'job.ordinal': 'bigint' } } as const
