@@ -11,7 +11,7 @@ import { deleteExpiredLimits, deleteOldLoginFailures } from '../../sql/limits.ts
 import { deleteExpiredChallenges } from '../../sql/passkeys.ts'
 import { deleteExcessPreviews } from '../../sql/voice.ts'
 import { purgeEndpoints } from '../../sql/webhooks.ts'
-import { deleteDue } from '../accounts/delete.ts'
+import { DELETIONS, deleteDue } from '../accounts/delete.ts'
 import { inBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueueMany } from '../task.ts'
@@ -51,7 +51,7 @@ async function addDeletions({ db, settings, signal }: TaskContext): Promise<numb
   const options = { ownerId: null, maxTries: settings.workerMaxTries }
   let after = 0
   return inBatches(signal, BATCH, async () => {
-    const due = await db.any(dueAccounts(after, BATCH))
+    const due = await db.any(dueAccounts(after, BATCH, DELETIONS))
     after = due.at(-1)?.id ?? after
     if (due.length > 0)
       await enqueueMany(

@@ -94,7 +94,7 @@ describe('by index', () => {
     digests: { old: randomBytes(32), new: randomBytes(32) },
   })
   const writes: readonly [string, () => Promise<Query<unknown>> | Query<unknown>][] = [
-    ['accounts that are due', () => dueAccounts(0, 1000)],
+    ['accounts that are due', () => dueAccounts(0, 1000, 'x:')],
     ['whether one is', () => isDue(++n)],
     ['begin a change of address', () => beginEmailChange(change())],
     ['what its mails say', async () => pendingEmailChange(await pending(), 'new')],
