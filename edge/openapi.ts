@@ -309,6 +309,8 @@ function toSchema(type: z.ZodType, use: Use, components: Record<string, Json>): 
       if (use === 'body') showNulls(shown)
       // Tools that read a pattern without the flag `u` take a class of characters for letters.
       if (/\\p\{/i.test(String(shown.jsonSchema.pattern))) delete shown.jsonSchema.pattern
+      // openapi-python-client leaves out an operation with such a default; without it the field is as optional.
+      if (JSON.stringify(shown.jsonSchema.default) === '{}') delete shown.jsonSchema.default
     },
   }) as Json & { $defs?: Record<string, Json> }
   for (const [name, definition] of Object.entries($defs)) components[name] ??= relinked(definition)

@@ -84,6 +84,17 @@ test('every operation says that it may fail, and refuses in one form', () => {
   }
 })
 
+test('no object is a default, with which openapi-python-client leaves out an operation', () => {
+  const found: string[] = []
+  JSON.stringify(JSON.parse(source), function (this: object, name, value) {
+    // A schema has its type beside its default; a property may have the name.
+    const isDefault = name === 'default' && ('type' in this || 'anyOf' in this || '$ref' in this)
+    if (isDefault && typeof value === 'object' && value !== null && !Array.isArray(value)) found.push(JSON.stringify(this))
+    return value
+  })
+  assert.deepEqual(found, [])
+})
+
 const CLIENT = `
 import createClient from 'openapi-fetch'
 import type { components, paths } from './api.ts'
