@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream'
 import type { Dicer } from '@fastify/busboy'
 import { Failure, fail } from '../sql/errors.ts'
 import type { EdgeRequest } from './http/server.ts'
+import { invalid, refusal, unknownField } from './pipeline/input.ts'
 import { FileChunks } from './uploads/chunks.ts'
 import { cleanFileName, disposition, mediaTypeOf, type PartHeaders, parameters } from './uploads/headers.ts'
 
@@ -25,6 +26,8 @@ export interface UploadedFile {
 export interface UploadOptions {
   /** The exact limit for the bytes of the file. */
   readonly maxBytes: number
+  /** The text fields that the form may have; any if unset. */
+  readonly fields?: readonly string[]
   /**
    * Called when the file begins, so possibly before all fields are known. Chunks may share memory with each other. A
    * chunk is valid until the next one is requested, when its memory is freed. The iteration throws when the upload
@@ -35,8 +38,9 @@ export interface UploadOptions {
 
 /**
  * Reads a multipart body: text fields are collected, the one file in the field `file` is streamed at the pace of its
- * reader, files in other fields are skipped. Rethrows what `options.file` throws.
- * @throws fail('request.media_type' | 'request.malformed' | 'request.too_large' | 'request.incomplete')
+ * reader. Rethrows what `options.file` throws.
+ * @throws fail('request.media_type' | 'request.malformed' | 'request.too_large' | 'request.incomplete'), and for a field that the
+ *   form does not have fail('request.invalid'), as soon as it begins: what is misspelled would otherwise be ignored.
  */
 export async function readMultipart(
   request: EdgeRequest,
@@ -169,12 +173,28 @@ class Form {
   private open(part: Readable, headers: PartHeaders): void {
     const { name, fileName } = disposition(headers)
     const mediaType = mediaTypeOf(headers)
-    if (name === undefined) {
-      this.fail(malformed('a part of the form has no name'))
-      part.resume()
-    } else if (fileName === undefined && mediaType !== ANY_BYTES) this.readField(name, part)
-    else if (name !== 'file') part.resume()
+    const isText = fileName === undefined && mediaType !== ANY_BYTES
+    if (name === undefined) this.skip(part, malformed('a part of the form has no name'))
+    else if (isText && this.takes(name)) this.readField(name, part)
+    else if (isText || name !== 'file') this.skip(part, this.unexpected(name))
     else this.readFile(part, { fileName: cleanFileName(fileName), mediaType: mediaType ?? ANY_BYTES })
+  }
+
+  private takes(name: string): boolean {
+    const { fields } = this.options
+    // A text in place of the file: what is missing then is the file.
+    return fields === undefined || name === 'file' || fields.includes(name)
+  }
+
+  private unexpected(name: string): Failure {
+    const { fields = [] } = this.options
+    if (fields.includes(name)) return invalid('body', name, 'must be text, not a file', 'invalid_type')
+    return refusal([unknownField(name, ['file', ...fields])])
+  }
+
+  private skip(part: Readable, failure: Failure): void {
+    this.fail(failure)
+    part.resume()
   }
 
   private readField(name: string, part: Readable): void {

@@ -53,9 +53,18 @@ function unknownFields(schema: z.ZodType, { keys, path }: z.core.$ZodIssueUnreco
         : ((at as Partial<z.ZodArray>).element as z.ZodType | undefined)
     at = at && unwrapped(at)
   }
-  const known = at instanceof z.ZodObject ? Object.keys(at.shape) : []
-  return `has no ${shown(keys).join(', ')}${known.length === 0 ? '' : `; its fields are ${known.join(', ')}`}`
+  return hasNo(keys, at instanceof z.ZodObject ? Object.keys(at.shape) : [])
 }
+
+const hasNo = (unknown: readonly string[], known: readonly string[]): string =>
+  `has no ${shown(unknown).join(', ')}${known.length === 0 ? '' : `; its fields are ${known.join(', ')}`}`
+
+/** The problem of a body with a field that is not among those that it may have. */
+export const unknownField = (name: string, known: readonly string[]): InputProblem => ({
+  loc: ['body'],
+  msg: hasNo([name], known),
+  type: 'unrecognized_keys',
+})
 
 type Shape = Readonly<Record<string, z.ZodType>>
 

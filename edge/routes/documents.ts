@@ -17,7 +17,7 @@ import { Document, DocumentList } from './documents/shapes.ts'
 import { upload } from './documents/upload.ts'
 
 const UploadForm = z
-  .object({
+  .strictObject({
     file: z.string().meta({ format: 'binary' }),
     title: z.string().optional(),
     kind: z.string().optional(),

@@ -22,7 +22,7 @@ export interface StoredUpload<F> {
  * as not filled in.
  * @throws fail('document.file_required'), fail('document.empty'), fail('document.store_failed'), those of `readMultipart`.
  */
-export async function storeUpload<F extends z.ZodType>(
+export async function storeUpload<F extends z.ZodObject>(
   edge: Edge,
   request: EdgeRequest,
   { fields: schema, maxBytes }: { readonly fields: F; readonly maxBytes: number },
@@ -32,6 +32,7 @@ export async function storeUpload<F extends z.ZodType>(
   try {
     const { fields, hadFile } = await readMultipart(request, {
       maxBytes,
+      fields: Object.keys(schema.shape),
       file: async (info, chunks) => {
         file = info
         blob = await edge.blobs.store(chunks)

@@ -99,17 +99,28 @@ test('text that is not UTF-8 is 400, wherever that shows', async () => {
   )
 })
 
-test('a form without a file is 422', async () => {
+test('a form without a file, or with a field that it does not have, is 422', async () => {
   await assertNothing(async () => {
-    for (const body of [
-      '--b\r\ncontent-disposition: form-data; name="title"\r\n\r\nx\r\n--b--\r\n',
-      '--b\r\ncontent-disposition: form-data; name="other"; filename="a.md"\r\n\r\nx\r\n--b--\r\n',
-    ]) {
+    const tried = {
+      '--b--\r\n': ['body', 'file'],
+      '--b\r\ncontent-disposition: form-data; name="file"\r\n\r\nx\r\n--b--\r\n': ['body', 'file'],
+      '--b\r\ncontent-disposition: form-data; name="title"\r\n\r\nx\r\n--b--\r\n': ['body'],
+      '--b\r\ncontent-disposition: form-data; name="other"; filename="a.md"\r\n\r\nx\r\n--b--\r\n': ['body'],
+    }
+    for (const [body, loc] of Object.entries(tried)) {
       const headers = { 'content-type': 'multipart/form-data; boundary=b' }
       const answer = await api.post(`${BASE}/import`, { token: editor.token, body, headers })
       assertRefused(answer, 422)
-      assert.deepEqual(answer.json.errors[0].loc, ['body', 'file'])
+      assert.deepEqual(answer.json.errors[0].loc, loc)
     }
+    const options = { name: 'a.md', fields: { on_conflict: 'overwrite' } }
+    const { body, type } = multipart('x', options)
+    const answer = await api.post(`${BASE}/import`, {
+      token: editor.token,
+      body,
+      headers: { 'content-type': type },
+    })
+    assertRefused(answer, 422, 'body: has no on_conflict; its fields are file')
   })
 })
 

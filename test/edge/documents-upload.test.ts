@@ -128,6 +128,20 @@ test('each limit is refused at its field, and nothing is stored', async () => {
   })
 })
 
+test('a field that it does not have is refused by its name, and nothing is stored', async () => {
+  await assertNothingLeft(async () => {
+    const answer = await upload(fresh(), { fields: { titel: 'x' } })
+    assert.deepEqual(answer.json.errors, [
+      {
+        loc: ['body'],
+        msg: 'has no titel; its fields are file, title, kind, document_date, channel, note, source',
+        type: 'unrecognized_keys',
+      },
+    ])
+    assert.deepEqual([answer.status, answer.json.detail], [422, `body: ${answer.json.errors[0].msg}`])
+  })
+})
+
 test('the longest values of all fields are stored', async () => {
   const fields = {
     title: '题'.repeat(300),

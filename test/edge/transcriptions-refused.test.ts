@@ -29,6 +29,12 @@ describe('a file', () => {
     assertIs(await send(api, token, ''), 400, 'The file is empty')
   })
 
+  test('with a field that it does not have', async () => {
+    const { body, headers } = asUpload(newRecording(), { temperature: '0' } as never)
+    const answer = await api.post(PATH, { token, body, headers })
+    assertIs(answer, 422, 'body: has no temperature; its fields are file, model, language, prompt')
+  })
+
   test('that is no recording, whatever its name and type say', async () => {
     const page = '<!doctype html><script>alert(1)</script>'
     for (const [bytes, type] of [
@@ -71,7 +77,10 @@ describe('a file', () => {
   test('that is missing, or cut off', async () => {
     const { body, headers } = asUpload(newRecording())
     const other = Buffer.from(body.toString('latin1').replace('name="file"', 'name="audio"'), 'latin1')
-    assertIs(await api.post(PATH, { token, body: other, headers }), 422, /"file"/)
+    assertIs(await api.post(PATH, { token, body: other, headers }), 422, /has no audio; its fields are file/)
+    const text = Buffer.from('--b\r\ncontent-disposition: form-data; name="file"\r\n\r\nx\r\n--b--\r\n')
+    const form = { 'content-type': 'multipart/form-data; boundary=b' }
+    assertIs(await api.post(PATH, { token, body: text, headers: form }), 422, /"file"/)
     const cut = await api.post(PATH, { token, body: body.subarray(0, 2000), headers })
     assert.equal(cut.status, 400, cut.text)
   })

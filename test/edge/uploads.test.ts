@@ -68,10 +68,15 @@ async function read(from: EdgeRequest, maxBytes = 1000): Promise<Read> {
 }
 
 /** The failure of a form, and what its sink saw. It must come, however the form is broken. */
-async function failureOf(from: EdgeRequest, maxBytes = 1000): Promise<{ failure: Failure; sink: string }> {
+async function failureOf(
+  from: EdgeRequest,
+  maxBytes = 1000,
+  fields?: readonly string[],
+): Promise<{ failure: Failure; sink: string }> {
   let sink = 'not called'
   const failure = await readMultipart(from, {
     maxBytes,
+    ...(fields === undefined ? {} : { fields }),
     file: async (_, chunks) => {
       sink = 'reading'
       try {
@@ -124,12 +129,42 @@ test('however the bytes are cut into chunks, the form is the same', async () => 
   )
 })
 
-test('a form without a file, and one whose file is in another field', async () => {
+test('a form without a file', async () => {
   const none = { fields: { a: '1' }, hadFile: false, content: '', info: undefined }
   assert.deepEqual(await read(incoming([form([field('a', '1')])])), none)
-  const other = { head: 'form-data; name="other"; filename="x"', body: 'skipped' }
-  assert.deepEqual(await read(incoming([form([other, field('a', '1')])])), none)
   assert.deepEqual((await read(incoming([form([])]))).fields, {})
+})
+
+test('a field that the form does not have is refused by its name, before the rest arrives', async () => {
+  const other = { head: 'form-data; name="other"; filename="x"', body: 'x' }
+  const titled = { head: 'form-data; name="title"; filename="x"', body: 'x' }
+  const options = { maxBytes: 1000, fields: ['title'] }
+  for (const [part, loc, msg] of [
+    [field('colour', 'red'), ['body'], 'has no colour; its fields are file, title'],
+    [other, ['body'], 'has no other; its fields are file, title'],
+    [titled, ['body', 'title'], 'must be text, not a file'],
+    [field('x'.repeat(300), ''), ['body'], `has no ${'x'.repeat(100)}; its fields are file, title`],
+  ] as const)
+    for (const parts of [
+      [part, file('content')],
+      [file('content'), field('title', 'x'), part],
+    ]) {
+      const sink = async (_: UploadedFile, chunks: AsyncIterable<Uint8Array>) => {
+        for await (const _ of chunks);
+      }
+      await assert.rejects(readMultipart(incoming([form(parts)]), { ...options, file: sink }), (error) => {
+        const { code, problems } = error as Failure
+        assert.equal(code, 'request.invalid')
+        assert.deepEqual(
+          problems?.map((one) => [one.loc, one.msg]),
+          [[loc, msg]],
+        )
+        return true
+      })
+    }
+  const begun = form([field('colour', 'red'), file('content')]).slice(0, 100)
+  const { failure } = await failureOf(incoming([begun]), 1000, ['title'])
+  assert.equal(failure.code, 'request.invalid')
 })
 
 test('the file is bounded exactly', async () => {

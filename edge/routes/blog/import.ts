@@ -17,7 +17,7 @@ import type { Edge } from '../../pipeline/context.ts'
 import { type Received, route } from '../../pipeline/route.ts'
 import { readMultipart } from '../../uploads.ts'
 
-const ImportForm = z.object({ file: z.string().meta({ format: 'binary' }) }).meta({ id: 'BlogImport' })
+const ImportForm = z.strictObject({ file: z.string().meta({ format: 'binary' }) }).meta({ id: 'BlogImport' })
 
 /** A file of posts in the database, waiting for its job. */
 interface Upload extends Received {
@@ -77,6 +77,7 @@ async function receive(edge: Edge, request: EdgeRequest): Promise<Upload> {
   try {
     const { hadFile } = await readMultipart(request, {
       maxBytes: edge.settings.maxImportBytes,
+      fields: [],
       file: async ({ fileName }, chunks) => {
         const format = FORMATS[/\.([a-z]+)$/i.exec(fileName)?.[1]?.toLowerCase() ?? '']
         if (format === undefined) throw fail('import.file_type')

@@ -96,7 +96,7 @@ export const UploadFields = z.object(hearing)
 export type Hearing = z.output<typeof UploadFields>
 
 export const TranscriptionUpload = z
-  .object({ file: z.string().meta({ format: 'binary' }), ...hearing })
+  .strictObject({ file: z.string().meta({ format: 'binary' }), ...hearing })
   .meta({ id: 'TranscriptionUpload' })
 
 export const TranscriptionRequest = z
