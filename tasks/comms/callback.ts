@@ -1,5 +1,11 @@
 import type { Settings } from '../settings.ts'
 
+/**
+ * The header in which mail has its message's id, for Resend to tell in its events, which have what is not a header of its own
+ * (https://resend.com/docs/dashboard/emails/custom-headers). A Message-ID it may replace, and its relay's answer has no id.
+ */
+export const SEND_ID_HEADER = 'x-send-id'
+
 /** Where the telephony provider tells what became of messages and calls. */
 export const TWILIO_CALLBACK = '/api/v1/comms/webhooks/twilio'
 

@@ -162,14 +162,15 @@ describe('an event of the email provider', () => {
       assert.equal(found.error_code, status === 'failed' ? 'email.undelivered' : null)
     })
 
-  test('finds a message by our Message-ID, and later by the id of the provider alone', async () => {
-    for (const named of ['header', 'field']) {
+  test('finds a message by our header or Message-ID, and later by the id of the provider alone', async () => {
+    const named: ((id: string) => object)[] = [
+      (id) => ({ id }),
+      (id) => ({ message_id: `<${id}@mail.example.com>` }),
+      (id) => ({ headers: [{ name: 'X-Send-Id', value: id }] }),
+    ]
+    for (const facts of named) {
       const [id, emailId] = [await sent('email', null), randomUUID()]
-      const first =
-        named === 'header'
-          ? mailEvent('email.sent', { id, emailId })
-          : mailEvent('email.sent', { emailId, message_id: `<${id}@mail.example.com>` })
-      await tell(first)
+      await tell(mailEvent('email.sent', { emailId, ...facts(id) }))
       assert.equal((await row(id)).provider_id, emailId)
       await tell(mailEvent('email.complained', { emailId }))
       await tell(mailEvent('email.delivered', { emailId }))

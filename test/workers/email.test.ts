@@ -93,6 +93,7 @@ describe('a mail over SMTP', () => {
     assert.equal(mail.messageId, `<${one.id}@example.com>`)
     assert.match(raw, /^Content-Type: multipart\/alternative;/m)
     assert.match(raw, /^Auto-Submitted: auto-generated\r$/m)
+    assert.match(raw, new RegExp(`^X-Send-ID: ${one.id}\r$`, 'im'), 'by which events of Resend name it')
     assert.ok(
       raw.split('\r\n').every((line) => line.length <= 998 && !/[^\x20-\x7e\t]/.test(line)),
       'lines that every server takes',

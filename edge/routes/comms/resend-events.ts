@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { SendEvent } from '../../../sql/comms.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
+import { SEND_ID_HEADER } from '../../../tasks/comms/callback.ts'
 
 /**
  * What Resend tells of mail (https://resend.com/docs/webhooks/event-types). Each event is about one recipient
@@ -75,14 +76,15 @@ export function resendEvent(eventId: string, { type, data }: ResendEvent): SendE
 }
 
 /**
- * The id in our Message-ID. The relay's answer does not tell the provider's id, so the first event ties the two. Amazon's
- * servers, through which the provider sends, give a message an id of their own; the headers still have ours
+ * Our id of the message. The relay's answer does not tell the provider's, so the first event ties the two. It is in a header of
+ * ours, and in the Message-ID unless Amazon's servers, through which the provider sends, have given the message one of their own
  * (https://docs.aws.amazon.com/ses/latest/dg/header-fields.html).
  */
-function sendIdOf({ message_id, headers = [] }: Data): string | null {
-  const named = headers.filter(({ name }) => name.toLowerCase() === 'message-id')
-  for (const text of [message_id ?? '', ...named.map(({ value }) => value)]) {
-    const id = /^<?([\da-f-]{36})@[^\s@]+>?$/i.exec(text.trim())?.[1]
+function sendIdOf({ message_id = '', headers = [] }: Data): string | null {
+  const named = (wanted: string): string[] =>
+    headers.filter(({ name }) => name.toLowerCase() === wanted).map(({ value }) => value)
+  for (const text of [...named(SEND_ID_HEADER), message_id, ...named('message-id')]) {
+    const id = /^<?([\da-f-]{36})(@[^\s@]+>?)?$/i.exec(text.trim())?.[1]
     if (id !== undefined && isUuid(id)) return id
   }
   return null

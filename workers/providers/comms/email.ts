@@ -7,6 +7,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { SendMailOptions, Transporter } from 'nodemailer'
 import { fail } from '../../../sql/errors.ts'
+import { SEND_ID_HEADER } from '../../../tasks/comms/callback.ts'
 import type { EmailAttachment, EmailMessage, Handed, Request } from '../../../tasks/comms/ports.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { type Breaker, createBreaker } from '../breaker.ts'
@@ -78,7 +79,11 @@ function composer(sender: string, resend: boolean): Compose {
     // A server or mail reader that sees a message twice can recognize it.
     messageId: `<${id}@${from.slice(from.lastIndexOf('@') + 1)}>`,
     baseBoundary: id,
-    headers: { 'auto-submitted': 'auto-generated', ...(resend ? { 'resend-idempotency-key': id } : {}) },
+    headers: {
+      'auto-submitted': 'auto-generated',
+      [SEND_ID_HEADER]: id,
+      ...(resend ? { 'resend-idempotency-key': id } : {}),
+    },
     // A text or address that names a file or a URL must never make us read it.
     disableFileAccess: true,
     disableUrlAccess: true,
