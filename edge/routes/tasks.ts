@@ -14,13 +14,15 @@ import { Timestamp } from '../pipeline/schemas.ts'
 const STATUSES = ['queued', 'running', 'completed', 'failed'] as const
 const LONGEST_DELAY_SECONDS = 30 * 86_400
 
-const EnqueueRequest = z.strictObject({
-  task_name: z.string().max(100).meta({ example: 'io_simulation_task' }),
-  queue_type: z.string().max(100).default('system').meta({ example: 'load_test' }),
-  args: z.record(z.string(), z.unknown()).default({}),
-  delay_seconds: z.number().min(0).max(LONGEST_DELAY_SECONDS).default(0),
-  count: z.int().min(1).max(MOST_AT_ONCE).default(1),
-})
+const EnqueueRequest = z
+  .strictObject({
+    task_name: z.string().max(100).meta({ example: 'io_simulation_task' }),
+    queue_type: z.string().max(100).default('system').meta({ example: 'load_test' }),
+    args: z.record(z.string(), z.unknown()).default({}),
+    delay_seconds: z.number().min(0).max(LONGEST_DELAY_SECONDS).default(0),
+    count: z.int().min(1).max(MOST_AT_ONCE).default(1),
+  })
+  .meta({ id: 'EnqueueRequest' })
 
 const Enqueued = z
   .strictObject({

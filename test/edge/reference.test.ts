@@ -89,7 +89,8 @@ test('no object is a default, with which openapi-python-client leaves out an ope
   JSON.stringify(JSON.parse(source), function (this: object, name, value) {
     // A schema has its type beside its default; a property may have the name.
     const isDefault = name === 'default' && ('type' in this || 'anyOf' in this || '$ref' in this)
-    if (isDefault && typeof value === 'object' && value !== null && !Array.isArray(value)) found.push(JSON.stringify(this))
+    if (isDefault && typeof value === 'object' && value !== null && !Array.isArray(value))
+      found.push(JSON.stringify(this))
     return value
   })
   assert.deepEqual(found, [])
