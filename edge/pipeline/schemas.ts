@@ -42,14 +42,16 @@ export const option = () => flag().default(false)
 export const Timestamp = z.iso.datetime()
 
 // PostgreSQL's calendar has no year 0.
-export const Day = z.iso.date().refine((date) => date >= '0001', 'must be in the year 1 or later')
+export const Day = z.iso
+  .date({ error: 'must be a day such as 2026-03-14' })
+  .refine((date) => date >= '0001', 'must be in the year 1 or later')
 
 // Nor has PostgreSQL a zone of 16 hours or more, and it reads no text without an end.
 const STORABLE = /^(?!0000).{1,40}(?<![+-](1[6-9]|2\d):?\d\d)$/
 
 /** A timestamp as input; without a zone it is UTC. */
 export const Moment = z.iso
-  .datetime({ offset: true, local: true })
+  .datetime({ offset: true, local: true, error: 'must be a time such as 2026-03-14T15:00:00Z' })
   .refine((text) => STORABLE.test(text), 'must be a time that a database has')
   .transform((text) => (/(Z|[+-]\d\d:?\d\d)$/.test(text) ? text : `${text}Z`))
   .meta({ format: 'date-time' })
