@@ -11,6 +11,7 @@ import { fail } from '../../sql/errors.ts'
 import { type ArchiveFile, archive } from '../archive.ts'
 import type { TaskContext } from '../context.ts'
 import type { UploadedBlob } from '../documents/blobs.ts'
+import { titledFile } from '../documents/file-name.ts'
 import { discardUnused, lostTwin, sealUpload } from '../documents/store.ts'
 import type { Exported } from './export.ts'
 
@@ -102,7 +103,7 @@ async function* contentsOf(ctx: TaskContext, id: number, total: number): AsyncGe
         continue
       }
       yield {
-        name: `documents/${document.id}/${fileName(document.title)}`,
+        name: `documents/${document.id}/${titledFile(fileName(document.title), document.media_type)}`,
         content: copied(ctx, ctx.blobs.read(document, 0, document.byte_size)),
         changed: new Date(),
         // Other formats pack their own content.

@@ -2,6 +2,7 @@ import { type BlobAt, type Content, documentContents, hasBlob } from '../../sql/
 import type { SendAttachment } from '../../sql/comms.ts'
 import type { Queries } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
+import { titledFile } from '../documents/file-name.ts'
 
 /** How many files go with one email. */
 export const MOST_ATTACHMENTS = 20
@@ -33,11 +34,12 @@ export async function attachables(
   })
 }
 
-/** What the ledger has of an attached document; by default its name is its title. */
+/** What the ledger has of an attached document; by default its name is its title, with an ending. */
 export function attachmentOf(
   { id, title, media_type, byte_size }: Attachable,
   filename: string | undefined,
 ): SendAttachment {
   // A title may be anything; a name of a file leads nowhere.
-  return { document_id: id, filename: filename ?? title.replace(/[\p{Cc}/\\]/gu, '_'), media_type, byte_size }
+  const named = filename ?? titledFile(title.replace(/[\p{Cc}/\\]/gu, '_'), media_type)
+  return { document_id: id, filename: named, media_type, byte_size }
 }

@@ -184,7 +184,7 @@ describe('a mail is refused, and nothing is stored, with', () => {
     await query('update document set title = $1 where id = $2', ['a\r\nX-Evil: 1/\\..', id])
     const answer = await send([{ document_id: id }])
     assert.equal(answer.status, 200)
-    assert.equal((await sendOf(answer.json.id)).attachments[0].filename, 'a__X-Evil: 1__..')
+    assert.equal((await sendOf(answer.json.id)).attachments[0].filename, 'a__X-Evil: 1__...txt')
     assert.doesNotMatch(mail.raw.at(-1)!, /^X-Evil/m)
   })
 

@@ -174,9 +174,9 @@ test('a title reaches the client in any script, quoted so that it can not break 
     ['Résumé 履歴書.txt', 'R_sum_ ___.txt', 'R%C3%A9sum%C3%A9%20%E5%B1%A5%E6%AD%B4%E6%9B%B8.txt'],
     ['a"b\\c;d.txt', 'a_b_c;d.txt', 'a%22b%5Cc%3Bd.txt'],
     ["it's (1)*.txt", "it's (1)*.txt", 'it%27s%20%281%29%2A.txt'],
-    ['two\r\nlines: x', 'two__lines: x', 'two%0D%0Alines%3A%20x'],
+    ['two\r\nlines: x', 'two__lines: x.txt', 'two%0D%0Alines%3A%20x.txt'],
     ['100%.txt', '100_.txt', '100%25.txt'],
-    ['🙂', '__', '%F0%9F%99%82'],
+    ['🙂', '__.txt', '%F0%9F%99%82.txt'],
   ]
   for (const [title, ascii, extended] of titles) {
     const { disposition } = await announced(`content of ${title}`, { fields: { title } })

@@ -140,7 +140,7 @@ for (const kind of await storeKinds(database))
           'account.json',
           ...rows,
           `documents/${first}/Brief_ 12_2025.txt`,
-          `documents/${second}/${fileName('../../etc/passwd')}`,
+          `documents/${second}/${fileName('../../etc/passwd')}.pdf`,
         ],
       )
       const { account: mine, email_change } = JSON.parse(files.get('account.json')!.toString())
@@ -205,7 +205,7 @@ for (const kind of await storeKinds(database))
       await one.run(id)
       const files = await filesOf(one.id)
       assert.deepEqual(JSON.parse(files.get('missing-documents.json')!.toString()), [lost, gone])
-      assert.ok(files.has(`documents/${kept}/kept`))
+      assert.ok(files.has(`documents/${kept}/kept.txt`))
     })
 
     test('that was done before its attempt was cut short is the same one', async () => {

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { readWithin } from '../../../sql/db.ts'
 import { readDocument } from '../../../sql/documents.ts'
 import { fail } from '../../../sql/errors.ts'
+import { titledFile } from '../../../tasks/documents/file-name.ts'
 import { becomeDocument, discardUnused, lostTwin } from '../../../tasks/documents/store.ts'
 import type { Header } from '../../http/reply.ts'
 import type { Caller } from '../../pipeline/auth.ts'
@@ -69,9 +70,10 @@ const INLINE = new Set([
 /** Headers for stored bytes: never sniffed, and inline only where that is safe. */
 export function contentHeaders(content: { media_type: string; title: string }): Header[] {
   const disposition = INLINE.has(content.media_type) ? 'inline' : 'attachment'
-  const ascii = content.title.replace(/[^\x20-\x7e]|["\\%]/g, '_')
+  const name = titledFile(content.title, content.media_type)
+  const ascii = name.replace(/[^\x20-\x7e]|["\\%]/g, '_')
   // RFC 6266, section 4.3, and RFC 8187 for non-ASCII characters.
-  const extended = encodeURIComponent(content.title.toWellFormed()).replace(
+  const extended = encodeURIComponent(name.toWellFormed()).replace(
     /['()*]/g,
     (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`,
   )

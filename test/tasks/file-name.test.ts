@@ -1,0 +1,17 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { titledFile } from '../../tasks/documents/file-name.ts'
+
+test('a title has the ending of what it is, unless it has one', () => {
+  for (const [title, type, name] of [
+    ['Invoice 17', 'application/pdf', 'Invoice 17.pdf'],
+    ['Invoice 17.PDF', 'application/pdf', 'Invoice 17.PDF'],
+    ['Version 1.2', 'application/pdf', 'Version 1.2.pdf'],
+    ['Messrs. Hill', 'text/plain', 'Messrs. Hill.txt'],
+    ['orders.csv', 'text/plain', 'orders.csv'],
+    ['a recording.mp3', 'audio/mpeg', 'a recording.mp3'],
+    ['unknown', 'application/octet-stream', 'unknown'],
+    ['constructor', 'constructor', 'constructor'],
+  ] as const)
+    assert.equal(titledFile(title, type), name)
+})
