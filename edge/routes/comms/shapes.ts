@@ -78,7 +78,7 @@ export const EmailRequest = z
     text: Text.optional(),
     html: Text.optional(),
     reply_to: Address.optional(),
-    from_email: Address.optional(),
+    from_email: Address.optional().describe('Default: `EMAIL_PROVIDER_FROM_EMAIL`'),
     attachments: z.array(Attachment).max(MOST_ATTACHMENTS).default([]).describe('Documents of the caller'),
     send_at: SendAt,
     ...OfTemplate,
@@ -152,9 +152,9 @@ export const Send = z
     channel: z.enum(CHANNELS),
     to: z.array(z.string()),
     status: z.enum(SEND_STATUSES),
-    provider_id: z.string().nullable(),
-    provider_status: z.string().nullable(),
-    requests: z.int(),
+    provider_id: z.string().nullable().describe('Mail has one from the first event about it'),
+    provider_status: z.string().nullable().describe('What the provider calls its state'),
+    requests: z.int().describe('How often the provider has been asked to send it'),
     detail: z.string().nullable(),
     job_id: z.uuid(),
     created_at: Timestamp,
@@ -168,8 +168,10 @@ export const Send = z
       }),
     ),
     template: z.string().nullable().describe('The name of the template that it was made of'),
-    requested_at: Timestamp.nullable(),
-    settled_at: Timestamp.nullable(),
+    requested_at: Timestamp.nullable().describe('When the provider was last asked'),
+    settled_at: Timestamp.nullable().describe(
+      'When it came to its `status`, unless that is of one that waits',
+    ),
   })
   .meta({ id: 'Send' })
 

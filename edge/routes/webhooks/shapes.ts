@@ -53,7 +53,7 @@ const secret = z.string().meta({ description: 'Signs what is sent; not shown aga
 export const CreatedEndpoint = z.strictObject({ ...endpointFields, secret }).meta({ id: 'WebhookCreated' })
 
 export const RolledSecret = z
-  .strictObject({ endpoint_id: z.int(), version: z.int(), secret })
+  .strictObject({ endpoint_id: z.int(), version: z.int().describe('1 at first, one more each time'), secret })
   .meta({ id: 'WebhookSecret' })
 
 const Answer = z
