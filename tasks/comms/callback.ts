@@ -1,8 +1,8 @@
 import type { Settings } from '../settings.ts'
 
 /**
- * The header in which mail has its message's id, for Resend to tell in its events, which have what is not a header of its own
- * (https://resend.com/docs/dashboard/emails/custom-headers). A Message-ID it may replace, and its relay's answer has no id.
+ * The header in which mail carries the id of its send. Resend's events repeat custom headers
+ * (https://resend.com/docs/dashboard/emails/custom-headers); it may replace the Message-ID, and its relay's answer has no id.
  */
 export const SEND_ID_HEADER = 'x-send-id'
 

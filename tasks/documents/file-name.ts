@@ -1,16 +1,12 @@
+import { OUTLOOK, ZIPPED } from './media.ts'
+
 /** The endings by which systems know what a file is; of the others, nobody can tell from the type alone. */
 const ENDINGS: ReadonlyMap<string, string> = new Map(
   Object.entries({
-    'application/epub+zip': 'epub',
     'application/pdf': 'pdf',
     'application/rtf': 'rtf',
-    'application/vnd.ms-outlook': 'msg',
-    'application/vnd.oasis.opendocument.presentation': 'odp',
-    'application/vnd.oasis.opendocument.spreadsheet': 'ods',
-    'application/vnd.oasis.opendocument.text': 'odt',
-    'application/vnd.openxmlformats-officedocument.presentationml.presentation': 'pptx',
-    'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet': 'xlsx',
-    'application/vnd.openxmlformats-officedocument.wordprocessingml.document': 'docx',
+    [OUTLOOK]: 'msg',
+    ...Object.fromEntries(Object.entries(ZIPPED).map(([ending, mediaType]) => [mediaType, ending])),
     'application/zip': 'zip',
     'audio/mpeg': 'mp3',
     'audio/wav': 'wav',

@@ -21,8 +21,8 @@ const WRITTEN = new Set([
 
 const ALIASES: Readonly<Record<string, string>> = { 'image/apng': 'image/png', 'text/rtf': 'application/rtf' }
 
-// What an archive or a compound file is can stand beyond the first bytes: then its name decides.
-const ZIPPED: Readonly<Record<string, string>> = {
+/** By their endings, since what an archive is can stand beyond its first bytes: then its name decides. */
+export const ZIPPED: Readonly<Record<string, string>> = {
   docx: 'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
   xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
   pptx: 'application/vnd.openxmlformats-officedocument.presentationml.presentation',
@@ -31,7 +31,7 @@ const ZIPPED: Readonly<Record<string, string>> = {
   odp: 'application/vnd.oasis.opendocument.presentation',
   epub: 'application/epub+zip',
 }
-const OUTLOOK = 'application/vnd.ms-outlook'
+export const OUTLOOK = 'application/vnd.ms-outlook'
 
 /**
  * The media type of a file from its first bytes (64 KiB are plenty). Readable characters are `text/html`, `message/rfc822`

@@ -76,8 +76,8 @@ export function resendEvent(eventId: string, { type, data }: ResendEvent): SendE
 }
 
 /**
- * Our id of the message. The relay's answer does not tell the provider's, so the first event ties the two. It is in a header of
- * ours, and in the Message-ID unless Amazon's servers, through which the provider sends, have given the message one of their own
+ * The id of the send. The relay's answer does not tell the provider's, so the first event ties the two. Ours is in a custom header,
+ * and in the Message-ID unless Amazon's servers, through which the provider sends, have given the message one of their own
  * (https://docs.aws.amazon.com/ses/latest/dg/header-fields.html).
  */
 function sendIdOf({ message_id = '', headers = [] }: Data): string | null {
