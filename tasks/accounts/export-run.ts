@@ -61,6 +61,7 @@ async function* filesOf(ctx: TaskContext, id: number): AsyncGenerator<ArchiveFil
       yield { name: file, content: linesBelow(ctx, part, rows, String(id)), changed }
   }
   yield* contentsOf(ctx, id, total)
+  ctx.progress('Exported', total, total)
 }
 
 /** A batch of rows at a time, from after a key. */

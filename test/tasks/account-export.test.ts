@@ -177,7 +177,7 @@ for (const kind of await storeKinds(database))
         ])
           assert.ok(!content.includes(secret), `${name}: ${secret}`)
       const [last] = seen.slice(-1)
-      assert.deepEqual(last, ['Exporting documents', PARTS.length + 1, PARTS.length + 2])
+      assert.deepEqual(last, ['Exported', PARTS.length + 2, PARTS.length + 2])
       const currents = seen.map(([, current]) => current!)
       assert.deepEqual(
         currents,
