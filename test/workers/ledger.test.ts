@@ -4,7 +4,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fail } from '../../sql/errors.ts'
 import type { FinishEntry, ProgressEntry } from '../../sql/jobs.ts'
 import { spec } from '../sql/ledger-help.ts'
-import { until } from '../until.ts'
 import { step, workerLedger } from './ledger-parts.ts'
 
 const { base, help, open, running, notes } = await workerLedger()
@@ -60,7 +59,7 @@ describe('the worker ledger', () => {
     const [job] = await running(1)
     for (let n = 1; n <= 1234; n++) ledger.progress(step(job!.id, n))
     await ledger.idle()
-    assert.equal(named('job_progress').length, 3)
+    assert.equal(named('job_progress').length, 2)
     assert.deepEqual(
       await notes(job!.id),
       Array.from({ length: 1234 }, (_, i) => i + 1),
@@ -271,36 +270,6 @@ describe('the worker ledger', () => {
     const more = spec()
     await help.enqueue(more)
     assert.equal((await ledger.claim(await help.deliveryOf(more.id), 1))[0]?.id, more.id)
-    await ledger.idle()
-  })
-
-  test('while a statement ends some jobs, another batch is stored beside it', async () => {
-    const { ledger, db } = open()
-    const jobs = await running(20)
-    const more = await running(256)
-    let first = (): void => {}
-    let under = 0
-    let most = 0
-    const any = db.any.bind(db)
-    Object.assign(db, {
-      any: async (query: Parameters<typeof any>[0]) => {
-        most = Math.max(most, ++under)
-        if (under === 1 && query.sql.includes('job_done'))
-          await new Promise<void>((resolve) => (first = resolve))
-        return any(query).finally(() => under--)
-      },
-    })
-    const end = ({ id }: { id: string }) =>
-      ledger.finish({ id, attempt: 1, outcome: 'done', result: '1', limited: null })
-    const slow = jobs.map(end)
-    await until('the first statement is under way', () => under === 1)
-    const few = more.slice(0, 255).map(end)
-    await new Promise((resolve) => setImmediate(resolve))
-    assert.equal(under, 1, 'for few it is not worth it')
-    assert.ok((await Promise.all([...few, end(more[255]!)])).every(Boolean))
-    assert.equal(most, 2)
-    first()
-    assert.ok((await Promise.all(slow)).every(Boolean))
     await ledger.idle()
   })
 })

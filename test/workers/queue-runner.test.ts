@@ -117,7 +117,7 @@ test('a delivery is claimed with no more places than it can fill', async () => {
   })
   await until('all are claimed', () => places.size === deliveries.length)
   await runner.stop()
-  assert.deepEqual(Object.fromEntries(places), { actor: 1, pair: 2, single: 1, range: 500, all: 500 })
+  assert.deepEqual(Object.fromEntries(places), { actor: 1, pair: 2, single: 1, range: 1000, all: 1000 })
 })
 
 /** A pool whose next statement with this text loses its connection: before the database has it, or its answer on the way back. */

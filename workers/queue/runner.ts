@@ -45,7 +45,7 @@ const DELIVERIES = { io: 256, other: 8 }
 const IO_SLOTS = 2048
 // Jobs that a delivery claims at once: enough to amortize a commit. Jobs that fill a thread are claimed one by one, so
 // that any free worker can take the next.
-const IO_CLAIM = 500
+const IO_CLAIM = 1000
 // A delivery that gets no slot within this time is put back, for workers that have one.
 const SLOT_WAIT_MS = 250
 // Polling only finds what LISTEN has missed; normally a notification wakes the runner.
