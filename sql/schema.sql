@@ -2072,7 +2072,7 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$f36b54ce4406ba0734ccdc2b1ab19541$function$;
+AS $function$362cdf95c99a792d685a75a7a67dcb65$function$;
 
 CREATE OR REPLACE FUNCTION public.job_counted(queues text[], more_queued integer, more_running integer)
  RETURNS void
@@ -2102,7 +2102,7 @@ CREATE OR REPLACE FUNCTION public.job_done(ids uuid[], attempts integer[], resul
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$90370cb569a3c11e4b57342184324c66$function$;
+AS $function$845fd905acd6d82a0e019ba2f54c35d5$function$;
 
 CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb)
  RETURNS TABLE(spec_ordinal bigint, job_id uuid, joined boolean)

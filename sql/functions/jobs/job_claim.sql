@@ -50,21 +50,22 @@ begin
         order by job.ordinal limit greatest(wanted.free, 0) for update skip locked) waiting
       where waiting.run_at <= clock_timestamp() and waiting.name = wanted.task) next
     where job.id = next.id
-    returning job.*, wanted.free
+    returning job.id, job.ordinal, job.name, job.queue, job.attempt, job.tries, job.max_tries, job.interruptions, job.owner_id, job.mailbox,
+      job.mailbox_limit, job.request_id, job.payload, job.run_at, job.trace_parent, job.seq, job.label, job.progress_current,
+      job.progress_total, wanted.free
   ), event as (
     insert into job_event_row (job_id, seq, kind, data, attempt)
     select c.id, c.seq, 'status', jsonb_build_object('status', 'running', 'label', c.label,
       'current', c.progress_current, 'total', c.progress_total), c.attempt from claimed c where c.attempt > 1
   )
   select
-    (select json_agg(json_build_array(c.id, c.name, c.attempt, c.tries, c.max_tries, c.interruptions, c.owner_id, c.mailbox,
-      c.mailbox_limit, c.request_id, c.payload::text,
-      extract(epoch from clock_timestamp() - c.run_at)::float4, c.trace_parent)
-      order by c.ordinal)::text from claimed c),
+    json_agg(json_build_array(c.id, c.name, c.attempt, c.tries, c.max_tries, c.interruptions, c.owner_id, c.mailbox,
+      c.mailbox_limit, c.request_id, c.payload::text, date_part('epoch', clock_timestamp() - c.run_at)::float4, c.trace_parent)
+      order by c.ordinal)::text,
+    array_agg(c.queue),
     -- The mailboxes whose places are all filled: they may have more jobs.
-    array(select c.mailbox from claimed c where c.mailbox_limit is null group by c.mailbox, c.free having count(*) >= c.free),
-    array(select c.queue from claimed c)
-  into claims, filled, queues;
+    array(select c.mailbox from claimed c where c.mailbox_limit is null group by c.mailbox, c.free having count(*) >= c.free)
+  into claims, queues, filled from claimed c;
   perform job_counted(queues, -1, 1);
 
   -- A delivery with an upper bound needs no lock: no job relies on it.

@@ -21,7 +21,7 @@ begin
     where job.id = e.id and job.attempt = e.attempt and job.lease_id is not null
     returning job.id, job.queue, case when job.mailbox_limit is not null then job.mailbox end as mailbox, job.settle
   )
-  select coalesce(array_agg(id), '{}'), array_agg(distinct mailbox) filter (where mailbox is not null),
+  select coalesce(array_agg(id), '{}'), array_agg(mailbox) filter (where mailbox is not null),
     array_agg(id) filter (where settle is not null), array_agg(queue)
   into ended, freed, settled, queues from moved;
   perform job_counted(queues, 0, -1);
@@ -32,7 +32,7 @@ begin
     if not freed <@ limited then
       raise exception 'job_done needs all limited mailboxes of these jobs';
     end if;
-    perform job_send_next(freed);
+    perform job_send_next(array(select distinct unnest(freed)));
   end if;
   if settled is not null then
     perform job_settle(settled);
