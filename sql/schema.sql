@@ -2238,7 +2238,7 @@ AS $function$eb761be17cdfad60ef71362aac538b8e$function$;
 CREATE OR REPLACE FUNCTION public.login_end(subject bytea, matches boolean, most integer, lock interval, totp uuid, step bigint, recovery bytea)
  RETURNS text
  LANGUAGE plpgsql
-AS $function$2ad3c6214b5f930e2069208f229d01b5$function$;
+AS $function$d9e869104904f50769222fbfb073b97e$function$;
 
 CREATE OR REPLACE FUNCTION public.login_touch(id integer, compared text, totp uuid, rehashed text)
  RETURNS TABLE(role text, is_active boolean)

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
+import pg from 'pg'
 import { deleteOldLoginFailures, endLogin, unlockLogin } from '../../sql/limits.ts'
 import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
 
-const { db, query } = await testDatabase()
+const { db, query, url } = await testDatabase()
 const MOST = 5
 const LOCK_SECONDS = 900
 
@@ -128,6 +130,35 @@ describe('failed logins', () => {
       else assert.ok(right.at < locks[0]!.until, 'nobody who asks after the lock is told that it was right')
       assert.equal(await one.right(), 'locked')
     }
+  })
+
+  test('a lock that came while the right password was decided on stays, and the password is refused', async (t) => {
+    const one = address()
+    const totpId = randomUUID()
+    await query(
+      `with a as (insert into account (email, password_hash) values ('locked@example.com', 'x') returning id)
+       insert into account_totp (id, account_id, confirmed_at) select $1, id, now() from a`,
+      [totpId],
+    )
+    const holder = new pg.Client({ connectionString: url })
+    await holder.connect()
+    t.after(() => holder.end())
+    await holder.query('begin')
+    await holder.query('select from account_totp where id = $1 for update', [totpId])
+    // It has seen no failure, and waits for the second factor.
+    const ending = db.one(
+      endLogin(one.subject, true, MOST, LOCK_SECONDS, { totpId, step: 1, recovery: null }),
+    )
+    await until('it waits', async () => {
+      const waiting = await query(
+        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      )
+      return waiting.length === 1
+    })
+    assert.equal((await times(MOST, one.wrong)).at(-1), 'wrong, now locked')
+    await holder.query('commit')
+    assert.equal((await ending).outcome, 'locked')
+    assert.equal(await one.right(), 'locked')
   })
 
   test('housekeeping removes failures past their time and ended locks, and no lock that holds', async () => {

@@ -20,7 +20,11 @@ begin
     matches := found;
   end if;
   if matches then
-    delete from login_failure f where f.subject = login_end.subject;
+    -- Not a lock of concurrent failures, which the select above could not see yet.
+    delete from login_failure f where f.subject = login_end.subject and coalesce(f.locked_until <= clock_timestamp(), true);
+    if exists (select from login_failure f where f.subject = login_end.subject and f.locked_until > clock_timestamp()) then
+      return 'locked';
+    end if;
     return 'ok';
   end if;
   insert into login_failure as f (subject, failures, failed_at) values (login_end.subject, 1, clock_timestamp())
