@@ -120,6 +120,8 @@ class DocumentReader implements PageReader {
   #lost = 0
   // Whether to do without PDFium, because it may have crashed a child.
   #careful = false
+  // The document, as long as its memory is not needed: several children get it shortly after each other.
+  #bytes: WeakRef<Uint8Array> | null = null
 
   constructor(children: Children, load: () => Promise<Uint8Array>, options: DocumentOptions) {
     this.#children = children
@@ -252,12 +254,18 @@ class DocumentReader implements PageReader {
     return this.#children.lease({ signal: this.#signal })
   }
 
+  async #whole(): Promise<Uint8Array> {
+    const bytes = this.#bytes?.deref() ?? (await this.#load())
+    this.#bytes = new WeakRef(bytes)
+    return bytes
+  }
+
   /** Opens the document in a child; after a crash, in another one without PDFium. */
   async #join(lease: ChildLease, sight = this.#sight): Promise<Member> {
     const since = performance.now()
     const careful = this.#careful
     try {
-      await sendBytes(lease, await this.#load())
+      await sendBytes(lease, await this.#whole())
       const { mediaType, password = null, languages, maxPages } = this.#options
       const request = { mediaType, password, sight, languages, careful, maxPages }
       const opened = await lease.ask('document.open', request, this.#limits)
