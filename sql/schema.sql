@@ -2319,9 +2319,9 @@ AS $function$80501f2843e32696b77e8166ce485f3c$function$;
 
 CREATE OR REPLACE FUNCTION public.page_words(given text)
  RETURNS tsvector
- LANGUAGE sql
+ LANGUAGE plpgsql
  IMMUTABLE PARALLEL SAFE
-AS $function$bcb142e86b16cf1e35042d0864a2b350$function$;
+AS $function$433129a3a2973335554715abe948a3b8$function$;
 
 CREATE OR REPLACE FUNCTION public.partitions_keep(of_table regclass, keep_days integer, since timestamp with time zone DEFAULT now(), OUT made integer, OUT dropped integer)
  RETURNS record

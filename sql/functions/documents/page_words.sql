@@ -1,7 +1,9 @@
 -- The words of a page, each with its places. Of a word that is divided at the end of a line also its parts, because it may be a
 -- compound; they come after everything else.
-create or replace function page_words(given text) returns tsvector language sql immutable parallel safe as $$
-  select to_tsvector('folded', unhyphenated(given)) || case when given ~ '[-\u00ad\u2010]\n' then coalesce(to_tsvector('folded', (
+create or replace function page_words(given text) returns tsvector language plpgsql immutable parallel safe as $$
+begin
+  if given !~ '[-\u00ad\u2010]\n' then return to_tsvector('folded', given); end if;
+  return to_tsvector('folded', unhyphenated(given)) || coalesce(to_tsvector('folded', (
     select string_agg(divided[1] || '-' || divided[2], ' ')
-    from regexp_matches(given, '([[:alpha:]]+)[-\u00ad\u2010]\n\s*([[:lower:]][[:alpha:]]*)', 'g') divided)), '') else '' end
-$$;
+    from regexp_matches(given, '([[:alpha:]]+)[-\u00ad\u2010]\n\s*([[:lower:]][[:alpha:]]*)', 'g') divided)), '');
+end $$;
