@@ -60,14 +60,9 @@ function named(native: Native, key: string, at: number): number {
 }
 
 /** The pieces of a page, followed by those of its fields that are not among them. */
-export function* withFields(pieces: Iterable<Piece>, fields: readonly Piece[]): Generator<Piece> {
-  if (fields.length === 0) return yield* pieces
-  const written: string[] = []
-  for (const piece of pieces) {
-    written.push(piece.text)
-    yield piece
-  }
+export function withFields(pieces: readonly Piece[], fields: readonly Piece[]): readonly Piece[] {
+  if (fields.length === 0) return pieces
   const bare = (text: string): string => text.replace(/\s+/g, '')
-  const page = bare(written.join(''))
-  for (const field of fields) if (!page.includes(bare(field.text))) yield field
+  const page = bare(pieces.map(({ text }) => text).join(''))
+  return [...pieces, ...fields.filter(({ text }) => !page.includes(bare(text)))]
 }

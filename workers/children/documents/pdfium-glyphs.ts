@@ -23,7 +23,7 @@ export function piecesOf(native: Native, page: number, limit: number, turned: bo
     const characters = charactersOf(source, Math.max(0, Math.min(native._FPDFText_CountChars(text), limit)))
     const turn = (native._FPDFPage_GetRotation(page) * Math.PI) / 2
     if (isGuesswork(characters) || (!turned && isTurned(source, characters, turn))) return null
-    return [...cut(source, characters)]
+    return cut(source, characters)
   } finally {
     native.wasmExports.free(at)
     native._FPDFText_ClosePage(text)
@@ -82,8 +82,9 @@ function hasFoundSpaces({ native, text }: Source, { codes, numberOf }: Character
 }
 
 /** Splits characters into words with the space after them; PDFium also writes spaces that only a gap implies. */
-function* cut(source: Source, characters: Characters): Generator<Piece> {
+function cut(source: Source, characters: Characters): Piece[] {
   const { codes, numberOf } = characters
+  const pieces: Piece[] = []
   const foundSpaces = hasFoundSpaces(source, characters)
   for (let from = 0; from < codes.length; ) {
     let to = from
@@ -104,18 +105,16 @@ function* cut(source: Source, characters: Characters): Generator<Piece> {
       const cuts = foundSpaces || isOdd(whole, to - from) ? cutsOf(source, characters, from, to, whole) : []
       let start = from
       for (const end of cuts) {
-        yield pieceOf(
-          placeOf(source, numberOf(start), numberOf(end - 1)),
-          `${characters.slice(start, end)} `,
-          false,
-        )
+        const place = placeOf(source, numberOf(start), numberOf(end - 1))
+        pieces.push(pieceOf(place, `${characters.slice(start, end)} `, false))
         start = end
       }
       const place = cuts.length === 0 ? whole : placeOf(source, numberOf(start), numberOf(last))
-      yield pieceOf(place, characters.slice(start, to) + ends, hyphen || endsLine)
+      pieces.push(pieceOf(place, characters.slice(start, to) + ends, hyphen || endsLine))
     }
     from = next
   }
+  return pieces
 }
 
 // Each property by its name: a spread is slow, and a page has thousands of pieces.
