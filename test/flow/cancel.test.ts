@@ -8,7 +8,7 @@ import * as crash from './crash.ts'
 
 const { url, query } = await testDatabase()
 // A page takes long enough for whatever is to come in between.
-await crash.witness(query, 25)
+await crash.witness(query, 60)
 const edge = await startProcess('edge', url)
 const client = new Client(edge.ready.port!)
 await client.register('reader@example.com')

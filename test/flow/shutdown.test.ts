@@ -10,7 +10,7 @@ const PAGES = 240
 
 const { url, query } = await testDatabase()
 // A document outlasts the time that a stopping worker gives it.
-await crash.witness(query, 35)
+await crash.witness(query, 50)
 const edge = await startProcess('edge', url)
 const client = new Client(edge.ready.port!)
 await client.register('reader@example.com')
