@@ -67,8 +67,7 @@ class Follower {
   constructor(stream: SseStream, options: EverythingOptions) {
     this.#stream = stream
     this.#options = options
-    // An end may have been under way when that frame was sent: what is read again is told again.
-    this.#endsMissed = options.since === null ? null : options.since - OVERLAP_MS
+    this.#endsMissed = options.since
     this.#completeUntil = options.since ?? this.#options.now()
     stream.onWritable(() => this.#wake())
     this.#work()
@@ -123,7 +122,7 @@ class Follower {
     if (this.#waiting.size <= MOST_WAITING) return
     this.#waiting.clear()
     this.#liveMissed = true
-    this.#endsMissed = Math.min(this.#waitingSince - OVERLAP_MS, this.#endsMissed ?? this.#waitingSince)
+    this.#endsMissed = Math.min(this.#waitingSince, this.#endsMissed ?? this.#waitingSince)
   }
 
   #work(): void {
@@ -187,7 +186,8 @@ class Follower {
   }
 }
 
-/** The earlier of two places, of which at least one is given. */
+/** Where to read: the earlier of the two, of which at least one is given. At `since` ends may have been under way. */
 function earlier(next: EndedAfter | null, since: number | null): EndedAfter {
-  return next !== null && (since === null || next.ms <= since) ? next : { ms: since!, jobId: null }
+  const from = since === null ? null : since - OVERLAP_MS
+  return next !== null && (from === null || next.ms <= from) ? next : { ms: from!, jobId: null }
 }

@@ -23,7 +23,7 @@ const JOBS = {
 const BATCH = { boss: 100, burst: 1000 } as const
 type Runner = keyof typeof JOBS
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
-// Some of them, by commas: for whoever looks at the cost of one.
+// Some of them, by commas, when the cost of one is looked at.
 const RUNNERS = process.env.BENCH_RUNNERS?.split(',')
 const CHUNK = 1000
 // Every 10 ms, by whatever plan, looking took a tenth of what was measured.

@@ -96,8 +96,6 @@ export async function assertWriteByIndex(
   tables = '',
 ): Promise<void> {
   await client.query('set plan_cache_mode = auto')
-  // The scans of other processes are not among those of this session.
-  await client.query('set max_parallel_workers_per_gather = 0')
   for (let run = 0; run < 7; run++) {
     const { sql, values } = await make()
     await client.query('begin')
