@@ -18,16 +18,27 @@ import { fileURLToPath } from 'node:url'
 const ROOT = new URL('../', import.meta.url).href
 // SHA-256 in hexadecimal digits.
 const DIGEST = 64
+// The 60 languages of zod's messages, all of which it exports and none of which we use but English, which it also imports by itself.
+const TRANSLATIONS = '/node_modules/zod/v4/locales/index.js'
 
 /** Caches the code that this thread loads from now on: for entry points, before they load the rest. */
 export function keepCode(): void {
   const folder = codeFolder()
   if (folder === null || hasLoader()) return
   registerHooks({
-    load: (url, context, next) =>
-      isOwn(url)
-        ? { format: 'module', source: stripped(url, folder), shortCircuit: true }
-        : next(url, context),
+    // Of our own files Node would ask again whether they exist, are links, and in which package they are.
+    resolve: (specifier, context, next) => {
+      const url =
+        specifier.startsWith('.') && isOwn(context.parentURL ?? '')
+          ? new URL(specifier, context.parentURL).href
+          : ''
+      return isOwn(url) ? { url, format: 'module', shortCircuit: true } : next(specifier, context)
+    },
+    load: (url, context, next) => {
+      if (isOwn(url)) return { format: 'module', source: stripped(url, folder), shortCircuit: true }
+      if (url.endsWith(TRANSLATIONS)) return { format: 'module', source: '', shortCircuit: true }
+      return next(url, context)
+    },
   })
 }
 

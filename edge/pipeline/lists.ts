@@ -3,13 +3,13 @@ import { type KeyType, MOST_COUNTED, type PageValues } from '../../sql/lists.ts'
 import type { EdgeRequest } from '../http/server.ts'
 import { invalid } from './input.ts'
 import { type Answer, json } from './route.ts'
-import { count, Day, integer, Moment } from './schemas.ts'
+import { count, Day, grouped, integer, Moment } from './schemas.ts'
 
 /** Lists in pages, all in one way: by number, as far as a list counts, and by cursor without an end. */
 
 /** Fields of a list that counts no further than {@link MOST_COUNTED}. */
 const Total = {
-  total: z.int().meta({ description: `How many there are; at most ${MOST_COUNTED.toLocaleString('en')}` }),
+  total: z.int().meta({ description: `How many there are; at most ${grouped(MOST_COUNTED)}` }),
   total_is_exact: z.boolean().meta({ description: 'false: there are more than `total`' }),
 }
 
@@ -68,7 +68,7 @@ function isCursorOf(order: Order, values: unknown): boolean {
 /** The query fields of a list in numbered pages; `limit` and `cursor` are those of every list. */
 export const numbered = (order: Order | readonly Order[], { most, fallback }: PageSize) => ({
   page: count({ min: 1, max: MOST_COUNTED + 1, fallback: 1 }).meta({
-    description: `Counts from the cursor; reaches ${MOST_COUNTED.toLocaleString('en')} rows, which are followed by cursor`,
+    description: `Counts from the cursor; reaches ${grouped(MOST_COUNTED)} rows, which are followed by cursor`,
   }),
   // Without a default of its own: whether it was given decides whether `limit` contradicts it.
   page_size: integer({ min: 1, max: most })

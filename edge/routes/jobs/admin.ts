@@ -16,7 +16,7 @@ import { enqueue } from '../../../tasks/task.ts'
 import { audit } from '../../pipeline/audit.ts'
 import { cursor, cursorValues, Next, span } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
-import { count, RowId, Timestamp } from '../../pipeline/schemas.ts'
+import { count, grouped, RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { TERMINAL } from '../../streams/job-event.ts'
 import { Job, STATUSES, visible } from './shapes.ts'
 
@@ -115,8 +115,8 @@ waited longest, or had most attempts, first.`,
     method: 'get',
     path: '/failures',
     summary: 'Count failed jobs by task and error, most first',
-    description: `Of the last ${MOST_COUNTED.toLocaleString('en')} failures of that time; with a filter, of the last \
-${MOST_LOOKED.toLocaleString('en')}.`,
+    description: `Of the last ${grouped(MOST_COUNTED)} failures of that time; with a filter, of the last \
+${grouped(MOST_LOOKED)}.`,
     auth: 'admin',
     query: Filter.omit({ status: true }).extend({
       seconds: count({ min: 60, max: 7 * DAY_SECONDS, fallback: 3600 }).describe('How far back'),
@@ -131,7 +131,7 @@ ${MOST_LOOKED.toLocaleString('en')}.`,
     method: 'post',
     path: '/bulk',
     summary: 'Retry, cancel or delete all jobs of a filter, as one job',
-    description: `The jobs that there are now, at most ${MOST_IN_BULK.toLocaleString('en')} of them. Its result has how many are \
+    description: `The jobs that there are now, at most ${grouped(MOST_IN_BULK)} of them. Its result has how many are \
 as asked for (\`done\`), how many were \`refused\`, and whether there are \`more\`.`,
     auth: 'admin',
     body: JobsAction,

@@ -16,7 +16,7 @@ import { finderOf, tasks } from '../../../tasks/index.ts'
 import { retryJob } from '../../../tasks/retry.ts'
 import { array, cursor, cursorValues, sortedBy, span } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
-import { count } from '../../pipeline/schemas.ts'
+import { count, grouped } from '../../pipeline/schemas.ts'
 import { isAdmin, Job, JobEvent, JobParams, MOST_EVENTS, STATUSES, visible } from './shapes.ts'
 
 const taskNamed = finderOf(tasks)
@@ -28,7 +28,7 @@ export const recordRoutes = [
     path: '',
     summary:
       'List the jobs that the caller may see: running first, then waiting, then ended, latest first, unless `sort` is given',
-    description: `Sorted, it has at most ${MOST_SORTED.toLocaleString('en')} ended jobs of each state, those that ended last.`,
+    description: `Sorted, it has at most ${grouped(MOST_SORTED)} ended jobs of each state, those that ended last.`,
     query: z.object({
       limit: count({ min: 1, max: 1000, fallback: 100 }),
       status: z.enum(STATUSES).optional(),
