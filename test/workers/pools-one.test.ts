@@ -5,9 +5,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Worker } from 'node:worker_threads'
 import { uuidv7 } from '../../sql/ids.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
-import { createPools } from '../../workers/threads/pools.ts'
+import { createPools, type Pools } from '../../workers/threads/pools.ts'
 import type { Outcome } from '../../workers/threads/protocol.ts'
 import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
 import { log, settingsFor, TASKS } from './parts.ts'
 
 /** Pools of one thread each: whatever happens to it, what waits behind gets its turn. */
@@ -42,6 +43,8 @@ function start(name: string, payload: unknown = {}, among = pools) {
 
 const within = (outcome: Promise<Outcome>, ms: number): Promise<Outcome | 'nothing'> =>
   Promise.race([outcome, delay(ms, 'nothing' as const, { ref: false })])
+
+const untilBusy = (some: Pools) => until('a job has begun', () => some.busy > 0)
 
 describe('a pool of one thread', () => {
   for (const name of ['cpu.exit', 'cpu.memory'] as const) {
@@ -110,7 +113,7 @@ describe('a pool of one thread', () => {
   test('what waits behind a killed job runs', async () => {
     const spinning = start('cpu.spin', { ms: 60_000 })
     const behind = [start('cpu.echo', 1), start('cpu.echo', 2)]
-    await delay(1500)
+    await untilBusy(pools)
     pools.abort(spinning.id, 1, 'cancelled')
     assert.deepEqual(await spinning.outcome, { kind: 'aborted', reason: 'cancelled' })
     for (const [i, { outcome }] of behind.entries()) {
@@ -119,9 +122,9 @@ describe('a pool of one thread', () => {
   })
 
   test('a job that is aborted while it waits is not begun for long', async () => {
-    const spinning = start('cpu.spin', { ms: 1500 })
-    const waiting = start('cpu.spin', { ms: 60_000 })
-    await delay(200)
+    const spinning = start('cpu.hold', { ms: 1500 })
+    const waiting = start('cpu.hold', { ms: 60_000 })
+    await untilBusy(pools)
     pools.abort(waiting.id, 1, 'cancelled')
     assert.deepEqual(await spinning.outcome, { kind: 'done', result: 'null' })
     assert.deepEqual(await within(waiting.outcome, 10_000), { kind: 'aborted', reason: 'cancelled' })
@@ -174,7 +177,7 @@ describe('a pool of one thread', () => {
       request_id: null,
       trace_parent: null,
     })
-    await delay(800)
+    await untilBusy(closing)
     await closing.close()
     assert.equal((await job).kind, 'crashed')
     assert.equal(closing.threads, 0)

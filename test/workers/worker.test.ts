@@ -16,6 +16,8 @@ const base = await testDatabase()
 const { db, query, url } = base
 const help = ledgerOf(base)
 const taskNamed = finderOf(await loadTasks([TASKS]))
+// For all tests of queues that have no worker of their own.
+await startTestWorker(url, 'flaky,io,cpu', { repairMs: 500 })
 
 async function add(
   name: string,
@@ -52,7 +54,6 @@ const numbers = (count: number): { n: number }[] => Array.from({ length: count }
 
 describe('a worker', { concurrency: false }, () => {
   test('tries again later and later, and counts', async () => {
-    await startTestWorker(url, 'flaky')
     const [id] = await add('flaky.twice', [{}])
     for (const attempt of [1, 2]) {
       const row = await until(`attempt ${attempt} has failed`, async () => {
@@ -73,7 +74,6 @@ describe('a worker', { concurrency: false }, () => {
   })
 
   test('a job that fails twice and then is done tells of all three attempts', async () => {
-    await startTestWorker(url, 'flaky')
     const [id] = await add('flaky.twice', [{}])
     await allEnded([id!])
     const { attempts } = await help.details(id!)
@@ -96,7 +96,6 @@ describe('a worker', { concurrency: false }, () => {
   })
 
   test('gives up after the last try, and says why', async () => {
-    await startTestWorker(url, 'flaky')
     const [id] = await add('flaky.always', [{}], { maxTries: 9 })
     await allEnded([id!])
     const row = await help.row(id!)
@@ -108,7 +107,6 @@ describe('a worker', { concurrency: false }, () => {
   })
 
   test('starts a job no earlier than it was asked to', async () => {
-    await startTestWorker(url, 'io')
     const [id] = await add('io.echo', [1], { delayMs: 1500 })
     await allEnded([id!])
     const [row] = await query(
@@ -119,7 +117,6 @@ describe('a worker', { concurrency: false }, () => {
   })
 
   test('loses nothing when all of its connections are cut again and again', async () => {
-    await startTestWorker(url, 'io')
     const ids: string[] = []
     const waves = 6
     for (let wave = 0; wave < waves; wave++) {
@@ -139,7 +136,6 @@ describe('a worker', { concurrency: false }, () => {
 })
 
 test('a delivery that cannot be completed ends no worker, whatever its queue', async () => {
-  const { worker } = await startTestWorker(url, 'io,cpu')
   await query('create sequence completion')
   await query(`create function graphile_worker.fail_twice() returns trigger language plpgsql as $$ begin
       if nextval('completion') <= 2 then raise 'not now'; end if;
@@ -154,7 +150,6 @@ test('a delivery that cannot be completed ends no worker, whatever its queue', a
   await allEnded(ids)
   await assertAllDoneOnce(ids)
   await query('drop trigger fail_twice on graphile_worker._private_jobs')
-  await worker.stop()
 })
 
 describe('a worker that is late', { concurrency: false }, () => {
@@ -187,8 +182,7 @@ describe('a worker that computes', { concurrency: false }, () => {
         `insert into account (email, password_hash) values ('flood@example.com', 'x'), ('other@example.com', 'x') returning id`,
       )
     ).map(({ id }) => id as number)
-    await startTestWorker(url, 'cpu')
-    const flood = await add('cpu.spin', Array(6).fill({ ms: 60_000 }), { ownerId: flooder! })
+    const flood = await add('cpu.hold', Array(6).fill({ ms: 60_000 }), { ownerId: flooder! })
     const running = async () =>
       (await Promise.all(flood.map(help.status))).filter((status) => status === 'running')
     await until('the flood has all slots', async () => (await running()).length >= 2)
@@ -202,7 +196,6 @@ describe('a worker that computes', { concurrency: false }, () => {
 
 describe('a worker whose database went back in time', { concurrency: false }, () => {
   test('runs what is said to wait in the queue and is not there', async () => {
-    await startTestWorker(url, 'io', { repairMs: 100 })
     const [done] = await add('io.echo', [1])
     await allEnded([done!])
     await query(
@@ -264,7 +257,6 @@ describe('two workers', { concurrency: false }, () => {
   })
 
   test('keep the turns of an actor', async () => {
-    await startTestWorker(url, 'flaky')
     const actors = ['one', 'two', 'three']
     const ids = await add(
       'flaky.turns',
