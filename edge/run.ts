@@ -5,7 +5,6 @@ import { untilReached } from '../tasks/outage.ts'
 import {
   ALL_IN_ONE,
   databaseOf,
-  onParentGone,
   SETUP_TOKEN,
   secretKeyOf,
   settingsOrExit,
@@ -13,6 +12,7 @@ import {
   stopOnSignals,
 } from '../tasks/process.ts'
 import type { Settings } from '../tasks/settings.ts'
+import { onParentGone } from '../tasks/supervised.ts'
 import { serveEdge } from './edge.ts'
 
 // Less than the 10 s that platforms give a process to stop.

@@ -7,6 +7,7 @@ import { StartError } from '../sql/start-error.ts'
 import type { Log } from './log.ts'
 import { untilReached } from './outage.ts'
 import { parse, type Settings, SettingsError } from './settings.ts'
+import { START_REFUSED } from './supervised.ts'
 
 /** What every process does at its entry point: settings, secret, signals. */
 
@@ -27,9 +28,6 @@ export function settingsOrExit(): Settings {
     process.exit(START_REFUSED)
   }
 }
-
-/** The status of a process that can't start until somebody acts: it is no use to start it again. */
-export const START_REFUSED = 2
 
 /**
  * Starts a process. If that fails, the log says why, and the process exits: with {@link START_REFUSED} for a StartError,
@@ -140,17 +138,3 @@ export const ALL_IN_ONE = 'MILLRACE_ALL_IN_ONE'
 
 /** Gives edges the token of the link that makes the first admin. */
 export const SETUP_TOKEN = 'MILLRACE_SETUP_TOKEN'
-
-/** Tells a child process that it has a supervisor, whose death it might otherwise miss while loading its modules. */
-export const SUPERVISED = 'MILLRACE_SUPERVISED'
-
-/**
- * For child processes: calls back once when the supervisor is gone, however it died; never in a process started by
- * hand, which has none. Doesn't keep the process alive.
- */
-export function onParentGone(callback: () => void): void {
-  if (process.env[SUPERVISED] === undefined) return
-  if (!process.connected) return void setImmediate(callback)
-  process.once('disconnect', callback)
-  process.channel?.unref()
-}

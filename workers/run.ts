@@ -1,14 +1,8 @@
 import { flushCompileCache } from 'node:module'
 import { createLog, type Log } from '../tasks/log.ts'
-import {
-  databaseOf,
-  onParentGone,
-  secretKeyOf,
-  settingsOrExit,
-  startOrExit,
-  stopOnSignals,
-} from '../tasks/process.ts'
+import { databaseOf, secretKeyOf, settingsOrExit, startOrExit, stopOnSignals } from '../tasks/process.ts'
 import type { Settings } from '../tasks/settings.ts'
+import { onParentGone } from '../tasks/supervised.ts'
 import { createJobLines, type JobLines } from './attempts/lines.ts'
 import { startWorker } from './worker.ts'
 

@@ -3,8 +3,8 @@ import { readdirSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { parseAllDocuments, parse as parseYaml } from 'yaml'
 import { loadTasks, queuesOf } from '../../tasks/index.ts'
-import { START_REFUSED } from '../../tasks/process.ts'
 import { parse } from '../../tasks/settings.ts'
+import { START_REFUSED } from '../../tasks/supervised.ts'
 import { checkNames, fileAt, paths, procfile, ROOT, STOP_SECONDS, type Variables } from './deploy-help.ts'
 
 /** The Kubernetes example says what the code does. Its objects were held against Kubernetes's own schemas by hand. */

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { parse as parseYaml } from 'yaml'
-import { START_REFUSED } from '../../tasks/process.ts'
 import { parse } from '../../tasks/settings.ts'
+import { START_REFUSED } from '../../tasks/supervised.ts'
 import { blocksOf, readGuides } from '../readme.ts'
 import {
   checkNames,

@@ -11,7 +11,6 @@ import {
   type DatabaseUrls,
   databaseOf,
   SETUP_TOKEN,
-  START_REFUSED,
   secretKeyOf,
   settingsOrExit,
   startOrExit,
@@ -19,6 +18,7 @@ import {
   WORKER_MALLOC,
 } from '../../tasks/process.ts'
 import type { Settings } from '../../tasks/settings.ts'
+import { START_REFUSED } from '../../tasks/supervised.ts'
 import { createSupervisor, type Supervisor } from './supervise.ts'
 
 // A child has 8 s of it, and the database goes last.

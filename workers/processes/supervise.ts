@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { StartError } from '../../sql/start-error.ts'
-import { START_REFUSED, SUPERVISED } from '../../tasks/process.ts'
+import { START_REFUSED, SUPERVISED } from '../../tasks/supervised.ts'
 
 /** One child process: a script that reports when it is ready, stops on SIGTERM, and calls `onParentGone`. */
 export interface ChildSpec {
