@@ -1,3 +1,4 @@
+import { type Packed, packedRepeat } from './packing.ts'
 import { zipOf } from './zip.ts'
 
 /** Files that are made to be deep, long, many, quadratic, cyclic or to burst. Each is small to send. */
@@ -77,7 +78,10 @@ export const postBombs: readonly Bomb[] = [
   text('lines that go on', 'bomb.md', () => `title: x\n${' a\n'.repeat(1_300_000)}`),
 ]
 
-const zip = (name: string, files: () => readonly (readonly [path: string, text: string])[]): Bomb => ({
+const zip = (
+  name: string,
+  files: () => readonly (readonly [path: string, text: string | Packed])[],
+): Bomb => ({
   name,
   fileName: 'bomb.zip',
   make: () => zipOf(files()),
@@ -87,10 +91,11 @@ const quotes = `---\ntitle: ${'"'.repeat(9_000)}\n---\n`
 
 /** For the import of posts, in archives. */
 export const zipBombs: readonly Bomb[] = [
-  zip('a file of 60 MB that packs to nothing', () => [['a.md', 'a'.repeat(60_000_000)]]),
-  zip('files of 4 MB that pack to nothing', () =>
-    Array.from({ length: 140 }, (_, i) => [`${i}.md`, 'a'.repeat(4_000_000)] as const),
-  ),
+  zip('a file of 60 MB that packs to nothing', () => [['a.md', packedRepeat('a', 60_000_000)]]),
+  zip('files of 4 MB that pack to nothing', () => {
+    const file = packedRepeat('a', 4_000_000)
+    return Array.from({ length: 140 }, (_, i) => [`${i}.md`, file] as const)
+  }),
   zip('10,001 files', () => Array.from({ length: 10_001 }, (_, i) => [`${i}.md`, 'x'] as const)),
   zip('files that take a second each', () =>
     Array.from({ length: 200 }, (_, i) => [`${i}.md`, quotes] as const),

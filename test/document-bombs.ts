@@ -1,5 +1,6 @@
 import { crc32, deflateSync } from 'node:zlib'
 import type { Bomb } from './bombs.ts'
+import { deflatedRepeat, packedRepeat } from './packing.ts'
 import { rawPdf, stream } from './pdfs.ts'
 import { zipOf } from './zip.ts'
 
@@ -13,9 +14,8 @@ const made = (name: string, make: () => Uint8Array): Bomb => ({
 /** A page of a content that is packed as often as it takes to be small. */
 function page(name: string, unit: string, megabytes: number, times: number): Bomb {
   return made(name, () => {
-    let bytes: Uint8Array = Buffer.alloc(megabytes * 2 ** 20, unit)
-    // What is still large is packed quickly.
-    for (let i = 0; i < times; i++) bytes = deflateSync(bytes, { level: bytes.length > 2 ** 24 ? 1 : 9 })
+    let bytes = deflatedRepeat(unit, megabytes * 2 ** 20)
+    for (let i = 1; i < times; i++) bytes = deflateSync(bytes, { level: 9 })
     return rawPdf([...BEFORE_CONTENT, stream(bytes, `/Filter [${'/FlateDecode '.repeat(times)}]`)])
   })
 }
@@ -91,7 +91,7 @@ function png(name: string, width: number, height: number, bytes: number): Bomb {
       header.writeUInt32BE(width, 0)
       header.writeUInt32BE(height, 4)
       header[8] = 8
-      const pixels = chunk('IDAT', deflateSync(Buffer.alloc(bytes)))
+      const pixels = chunk('IDAT', deflatedRepeat('\0', bytes))
       const signature = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
       return Buffer.concat([signature, chunk('IHDR', header), pixels, chunk('IEND', Buffer.alloc(0))])
     },
@@ -128,7 +128,7 @@ const docx = (name: string, unit: string, megabytes: number): Bomb => ({
       '<Relationships><Relationship Id="a" Type="x/officeDocument" Target="d.xml"/></Relationships>'
     return zipOf([
       ['_rels/.rels', main],
-      ['d.xml', Buffer.alloc(megabytes * 1_000_000, unit)],
+      ['d.xml', packedRepeat(unit, megabytes * 1_000_000)],
     ])
   },
 })

@@ -1,12 +1,16 @@
 import { crc32, deflateRawSync } from 'node:zlib'
+import type { Packed } from './packing.ts'
 
 const UTF8_NAMES = 0x800
 
 /** A zip archive of files. */
-export function zipOf(files: readonly (readonly [path: string, text: string | Uint8Array])[]): Buffer {
+export function zipOf(
+  files: readonly (readonly [path: string, text: string | Uint8Array | Packed])[],
+): Buffer {
   const known = new Map<string | Uint8Array, Buffer>()
   return rawZip(
     files.map(([name, text]) => {
+      if (isPacked(text)) return { name, data: text }
       const data = known.get(text) ?? Buffer.from(text as string)
       known.set(text, data)
       return { name, data }
@@ -14,10 +18,13 @@ export function zipOf(files: readonly (readonly [path: string, text: string | Ui
   )
 }
 
+const isPacked = (text: string | Uint8Array | Packed): text is Packed =>
+  typeof text === 'object' && 'packed' in text
+
 /** A file in an archive, and what is said of it. */
 export interface RawEntry {
   readonly name: string
-  readonly data: Buffer
+  readonly data: Buffer | Packed
   readonly flags?: number
   readonly method?: number
   readonly attributes?: number
@@ -39,27 +46,24 @@ interface Sizes {
 export function rawZip(entries: readonly RawEntry[], count = entries.length): Buffer {
   const parts: Buffer[] = []
   const directory: Buffer[] = []
-  const known = new Map<Buffer, { readonly packed: Buffer; readonly crc: number }>()
+  const known = new Map<Buffer, Packed>()
   let offset = 0
   for (const entry of entries) {
     const { name, data, flags = UTF8_NAMES, method = 8, attributes = 0 } = entry
-    const made = known.get(data) ?? { packed: deflateRawSync(data), crc: crc32(data) }
-    known.set(data, made)
-    const packed = method === 8 ? made.packed : data
-    const truth = { packed: packed.length, unpacked: data.length, crc: made.crc }
+    const made = isPacked(data) ? data : (known.get(data) ?? pack(data, method))
+    if (!isPacked(data)) known.set(data, made)
+    const { packed } = made
+    const truth = { ...made, packed: packed.length }
     const fields = ({ packed, unpacked, crc }: Sizes, nameLength: number): Buffer => {
       const head = Buffer.alloc(26)
-      for (const [value, at, size] of [
-        [20, 0, 2],
-        [flags, 2, 2],
-        [method, 4, 2],
-        [0x21, 8, 2],
-        [crc, 10, 4],
-        [packed, 14, 4],
-        [unpacked, 18, 4],
-        [nameLength, 22, 2],
-      ] as const)
-        head.writeUIntLE(value, at, size)
+      head.writeUInt16LE(20, 0)
+      head.writeUInt16LE(flags, 2)
+      head.writeUInt16LE(method, 4)
+      head.writeUInt16LE(0x21, 8)
+      head.writeUInt32LE(crc, 10)
+      head.writeUInt32LE(packed, 14)
+      head.writeUInt32LE(unpacked, 18)
+      head.writeUInt16LE(nameLength, 22)
       return head
     }
     const localName = Buffer.from(entry.localName ?? name)
@@ -97,6 +101,12 @@ export function rawZip(entries: readonly RawEntry[], count = entries.length): Bu
   const large = count > 0xffff ? zip64(count, size, offset) : Buffer.alloc(0)
   return Buffer.concat([...parts, ...directory, large, end])
 }
+
+const pack = (data: Buffer, method: number): Packed => ({
+  packed: method === 8 ? deflateRawSync(data) : data,
+  unpacked: data.length,
+  crc: crc32(data),
+})
 
 /** The two records that say how many entries there are when two bytes can't. */
 function zip64(count: number, size: number, offset: number): Buffer {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { testDatabase } from '../database.ts'
+import { packedRepeat } from '../packing.ts'
 import { type RawEntry, rawZip, zipOf } from '../zip.ts'
 import { imports } from './import-help.ts'
 
@@ -106,16 +107,16 @@ describe('hostile archives are refused', () => {
     )
   test('a bomb by ratio', () =>
     assertRefused(
-      rawZip([post('a.md'), { name: 'bomb.md', data: Buffer.alloc(50_000_000) }]),
+      rawZip([post('a.md'), { name: 'bomb.md', data: packedRepeat('\0', 50_000_000) }]),
       'a file in the archive unpacks to more than 100 times',
     ))
   test('a bomb that is no post', () =>
     assertRefused(
-      rawZip([{ name: 'bomb.bin', data: Buffer.alloc(50_000_000) }]),
+      rawZip([{ name: 'bomb.bin', data: packedRepeat('\0', 50_000_000) }]),
       'a file in the archive unpacks to more than 100 times',
     ))
   test('a bomb by total', () => {
-    const data = Buffer.alloc(5_000_000, 'x')
+    const data = packedRepeat('x', 5_000_000)
     return assertRefused(
       rawZip(Array.from({ length: 110 }, (_, i) => ({ name: `${i}.md`, data }))),
       'the files in the archive unpack to more than',
@@ -191,8 +192,8 @@ describe('hostile archives are refused', () => {
     for (let i = 0; i < whole.length; i++) {
       const changed = Buffer.from(whole)
       changed[i]! ^= 0xff
-      await clear()
-      const { error } = await send('posts.zip', changed)
+      const { error, result } = await send('posts.zip', changed)
+      if (result !== null) await clear()
       if (error !== null) assert.equal(error.code, 'import.refused', `byte ${i}: ${error.stack}`)
     }
   })

@@ -1,0 +1,59 @@
+import { constants, crc32, deflateRawSync, deflateSync } from 'node:zlib'
+
+/** Bytes that DEFLATE has packed (RFC 1951), and what an archive says of them. */
+export interface Packed {
+  readonly packed: Buffer
+  readonly unpacked: number
+  readonly crc: number
+}
+
+/** So many bytes of a unit, for an archive. */
+export function packedRepeat(unit: string, length: number): Packed {
+  const { chunk, count, rest } = parts(unit, length)
+  let crc = 0
+  for (let i = 0; i < count; i++) crc = crc32(chunk, crc)
+  return { packed: blocks({ chunk, count, rest }), unpacked: length, crc: crc32(rest, crc) }
+}
+
+/** So many bytes of a unit, with a header and a checksum as `deflateSync` writes them (RFC 1950). */
+export function deflatedRepeat(unit: string, length: number): Buffer {
+  const { chunk, count, rest } = parts(unit, length)
+  const again = adler32(chunk)
+  let sum = 1
+  for (let i = 0; i < count; i++) sum = together(sum, again, chunk.length)
+  const end = Buffer.alloc(4)
+  end.writeUInt32BE(together(sum, adler32(rest), rest.length))
+  return Buffer.concat([Buffer.from([0x78, 0x9c]), blocks({ chunk, count, rest }), end])
+}
+
+interface Parts {
+  readonly chunk: Buffer
+  readonly count: number
+  readonly rest: Buffer
+}
+
+const CHUNK_BYTES = 2 ** 20
+
+function parts(unit: string, length: number): Parts {
+  const chunk = Buffer.alloc(CHUNK_BYTES - (CHUNK_BYTES % Buffer.byteLength(unit)), unit)
+  const rest = Buffer.alloc(length % chunk.length, unit)
+  return { chunk, count: Math.floor(length / chunk.length), rest }
+}
+
+/** Only one chunk is packed, and follows itself: it ends at a whole byte and refers to nothing before it. A gigabyte takes 1.5 s to pack, this 5 ms. */
+function blocks({ chunk, count, rest }: Parts): Buffer {
+  const block = deflateRawSync(chunk, { finishFlush: constants.Z_FULL_FLUSH })
+  return Buffer.concat([...Array<Buffer>(count).fill(block), deflateRawSync(rest)])
+}
+
+const adler32 = (data: Buffer): number => deflateSync(data).subarray(-4).readUInt32BE()
+
+const BASE = 65_521
+
+/** The checksum of two parts, of which the second has so many bytes: the sum of the bytes, and above it the sum of these sums. */
+function together(first: number, second: number, length: number): number {
+  const [low, high] = [first & 0xffff, first >>> 16]
+  const sum = (low + (second & 0xffff) + BASE - 1) % BASE
+  const sums = (high + (second >>> 16) + ((low + BASE - 1) % BASE) * (length % BASE)) % BASE
+  return sums * 2 ** 16 + sum
+}
