@@ -7,8 +7,12 @@ import { blankPdf, pageLines, rawPdf, scanImage, scanPdf, stream, textPdf } from
 
 after(closeVision)
 
-const lines = pageLines(1, 1, { sentences: 6 })
+// Reading takes as long as there are words and pixels.
+const lines = pageLines(1, 1, { sentences: 3 })
 const truth = lines.join(' ')
+const page = await loadImage(Buffer.from(scanImage(lines, 300, 80).bytes))
+/** What is left of its height below the lines. */
+const height = Math.round(page.height / 4)
 
 /** The share of characters that are right: one less the edit distance for each character of the truth. */
 function accuracy(text: string): number {
@@ -24,16 +28,15 @@ function accuracy(text: string): number {
 }
 
 /** A scan at 300 dpi, turned about its middle. */
-async function scan(degrees: number): Promise<{ bytes: Uint8Array; width: number; height: number }> {
-  const image = await loadImage(Buffer.from(scanImage(lines, 300, 80).bytes))
+function scan(degrees: number): { bytes: Uint8Array; width: number; height: number } {
   const aside = degrees % 180 === 90
-  const canvas = createCanvas(aside ? image.height : image.width, aside ? image.width : image.height)
+  const canvas = createCanvas(aside ? height : page.width, aside ? page.width : height)
   const context = canvas.getContext('2d')
   context.fillStyle = '#fff'
   context.fillRect(0, 0, canvas.width, canvas.height)
   context.translate(canvas.width / 2, canvas.height / 2)
   context.rotate((degrees * Math.PI) / 180)
-  context.drawImage(image, -image.width / 2, -image.height / 2)
+  context.drawImage(page, -page.width / 2, -height / 2)
   return { bytes: canvas.toBuffer('image/jpeg', 80), width: canvas.width, height: canvas.height }
 }
 
@@ -47,7 +50,7 @@ async function read(bytes: Uint8Array, mediaType: string): Promise<string> {
 
 for (const degrees of [0, 90, 180, 270, 1, -2]) {
   test(`97 % of the characters of a clean scan are right, turned by ${degrees} degrees`, async (t) => {
-    const share = accuracy(await read((await scan(degrees)).bytes, 'image/jpeg'))
+    const share = accuracy(await read(scan(degrees).bytes, 'image/jpeg'))
     t.diagnostic(`${(100 * share).toFixed(2)} % of the characters`)
     assert.ok(share >= 0.97, `${share}`)
   })
@@ -58,7 +61,7 @@ test('a scan on a page that is turned back by the PDF, or not at all', async () 
     [90, 270],
     [270, 0],
   ] as const) {
-    const { bytes, width, height } = await scan(degrees)
+    const { bytes, width, height } = scan(degrees)
     const [w, h] = [(width * 72) / 300, (height * 72) / 300]
     const pdf = rawPdf([
       '<< /Type /Catalog /Pages 2 0 R >>',
