@@ -22,7 +22,7 @@ import {
   takeDeliveries,
   updateEndpoint,
 } from '../../sql/webhooks.ts'
-import { testDatabase } from '../database.ts'
+import { testDatabase, vacuumAnalyze } from '../database.ts'
 import {
   assertReadByIndex,
   assertWriteByIndex,
@@ -52,7 +52,7 @@ await query(
 )
 await query(`insert into job_callback (job_id, endpoint_id, url)
   select id, 1 + ordinal % 5000, 'https://example.com/' from job where ordinal > 15000`)
-await query('vacuum analyze')
+await vacuumAnalyze(query)
 
 const client = await connect({ url, applicationName: 'plans' })
 after(() => client.end())
