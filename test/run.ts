@@ -57,7 +57,12 @@ function startOwn(): Promise<TestServer> {
   return startEmbedded({
     dataDir: join(folder, 'data'),
     ephemeral: true,
-    settings: { max_connections: '400', ...(process.env.TEST_LOG ? { log_statement: 'all' } : {}) },
+    settings: {
+      max_connections: '400',
+      // Autovacuum would change plans amid the tests of plans, and compute what nobody needs.
+      autovacuum_naptime: '1d',
+      ...(process.env.TEST_LOG ? { log_statement: 'all' } : {}),
+    },
   })
 }
 
