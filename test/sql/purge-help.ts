@@ -6,7 +6,7 @@ import { type TestDatabase, testDatabase } from '../database.ts'
 /** Accounts with many rows, and what of them is there and free. */
 
 /** More than a batch. */
-export const MANY = PURGE_BATCH + 300
+export const MANY = PURGE_BATCH + 100
 
 // $2 rows of each kind that belong to the account $1, some with as many rows below them.
 const FILL = [
@@ -33,15 +33,16 @@ const FILL = [
      select id from webhook_endpoint where account_id = $1 limit 2) few, generate_series(1, $2) n`,
   `insert into job_callback (job_id, endpoint_id, url) select gen_random_uuid(), id, 'https://example.com/' from (
      select id from webhook_endpoint where account_id = $1 limit 2) few, generate_series(1, $2) n`,
-  // Each supersedes one that is older, and every tenth is in the trash.
-  `insert into document (owner_id, title, media_type, byte_size, sha256, deleted_at, expires_at)
-   select $1, 'T' || n, 'text/plain', 1, sha256(($1 || '/' || n)::bytea), deleted_at, deleted_at + interval '30 days'
+  // Each seventh supersedes the one before it, and every tenth is in the trash.
+  `insert into document (owner_id, title, media_type, byte_size, sha256, tags, deleted_at, expires_at)
+   select $1, 'T' || n, 'text/plain', 1, sha256(($1 || '/' || n)::bytea), '{tag}', deleted_at, deleted_at + interval '30 days'
    from generate_series(1, $2) n, lateral (select case when n % 10 = 0 then now() end as deleted_at) deleted`,
-  `update document d set supersedes_id = d.id - 1 where owner_id = $1 and deleted_at is null and id % 3 = 0
+  'analyze document',
+  `update document d set supersedes_id = d.id - 1 where owner_id = $1 and deleted_at is null and id % 7 = 0
      and exists (select from document o where o.id = d.id - 1 and o.owner_id = $1 and o.deleted_at is null)`,
   `insert into document_page (document_id, page_number, status, method, text, job_id)
    select id, n, 'read', 'text_layer', 'Text', gen_random_uuid() from (
-     select id from document where owner_id = $1 order by id limit 3) few, generate_series(1, $2) n`,
+     select id from document where owner_id = $1 order by id limit 2) few, generate_series(1, $2) n`,
   `insert into rag_collection (name, owner_id, selection) select $1 || ' has ' || n, $1, '{}' from generate_series(1, $2) n`,
   `insert into rag_file (collection_id, source, document_id, title, sha256, byte_size, format, analysis, chunk_count, term_count)
    select id, 'documents/' || n, n, 't', sha256(''), 1, 'document', 1, 0, 0 from (

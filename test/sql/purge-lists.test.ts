@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { OF_ACCOUNT, OF_COLLECTION, OF_ORGANIZATION, purgeRows } from '../../sql/purge.ts'
+import { OF_ACCOUNT, OF_COLLECTION, OF_ORGANIZATION, PURGE_BATCH, purgeRows } from '../../sql/purge.ts'
 import { vacuumAnalyze } from '../database.ts'
 import { assertWriteByIndex } from './plans-help.ts'
-import { purgeWorld } from './purge-help.ts'
+import { MANY, purgeWorld } from './purge-help.ts'
 
 /** Nothing that may have many rows is left out of what is deleted in batches, and all of it is found by an index. */
 
 const { query, other, account } = await purgeWorld()
-const id = await account(5000)
+const id = await account(MANY)
 const organization = (await query(`select id from organization`))[0]!.id as number
 await vacuumAnalyze(query)
 
@@ -65,10 +65,12 @@ describe('the lists of what is deleted in batches', () => {
 })
 
 describe('by index', () => {
+  // Seven batches, in which the rows below come to an end, and then the rows themselves.
   for (const [of, all] of [
     [organization, OF_ORGANIZATION],
     [id, OF_ACCOUNT],
   ] as const)
     for (const some of all)
-      test(`${some.table} by ${some.by}`, () => assertWriteByIndex(other, () => purgeRows(some, of)))
+      test(`${some.table} by ${some.by}`, () =>
+        assertWriteByIndex(other, () => purgeRows({ ...some, most: PURGE_BATCH }, of)))
 })
