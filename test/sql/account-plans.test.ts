@@ -118,6 +118,8 @@ await query(
 const FILTERS = [null, 'user', 'moderator'].flatMap((role) =>
   [null, false].flatMap((active) => [ANY, HOURS].map(([from, to]) => ({ role, active, from, to }))),
 )
+// Of each list, from either end.
+const SEEN = 100
 const KEYS = { created_at: [], email: ['email'], last_login: ["coalesce(last_login, 'epoch')"] }
 
 describe('each combination of role, state, search, time and order', () => {
@@ -132,7 +134,7 @@ describe('each combination of role, state, search, time and order', () => {
             [search],
           )
           for (const { role, active, from, to } of FILTERS) {
-            const values = [role, active, search, from!, to!, null, 0, 300] as const
+            const values = [role, active, search, from!, to!, null, 0, SEEN] as const
             const found = await reader.text(readAccounts[order][way], values)
             const expected = matching.filter(
               (account) =>
@@ -143,7 +145,7 @@ describe('each combination of role, state, search, time and order', () => {
             )
             assert.deepEqual(
               JSON.parse(found!.split('\n')[1]!).map((account: { id: number }) => account.id),
-              expected.slice(0, 300).map(({ id }) => id),
+              expected.slice(0, SEEN).map(({ id }) => id),
             )
           }
         })

@@ -129,10 +129,10 @@ test('what has left the trash is not in it', async () => {
 
 describe('by index', () => {
   before(async () => {
-    await account(8000)
+    await account(2500)
     await query(
       `with made as (
-         insert into account (email, password_hash) select 'm' || n || '@example.com', 'x' from generate_series(1, 5000) n
+         insert into account (email, password_hash) select 'm' || n || '@example.com', 'x' from generate_series(1, 2500) n
          returning id
        ), joined as (
          insert into organization_member (organization_id, user_id, role)

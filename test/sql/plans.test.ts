@@ -68,18 +68,18 @@ import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { IDLE, spec } from './ledger-help.ts'
 import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './plans-help.ts'
 
-/** Whatever is asked often is found by an index, in tables of 20 000 rows and more. */
+/** Whatever is asked often is found by an index, in tables of 10,000 rows and more. */
 
 const { url, query } = await testDatabase()
-const JOBS = 50_000
-const DOCUMENTS = 20_000
+const JOBS = 25_000
+const DOCUMENTS = 10_000
 await query(
   `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 5000) n`,
 )
 await query(
   `insert into job (id, name, queue, owner_id, mailbox, mailbox_limit, payload, status, max_tries, finished_at, seq, error_code, lease_id)
    select ('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'n', 'q', 1 + n % 199, 'actor:' || n, 1, '{}', status, 3,
-     case when n > 600 then now() - n * interval '0.1 s' end, 3, case when status = 'failed' then 'internal' end,
+     case when n > 600 then now() - n * interval '0.2 s' end, 3, case when status = 'failed' then 'internal' end,
      case when status = 'running' then '00000000-0000-0000-0000-000000000001'::uuid end
    from (select n, case when n <= 100 then 'running' when n <= 600 then 'queued'
      when n % 20 = 0 then 'failed' when n % 33 = 0 then 'cancelled' else 'done' end as status from generate_series(1, $1) n) x`,
@@ -101,15 +101,15 @@ await query(
 await query(
   `insert into document (owner_id, title, media_type, byte_size, sha256, deleted_at, expires_at)
    select case when n % 200 > 0 then n % 200 end, 'Trash ' || n, 'text/plain', 1, sha256(('trash ' || n)::bytea),
-     now() - n * interval '1 s', now() + interval '1 h' from generate_series(1, 5000) n`,
+     now() - n * interval '1 s', now() + interval '1 h' from generate_series(1, 3000) n`,
 )
 await query(
-  `insert into document_tag_count (owner_id, label, documents, superseded) select n % 200, 'tag ' || n, 1, 0 from generate_series(1, 20000) n`,
+  `insert into document_tag_count (owner_id, label, documents, superseded) select n % 200, 'tag ' || n, 1, 0 from generate_series(1, 10000) n`,
 )
 await query(`insert into document_page (document_id, page_number, status, method, text, job_id)
-  select id, p, 'read', 'text_layer', 'text', gen_random_uuid() from document, generate_series(1, 2) p`)
+  select id, p, 'read', 'text_layer', 'text', gen_random_uuid() from document, generate_series(1, 2) p where id <= 5000`)
 await query(
-  `insert into blob (sha256, byte_size) select sha256(n::text::bytea), 1 from generate_series(1, 20000) n`,
+  `insert into blob (sha256, byte_size) select sha256(n::text::bytea), 1 from generate_series(1, 10000) n`,
 )
 await query(
   `insert into session (id, account_id) select gen_random_uuid(), 1 + n % 199 from generate_series(1, 5000) n`,
