@@ -61,8 +61,8 @@ export async function assertReadByIndex(
   await client.query(`set plan_cache_mode = ${mode}`)
   await client.query(`prepare ${name} as ${text}`)
   const execute = `execute ${name}${values.length === 0 ? '' : `(${values.map(literal).join(', ')})`}`
-  // After five runs the server may choose one plan for all values.
-  for (let run = 0; run < 6; run++) await client.query(execute)
+  // After five runs the server may choose one plan for all values, where it has the choice.
+  for (let run = 0; run < (mode === 'auto' ? 6 : 1); run++) await client.query(execute)
   const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Node }[] }>(`explain (format json) ${execute}`)
   const { rows: months } = await client.query<{ name: string }>(EMPTY_MONTHS)
   const few = [...FEW, ...months.map(({ name }) => name)]
