@@ -29,7 +29,7 @@ import { uuidv7 } from '../../sql/ids.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './plans-help.ts'
 
-/** Whatever is asked of conversations is found by an index, among 20,000 of them with 80,000 messages. */
+/** Whatever is asked of conversations is found by an index, among 8,000 of them with 32,000 messages. */
 
 const { url, query } = await testDatabase()
 await query(
@@ -38,7 +38,7 @@ await query(
 await query(
   `insert into ai_conversation (id, user_id, owner_id, title, provider, model, updated_at, unscored_since)
    select gen_random_uuid(), (1 + n % 2000)::text, case when n % 3 > 0 then 1 + n % 2000 end, 't', 'openai', 'm',
-     now() - n * interval '1 minute', case when n % 100 = 0 then now() - n * interval '1 minute' end from generate_series(1, 20000) n`,
+     now() - n * interval '1 minute', case when n % 100 = 0 then now() - n * interval '1 minute' end from generate_series(1, 8000) n`,
 )
 await query(
   `insert into ai_message (id, conversation_id, role, status, content, job_id, settled_at)
@@ -48,10 +48,10 @@ await query(
 await query(
   `insert into ai_usage (user_id, conversation_id, message_id, action, vendor, model, input_tokens, output_tokens, estimated, success, created_at)
    select (n % 2000)::text, gen_random_uuid(), gen_random_uuid(), 'chat', 'openai', 'm', 1, 1, false, true, now() - n * interval '1 minute'
-   from generate_series(1, 20000) n`,
+   from generate_series(1, 8000) n`,
 )
 await query(
-  `insert into ai_sentiment (conversation_id, owner_id, sentiment, performance, score) select id, owner_id, 'negative', 'poor', -1 from ai_conversation limit 8000`,
+  `insert into ai_sentiment (conversation_id, owner_id, sentiment, performance, score) select id, owner_id, 'negative', 'poor', -1 from ai_conversation limit 4000`,
 )
 await query(
   `insert into job (id, name, queue, mailbox, payload, status, max_tries, finished_at, result)

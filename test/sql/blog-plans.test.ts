@@ -39,7 +39,7 @@ import { connect } from '../../sql/driver.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './plans-help.ts'
 
-/** Whatever is asked of the blog is found by an index, among 10,000 posts and 2,000 tags. */
+/** Whatever is asked of the blog is found by an index, among 5,000 posts and 2,000 tags. */
 
 const { url, db, query } = await testDatabase()
 await query(
@@ -51,10 +51,10 @@ await query(
 await query(
   `insert into blog_post (title, slug, content, status, author_id, created_at, published_at)
    select 'Post ' || n, 'post-' || n, repeat('text ', 300), case n % 10 when 0 then 'draft' when 1 then 'archived' else 'published' end,
-     1 + n % 5000, now() - n * interval '1 hour', now() - n * interval '1 hour' from generate_series(1, 10000) n`,
+     1 + n % 5000, now() - n * interval '1 hour', now() - n * interval '1 hour' from generate_series(1, 5000) n`,
 )
 await query(
-  `insert into blog_post_tag (post_id, tag_id) select p, 1 + (p * 7 + t * 13) % 2000 from generate_series(1, 10000) p, generate_series(1, 3) t`,
+  `insert into blog_post_tag (post_id, tag_id) select p, 1 + (p * 7 + t * 13) % 2000 from generate_series(1, 5000) p, generate_series(1, 3) t`,
 )
 await query(
   `insert into blog_upload (file_name, format, created_at) select 'x', 'zip', now() - n * interval '1 minute' from generate_series(1, 5000) n`,

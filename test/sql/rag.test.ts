@@ -36,7 +36,7 @@ import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './pl
 /** What the tables of retrieval do not let in, and that everything asked of them is found by an index. */
 
 const { query, url } = await testDatabase()
-await query(`insert into rag_collection (name, version) select 'c' || n, 1 from generate_series(1, 5000) n`)
+await query(`insert into rag_collection (name, version) select 'c' || n, 1 from generate_series(1, 2000) n`)
 await query(`insert into rag_file (collection_id, source, sha256, byte_size, format, analysis, chunk_count, term_count)
   select c.id, 's' || n, sha256(''), 1, 'text', 1, 1, 1 from rag_collection c, generate_series(1, 6) n`)
 await query(`insert into rag_chunk (file_id, ordinal, content, start_offset, end_offset, start_line, end_line, terms)
@@ -48,7 +48,7 @@ await query(
 )
 const ALL = { tag: null, kind: null, ids: null, search: null }
 await query(
-  `insert into account (email, password_hash) select 'a' || n || '@example.com', '' from generate_series(1, 1000) n`,
+  `insert into account (email, password_hash) select 'a' || n || '@example.com', '' from generate_series(1, 400) n`,
 )
 const owner = (await query('select max(id) as id from account'))[0]!.id as number
 await query(`insert into document (owner_id, title, media_type, byte_size, sha256, tags)
