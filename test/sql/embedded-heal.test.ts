@@ -4,10 +4,19 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
 import { identify } from '../../sql/embedded/processes.ts'
-import { ask, folder, kill, postmasterPid, start, startElsewhere, until } from './embedded-help.ts'
+import {
+  ask,
+  folder,
+  kill,
+  postmasterPid,
+  start,
+  startElsewhere,
+  until,
+  usedFolder,
+} from './embedded-help.ts'
 
 test('a start after a crash of owner and server replays what was committed', async (t) => {
-  const dataDir = folder(t)
+  const dataDir = await usedFolder(t)
   const owner = await startElsewhere(t, dataDir)
   await ask(owner.url, 'create table kept as select 42 as answer')
   const pid = postmasterPid(dataDir)
@@ -19,7 +28,7 @@ test('a start after a crash of owner and server replays what was committed', asy
 })
 
 test('a server that outlived its owner is stopped and started anew', async (t) => {
-  const dataDir = folder(t)
+  const dataDir = await usedFolder(t)
   const owner = await startElsewhere(t, dataDir)
   await ask(owner.url, 'create table kept as select 42 as answer')
   const pid = postmasterPid(dataDir)
@@ -32,7 +41,7 @@ test('a server that outlived its owner is stopped and started anew', async (t) =
 })
 
 test('a busy backend that outlived its server is ended', async (t) => {
-  const dataDir = folder(t)
+  const dataDir = await usedFolder(t)
   const owner = await startElsewhere(t, dataDir)
   const client = await connect({ url: owner.url, applicationName: 'busy' })
   const [row] = (await client.query('select pg_backend_pid() as pid')).rows
@@ -54,7 +63,7 @@ test('a busy backend that outlived its server is ended', async (t) => {
 })
 
 test('a server that dies while we run comes back under the same URL', async (t) => {
-  const dataDir = folder(t)
+  const dataDir = await usedFolder(t)
   const lines: string[] = []
   const database = await start(t, dataDir, {
     settings: { synchronous_commit: 'on' },
@@ -74,7 +83,7 @@ test('a server that dies while we run comes back under the same URL', async (t) 
 })
 
 test('a stop while the server is being restarted leaves nothing running', async (t) => {
-  const dataDir = folder(t)
+  const dataDir = await usedFolder(t)
   const lines: string[] = []
   const database = await start(t, dataDir, { log: (line) => lines.push(line) })
   process.kill(postmasterPid(dataDir), 'SIGKILL')
@@ -85,7 +94,7 @@ test('a stop while the server is being restarted leaves nothing running', async 
 })
 
 test('pid files that name another program, or nothing, are removed', async (t) => {
-  const dataDir = folder(t)
+  const dataDir = await usedFolder(t)
   await (await start(t, dataDir)).stop()
   for (const content of [`${process.pid}\n${dataDir}/postgres\n`, '']) {
     writeFileSync(path.join(dataDir, 'postgres/postmaster.pid'), content)

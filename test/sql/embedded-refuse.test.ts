@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { startEmbedded } from '../../sql/embedded.ts'
-import { ask, folder, kill, start, startElsewhere, stopElsewhere } from './embedded-help.ts'
+import { ask, folder, kill, start, startElsewhere, stopElsewhere, usedFolder } from './embedded-help.ts'
 
 test('a folder that holds something else is refused and left as it is', async (t) => {
   const dataDir = folder(t)
@@ -41,7 +41,7 @@ test('data of another major version is refused', async (t) => {
 })
 
 test('a second start in the same process is refused until the first has stopped', async (t) => {
-  const dataDir = folder(t)
+  const dataDir = await usedFolder(t)
   const first = await start(t, dataDir)
   await assert.rejects(startEmbedded({ dataDir }), new RegExp(`already running \\(pid ${process.pid}\\)`))
   assert.equal((await ask(first.url, 'select 1')).length, 1)
@@ -50,7 +50,7 @@ test('a second start in the same process is refused until the first has stopped'
 })
 
 test('a start is refused while another process owns the data', async (t) => {
-  const dataDir = folder(t)
+  const dataDir = await usedFolder(t)
   const owner = await startElsewhere(t, dataDir)
   await assert.rejects(startEmbedded({ dataDir }), new RegExp(`already running \\(pid ${owner.child.pid}\\)`))
   await stopElsewhere(owner)
@@ -58,7 +58,7 @@ test('a start is refused while another process owns the data', async (t) => {
 })
 
 test('of many starts at once on a stale lock one wins', async (t) => {
-  const dataDir = folder(t)
+  const dataDir = await usedFolder(t)
   await kill((await startElsewhere(t, dataDir)).child)
   const owners = await Promise.all([1, 2, 3].map(() => startElsewhere(t, dataDir)))
   const winners = owners.filter((owner) => owner.url !== '')

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { createPool, sql } from 'slonik'
 import { identify } from '../../sql/embedded/processes.ts'
 import { startEmbedded } from '../../sql/embedded.ts'
-import { ask, folder, postmasterPid, start } from './embedded-help.ts'
+import { ask, folder, postmasterPid, start, usedFolder } from './embedded-help.ts'
 
 test('a first start makes the database, a second keeps its rows and its password', async (t) => {
   const dataDir = path.join(folder(t), 'not/yet/there')
@@ -28,7 +28,7 @@ test('a first start makes the database, a second keeps its rows and its password
 })
 
 test('the URL serves slonik too, and names other databases', async (t) => {
-  const database = await start(t, folder(t))
+  const database = await start(t, await usedFolder(t))
   const pool = await createPool(database.url)
   t.after(() => pool.end())
   assert.equal(await pool.oneFirst(sql.unsafe`select current_database()`), 'millrace')
@@ -51,7 +51,7 @@ test('a data folder with a path too long for a socket', async (t) => {
 })
 
 test('only the password opens the database, over the socket and over TCP', async (t) => {
-  const dataDir = folder(t)
+  const dataDir = await usedFolder(t)
   const database = await start(t, dataDir)
   assert.equal(statSync(path.join(dataDir, 'postgres.password')).mode & 0o777, 0o600)
   const { port, password } = new URL(database.url)
@@ -62,7 +62,9 @@ test('only the password opens the database, over the socket and over TCP', async
 })
 
 test('own settings come on top, tests flush nothing', async (t) => {
-  const database = await start(t, folder(t), { settings: { max_connections: '33', work_mem: '5MB' } })
+  const database = await start(t, await usedFolder(t), {
+    settings: { max_connections: '33', work_mem: '5MB' },
+  })
   const [settings] = await ask(
     database.url,
     `select current_setting('max_connections') as connections, current_setting('work_mem') as memory,
@@ -72,14 +74,14 @@ test('own settings come on top, tests flush nothing', async (t) => {
 })
 
 test('a setting that PostgreSQL refuses fails the start with its words, and frees the folder', async (t) => {
-  const dataDir = folder(t)
+  const dataDir = await usedFolder(t)
   const settings = { max_connections: 'many' }
   await assert.rejects(startEmbedded({ dataDir, ephemeral: true, settings }), /max_connections.*"many"/s)
   await start(t, dataDir)
 })
 
 test('a stop is bounded and may be asked for twice', async (t) => {
-  const dataDir = folder(t)
+  const dataDir = await usedFolder(t)
   const database = await start(t, dataDir, { stopTimeoutMs: 100 })
   const pid = postmasterPid(dataDir)
   process.kill(pid, 'SIGSTOP') // It answers neither the fast nor the immediate shutdown.
@@ -90,7 +92,7 @@ test('a stop is bounded and may be asked for twice', async (t) => {
 })
 
 test('a dropped database is made again, a lost password replaced, a huge log emptied', async (t) => {
-  const dataDir = folder(t)
+  const dataDir = await usedFolder(t)
   const first = await start(t, dataDir)
   await ask(first.urlFor('postgres'), 'drop database millrace')
   await first.stop()
