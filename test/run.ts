@@ -87,16 +87,16 @@ async function administrate(statement: string): Promise<void> {
 }
 
 /**
- * A module for each process of node:test. Code is what it is in production, cached for all processes of the run; of cached
- * functions coverage would know less.
+ * A module for each process of node:test. tsx is not loaded by a flag, which threads would inherit: theirs is the code as it
+ * is run in production. Coverage counts places in one form of a file: there all code is that.
  */
 function writeEntries(): string[] {
-  const cache = JSON.stringify(new URL('../tasks/code-cache.ts', import.meta.url))
+  const tsx = JSON.stringify(import.meta.resolve('tsx/esm/api'))
   const runner = JSON.stringify(new URL('runner.ts', import.meta.url))
   const claims = join(folder, 'claims')
   for (const made of [claims, join(folder, 'processes')]) mkdirSync(made)
   const lines = [
-    ...(isCoverage ? [] : [`import { keepCode } from ${cache}`, 'keepCode()']),
+    ...(isCoverage ? [] : [`import { register } from ${tsx}`, 'register()']),
     `const { runFiles } = await import(${runner})`,
     `await runFiles(${JSON.stringify(inTurns(files))}, ${JSON.stringify(claims)})`,
   ]
