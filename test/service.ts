@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { after } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { LONG } from './runs.ts'
 import { until } from './until.ts'
 
 /** Real processes of the service on a test database, and a client for them. */
@@ -19,6 +20,9 @@ export interface Child {
 export const SECRET = 'a secret for tests, long enough to be one'
 const ROOT = new URL('../', import.meta.url)
 
+/** For processes that live for seconds: compiling once more what they run often would be a sixth of all that they compute. */
+export const BRIEF = LONG ? [] : ['--no-opt']
+
 /**
  * Starts `edge/main.ts` or `workers/main.ts` as its own process; ended after the file. Call it at the top of the file, not in a hook.
  *
@@ -32,7 +36,7 @@ export async function startProcess(
   log: string[] = [],
   root: URL = ROOT,
 ): Promise<Child> {
-  const child = await launch(kind, url, env, execArgv, log, root)
+  const child = await launch(kind, url, env, [...BRIEF, ...execArgv], log, root)
   after(() => child.kill())
   return child
 }
