@@ -7,18 +7,18 @@ import { testDatabase } from '../database.ts'
 import { documentBombs } from '../document-bombs.ts'
 import { folder } from '../edge/rag-help.ts'
 import { textPdf } from '../pdfs.ts'
-import { Client, startProcess } from '../service.ts'
+import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
+import { clientOf, startReader } from './reader.ts'
 
 /** Bombs sent to a whole service: they cost their own jobs, and nobody else's. */
 
 const root = folder()
 const { url, query } = await testDatabase()
 const env = { RAG_ROOT: root, RAG_EMBEDDINGS: 'lexical' }
-const [edge, worker] = await Promise.all([startProcess('edge', url, env), startProcess('worker', url, env)])
-const admin = new Client(edge.ready.port!)
-await admin.register('admin@example.com')
-const stranger = new Client(edge.ready.port!)
+const worker = await startProcess('worker', url, { ...env, WORKER_QUEUES: 'blog,documents,load_test,rag' })
+const admin = await startReader(url, env)
+const stranger = await clientOf(url, env)
 await stranger.register('stranger@example.com')
 
 const bomb = (name: string) => [...postBombs, ...documentBombs].find((one) => one.name === name)!

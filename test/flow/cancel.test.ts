@@ -1,17 +1,20 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { testDatabase } from '../database.ts'
 import { scanPdf } from '../pdfs.ts'
-import { Client, startProcess } from '../service.ts'
+import { BRIEF, type Child, launch, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
+import { clientOf, startReader } from './reader.ts'
 
 const { url, query } = await testDatabase()
-// A page takes long enough for whatever is to come in between.
-await crash.witness(query, 60)
-const edge = await startProcess('edge', url)
-const client = new Client(edge.ready.port!)
-await client.register('reader@example.com')
+// A document takes long enough for whatever is to come in between, and 32 of its pages no longer than a stop may take.
+await crash.witness(query, 25)
+const PAGES = 400
+/** Begun by the first test that needs it. */
+let worker: Child | undefined
+after(() => worker?.kill())
+const client = await startReader(url)
 
 async function cancel(jobId: string): Promise<{ status: string }> {
   const response = await client.fetch(`/api/v1/jobs/${jobId}`, { method: 'DELETE' })
@@ -43,8 +46,8 @@ test('a job that waits ends at once, and so does the request that waits for it',
 })
 
 test('a running job is told to stop, its worker goes on, and what comes next waits for the stop', async (t) => {
-  const worker = await crash.startWorker(url, 'worker')
-  const id = await crash.uploadText(client, 200, 'too long')
+  worker = await launch('worker', url, { WORKER_QUEUES: 'accounts,documents', ...crash.SHORT_LEASE }, BRIEF)
+  const id = await crash.uploadText(client, PAGES, 'too long')
   const jobId = await crash.extract(client, id)
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
   const waiting = client.post(`/api/v1/documents/${id}/extract`)
@@ -54,7 +57,7 @@ test('a running job is told to stop, its worker goes on, and what comes next wai
   const next = await crash.extract(client, id)
   assert.notEqual(next, jobId)
 
-  const frames = await stream.finished(10_000)
+  const frames = await stream.finished()
   t.diagnostic(`cancelled after ${Math.round((await crash.clock(query)) - from)} ms`)
   assert.equal(crash.assertWhole(frames).status, 'cancelled')
   await crash.assertGapless(query, jobId, frames)
@@ -78,36 +81,34 @@ test('a running job is told to stop, its worker goes on, and what comes next wai
 })
 
 test('a page that is being recognised is given up', async (t) => {
-  await crash.startWorker(url, 'worker')
-  const bytes = await scanPdf(3, { sentences: 20 })
+  const bytes = await scanPdf(5, { sentences: 4 })
   const { id } = (await (await client.upload(bytes, 'scans.pdf')).json()) as { id: number }
   const jobId = await crash.extract(client, id)
   await crash.pagesStored(query, jobId, 1)
   const from = await crash.clock(query)
   await cancel(jobId)
-  assert.equal((await crash.jobEnded(query, jobId, 10_000)).status, 'cancelled')
+  assert.equal((await crash.jobEnded(query, jobId)).status, 'cancelled')
   t.diagnostic(`cancelled after ${Math.round((await crash.clock(query)) - from)} ms`)
   const short = await crash.extract(client, await crash.uploadText(client, 2, 'after the scans'))
   assert.equal((await crash.jobEnded(query, short)).status, 'done')
 })
 
 test('an extraction stops when its document goes: to the trash, for good, or with its owner', async () => {
-  const worker = await crash.startWorker(url, 'worker')
   for (const rest of ['', '?permanent=true']) {
-    const id = await crash.uploadText(client, 200, `deleted${rest}`)
+    const id = await crash.uploadText(client, PAGES, `deleted${rest}`)
     const jobId = await crash.extract(client, id)
     await crash.pagesStored(query, jobId, 3)
     assert.equal((await client.fetch(`/api/v1/documents/${id}${rest}`, { method: 'DELETE' })).status, 204)
-    assert.equal((await crash.jobEnded(query, jobId, 10_000)).status, 'cancelled')
+    assert.equal((await crash.jobEnded(query, jobId)).status, 'cancelled')
   }
-  const owner = new Client(edge.ready.port!)
+  const owner = await clientOf(url)
   const { id } = await owner.register('leaver@example.com')
-  const jobId = await crash.extract(owner, await crash.uploadText(owner, 200, 'of somebody who leaves'))
+  const jobId = await crash.extract(owner, await crash.uploadText(owner, PAGES, 'of somebody who leaves'))
   await crash.pagesStored(query, jobId, 3)
   // The first account is the admin.
   assert.equal((await client.fetch(`/api/v1/auth/users/${id}`, { method: 'DELETE' })).status, 204)
   await until('its attempt ends', () =>
-    worker.log.some((line) => line.includes('An attempt ended') && line.includes(jobId)),
+    worker!.log.some((line) => line.includes('An attempt ended') && line.includes(jobId)),
   )
   await until('all of it is gone', async () => {
     const rows = await query('select from account where id = $1', [id])
@@ -115,7 +116,7 @@ test('an extraction stops when its document goes: to the trash, for good, or wit
   })
   const left = `select from job where id = $1 union all select from document_page where job_id = $1`
   assert.deepEqual(await query(left, [jobId]), [])
-  assert.ok((await crash.writes(query, 'page', jobId)).length < 200)
+  assert.ok((await crash.writes(query, 'page', jobId)).length < PAGES)
 })
 
 // Longer than the grace of a thread that does not follow its signal.
@@ -124,8 +125,10 @@ if (!isMainThread) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 
 
 test('a job whose thread is still starting is cancelled', async () => {
   const preload = `data:text/javascript,${encodeURIComponent(SLOW_START)}`
-  await startProcess('worker', url, { PROJECT_NAME: 'worker', NODE_OPTIONS: `--import=${preload}` })
-  const jobId = await crash.extract(client, await crash.uploadText(client, 200, 'not even begun'))
+  await worker!.kill()
+  const env = { WORKER_QUEUES: 'documents', NODE_OPTIONS: `--import=${preload}` }
+  await startProcess('worker', url, env)
+  const jobId = await crash.extract(client, await crash.uploadText(client, PAGES, 'not even begun'))
   await crash.attemptBegan(query, jobId, 1)
   await cancel(jobId)
   assert.equal((await crash.jobEnded(query, jobId)).status, 'cancelled')

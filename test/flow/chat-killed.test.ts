@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { chanceOf } from '../chance.ts'
 import { testDatabase } from '../database.ts'
-import { type Child, Client, type Frame, startProcess } from '../service.ts'
+import { startEdge } from '../edge/harness.ts'
+import { Client, type Frame, startProcess } from '../service.ts'
 import { modelServer } from '../standins/models.ts'
 import { assertHeard, hear } from '../talk.ts'
 import { until } from '../until.ts'
@@ -20,11 +21,11 @@ models.script = () => ({ pieces: PIECES, betweenMs: 25 })
 const env = { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: models.url, WORKER_QUEUES: 'ai', LEASE_SECONDS: '4' }
 const [doomedEdge, edge, doomedWorker] = await Promise.all([
   startProcess('edge', url, env),
-  startProcess('edge', url, env),
+  startEdge(url, { env }),
   startProcess('worker', url, env),
 ])
-const edges: Child[] = [doomedEdge, edge]
-const client = new Client(edge.ready.port!)
+const ports = [doomedEdge.ready.port!, edge.port]
+const client = new Client(edge.port)
 await client.register('reader@example.com')
 
 const begunAnew = (frames: readonly Frame[]): boolean =>
@@ -34,7 +35,7 @@ test('what readers put together is what is stored, without gaps and repeats; sto
   const { next: random } = chanceOf(7)
   const readers = Array.from({ length: READERS }, (_, i) =>
     hear({
-      ports: () => edges.map(({ ready }) => ready.port!),
+      ports: () => ports,
       message: `Question ${i}`,
       key: `reader ${i}`,
       random,
@@ -49,7 +50,7 @@ test('what readers put together is what is stored, without gaps and repeats; sto
   const [, worker] = await Promise.all([
     doomedWorker.kill(),
     startProcess('worker', url, env),
-    doomedEdge.kill().then(() => edges.shift()),
+    doomedEdge.kill().then(() => ports.shift()),
   ])
   assert.ok(worker)
   const heard = await Promise.all(readers)

@@ -60,9 +60,18 @@ export async function clock(query: Ask): Promise<number> {
   return row!.ms as number
 }
 
-/** A worker whose connections carry its name; started in a test, it ends with the test. */
-export function startWorker(url: string, name: string): Promise<Child> {
-  return startProcess('worker', url, { PROJECT_NAME: name, ...SHORT_LEASE })
+/** A worker for documents whose connections carry its name; started in a test, it ends with the test. */
+export function startWorker(
+  url: string,
+  name: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Child> {
+  return startProcess('worker', url, {
+    PROJECT_NAME: name,
+    WORKER_QUEUES: 'documents',
+    ...SHORT_LEASE,
+    ...env,
+  })
 }
 
 export async function uploadText(client: Client, pages: number, title: string): Promise<number> {
@@ -121,8 +130,12 @@ export async function holderOf(
   jobId: string,
   workers: readonly Child[],
 ): Promise<[holder: Child, other: Child]> {
-  const [row] = await query('select lease_id from job where id = $1', [jobId])
-  const holder = workers.find(({ ready }) => ready.lease === row?.lease_id)
+  const [row] = await query(
+    'select name from worker_lease where id = (select lease_id from job where id = $1)',
+    [jobId],
+  )
+  // One that was judged has another lease than at its start.
+  const holder = workers.find(({ process }) => `${row?.name}`.endsWith(`/${process.pid}`))
   const other = workers.find((worker) => worker !== holder)
   assert.ok(holder && other, 'one of the workers runs the job')
   return [holder, other]

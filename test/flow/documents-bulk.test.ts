@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { testDatabase } from '../database.ts'
-import { Client, startProcess } from '../service.ts'
+import { BRIEF, type Child, launch, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
+import { clientOf, startReader } from './reader.ts'
 
 /** What is done to several documents at once. */
 
 const { url, query } = await testDatabase()
-const edge = await startProcess('edge', url, { REQUEST_WAIT_SECONDS: '60' })
-const client = new Client(edge.ready.port!)
-await client.register('reader@example.com')
-const other = new Client(edge.ready.port!)
+const client = await startReader(url, { REQUEST_WAIT_SECONDS: '60' })
+const other = await clientOf(url, { REQUEST_WAIT_SECONDS: '60' })
 await other.register('other@example.com')
 
 const PATH = '/api/v1/documents'
@@ -28,7 +27,10 @@ const tagsOf = async (id: number) => (await query('select tags from document whe
 const refusal = (id: number, code: string, detail: string) => ({ id, code, detail })
 const missing = (id: number) => refusal(id, 'document.missing', 'Document not found')
 
-const worker = await startProcess('worker', url)
+const worker = await startProcess('worker', url, { WORKER_QUEUES: 'documents,system' })
+/** It alone runs from the third test on. */
+let bulkWorker: Child | undefined
+after(() => bulkWorker?.kill())
 
 test('documents are tagged and untagged; what cannot be is named', async () => {
   const [one, two, full, foreign] = [
@@ -87,11 +89,8 @@ test('documents go to the trash, or for good; extractions stop, protected ones s
   const { json } = await bulk({ action: 'delete', ids: [one, two, kept] }, '?background=true')
   const stream = await client.stream(`/api/v1/jobs/${json.job_id}/events`)
   // What is deleted is not read meanwhile.
-  const deleting = await startProcess('worker', url, { WORKER_QUEUES: 'system' })
+  bulkWorker = await launch('worker', url, { WORKER_QUEUES: 'system', ...crash.SHORT_LEASE }, BRIEF)
   const frames = await stream.finished()
-  await deleting.kill('SIGTERM')
-  // What is started within a test ends with it.
-  await startProcess('worker', url)
   crash.assertWhole(frames)
   const stays = refusal(
     kept,
@@ -119,7 +118,6 @@ test('documents go to the trash, or for good; extractions stop, protected ones s
 })
 
 test('a worker that is killed on the way: the next one finishes, and counts them all', async () => {
-  const first = await startProcess('worker', url, crash.SHORT_LEASE)
   const ids = (
     await query(`insert into document (owner_id, title, media_type, byte_size, sha256)
       select a.id, 'T', 'text/plain', 1, sha256(('many' || n)::bytea) from account a, generate_series(1, 1000) n
@@ -130,8 +128,8 @@ test('a worker that is killed on the way: the next one finishes, and counts them
     'some are tagged',
     async () => (await query(`select from document where tags @> '{many}'`)).length > 0,
   )
-  await first.kill('SIGKILL')
-  await startProcess('worker', url)
+  await bulkWorker!.kill()
+  await startProcess('worker', url, { WORKER_QUEUES: 'system' })
   const stream = await client.stream(`/api/v1/jobs/${json.job_id}/events`)
   const frames = await stream.finished()
   assert.deepEqual(frames.at(-1)!.data.result, { done: 1000, refused: [] })

@@ -3,14 +3,13 @@ import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
 import { pageLines } from '../pdfs.ts'
-import { Client, startProcess } from '../service.ts'
+import { startProcess } from '../service.ts'
+import { startReader } from './reader.ts'
 
 const PASSWORD = 'Grün & weiß'
 const { url, query } = await testDatabase()
-const edge = await startProcess('edge', url, { REQUEST_WAIT_SECONDS: '60' })
-await startProcess('worker', url)
-const client = new Client(edge.ready.port!)
-await client.register('reader@example.com')
+await startProcess('worker', url, { WORKER_QUEUES: 'documents,pictures' })
+const client = await startReader(url, { REQUEST_WAIT_SECONDS: '60' })
 
 const locked = await readFile(new URL('../data/locked.pdf', import.meta.url))
 const lines = [1, 2].map((n) => pageLines(n, 2, { sentences: 2 }).join('\n'))

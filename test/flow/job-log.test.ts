@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
-import { Client, startProcess } from '../service.ts'
+import { type Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
+import { clientOf, startReader } from './reader.ts'
 
 /** What a worker's log says about a job is on the job's page. */
 
 const { url } = await testDatabase()
-const [edge, worker] = await Promise.all([startProcess('edge', url), startProcess('worker', url)])
-const [admin, owner] = [new Client(edge.ready.port!), new Client(edge.ready.port!)]
-await admin.register('admin@example.com')
+const worker = await startProcess('worker', url, { WORKER_QUEUES: 'load_test' })
+const [admin, owner] = [await startReader(url), await clientOf(url)]
 await owner.register('owner@example.com')
 const detailsFor = async (client: Client, id: string) =>
   (await client.fetch(`/api/v1/jobs/${id}/details`)).json() as Promise<{

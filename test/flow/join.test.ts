@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
-import { Client, startProcess } from '../service.ts'
 import * as crash from './crash.ts'
+import { clientOf, startReader } from './reader.ts'
 
 // Several batches, of which the others come when the first is stored.
 const PAGES = 200
@@ -10,14 +10,10 @@ const PAGES = 200
 const { url, query } = await testDatabase()
 // A page takes long enough for whatever is to come in between.
 await crash.witness(query, 30)
-const edges = await Promise.all([
-  startProcess('edge', url),
-  startProcess('edge', url),
-  crash.startWorker(url, 'worker'),
-])
-const [client, other] = edges.map(({ ready }) => new Client(ready.port!)) as [Client, Client, Client]
-await client.register('reader@example.com')
+const client = await startReader(url)
+const other = await clientOf(url)
 other.token = client.token
+await crash.startWorker(url, 'worker')
 
 const jobsOf = (id: number): Promise<Record<string, unknown>[]> =>
   query('select id, attempt from job where mailbox = $1 order by ordinal', [`document:${id}`])

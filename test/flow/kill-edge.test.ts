@@ -9,7 +9,11 @@ const PAGES = 120
 
 const { url, query } = await testDatabase()
 await crash.witness(query)
-const [edge] = await Promise.all([startProcess('edge', url), startProcess('worker', url)])
+const [edge, other] = await Promise.all([
+  startProcess('edge', url),
+  startProcess('edge', url),
+  startProcess('worker', url, { WORKER_QUEUES: 'documents' }),
+])
 const client = new Client(edge.ready.port!)
 await client.register('reader@example.com')
 
@@ -34,7 +38,6 @@ test('who was reading from a killed edge gets the rest from another, and waiting
   await until('the stream breaks', () => stream.ended && all.ended)
   assert.equal(await waiting, 'broken')
 
-  const other = await startProcess('edge', url)
   const again = new Client(other.ready.port!)
   again.token = client.token
   const rest = await again.stream(`/api/v1/jobs/${jobId}/events`, { 'last-event-id': stream.lastId })
@@ -56,8 +59,7 @@ test('who was reading from a killed edge gets the rest from another, and waiting
 })
 
 test('a stream that is asked for after the end gives the end, and nothing to one who had it', async () => {
-  const second = await startProcess('edge', url)
-  const reader = new Client(second.ready.port!)
+  const reader = new Client(other.ready.port!)
   reader.token = client.token
   const jobId = await crash.extract(reader, await crash.uploadText(reader, 3, 'short'))
   await crash.jobEnded(query, jobId)

@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
-import { Client, startProcess } from '../service.ts'
 import * as crash from './crash.ts'
+import { startReader } from './reader.ts'
 
 // How soon a job whose worker was killed runs again is measured by `npm run bench -- recovery`.
 const PAGES = 200
 
 const { url, query } = await testDatabase()
 await crash.witness(query)
-const edge = await startProcess('edge', url)
-const client = new Client(edge.ready.port!)
-await client.register('reader@example.com')
+const client = await startReader(url)
+const workers = await Promise.all([crash.startWorker(url, 'first'), crash.startWorker(url, 'second')])
+/** The one that the first test leaves. */
+let left = workers[0]!
 
 test('another worker goes on where a killed one was', async (t) => {
-  const workers = await Promise.all([crash.startWorker(url, 'first'), crash.startWorker(url, 'second')])
   const id = await crash.uploadText(client, PAGES, 'one of two')
   const jobId = await crash.extract(client, id)
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
@@ -27,24 +27,22 @@ test('another worker goes on where a killed one was', async (t) => {
   t.diagnostic(`runs again after ${Math.round(recoveryMs)} ms`)
 
   await assertFinished(id, jobId, await crash.wholeStream(stream))
-  await other.kill()
+  left = other
 })
 
 test('a worker that starts after the only one was killed goes on at once', async (t) => {
-  const only = await crash.startWorker(url, 'only')
   const id = await crash.uploadText(client, PAGES, 'the only one')
   const jobId = await crash.extract(client, id)
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
   await crash.pagesStored(query, jobId, 10)
 
   const killedAt = await crash.clock(query)
-  await only.kill()
-  const next = await crash.startWorker(url, 'next')
+  await left.kill()
+  await crash.startWorker(url, 'next')
   const recoveryMs = (await crash.attemptBegan(query, jobId, 2)) - killedAt
   t.diagnostic(`runs again after ${Math.round(recoveryMs)} ms`)
 
   await assertFinished(id, jobId, await crash.wholeStream(stream))
-  await next.kill()
 })
 
 async function assertFinished(

@@ -2,17 +2,15 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
 import { LONG } from '../runs.ts'
-import { Client, startProcess } from '../service.ts'
 import * as crash from './crash.ts'
+import { startReader } from './reader.ts'
 
 const KILLS = LONG ? 20 : 3
 const PAGES = LONG ? 2000 : 200
 
 const { url, query } = await testDatabase()
 await crash.witness(query, 5)
-const edge = await startProcess('edge', url)
-const client = new Client(edge.ready.port!)
-await client.register('reader@example.com')
+const client = await startReader(url)
 
 test('a document that gets on is read to its end however often its worker is killed', async () => {
   const jobId = await crash.extract(client, await crash.uploadText(client, PAGES, 'killed often'))

@@ -2,35 +2,34 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
 import { testDatabase } from '../database.ts'
-import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
 import { openLink } from './link.ts'
+import { startReader } from './reader.ts'
 
 const PAGES = 100
 
 const { url, query } = await testDatabase()
 await crash.witness(query, 20)
-const edge = await startProcess('edge', url)
-const client = new Client(edge.ready.port!)
-await client.register('reader@example.com')
+const client = await startReader(url)
+const links = await Promise.all([openLink(url), openLink(url)])
+// So that a busy machine loses no lease amid all this.
+const lease = { LEASE_SECONDS: '2' }
+const workers = await Promise.all(links.map((link, n) => crash.startWorker(link.url, `worker${n}`, lease)))
+/** The one that the second test leaves alone, with its link. */
+let left = { worker: workers[0]!, link: links[0]! }
 
 test('workers that were all cut off from the database do not take each other for dead', async () => {
-  const link = await openLink(url)
-  const workers = await Promise.all([
-    crash.startWorker(link.url, 'first'),
-    crash.startWorker(link.url, 'second'),
-  ])
   const id = await crash.uploadText(client, PAGES, 'cut off together')
   const jobId = await crash.extract(client, id)
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
   await crash.pagesStored(query, jobId, 5)
-  link.cut()
+  for (const link of links) link.cut()
   await until('every lease has run out', async () => {
     const rows = await query("select from worker_lease where expires_at > now() - interval '0.5 s'")
     return rows.length === 0
   })
-  link.mend()
+  for (const link of links) link.mend()
   const frames = await crash.wholeStream(stream)
   assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertPagesOnce(query, jobId, PAGES)
@@ -38,14 +37,12 @@ test('workers that were all cut off from the database do not take each other for
   assert.deepEqual({ attempt, tries }, { attempt: 2, tries: 1 }, 'an outage is no failure of the job')
   const judged = workers.flatMap(({ log }) => log).filter((line) => /Took over|lease was lost/.test(line))
   assert.deepEqual(judged, [])
-  await Promise.all(workers.map((worker) => worker.kill()))
 })
 
 test('a worker that alone was cut off is judged, and comes back', async () => {
-  const links = await Promise.all([openLink(url), openLink(url)])
-  const workers = await Promise.all(links.map((link, n) => crash.startWorker(link.url, `worker${n}`)))
   const jobId = await crash.extract(client, await crash.uploadText(client, PAGES, 'cut off alone'))
   await crash.pagesStored(query, jobId, 5)
+  const before = workers.map(({ log }) => log.length)
   const [cutOff, other] = await crash.holderOf(query, jobId, workers)
   const link = links[workers.indexOf(cutOff)]!
   link.cut()
@@ -53,35 +50,36 @@ test('a worker that alone was cut off is judged, and comes back', async () => {
   link.mend()
   assert.equal((await crash.jobEnded(query, jobId)).status, 'done')
   await crash.assertPagesOnce(query, jobId, PAGES)
-  assert.ok(!other.log.some((line) => line.includes('lease was lost')))
+  const said = other.log.slice(before[workers.indexOf(other)])
+  assert.ok(!said.some((line) => line.includes('lease was lost')))
   await other.kill()
+  left = { worker: cutOff, link }
   const last = await crash.extract(client, await crash.uploadText(client, 2, 'for the one that came back'))
   assert.equal((await crash.jobEnded(query, last)).status, 'done')
 })
 
 test('a worker whose connections go silent without a word goes on over others, and nothing is done twice', async () => {
-  const link = await openLink(url)
-  const worker = await crash.startWorker(link.url, 'silent')
+  const { worker, link } = left
   const jobId = await crash.extract(client, await crash.uploadText(client, PAGES, 'silenced'))
   await crash.pagesStored(query, jobId, 3)
+  const before = worker.log.length
   link.silence()
-  const said = (text: string) => () => worker.log.some((line) => line.includes(text))
+  const said = (text: string) => () => worker.log.slice(before).some((line) => line.includes(text))
   await until('it is noticed', said('The database does not answer'), 5_000)
   link.mend()
   await until('it is back', said('The database answers'), 5_000)
   assert.equal((await crash.jobEnded(query, jobId)).status, 'done')
   await crash.assertPagesOnce(query, jobId, PAGES)
   assert.equal(worker.process.exitCode, null)
-  await worker.kill()
 })
 
 test('a worker waits while a stranger locks what it needs for longer than its lease, and goes on', async () => {
-  const worker = await crash.startWorker(url, 'late')
+  const { worker } = left
   const jobId = await crash.extract(client, await crash.uploadText(client, PAGES, 'locked out'))
   await crash.pagesStored(query, jobId, 3)
   const stranger = await connect({ url, applicationName: 'stranger' })
   await stranger.query('begin; lock table worker_lease, job in access exclusive mode')
-  // More than twice the time after which it used to give up: five times its lease of 1 s.
+  // Longer than the time after which it used to give up: five times its lease of 2 s.
   await stranger.query(`select pg_sleep(12)`)
   await stranger.query('commit')
   await stranger.end()

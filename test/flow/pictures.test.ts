@@ -2,15 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
 import { textPdf } from '../pdfs.ts'
-import { Client, startProcess } from '../service.ts'
+import { startProcess } from '../service.ts'
+import { clientOf, startReader } from './reader.ts'
 
 const { url, query } = await testDatabase()
-const edge = await startProcess('edge', url, { REQUEST_WAIT_SECONDS: '30' })
-const client = new Client(edge.ready.port!)
-await client.register('reader@example.com')
+const client = await startReader(url, { REQUEST_WAIT_SECONDS: '30' })
 
 test('a picture is drawn for whoever asks first, once, and kept', async () => {
-  const worker = await startProcess('worker', url)
+  const worker = await startProcess('worker', url, { WORKER_QUEUES: 'documents,pictures' })
   const { id } = (await (await client.upload(await textPdf(2), 'two.pdf')).json()) as { id: number }
   await client.post(`/api/v1/documents/${id}/extract`)
   const image = () => client.fetch(`/api/v1/documents/${id}/pages/1/image`)
@@ -36,8 +35,7 @@ test('a picture is drawn for whoever asks first, once, and kept', async () => {
 })
 
 test('a picture that is not drawn in time is asked for again later', async () => {
-  const hasty = await startProcess('edge', url, { REQUEST_WAIT_SECONDS: '0' })
-  const reader = new Client(hasty.ready.port!)
+  const reader = await clientOf(url, { REQUEST_WAIT_SECONDS: '0' })
   reader.token = client.token
   const [page] = await query('select document_id from document_page where image is null')
   const answer = await reader.fetch(`/api/v1/documents/${page!.document_id}/pages/2/image`)

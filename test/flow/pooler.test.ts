@@ -20,7 +20,7 @@ async function pooler(options: Partial<PoolerOptions> = {}) {
 }
 
 const between = await pooler()
-const env = { DATABASE_URL_UNPOOLED: url }
+const env = { DATABASE_URL_UNPOOLED: url, WORKER_QUEUES: 'documents,load_test' }
 const [edge, worker] = await Promise.all([
   startProcess('edge', between.url, { ...env, OPENAI_API_KEY: 'k' }),
   startProcess('worker', between.url, { ...env, WORKER_THREADS: '2' }),

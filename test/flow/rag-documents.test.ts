@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
-import { Client, startProcess } from '../service.ts'
+import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
+import { startReader } from './reader.ts'
 
 /** A collection of documents beside real extractions, with a worker that is killed. */
 
 const { url, query } = await testDatabase()
-const env = { RAG_EMBEDDINGS: 'lexical' }
-const edge = await startProcess('edge', url, env)
-const client = new Client(edge.ready.port!)
-await client.register('reader@example.com')
+const client = await startReader(url, { RAG_EMBEDDINGS: 'lexical' })
+const env = { RAG_EMBEDDINGS: 'lexical', WORKER_QUEUES: 'documents,rag,system', ...crash.SHORT_LEASE }
 const chunks = async (): Promise<number> => {
   const [row] = await query(
     `select coalesce(sum(chunk_count), 0)::int as n from rag_collection where name = 'all'`,
@@ -20,7 +19,7 @@ const chunks = async (): Promise<number> => {
 }
 
 test('a document that is read joins the collection, also when the worker dies in between', async () => {
-  const first = await startProcess('worker', url, { ...env, ...crash.SHORT_LEASE })
+  const first = await startProcess('worker', url, env)
   const json = { collection_name: 'all', documents: {} }
   const indexed = await client.post('/rag/index', json)
   assert.equal(indexed.status, 200, await indexed.text())
@@ -31,6 +30,6 @@ test('a document that is read joins the collection, also when the worker dies in
   const next = await crash.uploadText(client, 5, 'second')
   await crash.jobEnded(query, await crash.extract(client, next))
   await first.kill()
-  await startProcess('worker', url, { ...env, ...crash.SHORT_LEASE })
+  await startProcess('worker', url, env)
   await until('its pages to be indexed by another worker', async () => (await chunks()) === 10)
 })

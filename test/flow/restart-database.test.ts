@@ -7,9 +7,10 @@ import { after, test } from 'node:test'
 import pg from 'pg'
 import { startEmbedded } from '../../sql/embedded.ts'
 import { migrate } from '../../sql/migrate.ts'
-import { type Child, Client, type Stream, startProcess } from '../service.ts'
+import type { Child, Stream } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
+import { startReader } from './reader.ts'
 
 // A database of its own, to be restarted: the one of the test run is everybody's.
 const dataDir = await mkdtemp(join(tmpdir(), 'millrace-restart-'))
@@ -38,13 +39,10 @@ function query(text: string, values: readonly unknown[] = []): Promise<Record<st
 }
 
 await crash.witness(query)
-const [edge, ...workers] = await Promise.all([
-  startProcess('edge', url),
-  startProcess('worker', url, { PROJECT_NAME: 'first' }),
-  startProcess('worker', url, { PROJECT_NAME: 'second' }),
-])
-const client = new Client(edge.ready.port!)
-await client.register('reader@example.com')
+const workers = await Promise.all(
+  ['first', 'second'].map((name) => crash.startWorker(url, name, { LEASE_SECONDS: '2' })),
+)
+const client = await startReader(url)
 const PAGES = 200
 
 // SIGINT: the fast shutdown of an orderly restart. SIGKILL: the server is gone without a word. More often, even,

@@ -4,16 +4,18 @@ import { testDatabase } from '../database.ts'
 import { type Child, Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
+import { startReader } from './reader.ts'
 
 const STOP_MS = 10_000
-const PAGES = 240
+const PAGES = 200
 
 const { url, query } = await testDatabase()
 // A document outlasts the time that a stopping worker gives it.
 await crash.witness(query, 50)
-const edge = await startProcess('edge', url)
-const client = new Client(edge.ready.port!)
-await client.register('reader@example.com')
+const client = await startReader(url)
+const workers = await Promise.all([crash.startWorker(url, 'first'), crash.startWorker(url, 'second')])
+/** The one that the first test leaves. */
+let left = workers[0]!
 
 /** Asks a process to end; its exit code, once it has within the time that a platform gives. */
 async function stop({ process }: Child): Promise<number | null> {
@@ -23,13 +25,12 @@ async function stop({ process }: Child): Promise<number | null> {
 }
 
 test('a worker that is told to stop hands its job over', async () => {
-  const workers = await Promise.all([crash.startWorker(url, 'first'), crash.startWorker(url, 'second')])
   const id = await crash.uploadText(client, PAGES, 'handed over')
   const jobId = await crash.extract(client, id)
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
   await crash.pagesStored(query, jobId, 3)
 
-  const [holder] = await crash.holderOf(query, jobId, workers)
+  const [holder, other] = await crash.holderOf(query, jobId, workers)
   assert.equal(await stop(holder), 0)
   const frames = await crash.wholeStream(stream)
   assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
@@ -39,41 +40,21 @@ test('a worker that is told to stop hands its job over', async () => {
   assert.deepEqual({ attempt, tries, interruptions }, { attempt: 2, tries: 1, interruptions: 0 })
   const leases = await query('select id from worker_lease where id = $1', [holder.ready.lease])
   assert.deepEqual(leases, [], 'the lease is given back')
+  left = other
 })
 
-test('a worker that is told to stop lets a job end that is nearly done', async () => {
-  const worker = await crash.startWorker(url, 'first')
-  const jobId = await crash.extract(client, await crash.uploadText(client, 3, 'nearly done'))
-  await crash.pagesStored(query, jobId, 1)
-  // As a terminal's Ctrl-C does under foreman: its own signal, and the manager's.
-  worker.process.kill('SIGINT')
-  assert.equal(await stop(worker), 0)
-  const { status, attempt } = await crash.jobRow(query, jobId)
-  assert.deepEqual({ status, attempt }, { status: 'done', attempt: 1 })
-})
-
-test('an edge that is told to stop asks the readers of its streams to come back', async () => {
+test('an edge that is told to stop asks the readers of its streams to come back, and answers what it was asked', async () => {
   const leaving = await startProcess('edge', url)
-  const reader = new Client(leaving.ready.port!)
-  reader.token = client.token
-  // No worker runs: the job goes on waiting.
-  const jobId = await crash.extract(reader, await crash.uploadText(reader, 2, 'waits for a worker'))
-  const paths = [`/api/v1/jobs/${jobId}/events`, '/api/v1/jobs/events']
-  const texts = await Promise.all(paths.map(async (path) => readText(await reader.fetch(path))))
-  await until('the streams have begun', () => texts.every(({ text }) => text.includes(jobId)))
-  assert.equal(await stop(leaving), 0)
-  await until('the streams end', () => texts.every(({ ended }) => ended))
-  for (const { text, broken } of texts) {
-    assert.equal(broken, false, 'the stream ends in order')
-    assert.match(text, /retry: \d+\n\n$/)
-  }
-})
-
-test('an edge that is told to stop answers what it was asked', async () => {
-  const [leaving] = await Promise.all([startProcess('edge', url), crash.startWorker(url, 'first')])
   const asking = new Client(leaving.ready.port!)
   asking.token = client.token
-  const id = await crash.uploadText(client, 4, 'asked for')
+  const task = { task_name: 'io_simulation_task', queue_type: 'load_test' }
+  const waiting = await asking.post('/api/v1/tasks/enqueue', task)
+  // No worker runs jobs of its queue: it goes on waiting.
+  const { task_id: waitingId } = (await waiting.json()) as { task_id: string }
+  const paths = [`/api/v1/jobs/${waitingId}/events`, '/api/v1/jobs/events']
+  const texts = await Promise.all(paths.map(async (path) => readText(await asking.fetch(path))))
+  await until('the streams have begun', () => texts.every(({ text }) => text.includes(waitingId)))
+  const id = await crash.uploadText(asking, 4, 'asked for')
   const answer = asking.post(`/api/v1/documents/${id}/extract`)
   const jobId = await until('the job is there', async () => {
     const [row] = await query('select id from job where mailbox = $1', [`document:${id}`])
@@ -84,6 +65,21 @@ test('an edge that is told to stop answers what it was asked', async () => {
   const { status } = await answer
   assert.equal(status, 200)
   assert.equal(await stopped, 0)
+  await until('the streams end', () => texts.every(({ ended }) => ended))
+  for (const { text, broken } of texts) {
+    assert.equal(broken, false, 'the stream ends in order')
+    assert.match(text, /retry: \d+\n\n$/)
+  }
+})
+
+test('a worker that is told to stop lets a job end that is nearly done', async () => {
+  const jobId = await crash.extract(client, await crash.uploadText(client, 3, 'nearly done'))
+  await crash.pagesStored(query, jobId, 1)
+  // As a terminal's Ctrl-C does under foreman: its own signal, and the manager's.
+  left.process.kill('SIGINT')
+  assert.equal(await stop(left), 0)
+  const { status, attempt } = await crash.jobRow(query, jobId)
+  assert.deepEqual({ status, attempt }, { status: 'done', attempt: 1 })
 })
 
 interface Text {

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
 import { documentBombs } from '../document-bombs.ts'
-import { Client, startProcess } from '../service.ts'
+import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
+import { clientOf, startReader } from './reader.ts'
 
 /** The heaviest documents of one account, and a small one of another. */
 
@@ -15,11 +16,10 @@ const HEAVY = ['10,000 pages of one strip', 'a page of 200 MB of text', '20,000 
 
 test('a flood of the heaviest documents of one account does not keep the small one of another waiting', async (t) => {
   const { url, query } = await testDatabase()
-  const edge = await startProcess('edge', url)
+  const reader = await startReader(url)
   const worker = await startProcess('worker', url, { WORKER_QUEUES: 'documents', WORKER_THREADS: `${SLOTS}` })
-  const [flooder, reader] = [new Client(edge.ready.port!), new Client(edge.ready.port!)]
+  const flooder = await clientOf(url)
   await flooder.register('flooder@example.com')
-  await reader.register('reader@example.com')
   // The worker has read a document, so that its threads and children are there.
   const first = await crash.uploadText(reader, 1, 'first')
   await crash.jobEnded(query, await crash.extract(reader, first))

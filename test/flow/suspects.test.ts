@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
-import { type Child, Client, startProcess } from '../service.ts'
+import { type Child, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
+import { startReader } from './reader.ts'
 
 /** Jobs whose workers die, one of which may be the cause: nobody is given up for another's doing. */
 
 const NEIGHBOURS = 3
 const { url, query } = await testDatabase()
-const edge = await startProcess('edge', url)
-const client = new Client(edge.ready.port!)
-await client.register('owner@example.com')
+const client = await startReader(url)
 
 const add = async (duration_ms: number): Promise<string> => {
   const args = { operations: 1, duration_ms }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
 import { multipart } from '../edge/harness.ts'
-import { Client, startProcess } from '../service.ts'
+import { startProcess } from '../service.ts'
 import {
   beginEvents,
   events,
@@ -12,15 +12,15 @@ import {
   WORDS,
 } from '../standins/transcriptions.ts'
 import { until } from '../until.ts'
+import { startReader } from './reader.ts'
 
 /** A worker dies while a provider listens: another one has the recording transcribed, and both requests are counted. */
 
 const { url, query } = await testDatabase()
 const server = await transcriptionServer()
 const env = { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: server.url, WORKER_QUEUES: 'voice' }
-const [edge, doomed] = await Promise.all([startProcess('edge', url, env), startProcess('worker', url, env)])
-const client = new Client(edge.ready.port!)
-await client.register('speaker@example.com')
+const doomed = await startProcess('worker', url, env)
+const client = await startReader(url, env)
 
 test('what a killed worker had begun is made by another, and the first request counts as one of unknown cost', async () => {
   server.answer = (response) => void beginEvents(response).write(events()[0])

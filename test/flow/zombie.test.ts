@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { testDatabase } from '../database.ts'
-import { type Child, Client, startProcess } from '../service.ts'
+import type { Child } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
+import { startReader } from './reader.ts'
 
 // Several batches: what a frozen worker has sent to the database is stored.
 const PAGES = 120
@@ -16,12 +17,30 @@ const PAGE_MS = 20
 
 const { url, query } = await testDatabase()
 await crash.witness(query, PAGE_MS)
-const edge = await startProcess('edge', url)
-const client = new Client(edge.ready.port!)
-await client.register('reader@example.com')
+const client = await startReader(url)
+const workers = await Promise.all([crash.startWorker(url, 'first'), crash.startWorker(url, 'second')])
+
+test('a worker that was frozen while it wrote pages holds nobody up', async (t) => {
+  const id = await crash.uploadText(client, PAGES, 'frozen in a transaction')
+  const gate = await closeGate(t, id, 5)
+  const jobId = await crash.extract(client, id)
+  await until('page 5 waits at the gate', () => transactionIs('active'))
+
+  const [zombie] = await crash.holderOf(query, jobId, workers)
+  const frozenAt = await crash.clock(query)
+  const lease = await freeze(zombie)
+  await gate.open()
+  // The database ends the write by itself: nobody waits for the worker's commit.
+  await until('the write is over', async () => !(await transactionIs('active')))
+  const takenOverAt = await crash.attemptBegan(query, jobId, 2)
+  t.diagnostic(`taken over after ${Math.round(takenOverAt - frozenAt)} ms`)
+  assert.equal((await crash.jobEnded(query, jobId)).status, 'done')
+  zombie.process.kill('SIGCONT')
+  await newLease(zombie, lease)
+  await assertNothingAfter(jobId, zombie, takenOverAt)
+})
 
 test('a worker that was frozen finds its job taken over, changes nothing, and works on', async (t) => {
-  const workers = await Promise.all([crash.startWorker(url, 'first'), crash.startWorker(url, 'second')])
   const id = await crash.uploadText(client, PAGES, 'frozen')
   // So that the heir is at work still when the frozen one wakes up. Frozen at the gate, that one would keep its job's row.
   const gate = await closeGate(t, id, LATE_PAGE, 2)
@@ -31,77 +50,54 @@ test('a worker that was frozen finds its job taken over, changes nothing, and wo
 
   const [zombie, heir] = await crash.holderOf(query, jobId, workers)
   const frozenAt = await crash.clock(query)
-  zombie.process.kill('SIGSTOP')
+  const lease = await freeze(zombie)
   const takenOverAt = await crash.attemptBegan(query, jobId, 2)
   t.diagnostic(`taken over after ${Math.round(takenOverAt - frozenAt)} ms`)
   await until('the freeze is over', async () => (await crash.clock(query)) - frozenAt > FROZEN_MS, 15_000)
   await until(`page ${LATE_PAGE} waits at the gate`, () => transactionIs('active'))
   zombie.process.kill('SIGCONT')
-  await newLease(zombie)
+  await newLease(zombie, lease)
   await gate.open()
 
   const frames = await crash.wholeStream(stream)
   assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertGapless(query, jobId, frames)
-  await assertNothingAfter(jobId, zombie, workers, takenOverAt)
+  await assertNothingAfter(jobId, zombie, takenOverAt)
 
   await heir.kill('SIGTERM')
   const next = await crash.extract(client, await crash.uploadText(client, 3, 'for the zombie'))
   assert.equal((await crash.jobEnded(query, next)).status, 'done')
   const pages = await crash.writes(query, 'page', next)
-  assert.deepEqual(
-    [...new Set(pages.map(({ writer }) => writer))],
-    [`${nameOf(zombie, workers)}-children-thread`],
-  )
-  await zombie.kill()
+  assert.deepEqual([...new Set(pages.map(({ writer }) => writer))], [`${nameOf(zombie)}-children-thread`])
 })
 
-test('a worker that was frozen while it wrote pages holds nobody up', async (t) => {
-  const workers = await Promise.all([crash.startWorker(url, 'first'), crash.startWorker(url, 'second')])
-  const id = await crash.uploadText(client, PAGES, 'frozen in a transaction')
-  const gate = await closeGate(t, id, 5)
-  const jobId = await crash.extract(client, id)
-  await until('page 5 waits at the gate', () => transactionIs('active'))
-
-  const [zombie] = await crash.holderOf(query, jobId, workers)
-  const frozenAt = await crash.clock(query)
-  zombie.process.kill('SIGSTOP')
-  await gate.open()
-  // The database ends the write by itself: nobody waits for the worker's commit.
-  await until('the write is over', async () => !(await transactionIs('active')))
-  const takenOverAt = await crash.attemptBegan(query, jobId, 2)
-  t.diagnostic(`taken over after ${Math.round(takenOverAt - frozenAt)} ms`)
-  assert.equal((await crash.jobEnded(query, jobId)).status, 'done')
-  zombie.process.kill('SIGCONT')
-  await newLease(zombie)
-  await assertNothingAfter(jobId, zombie, workers, takenOverAt)
-  await Promise.all(workers.map((worker) => worker.kill()))
-})
-
-function nameOf(worker: Child, workers: readonly Child[]): string {
+function nameOf(worker: Child): string {
   return workers[0] === worker ? 'first' : 'second'
 }
 
+/** Stops the process where it is; the lease that it holds. */
+async function freeze(worker: Child): Promise<unknown> {
+  const [lease] = await leasesOf(worker)
+  assert.ok(lease)
+  worker.process.kill('SIGSTOP')
+  return lease.id
+}
+
 /** The process has found out that it was judged dead, and has begun anew. */
-async function newLease({ ready, process }: Child): Promise<void> {
+async function newLease(worker: Child, former: unknown): Promise<void> {
   await until('the frozen worker holds a lease again', async () => {
-    const leases = await query('select id from worker_lease where name like $1 and expires_at > now()', [
-      `%/${process.pid}`,
-    ])
-    return leases.length === 1 && leases[0]!.id !== ready.lease
+    const leases = await leasesOf(worker)
+    return leases.length === 1 && leases[0]!.id !== former
   })
 }
 
-async function assertNothingAfter(
-  jobId: string,
-  zombie: Child,
-  workers: readonly Child[],
-  takenOverAt: number,
-): Promise<void> {
+function leasesOf({ process }: Child): Promise<Record<string, unknown>[]> {
+  return query('select id from worker_lease where name like $1 and expires_at > now()', [`%/${process.pid}`])
+}
+
+async function assertNothingAfter(jobId: string, zombie: Child, takenOverAt: number): Promise<void> {
   const all = [...(await crash.writes(query, 'page', jobId)), ...(await crash.writes(query, 'event', jobId))]
-  const late = all.filter(
-    ({ writer, at }) => at >= takenOverAt && writer.startsWith(`${nameOf(zombie, workers)}-`),
-  )
+  const late = all.filter(({ writer, at }) => at >= takenOverAt && writer.startsWith(`${nameOf(zombie)}-`))
   assert.deepEqual(late, [])
   assert.equal((await crash.jobRow(query, jobId)).attempt, 2)
   await crash.assertPagesOnce(query, jobId, PAGES)
