@@ -29,6 +29,8 @@ export interface FailedOver {
   readonly doubled: readonly string[]
 }
 
+// As fast as they can, writes would take all there is of a small machine.
+const BETWEEN_MS = 20
 const DEATH_SEEN_MS = 1_000
 const BACK_MS = 60_000
 const ENDED_MS = 90_000
@@ -169,6 +171,7 @@ class Load {
     while (!this.#stopped) {
       await write()
       this.#counts[n]!++
+      await delay(BETWEEN_MS)
     }
   }
 

@@ -10,7 +10,7 @@ import { LONG, SEED } from '../runs.ts'
  */
 
 // In `npm test` it shows that it works; the long ring looks for what is wrong.
-const SECONDS = Number(process.env.NEMESIS_SECONDS ?? (LONG ? 120 : 6))
+const SECONDS = Number(process.env.NEMESIS_SECONDS ?? (LONG ? 120 : 4))
 const modes = process.env.NEMESIS_MODES?.split(',') ?? (LONG ? MODES : ['direct'])
 
 for (const mode of MODES.filter((one) => modes.includes(one)))

@@ -14,8 +14,8 @@ const { url, query } = await testDatabase()
 const PORT = await freePort()
 const edge = () => startProcess('edge', url, { PORT: String(PORT), SHARE_PORT: '1' })
 const worker = () => startProcess('worker', url, { WORKER_QUEUES: 'load_test,system', WORKER_THREADS: '1' })
-const serving = await Promise.all([edge(), edge()])
-const working = await Promise.all([worker(), worker()])
+// Of each kind there is another before one goes.
+const [serving, working] = [[await edge()], [await worker()]]
 const client = new Client(PORT)
 await client.register('tester@example.com')
 
@@ -41,7 +41,7 @@ async function keepAsking(): Promise<void> {
     })
     posted.push(task_id)
     await asked(200, 'GET', `/api/v1/tasks/result/${task_id}`)
-    await delay(10)
+    await delay(30)
   }
   close()
 }
