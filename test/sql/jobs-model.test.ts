@@ -26,6 +26,6 @@ test('whatever clients, workers and crashes do at once, no job is lost, doubled 
       await world.check()
     }),
     // What happens at once differs from run to run, so a smaller example would be another one.
-    { ...runs(12), endOnFailure: true, includeErrorInReport: true },
+    { ...runs(8), endOnFailure: true, includeErrorInReport: true },
   )
 })

@@ -16,13 +16,17 @@ after(async () => {
   await admin.end()
 })
 
-/** The URL of an empty database. */
-async function empty(): Promise<string> {
+/** The URL of a new database, a copy of `template`. */
+async function create(template = 'template0'): Promise<string> {
   const name = `migrate_${process.pid}_${made.length}`
-  await admin.query(`create database ${name}`)
+  await admin.query(`create database ${name} template ${template} strategy file_copy`)
   made.push(name)
   return base!.replace(/\/postgres($|\?)/, `/${name}$1`)
 }
+
+const empty = () => create()
+/** The URL of a database that the run has migrated. */
+const migrated = () => create(process.env.TEST_TEMPLATE)
 
 const rowsOf = (url: string, text: string) =>
   withClient(url, async (client) => (await client.query<Record<string, unknown>>(text)).rows)
@@ -45,8 +49,7 @@ describe('migrate', () => {
   })
 
   test('done twice, it changes nothing', async () => {
-    const url = await empty()
-    await migrate(url)
+    const url = await migrated()
     const before = [await dumpSchema(url), await rowsOf(url, 'select * from migration order by name')]
     assert.deepEqual(await migrate(url), [])
     assert.deepEqual(
@@ -83,8 +86,7 @@ describe('migrate', () => {
   })
 
   test('one that is applied in part goes on where it stopped', async () => {
-    const url = await empty()
-    await migrate(url)
+    const url = await migrated()
     // One that can't be applied twice.
     const seeds = names[1]!
     await rowsOf(url, `delete from migration where name = '${seeds}'`)
@@ -93,8 +95,7 @@ describe('migrate', () => {
   })
 
   test('the tables of the queue are migrated even when nothing else is new', async () => {
-    const url = await empty()
-    await migrate(url)
+    const url = await migrated()
     await rowsOf(url, 'drop schema graphile_worker cascade')
     assert.deepEqual(await migrate(url), [])
     await rowsOf(url, 'select from graphile_worker.jobs')
@@ -102,16 +103,14 @@ describe('migrate', () => {
 
   // Workers of the version before stop when their queue's tables are migrated by one of these.
   test('the tables of the queue have no breaking migration after 1.0.0', async () => {
-    const url = await empty()
-    await migrate(url)
+    const url = await migrated()
     const [last] = await rowsOf(url, 'select max(id) as id from graphile_worker.migrations where breaking')
     const hint = 'such a release needs all workers stopped: say so in CHANGELOG.md, and its number here'
     assert.equal(last!.id, 19, hint)
   })
 
   test('functions that have changed are applied anew, an area as a whole', async () => {
-    const url = await empty()
-    await migrate(url)
+    const url = await migrated()
     const before = await dumpSchema(url)
     await rowsOf(
       url,
@@ -125,8 +124,7 @@ describe('migrate', () => {
   })
 
   test('functions that cannot be applied say of which area they are', async () => {
-    const url = await empty()
-    await migrate(url)
+    const url = await migrated()
     await rowsOf(
       url,
       `drop function idempotency_claim; update migration_functions set digest = 'of before' where area = 'idempotency';

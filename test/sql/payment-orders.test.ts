@@ -65,7 +65,7 @@ test('events in any order, up to five times each and eight at once, leave the sa
         assert.deepEqual(await paymentRows(database, name), expected.get(life), life)
     }),
     // What happens at once differs from run to run, so a smaller example would be another one.
-    { ...runs(30), endOnFailure: true, includeErrorInReport: true },
+    { ...runs(15), endOnFailure: true, includeErrorInReport: true },
   )
 })
 
