@@ -6,14 +6,14 @@ import { createReader } from '../../sql/reader.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertReadByIndex, buffersOf, planned } from './plans-help.ts'
 
-/** What is asked of the trail is found by an index, among 30,000 events, whichever filters are combined. */
+/** What is asked of the trail is found by an index, among 20,000 events, whichever filters are combined. */
 
 const { query, url } = await testDatabase()
 await query(
   `insert into audit_event (at, kind, actor_id, account_id, organization_id)
    select timestamptz '2026-01-01' + n / 3 * interval '1 minute', case when n % 500 = 0 then 'member.added' when n % 3 = 0 then 'account.signed_in' else 'account.updated' end,
      nullif(n % 50, 0), case n % 4 when 0 then n % 50 when 1 then n % 7 end, nullif(n % 20, 0)
-   from generate_series(1, 30000) n`,
+   from generate_series(1, 20000) n`,
 )
 await vacuumAnalyze(query)
 const client = await connect({ url, applicationName: 'plans' })

@@ -44,13 +44,13 @@ await query(
 await query(
   `insert into organization_member (organization_id, user_id, role)
    select o, 1 + (o + 37 * m) % 5000, case m when 0 then 'owner' when 1 then 'admin' else 'member' end
-   from generate_series(0, 9) m, generate_series(1, 5000) o`,
+   from generate_series(0, 9) m, generate_series(1, 2000) o`,
 )
 await query(
   `insert into organization_invite (organization_id, email, role, status, invited_by, expires_at, accepted_at)
    select o, 'i' || (o + i) || '@example.com', 'member', case when i < 2 then 'pending' else 'accepted' end, 1 + o % 5000,
      now() + (i - 0.5) * interval '1 day', case when i >= 2 then now() end
-   from generate_series(0, 3) i, generate_series(1, 5000) o`,
+   from generate_series(0, 3) i, generate_series(1, 2000) o`,
 )
 await query('analyze')
 

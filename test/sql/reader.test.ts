@@ -99,7 +99,7 @@ describe('a reader', () => {
           )
         },
       ),
-      { ...runs(), endOnFailure: true },
+      { ...runs(40), endOnFailure: true },
     )
     assert.equal(await connections('reader-many'), 1)
   })

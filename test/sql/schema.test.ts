@@ -12,9 +12,10 @@ test('sql/schema.sql is what `schema` and `functions` make', async () => {
   const linesOf = (dump: string): string[] => dump.replaceAll('"json"', 'json').split('\n')
   const committed = linesOf(readFileSync(new URL('sql/schema.sql', root), 'utf8'))
   const made = linesOf(await dumpSchema(url))
+  const [before, after] = [new Set(committed), new Set(made)]
   const differences = [
-    ...made.filter((line) => !committed.includes(line)).map((line) => `+ ${line}`),
-    ...committed.filter((line) => !made.includes(line)).map((line) => `- ${line}`),
+    ...made.filter((line) => !before.has(line)).map((line) => `+ ${line}`),
+    ...committed.filter((line) => !after.has(line)).map((line) => `- ${line}`),
   ].join('\n')
   const hint = `they make another schema; run \`npm run schema\` if that is meant\n${differences}`
   assert.equal(made.join('\n'), committed.join('\n'), hint)

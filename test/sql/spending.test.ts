@@ -14,15 +14,15 @@ const reader = createReader({ url, applicationName: 'spending' })
 const client = await connect({ url, applicationName: 'plans' })
 after(() => Promise.all([reader.close(), client.end()]))
 
-const AGO = `now() - n * interval '30 minutes'`
+const AGO = `now() - n * interval '2 hours'`
 // Of a fifth the price is not known, and of one model that of none.
 await query(`insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, audio_seconds, cost, estimated, success, created_at)
   select (n % 50)::text, 'chat', 'v', 'm' || n % 3, n % 7, 1, n % 5 * 0.5, case when n % 5 > 0 and n % 3 > 0 then n * 0.0001 end, false, true, ${AGO}
-  from generate_series(0, 20000) n`)
+  from generate_series(0, 5000) n`)
 await query(`insert into comms_send (id, channel, job_id, recipients, status, send_at, provider_id, message, requested_at, settled_at, error_code, created_at)
   select gen_random_uuid(), case when n % 10 = 0 then 'call' when n % 10 = 1 then 'sms' else 'email' end, gen_random_uuid(), '{x}', state, case state when 'scheduled' then now() end, 'p' || n, '{}',
     now(), case when state not in ('scheduled', 'queued', 'sending') then now() end, case state when 'failed' then 'x' end, ${AGO}
-  from generate_series(0, 20000) n, lateral (select (array['sent', 'delivered', 'bounced', 'complained', 'failed', 'unknown', 'queued', 'sending', 'scheduled', 'cancelled'])[1 + n % 10] as state) of_it`)
+  from generate_series(0, 5000) n, lateral (select (array['sent', 'delivered', 'bounced', 'complained', 'failed', 'unknown', 'queued', 'sending', 'scheduled', 'cancelled'])[1 + n % 10] as state) of_it`)
 await vacuumAnalyze(query)
 
 interface Spending {
