@@ -15,18 +15,20 @@ const client = await connect({ url, applicationName: 'plans' })
 after(() => Promise.all([reader.close(), client.end()]))
 
 const AGO = `now() - n * interval '1 hour'`
+// As many days of a quarter of the rows.
+const LONG_AGO = `now() - n * interval '4 hours'`
 await query(`insert into comms_send (id, channel, job_id, recipients, status, requested_at, settled_at, created_at)
-  select gen_random_uuid(), 'email', gen_random_uuid(), '{x}', 'sent', now(), now(), ${AGO} from generate_series(1, 20000) n`)
+  select gen_random_uuid(), 'email', gen_random_uuid(), '{x}', 'sent', now(), now(), ${LONG_AGO} from generate_series(1, 5000) n`)
 await query(`insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, estimated, success, created_at)
-  select 'u', 'chat', 'v', 'm', 1, 1, false, true, ${AGO} from generate_series(1, 20000) n`)
+  select 'u', 'chat', 'v', 'm', 1, 1, false, true, ${LONG_AGO} from generate_series(1, 5000) n`)
 await query(`insert into payment_event (id, type, created_at, received_at, applied_at, data)
-  select n, 'x', now(), ${AGO}, case when n % 2 = 0 then now() end, case when n % 2 = 1 then '{}'::jsonb end from generate_series(1, 20000) n`)
+  select n, 'x', now(), ${LONG_AGO}, case when n % 2 = 0 then now() end, case when n % 2 = 1 then '{}'::jsonb end from generate_series(1, 5000) n`)
 await query(`insert into account (email, password_hash) values ('a@example.com', 'x')`)
 await query(
   `insert into webhook_endpoint (account_id, url, events) select id, 'https://example.com/', '{job.done}' from account`,
 )
 await query(`insert into webhook_delivery (endpoint_id, type, body, created_at)
-  select id, 't', '{}', ${AGO} from webhook_endpoint, generate_series(1, 20000) n`)
+  select id, 't', '{}', ${LONG_AGO} from webhook_endpoint, generate_series(1, 5000) n`)
 await query(`insert into account_export (id, account_id, sha256, byte_size, created_at)
   select gen_random_uuid(), id, sha256(n::text::bytea), 1, ${AGO} from account, generate_series(1, 5000) n`)
 await query(`insert into document (title, media_type, byte_size, sha256, deleted_at, expires_at, collected_at)
@@ -108,7 +110,7 @@ describe('tables', { concurrency: false }, () => {
     const [{ bytes }] = (await query(`select pg_total_relation_size('comms_send')::int as bytes`)) as [
       { bytes: number },
     ]
-    assert.deepEqual([of.get('comms_send')!.rows, of.get('comms_send')!.bytes], [20_000, bytes])
+    assert.deepEqual([of.get('comms_send')!.rows, of.get('comms_send')!.bytes], [5000, bytes])
     assert.equal(of.get('audit_event')!.rows, 5000)
     const [parts] = await query(`select sum(pg_total_relation_size(inhrelid))::int as bytes from pg_inherits
       where inhparent = 'audit_event'::regclass`)
@@ -144,13 +146,13 @@ describe('tables', { concurrency: false }, () => {
     const limit = { comms_send: 830, ai_usage: 90, payment_event: 800, voice_preview: 80 }
     const { of } = await read({ ...limit, voice_preview_chunk: 80 })
     const freed = (name: string) => of.get(name)!.retention!
-    // Older than 830 days: hours 19,921 to 20,000, as the hours of the rows began before now.
-    assert.equal(freed('comms_send').rows, 81)
+    // Older than 830 days: rows 4980 to 5000, of four hours each, as those began before now.
+    assert.equal(freed('comms_send').rows, 21)
     const { bytes, rows } = of.get('comms_send')!
-    assert.equal(freed('comms_send').bytes, Math.round((bytes * 81) / rows))
+    assert.equal(freed('comms_send').bytes, Math.round((bytes * 21) / rows))
     // Of payment events those that wait are not among them.
-    assert.equal(freed('payment_event').rows, 401)
-    assert.ok(Math.abs(freed('ai_usage').rows! - 17_841) < 500, `${freed('ai_usage').rows}`)
+    assert.equal(freed('payment_event').rows, 101)
+    assert.ok(Math.abs(freed('ai_usage').rows! - 4461) < 125, `${freed('ai_usage').rows}`)
     assert.deepEqual([freed('voice_preview').rows, freed('voice_preview_chunk').rows], [81, 405])
     assert.deepEqual([freed('comms_send').setting, freed('comms_send').days], ['COMMS_SEND', 830])
     assert.deepEqual(freed('document'), { setting: 'DOCUMENT', days: null, rows: null, bytes: null })
@@ -191,7 +193,7 @@ describe('tables', { concurrency: false }, () => {
     const [kept] =
       await query(`select (select rows from table_size where ${today} and name = 'comms_send') as rows,
       (select count(*) from table_size where ${today})::int as tables, (now() at time zone 'utc')::date - min(day) as days from table_size`)
-    assert.deepEqual(kept, { rows: '20000', tables: count, days: 400 })
+    assert.deepEqual(kept, { rows: '5000', tables: count, days: 400 })
     await assert.rejects(query(`insert into table_size select * from table_size limit 1`), {
       constraint: 'table_size_pkey',
     })
