@@ -5,7 +5,7 @@ import { formatOf } from './formats/index.ts'
 import type { Attachment } from './formats/mail.ts'
 import type { Grey } from './grey.ts'
 import { DECODERS, drawImage, readImage } from './image-pages.ts'
-import { isBlank, Locked, type PageImage, release, scaled, toGrey, toPng, Unreadable } from './images.ts'
+import { isBlank, Locked, type PageImage, release, toGrey, toPng, Unreadable } from './images.ts'
 import { pdfOfJpeg2000 } from './jpeg2000.ts'
 import { readGrey, readPixels, unread } from './ocr-page.ts'
 import { fit, openPdf, type Pdf, type PdfPage, pixelsOf } from './pdf.ts'
@@ -271,13 +271,12 @@ async function readPdfPage(
   if (turned !== null) return turned
   const dpi = fit(page.width, page.height, IMAGE_DPI)
   if (!dpi) throw new Unreadable('The page is too large to be drawn and has no text layer')
-  const drawnDpi = options.sight === 'none' ? dpi : (fit(page.width, page.height, VISION_DPI) ?? dpi)
-  const large = await page.draw(drawnDpi)
-  // A model is sent the image that is stored. The engine here gets a finer one, and the stored one is drawn on demand.
-  const kept =
-    options.sight === 'model' ? await scaled(large, dpi / drawnDpi) : undrawn(page.width, page.height)
-  const grey = toGrey(large)
-  release(large)
+  // The engine here gets a finer picture than a model, which is sent the one that is stored.
+  const drawnDpi = options.sight === 'local' ? (fit(page.width, page.height, VISION_DPI) ?? dpi) : dpi
+  const canvas = await page.draw(drawnDpi)
+  const grey = toGrey(canvas)
+  const kept = options.sight === 'model' ? canvas : undrawn(page.width, page.height)
+  if (kept !== canvas) release(canvas)
   return readPixels(grey, kept, options, { isIncomplete: () => page.isIncomplete() })
 }
 
