@@ -141,13 +141,9 @@ export function rawPdf(objects: readonly (string | Uint8Array)[], trailer = ''):
   }
   for (const [i, object] of objects.entries()) {
     offsets.push(length)
-    add(
-      Buffer.concat([
-        Buffer.from(`${i + 1} 0 obj\n`),
-        Buffer.from(object as string),
-        Buffer.from('\nendobj\n'),
-      ]),
-    )
+    const [head, foot] = [`${i + 1} 0 obj\n`, '\nendobj\n']
+    if (typeof object === 'string') add(Buffer.from(head + object + foot))
+    else for (const part of [Buffer.from(head), object, Buffer.from(foot)]) add(part)
   }
   const start = length
   const rows = offsets.map((offset) => `${String(offset).padStart(10, '0')} 00000 n \n`).join('')

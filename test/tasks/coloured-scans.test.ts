@@ -5,7 +5,7 @@ import { pageLines, scanImage, scanPdf } from '../pdfs.ts'
 
 after(closeVision)
 
-const lines = pageLines(1, 1, { sentences: 4 })
+const lines = pageLines(1, 1, { sentences: 3 })
 
 async function shareOfWords(bytes: Uint8Array, mediaType: string): Promise<number> {
   const reader = await openPages(bytes, mediaType, { sight: 'local' })
@@ -23,7 +23,7 @@ for (const [what, colours] of Object.entries({
 })) {
   test(`${what} is read, from a picture and from a page of a PDF`, async (t) => {
     const picture = await shareOfWords(scanImage(lines, 200, 80, colours).bytes, 'image/jpeg')
-    const page = await shareOfWords(await scanPdf(1, { sentences: 4, colours }), 'application/pdf')
+    const page = await shareOfWords(await scanPdf(1, { sentences: 3, colours }), 'application/pdf')
     t.diagnostic(`${picture} and ${page} of the words`)
     assert.ok(picture >= 0.95 && page >= 0.95, `${picture} and ${page} of the words`)
   })

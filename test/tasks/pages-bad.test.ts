@@ -104,7 +104,8 @@ test('a page tree that bites its tail', async () => {
 
 test('deeply nested objects', async () => {
   await assertUnread(deepPdf('arrays'), damaged)
-  for (const kind of ['content', 'tree'] as const) assert.equal((await readAll(deepPdf(kind))).length, 1)
+  assert.equal((await readAll(deepPdf('content'))).length, 1)
+  assert.equal((await readAll(deepPdf('tree', 100_000))).length, 1)
 })
 
 test('a page of 35 metres is not drawn; its words are read all the same', async () => {
