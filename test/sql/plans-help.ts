@@ -93,7 +93,7 @@ export async function buffersOf(
 export async function assertWriteByIndex(
   client: Client,
   make: () => Promise<Query<unknown>> | Query<unknown>,
-  tables = '',
+  ...tables: readonly string[]
 ): Promise<void> {
   await client.query('set plan_cache_mode = auto')
   for (let run = 0; run < 7; run++) {
@@ -111,11 +111,12 @@ export async function assertWriteByIndex(
  * Of this session alone, since others add theirs to the tables' counts up to ten seconds late. As `pg_stat_xact_user_tables`,
  * which sums up all indexes for each answer.
  */
-async function scans(client: Client, tables: string): Promise<Record<string, unknown>[]> {
+async function scans(client: Client, tables: readonly string[]): Promise<Record<string, unknown>[]> {
   const { rows } = await client.query<Record<string, unknown>>({
     name: 'scans',
     text: `select relname, pg_stat_get_xact_numscans(oid) as seq_scan from pg_class
-      where relnamespace = 'public'::regnamespace and relkind = 'r' and relname <> all($2) and starts_with(relname, $1)
+      where relnamespace = 'public'::regnamespace and relkind = 'r' and relname <> all($2)
+        and (cardinality($1::text[]) = 0 or exists (select from unnest($1) name where starts_with(relname, name)))
       order by relname`,
     values: [tables, FEW],
   })

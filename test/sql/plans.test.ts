@@ -68,11 +68,11 @@ import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { IDLE, spec } from './ledger-help.ts'
 import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './plans-help.ts'
 
-/** Whatever is asked often is found by an index, in tables of 10,000 rows and more. */
+/** Whatever is asked often is found by an index, in tables of 6000 rows and more. */
 
 const { url, query } = await testDatabase()
 const JOBS = 25_000
-const DOCUMENTS = 10_000
+const DOCUMENTS = 6000
 await query(
   `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 5000) n`,
 )
