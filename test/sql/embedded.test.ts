@@ -27,16 +27,38 @@ test('a first start makes the database, a second keeps its rows and its password
   assert.ok(took < 3000, `the second start took ${took} ms`)
 })
 
-test('the URL serves slonik too, and names other databases', async (t) => {
-  const database = await start(t, await usedFolder(t))
-  const pool = await createPool(database.url)
-  t.after(() => pool.end())
-  assert.equal(await pool.oneFirst(sql.unsafe`select current_database()`), 'millrace')
-  await ask(database.urlFor('postgres'), 'create database "odd name"')
-  assert.deepEqual(await ask(database.urlFor('odd name'), 'select current_database() as name'), [
-    { name: 'odd name' },
-  ])
-  await pool.end()
+test('a running database', async (t) => {
+  const dataDir = await usedFolder(t)
+  const database = await start(t, dataDir, { settings: { max_connections: '33', work_mem: '5MB' } })
+
+  await t.test('the URL serves slonik too, and names other databases', async (t) => {
+    const pool = await createPool(database.url)
+    t.after(() => pool.end())
+    assert.equal(await pool.oneFirst(sql.unsafe`select current_database()`), 'millrace')
+    await ask(database.urlFor('postgres'), 'create database "odd name"')
+    assert.deepEqual(await ask(database.urlFor('odd name'), 'select current_database() as name'), [
+      { name: 'odd name' },
+    ])
+    await pool.end()
+  })
+
+  await t.test('only the password opens the database, over the socket and over TCP', async () => {
+    assert.equal(statSync(path.join(dataDir, 'postgres.password')).mode & 0o777, 0o600)
+    const { port, password } = new URL(database.url)
+    const tcp = `postgresql://postgres:${password}@127.0.0.1:${port}/millrace`
+    assert.equal((await ask(tcp, 'select 1')).length, 1)
+    await assert.rejects(ask(tcp.replace(password, 'wrong'), 'select 1'), { code: '28P01' })
+    await assert.rejects(ask(database.url.replace(password, 'wrong'), 'select 1'), { code: '28P01' })
+  })
+
+  await t.test('own settings come on top, tests flush nothing', async () => {
+    const [settings] = await ask(
+      database.url,
+      `select current_setting('max_connections') as connections, current_setting('work_mem') as memory,
+         current_setting('fsync') as fsync, current_setting('synchronous_commit') as commit`,
+    )
+    assert.deepEqual(settings, { connections: '33', memory: '5MB', fsync: 'off', commit: 'off' })
+  })
 })
 
 test('a data folder with a path too long for a socket', async (t) => {
@@ -48,29 +70,6 @@ test('a data folder with a path too long for a socket', async (t) => {
   assert.equal(statSync(sockets).mode & 0o777, 0o700)
   await database.stop()
   assert.ok(!existsSync(sockets))
-})
-
-test('only the password opens the database, over the socket and over TCP', async (t) => {
-  const dataDir = await usedFolder(t)
-  const database = await start(t, dataDir)
-  assert.equal(statSync(path.join(dataDir, 'postgres.password')).mode & 0o777, 0o600)
-  const { port, password } = new URL(database.url)
-  const tcp = `postgresql://postgres:${password}@127.0.0.1:${port}/millrace`
-  assert.equal((await ask(tcp, 'select 1')).length, 1)
-  await assert.rejects(ask(tcp.replace(password, 'wrong'), 'select 1'), { code: '28P01' })
-  await assert.rejects(ask(database.url.replace(password, 'wrong'), 'select 1'), { code: '28P01' })
-})
-
-test('own settings come on top, tests flush nothing', async (t) => {
-  const database = await start(t, await usedFolder(t), {
-    settings: { max_connections: '33', work_mem: '5MB' },
-  })
-  const [settings] = await ask(
-    database.url,
-    `select current_setting('max_connections') as connections, current_setting('work_mem') as memory,
-       current_setting('fsync') as fsync, current_setting('synchronous_commit') as commit`,
-  )
-  assert.deepEqual(settings, { connections: '33', memory: '5MB', fsync: 'off', commit: 'off' })
 })
 
 test('a setting that PostgreSQL refuses fails the start with its words, and frees the folder', async (t) => {
