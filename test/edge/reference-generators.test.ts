@@ -51,9 +51,36 @@ async function use(name: string, program: string): Promise<unknown> {
   return JSON.parse(stdout)
 }
 
+interface Rule {
+  readonly then: { readonly function: Check }
+}
+type Check = (
+  value: unknown,
+  options: unknown,
+  context: { path: (string | number)[] },
+) => unknown[] | undefined
+
+/** The rule, which checks once what many operations share: for each example it compiles a schema, of 1700 there are 340. */
+function onceEach(name: string): Rule {
+  const rule = (rulesets.oas.rules as unknown as Record<string, Rule>)[name]!
+  const check = rule.then.function
+  const right = new Set<string>()
+  const checkOnce: Check = (value, options, context) => {
+    const known = JSON.stringify([context.path.includes('requestBody'), options, value])
+    if (right.has(known)) return []
+    const problems = check(value, options, context) ?? []
+    if (problems.length === 0) right.add(known)
+    return problems
+  }
+  // biome-ignore lint/suspicious/noThenProperty: Spectral's name for what a rule does
+  return { ...rule, then: { ...rule.then, function: Object.assign(checkOnce, check) } }
+}
+
 test('Spectral has nothing to say about it', async () => {
   const linter = new spectral.Spectral()
-  linter.setRuleset({ extends: [rulesets.oas as never] })
+  const names = ['oas3-valid-media-example', 'oas3-valid-schema-example']
+  const rules = Object.fromEntries(names.map((name) => [name, onceEach(name)]))
+  linter.setRuleset({ extends: [rulesets.oas as never], rules: rules as never })
   const problems = await linter.run(source)
   assert.deepEqual(
     problems.map(({ code, message, path }) => `${code}: ${message} ${path.join('/')}`),

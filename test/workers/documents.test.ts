@@ -206,7 +206,7 @@ test('pages that are no pages of the document are a mistake of the caller', asyn
 
 test('a long document lets others have their turn', async () => {
   const one = poolOf(1)
-  const long = await open(await scanPdf(3, { sentences: 4 }), { vision: 'tesseract', sliceMs: 0 }, one)
+  const long = await open(await scanPdf(3, { sentences: 1 }), { vision: 'tesseract', sliceMs: 0 }, one)
   const done: string[] = []
   const reading = numbers(3).map((n) => long.read(n).then(() => done.push(`long ${n}`)))
   const short = open(await textPdf(1), {}, one)
@@ -296,7 +296,7 @@ test('while a model is asked, the children are free for others', async (t) => {
   const one = poolOf(1)
   const { vision, asked } = await silentModel(t)
   const abort = new AbortController()
-  const reader = await open(await scanPdf(1), { vision, signal: abort.signal }, one)
+  const reader = await open(await scanPdf(1, { sentences: 1 }), { vision, signal: abort.signal }, one)
   const page: Promise<PageResult> = reader.read(1)
   await asked()
   const other = await open(await textPdf(1), {}, one)
