@@ -1,6 +1,9 @@
-import { runCommand, say, withQueries } from '../tasks/command.ts'
-import { settingsOrExit } from '../tasks/process.ts'
-import { runAdmin } from './commands.ts'
+import { keepCode } from '../tasks/code-cache.ts'
+
+keepCode()
+const { runCommand, say, withQueries } = await import('../tasks/command.ts')
+const { settingsOrExit } = await import('../tasks/process.ts')
+const { runAdmin } = await import('./commands.ts')
 
 // `npm run admin -- COMMAND`
 await runCommand(async () => {

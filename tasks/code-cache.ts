@@ -85,7 +85,8 @@ function isOurs(folder: string, without = 0): boolean {
 /** A file of ours as JavaScript; types become spaces, so that all positions stay the same. */
 function stripped(url: string, folder: string): string {
   const text = readFileSync(fileURLToPath(url), 'utf8')
-  const file = join(folder, `${hash('sha256', url)}.js`)
+  // By its path in the project: another version of it, in a folder of its own, strips what has changed.
+  const file = join(folder, `${hash('sha256', url.slice(ROOT.length))}.js`)
   const kept = read(file)
   const source = kept.slice(DIGEST)
   if (kept !== '' && kept.slice(0, DIGEST) === digestOf(text, source)) return source

@@ -1,7 +1,10 @@
-import { migrate } from '../sql/migrate.ts'
-import { runCommand, say, withDatabase } from './command.ts'
-import { untilReached } from './outage.ts'
-import { settingsOrExit } from './process.ts'
+import { keepCode } from './code-cache.ts'
+
+keepCode()
+const { migrate } = await import('../sql/migrate.ts')
+const { runCommand, say, withDatabase } = await import('./command.ts')
+const { untilReached } = await import('./outage.ts')
+const { settingsOrExit } = await import('./process.ts')
 
 // `npm run migrate`, the release step of a deployment: waits for the database, and brings it to the current schema.
 await runCommand(async () => {

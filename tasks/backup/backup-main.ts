@@ -1,6 +1,9 @@
-import { runCommand, say, UsageError, withDatabase } from '../command.ts'
-import { settingsOrExit } from '../process.ts'
-import { backUp } from './backup.ts'
+import { keepCode } from '../code-cache.ts'
+
+keepCode()
+const { runCommand, say, UsageError, withDatabase } = await import('../command.ts')
+const { settingsOrExit } = await import('../process.ts')
+const { backUp } = await import('./backup.ts')
 
 // `npm run backup FILE`
 await runCommand(async () => {

@@ -1,6 +1,9 @@
-import { runCommand, say, UsageError, withDatabase } from '../command.ts'
-import { settingsOrExit } from '../process.ts'
-import { restore } from './restore.ts'
+import { keepCode } from '../code-cache.ts'
+
+keepCode()
+const { runCommand, say, UsageError, withDatabase } = await import('../command.ts')
+const { settingsOrExit } = await import('../process.ts')
+const { restore } = await import('./restore.ts')
 
 // `npm run restore FILE`
 await runCommand(async () => {
