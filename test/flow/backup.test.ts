@@ -14,8 +14,9 @@ import { parse } from '../../tasks/settings.ts'
 import { emptyDatabase } from '../database.ts'
 import { edgeAndDatabase, SECRET, startEdge } from '../edge/harness.ts'
 import { ledgerOf } from '../edge/ledger.ts'
+import { startOwnWorker } from '../edge/own-worker.ts'
 import { textPdf } from '../pdfs.ts'
-import { Client, startProcess } from '../service.ts'
+import { Client } from '../service.ts'
 import { differences } from '../sql/sums-help.ts'
 
 /** Backups while the service works, and services on what was restored. */
@@ -129,7 +130,7 @@ test('a backup under load is one moment, and a service goes on from it', async (
 
   // The same account signs in, and what waited and ran is worked off.
   const service = await startEdge(url, { env: store('elsewhere') })
-  await startProcess('worker', url, store('elsewhere'))
+  await startOwnWorker(url, '', { ...store('elsewhere'), WORKER_THREADS: '1' })
   const client = new Client(service.port)
   client.token = ann.token
   const end = await (await client.stream(`/api/v1/jobs/${extraction.json.job_id}/events`)).finished()
@@ -179,6 +180,8 @@ test('a large table is in several sections, each row in one of them', async () =
      from generate_series(1, 2700) n`,
     [blob!.id],
   )
+  // A table is as large as it was: nine rows of ten need not be copied.
+  await source.query('delete from blob_chunk where blob_id = $1 and ordinal % 10 > 0', [blob!.id])
   await backUp(settings(), from, at('large'))
   let sections = 0
   for await (const { header, data } of readSections<Header>(at('large'))) {

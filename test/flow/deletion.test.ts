@@ -7,13 +7,14 @@ import { SHORT_LEASE } from './crash.ts'
 
 /** An account with thousands of documents is deleted, by workers of which one is killed. */
 
-const DOCUMENTS = 6000
+const DOCUMENTS = 2000
 
 const { api, url, query } = await edgeAndDatabase()
 const admin = await api.register('admin@example.com')
 const holding = await connect({ url, applicationName: 'holding' })
 after(() => holding.end())
-const worker = () => startProcess('worker', url, { WORKER_QUEUES: 'accounts', ...SHORT_LEASE })
+const worker = () =>
+  startProcess('worker', url, { WORKER_QUEUES: 'accounts', WORKER_THREADS: '1', ...SHORT_LEASE })
 const left = async (table: string): Promise<number> =>
   (await query(`select count(*)::int as n from ${table}`))[0]!.n as number
 

@@ -6,6 +6,7 @@ import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { dumpSchema } from '../../sql/dump.ts'
 import { emptyDatabase, testDatabase } from '../database.ts'
+import { startEdge } from '../edge/harness.ts'
 import { assertKept } from '../kept-data.ts'
 import { makeSnapshot, RELEASES, released } from '../releases.ts'
 import { startProcess } from '../service.ts'
@@ -22,10 +23,9 @@ test('the database of this version is upgraded to one that comes after the next'
   const folder = mkdtempSync(join(tmpdir(), 'millrace-snapshot-'))
   after(() => rmSync(folder, { recursive: true, force: true }))
   const { url } = await testDatabase()
-  const edge = await startProcess('edge', url)
+  const { port } = await startEdge(url)
   const file = join(folder, 'present.backup')
-  await makeSnapshot(url, edge.ready.port!, file)
-  await edge.kill('SIGTERM')
+  await makeSnapshot(url, port, file)
   await assertUpgraded(file, contracted(expanded()))
 })
 
