@@ -4,8 +4,8 @@ import { enqueue } from '../tasks/task.ts'
 import { type TestDatabase, testDatabase } from './database.ts'
 import { type Answered, type Api, type EdgeOptions, startEdge } from './edge/harness.ts'
 import { type Person, peopleOf } from './edge/orgs-help.ts'
+import { startOwnWorker } from './edge/own-worker.ts'
 import { event, intentObject, signature, type TestEvent, WEBHOOK_SECRET } from './payment-events.ts'
-import { type Child, startProcess } from './service.ts'
 import { KEY, type StripeStandIn, stripeStandIn } from './stripe.ts'
 import { until } from './until.ts'
 
@@ -40,9 +40,7 @@ export interface WorldOptions extends EdgeOptions {
 }
 
 /** Starts it all; ended after the file. Call it at the top of the file. */
-export async function paymentsWorld(
-  options: WorldOptions = {},
-): Promise<PaymentsWorld & { worker: Child | null }> {
+export async function paymentsWorld(options: WorldOptions = {}): Promise<PaymentsWorld> {
   const database = await testDatabase()
   const stripe = await stripeStandIn()
   const env = {
@@ -50,15 +48,15 @@ export async function paymentsWorld(
     PROVIDER_WEBHOOK_SECRET: WEBHOOK_SECRET,
     PROVIDER_API_BASE_URL: stripe.url,
     PUBLIC_BASE_URL: 'https://mill.example.com',
+    WORKER_THREADS: '1',
     ...options.env,
   }
   const api = await startEdge(database.url, { ...options, env })
-  const worker =
-    options.worker === false
-      ? null
-      : await startProcess('worker', database.url, { ...env, WORKER_QUEUES: 'payments' })
-  // A thread's first job waits for all that it has to load, longer than an event is waited for.
-  if (worker !== null) await ran(database, { event_id: 'evt_of_nothing', subject: 'nothing' })
+  if (options.worker !== false) {
+    await startOwnWorker(database.url, 'payments', env)
+    // A thread's first job waits for all that it has to load, longer than an event is waited for.
+    await ran(database, { event_id: 'evt_of_nothing', subject: 'nothing' })
+  }
   const people = peopleOf(api, database.query)
 
   const call: PaymentsWorld['call'] = (who, method, path, json, headers = {}) =>
@@ -94,7 +92,7 @@ export async function paymentsWorld(
       `cus_${name}`,
     ])
   }
-  return { ...database, api, stripe, env, worker, call, people, send, link, paid, transaction }
+  return { ...database, api, stripe, env, call, people, send, link, paid, transaction }
 }
 
 /** Has a worker run a job that finds nothing to do. */

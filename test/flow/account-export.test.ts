@@ -3,17 +3,18 @@ import { after, test } from 'node:test'
 import { fromBufferPromise } from 'yauzl'
 import { connect } from '../../sql/driver.ts'
 import { testDatabase } from '../database.ts'
+import { startEdge } from '../edge/harness.ts'
 import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 
 /** All that an account has is packed by a worker, also if the first one is killed while it does, and then downloaded. */
 
 const { url, query } = await testDatabase()
-const env = { LEASE_SECONDS: '1', WORKER_QUEUES: 'accounts', EMAIL_SMTP_URL: 'outbox:' }
-const edge = await startProcess('edge', url, env)
+const env = { LEASE_SECONDS: '1', WORKER_QUEUES: 'accounts', WORKER_THREADS: '1', EMAIL_SMTP_URL: 'outbox:' }
+const edge = await startEdge(url, { env })
 const holding = await connect({ url, applicationName: 'holding' })
 after(() => holding.end())
-const client = new Client(edge.ready.port!)
+const client = new Client(edge.port)
 await client.register('keeper@example.com')
 const bytes = Buffer.from('The bytes of a document. '.repeat(20_000))
 assert.equal((await client.upload(bytes, 'letter.txt')).status, 201)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { testDatabase } from '../database.ts'
+import { startEdge } from '../edge/harness.ts'
 import { Client, startProcess } from '../service.ts'
 import { mailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
@@ -15,9 +16,10 @@ const env = {
   EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
   LEASE_SECONDS: '1',
   WORKER_QUEUES: 'accounts',
+  WORKER_THREADS: '1',
 }
-const edge = await startProcess('edge', url, env)
-const admin = new Client(edge.ready.port!)
+const edge = await startEdge(url, { env })
+const admin = new Client(edge.port)
 await admin.register('admin@example.com')
 
 interface Listed {
@@ -32,7 +34,7 @@ test('a worker that is killed while the server takes a mail does not send it aga
   await until('the first mail is sent', () => mail.taken.length === 1)
   // The server takes its time after it has taken the mail, and the worker does not live to hear of it.
   mail.pace = () => 4_000
-  const user = new Client(edge.ready.port!)
+  const user = new Client(edge.port)
   await user.register('user@example.com')
   await until('the server has taken the mail', () => mail.taken.length === 2)
   await worker.kill()
@@ -45,7 +47,7 @@ test('a worker that is killed while the server takes a mail does not send it aga
   // Whoever registers with an address that mail is not sent to can sign in; its mail has failed, which admins see.
   await query(`insert into comms_suppression (address, reason, send_id)
     values ('gone@example.com', 'bounced', gen_random_uuid())`)
-  await new Client(edge.ready.port!).register('gone@example.com')
+  await new Client(edge.port).register('gone@example.com')
   const refused = async () => (await sends(admin)).find(({ to }) => to[0] === 'gone@example.com')
   await until('it is refused', async () => (await refused())?.status === 'failed')
   assert.equal(mail.taken.length, 2)

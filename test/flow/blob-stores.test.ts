@@ -4,17 +4,36 @@ import { connect } from 'node:net'
 import { test } from 'node:test'
 import { collect } from '../../tasks/documents/collect.ts'
 import { enqueue } from '../../tasks/task.ts'
-import { storeKinds } from '../blobs.ts'
+import { type StoreKind, storeKinds } from '../blobs.ts'
 import { testDatabase } from '../database.ts'
-import { type Child, Client, startProcess } from '../service.ts'
+import { type Child, Client, launch, startProcess } from '../service.ts'
+import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
 
 const database = await testDatabase()
 const { url, db, query } = database
 const kinds = await storeKinds(database)
-const worker = await startProcess('worker', url, { WORKER_QUEUES: 'system,documents', ...kinds[2]!.env })
-const admin = new Client((await startProcess('edge', url)).ready.port!)
+const worker = await startProcess('worker', url, {
+  WORKER_QUEUES: 'system,documents',
+  WORKER_THREADS: '1',
+  ...kinds[2]!.env,
+})
+
+async function startEdge({ env }: StoreKind): Promise<Child> {
+  const edge = await launch('edge', url, env)
+  stopAfterFile(() => edge.kill())
+  return edge
+}
+
+let edge = await startEdge(kinds[0]!)
+const admin = new Client(edge.ready.port!)
 await admin.register('admin@example.com')
+
+function clientOf({ ready }: Child): Client {
+  const client = new Client(ready.port!)
+  client.token = admin.token
+  return client
+}
 
 /** Has the worker collect, as the schedule would; answers its result. */
 async function collected(): Promise<unknown> {
@@ -43,11 +62,9 @@ async function beginUpload(edge: Child): Promise<void> {
 
 for (const kind of kinds) {
   test(`an edge that is killed in the middle of an upload to ${kind.name} leaves nothing behind after the collection`, async () => {
-    const edge = await startProcess('edge', url, kind.env)
+    if (kind !== kinds[0]) edge = await startEdge(kind)
     const kept = randomBytes(6_000_000)
-    const client = new Client(edge.ready.port!)
-    client.token = admin.token
-    const { id } = (await (await client.upload(kept, 'kept.bin')).json()) as { id: number }
+    const { id } = (await (await clientOf(edge).upload(kept, 'kept.bin')).json()) as { id: number }
     const before = await kind.count()
     await beginUpload(edge)
     await until('some of it is stored', async () => (await kind.count()) > before)
@@ -58,15 +75,13 @@ for (const kind of kinds) {
     await query(`update blob set created_at = created_at - interval '2 days'`)
     assert.deepEqual(await collected(), { documents: 0, blobs: 1, failed: 0 })
     assert.equal(await kind.count(), before)
-    const again = new Client((await startProcess('edge', url, kind.env)).ready.port!)
-    again.token = admin.token
-    const content = await again.fetch(`/api/v1/documents/${id}/content`)
+    edge = await startEdge(kind)
+    const content = await clientOf(edge).fetch(`/api/v1/documents/${id}/content`)
     assert.equal(Buffer.compare(Buffer.from(await content.arrayBuffer()), kept), 0)
   })
 
   test(`a document in ${kind.name} is extracted by a worker that stores elsewhere, and is 502 once its bytes have vanished`, async () => {
-    const client = new Client((await startProcess('edge', url, kind.env)).ready.port!)
-    client.token = admin.token
+    const client = clientOf(edge)
     const { id } = (await (
       await client.upload(Buffer.from(`words kept in ${kind.name}`), 'a.txt')
     ).json()) as {

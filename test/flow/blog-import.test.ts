@@ -3,7 +3,8 @@ import { test } from 'node:test'
 import { assertCounted, callerOf, importFile } from '../edge/blog-help.ts'
 import { type Account, type Answered, edgeAndDatabase, startEdge } from '../edge/harness.ts'
 import { assertRefused } from '../edge/orgs-help.ts'
-import { startProcess } from '../service.ts'
+import { type Child, launch } from '../service.ts'
+import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
 import { zipOf } from '../zip.ts'
 import { SHORT_LEASE } from './crash.ts'
@@ -13,8 +14,16 @@ import { SHORT_LEASE } from './crash.ts'
 const { api, url, query } = await edgeAndDatabase()
 const editor: Account = await api.register('editor@example.com', { full_name: 'Ed' })
 const call = callerOf(api)
-const worker = (name: string) =>
-  startProcess('worker', url, { PROJECT_NAME: name, WORKER_QUEUES: 'blog', ...SHORT_LEASE })
+async function worker(name: string): Promise<Child> {
+  const started = await launch('worker', url, {
+    PROJECT_NAME: name,
+    WORKER_QUEUES: 'blog',
+    WORKER_THREADS: '1',
+    ...SHORT_LEASE,
+  })
+  stopAfterFile(() => started.kill())
+  return started
+}
 let holder = await worker('first')
 const send = (name: string, bytes: string | Uint8Array, options = ''): Promise<Answered> =>
   importFile(api, editor, name, bytes, { query: options })
@@ -107,11 +116,11 @@ test('without authentication posts are imported as nobody’s', async () => {
   assert.deepEqual([json.author_id, json.author_name], [null, null])
 })
 
-const SLUGS = Array.from({ length: 1500 }, (_, i) => `killed-${i}`)
+const SLUGS = Array.from({ length: 400 }, (_, i) => `killed-${i}`)
 const killed = async (): Promise<number> =>
   Number((await query(`select count(*) from blog_post where slug like 'killed-%'`))[0]!.count)
 
-/** Kills the worker half way through 1,500 posts; another one goes on. */
+/** Kills the worker half way through 400 posts; another one goes on. */
 async function killHalfWay(last: object, next: string): Promise<Record<string, unknown>> {
   const posts = [...SLUGS.map((slug) => ({ title: slug, slug, tag_slugs: ['killed'] })), last]
   const answer = await send('x.json', JSON.stringify(posts), '?on_conflict=fail&background=true')
@@ -122,7 +131,7 @@ async function killHalfWay(last: object, next: string): Promise<Record<string, u
         job_id,
       ])
     )[0]!
-  await until('it is half way', async () => Number((await jobOf()).progress_current) >= 700, 60_000)
+  await until('it is half way', async () => Number((await jobOf()).progress_current) >= 150, 60_000)
   await holder.kill()
   assert.equal(await killed(), 0, 'nothing of it is committed')
   holder = await worker(next)
@@ -141,7 +150,7 @@ test('a worker that is killed half way leaves nothing; the next one imports all,
   timeout: 110_000,
 }, async () => {
   // Slow enough to be met half way.
-  await query(`create function slowly() returns trigger language plpgsql as $$ begin perform pg_sleep(0.002); return null; end $$;
+  await query(`create function slowly() returns trigger language plpgsql as $$ begin perform pg_sleep(0.006); return null; end $$;
     create trigger slowly after insert on blog_post for each row execute function slowly()`)
   const job = await killHalfWay({ title: 'killed-last', slug: 'killed-last' }, 'second')
   assert.deepEqual([job.status, job.attempt, job.result], ['done', 2, { ...NONE, created: SLUGS.length + 1 }])
@@ -153,9 +162,7 @@ test('and when the last post collides, the next one imports nothing, either', {
   timeout: 110_000,
 }, async () => {
   await query(`delete from blog_post where slug like 'killed-%'; delete from blog_tag where slug = 'killed'`)
-  // The one before has ended with its test.
-  holder = await worker('third')
-  const job = await killHalfWay({ title: 'x', slug: 'hello' }, 'fourth')
+  const job = await killHalfWay({ title: 'x', slug: 'hello' }, 'third')
   assert.deepEqual([job.status, job.error_code], ['failed', 'import.conflict'])
   assert.equal(await killed(), 0)
   assert.deepEqual(await query(`select 1 from blog_tag where slug = 'killed'`), [])

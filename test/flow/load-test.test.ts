@@ -1,16 +1,22 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
-import { Client, startProcess } from '../service.ts'
+import { startEdge } from '../edge/harness.ts'
+import { Client, launch } from '../service.ts'
+import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
 
 /** Tasks of the named queues, from the request to their results. */
 
 const { url, query } = await testDatabase()
-const edge = await startProcess('edge', url)
-const worker = () => startProcess('worker', url, { WORKER_QUEUES: 'load_test,system', WORKER_THREADS: '2' })
-const first = await worker()
-const client = new Client(edge.ready.port!)
+const edge = await startEdge(url)
+async function startWorker() {
+  const worker = await launch('worker', url, { WORKER_QUEUES: 'load_test,system', WORKER_THREADS: '1' })
+  stopAfterFile(() => worker.kill())
+  return worker
+}
+const first = await startWorker()
+const client = new Client(edge.port)
 await client.register('tester@example.com')
 
 async function enqueue(body: object, by = client): Promise<string> {
@@ -57,7 +63,7 @@ test('a load is added once, also when its worker dies, and its report adds up', 
   })
   await until('the load is there', async () => (await result(id)).status === 'running')
   first.process.kill('SIGKILL')
-  await worker()
+  await startWorker()
   const { status, result: report } = await ended(id)
   assert.equal(status, 'completed')
   assert.equal(report.completed + report.failed, count)
@@ -74,13 +80,11 @@ test('a load is added once, also when its worker dies, and its report adds up', 
 })
 
 test("a flood of one owner's keeps another's tasks waiting for a part of it, in both lanes", async () => {
-  // The one of the test before ended with it.
-  await worker()
-  const other = new Client(edge.ready.port!)
+  const other = new Client(edge.port)
   const { id: otherId } = await other.register('other@example.com')
-  // The first keeps both threads busy for a minute; the second is more than a worker has in hand at once.
+  // The first keeps the threads busy for half a minute; the second is more than a worker has in hand at once.
   const floods = {
-    cpu_intensive_task: { count: 4000, args: { duration_ms: 30 } },
+    cpu_intensive_task: { count: 2000, args: { duration_ms: 30 } },
     io_simulation_task: { count: 8000, args: { operations: 1, duration_ms: 500 } },
   }
   for (const [task_name, flood] of Object.entries(floods))

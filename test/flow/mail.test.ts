@@ -21,7 +21,7 @@ const env = {
   EMAIL_SMTP_URL: 'outbox:',
   RATE_LIMIT_REGISTER: '0',
   RATE_LIMIT_PASSWORD_RESET: '0',
-  WORKER_THREADS: '2',
+  WORKER_THREADS: '1',
   LOG_LEVEL: 'trace',
 }
 const edge = await startProcess('edge', url, env)

@@ -50,7 +50,7 @@ const env = {
   LOG_LEVEL: 'error',
 }
 const edge = await startProcess('edge', url, { DATA_DIR: folder })
-await startProcess('worker', url, { DATA_DIR: folder })
+await startProcess('worker', url, { DATA_DIR: folder, WORKER_THREADS: '1' })
 const base = new Client(edge.ready.port!).base
 
 /** Runs text in a shell where `npm run` is the script itself: npm takes longer to start than most of them. */

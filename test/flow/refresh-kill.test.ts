@@ -5,14 +5,19 @@ import { setTimeout as delay } from 'node:timers/promises'
 import fc from 'fast-check'
 import { testDatabase } from '../database.ts'
 import { runs } from '../runs.ts'
-import { type Child, startProcess } from '../service.ts'
+import { type Child, launch } from '../service.ts'
+import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
 
 const EDGES = 2
 const HONEST = 5
 const { url, query } = await testDatabase()
 const env = { RATE_LIMIT_REGISTER: '0', RATE_LIMIT_LOGIN: '0', LOG_LEVEL: 'warn' }
-const startEdge = (): Promise<Child> => startProcess('edge', url, env)
+async function startEdge(): Promise<Child> {
+  const edge = await launch('edge', url, env)
+  stopAfterFile(() => edge.kill())
+  return edge
+}
 const edges = await Promise.all(Array.from({ length: EDGES }, startEdge))
 const AUTH = '/api/v1/auth'
 const base = (i: number): string => `http://127.0.0.1:${edges[i % EDGES]!.ready.port}${AUTH}`
@@ -154,8 +159,6 @@ test('no honest client is signed out however often edges are killed; a replay en
 })
 
 test('an exchange that was in flight when another committed does not bring its session back', async () => {
-  // Those that the first test started have ended with it.
-  edges.splice(0, EDGES, ...(await Promise.all(edges.map(startEdge))))
   for (let round = 0; round < 10; round++) {
     const session = await register()
     const answers = await Promise.all(

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { testDatabase } from '../database.ts'
-import { Client, startProcess } from '../service.ts'
+import { startEdge } from '../edge/harness.ts'
+import { startOwnWorker } from '../edge/own-worker.ts'
+import { Client } from '../service.ts'
 import { mailEvent, resendServer, signedEvent, WEBHOOK_SECRET } from '../standins/resend.ts'
 import { mailServer } from '../standins/smtp.ts'
 import { twilioEnv, twilioServer } from '../standins/twilio.ts'
@@ -19,12 +21,12 @@ const env = {
   EMAIL_PROVIDER_WEBHOOK_SECRET: WEBHOOK_SECRET,
   PUBLIC_BASE_URL: 'https://mill.example.com',
   AUTH_LEVEL: 'none',
-  WORKER_QUEUES: 'comms',
+  WORKER_THREADS: '1',
 }
-const edge = await startProcess('edge', url, env)
-await startProcess('worker', url, env)
-const at = `http://127.0.0.1:${edge.ready.port}`
-const client = new Client(edge.ready.port!)
+const edge = await startEdge(url, { env })
+await startOwnWorker(url, 'comms', env)
+const at = `http://127.0.0.1:${edge.port}`
+const client = new Client(edge.port)
 
 const post = async (path: string, body: object): Promise<Record<string, string>> => {
   const response = await client.post(`/api/v1/comms${path}`, body)

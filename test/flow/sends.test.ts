@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { testDatabase } from '../database.ts'
+import { startEdge } from '../edge/harness.ts'
 import { startProcess } from '../service.ts'
 import { mailServer } from '../standins/smtp.ts'
 import { storm } from '../standins/storm.ts'
 import { twilioEnv, twilioServer } from '../standins/twilio.ts'
+import { SHORT_LEASE } from './crash.ts'
 
 /** A small one of the storms that `npm run bench -- sends` makes. */
 
@@ -19,8 +21,10 @@ const env = {
   EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
   AUTH_LEVEL: 'none',
   WORKER_QUEUES: 'comms',
+  WORKER_THREADS: '1',
+  ...SHORT_LEASE,
 }
-const edge = await startProcess('edge', url, env)
+const edge = await startEdge(url, { env })
 
 test('workers that are killed while they send double nothing and lose nothing', async (t) => {
   const { tallies, seconds } = await storm({
@@ -30,7 +34,7 @@ test('workers that are killed while they send double nothing and lose nothing', 
     seed: 4711,
     twilio,
     mail,
-    url: `http://127.0.0.1:${edge.ready.port}`,
+    url: `http://127.0.0.1:${edge.port}`,
     ask: query,
     startWorker: () => startProcess('worker', url, env),
     workers: 3,

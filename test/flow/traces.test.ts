@@ -2,10 +2,12 @@ import assert from 'node:assert/strict'
 import { hostname } from 'node:os'
 import { after, test } from 'node:test'
 import { testDatabase } from '../database.ts'
-import { type Child, Client, startProcess } from '../service.ts'
+import { type Child, Client, launch, startProcess } from '../service.ts'
+import { stopAfterFile } from '../services.ts'
 import { collector, type TakenSpan } from '../standins/collector.ts'
 import { mailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
+import { SHORT_LEASE } from './crash.ts'
 
 /** What a request leads to is one trace: real processes, a mail server, and a collector of traces. */
 
@@ -20,12 +22,15 @@ const off = {
   EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
   AUTH_LEVEL: 'none',
   WORKER_QUEUES: 'comms',
+  WORKER_THREADS: '1',
 }
 const on = {
   ...off,
   OTEL_EXPORTER_OTLP_ENDPOINT: `${traces.url}/`,
   OTEL_EXPORTER_OTLP_HEADERS: 'x-key=a%20key,x-other=b',
+  ...SHORT_LEASE,
 }
+let last: Child
 const [edge, untraced, worker] = await Promise.all([
   startProcess('edge', url, on),
   startProcess('edge', url, off),
@@ -35,7 +40,8 @@ const sendFrom = (child: Child, headers: Record<string, string> = {}) =>
   new Client(child.ready.port!).post(
     '/api/v1/comms/email/send',
     { to: ['reader@example.com'], subject: 'Hello', text: 'Hi' },
-    headers,
+    // A stop waits for those that keep their connections.
+    { connection: 'close', ...headers },
   )
 
 /** The spans of the trace that the request with this id belongs to, once they are this many. */
@@ -199,7 +205,8 @@ test('an attempt whose process was killed is in the trace, between its request a
   const { pid } = worker.process
   await worker.kill()
   mail.mode = () => 'take'
-  await startProcess('worker', url, on)
+  last = await launch('worker', url, on)
+  stopAfterFile(() => last.kill())
   const [request] = await traceOf('killed-1', 1)
   const [first, second] = await until('both attempts', () => {
     const spans = traces.spans.filter(
@@ -231,7 +238,6 @@ test('an attempt whose process was killed is in the trace, between its request a
 })
 
 test('what is under way when a process stops is sent, and a silent collector does not hold it up', async () => {
-  const last = await startProcess('worker', url, on)
   await sendFrom(edge, { 'x-request-id': 'last-1' })
   await Promise.all([edge.kill('SIGTERM'), last.kill('SIGTERM')])
   assert.deepEqual([edge.process.exitCode, last.process.exitCode], [0, 0])
