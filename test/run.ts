@@ -59,8 +59,8 @@ function startOwn(): Promise<TestServer> {
     ephemeral: true,
     settings: {
       max_connections: '400',
-      // Autovacuum would change plans amid the tests of plans, and compute what nobody needs.
-      autovacuum_naptime: '1d',
+      // Autovacuum would change plans amid the tests of plans, and compute what nobody needs who does not run for hours.
+      ...(isLong ? {} : { autovacuum_naptime: '1d' }),
       ...(process.env.TEST_LOG ? { log_statement: 'all' } : {}),
     },
   })
