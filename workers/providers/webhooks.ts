@@ -1,5 +1,4 @@
-import http from 'node:http'
-import https from 'node:https'
+import type http from 'node:http'
 import type { Settings } from '../../tasks/settings.ts'
 import type { PostWebhook, WebhookPosted } from '../../tasks/webhooks/ports.ts'
 import { webhookUrlProblem } from '../../tasks/webhooks/url.ts'
@@ -18,18 +17,18 @@ const HEADERS = { 'content-type': 'application/json', 'user-agent': 'Millrace-We
  */
 export function createWebhookPoster({ webhooks }: Pick<Settings, 'webhooks'>): PostWebhook {
   const { allowed, timeoutMs } = webhooks
-  let loading: Promise<Agents> | null = null
+  let loading: Promise<Senders> | null = null
 
   return async (request, signal) => {
-    loading ??= createAgents(allowed)
-    const agents = await loading
+    loading ??= createSenders(allowed)
+    const senders = await loading
     const startedAt = performance.now()
     // The settings may have changed since it was accepted.
     const problem = webhookUrlProblem(request.url, webhooks)
     if (problem !== null) return { ms: 0, status: null, body: null, error: `The URL ${problem}` }
     const end = startCall({ provider: 'webhook', what: 'deliver', url: request.url })
     const ended = new AbortController()
-    const waited = await waitFor(post(request, agents, ended.signal), timeoutMs, signal)
+    const waited = await waitFor(post(request, senders, ended.signal), timeoutMs, signal)
     ended.abort()
     const ms = Math.round(performance.now() - startedAt)
     if (waited.kind === 'answer') {
@@ -48,10 +47,19 @@ export function createWebhookPoster({ webhooks }: Pick<Settings, 'webhooks'>): P
   }
 }
 
-type Agents = Readonly<Record<'http:' | 'https:', http.Agent>>
+interface Sender {
+  readonly request: typeof http.request
+  readonly agent: http.Agent
+}
+type Senders = Readonly<Record<'http:' | 'https:', Sender>>
 
-async function createAgents(allowed: readonly string[]): Promise<Agents> {
-  const { RequestFilteringHttpAgent, RequestFilteringHttpsAgent } = await import('request-filtering-agent')
+/** By the first webhook: with node:http Node loads its fetch, which takes each thread 25 ms of CPU. */
+async function createSenders(allowed: readonly string[]): Promise<Senders> {
+  const [http, https, filtering] = await Promise.all([
+    import('node:http'),
+    import('node:https'),
+    import('request-filtering-agent'),
+  ])
   const options = {
     allowIPAddressList: [...allowed],
     allowMetaIPAddress: false,
@@ -59,22 +67,21 @@ async function createAgents(allowed: readonly string[]): Promise<Agents> {
     maxSockets: 16,
   }
   return {
-    'http:': new RequestFilteringHttpAgent(options),
-    'https:': new RequestFilteringHttpsAgent(options),
+    'http:': { request: http.request, agent: new filtering.RequestFilteringHttpAgent(options) },
+    'https:': { request: https.request, agent: new filtering.RequestFilteringHttpsAgent(options) },
   }
 }
 
 function post(
   { url, headers, body }: Parameters<PostWebhook>[0],
-  agents: Agents,
+  senders: Senders,
   signal: AbortSignal,
 ): Promise<Pick<WebhookPosted, 'status' | 'body'>> {
-  const { protocol } = new URL(url)
-  const { request } = protocol === 'https:' ? https : http
+  const { request, agent } = senders[new URL(url).protocol as keyof Senders]
   return new Promise((resolve, reject) => {
     const sent = request(url, {
       method: 'POST',
-      agent: agents[protocol as keyof Agents],
+      agent,
       headers: { ...HEADERS, ...headers, 'content-length': Buffer.byteLength(body) },
       signal,
     })
