@@ -18,7 +18,7 @@ import { fileURLToPath } from 'node:url'
 const ROOT = new URL('../', import.meta.url).href
 // SHA-256 in hexadecimal digits.
 const DIGEST = 64
-// The 60 languages of zod's messages, all of which it exports and none of which we use but English, which it also imports by itself.
+// zod exports its messages in 60 languages. English, which is all that we use, it imports by itself.
 const TRANSLATIONS = '/node_modules/zod/v4/locales/index.js'
 
 /** Caches the code that this thread loads from now on: for entry points, before they load the rest. */
