@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
+import { codesOf, dataOf, packageOf } from './language-data.ts'
 
 /** The languages in which words are read from pictures, e.g. `deu+fra`: codes of tesseract, the most likely one first. */
 export const Languages = z
@@ -9,20 +10,6 @@ export const Languages = z
     /^[a-z]{3}(_[a-z]{2,5}){0,2}(\+[a-z]{3}(_[a-z]{2,5}){0,2}){0,4}$/,
     'must be codes such as eng or deu+fra',
   )
-
-/** The codes of `languages`. */
-export const codesOf = (languages: string): string[] => languages.split('+')
-
-const packageOf = (code: string): string => `@tesseract.js-data/${code}`
-
-/** A file of the package with a language's data, beside which the others are; null: it is not installed. */
-export function dataOf(code: string): URL | null {
-  try {
-    return new URL(import.meta.resolve(packageOf(code)))
-  } catch {
-    return null
-  }
-}
 
 /** The packages that reading in these languages needs and that are not installed. */
 const missingData = (languages: string): string[] =>

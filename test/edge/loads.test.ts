@@ -67,3 +67,9 @@ test('a task thread loads its providers without their libraries', () => {
   assert.ok(loaded.own.includes('workers/providers/comms/email.ts'), 'it is counted')
   assert.deepEqual(among(RARE, loaded.packages), [])
 })
+
+test('a child that reads documents loads neither schemas nor a database', () => {
+  const loaded = loadedBy('workers/children/documents/work.ts')
+  assert.ok(loaded.own.includes('workers/children/documents/pdfium.ts'), 'it is counted')
+  assert.deepEqual(among([...RARE, 'zod', 'slonik', 'pg'], loaded.packages), [])
+})
