@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { after, type TestContext, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { PageResult } from '../../tasks/context.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
 import {
@@ -11,7 +12,8 @@ import {
   type LeaseOptions,
   type LossReason,
 } from '../../workers/children/ports.ts'
-import { type DocumentOptions, drawPage, openDocument } from '../../workers/providers/documents/documents.ts'
+import { type DocumentOptions, openDocument } from '../../workers/providers/documents/documents.ts'
+import { drawPage } from '../../workers/providers/documents/draw.ts'
 import { deepPdf, encryptedPdf, hugePagePdf, mixedPdf, pageLines, scanPdf, textPdf } from '../pdfs.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
@@ -68,6 +70,29 @@ test('pages are read side by side, and children serve the next document', async 
   }
   assert.ok(pool.size <= 2, `${pool.size} children`)
 })
+
+for (const slow of [true, false])
+  test(`pages that take ${slow ? 'longer' : 'less'} than the opening are read by ${slow ? 'several children' : 'one child'}`, async () => {
+    let leases = 0
+    const another = Promise.withResolvers<void>()
+    const children: Children = {
+      lease: (async () => {
+        if (++leases === 2) another.resolve()
+        const ask = async (kind: string, request: unknown) => {
+          if (kind === 'bytes') return null
+          if (kind === 'document.open') await delay(slow ? 20 : 500)
+          if (kind === 'document.open') return { pageCount: 8, isLocked: false, attachments: [] }
+          if (slow) await another.promise
+          return (request as number[]).map(() => ({ status: 'read', method: 'text_layer', text: '' }))
+        }
+        return { ask, release: () => {}, kill: () => {}, isDue: false }
+      }) as unknown as Children['lease'],
+    }
+    const reader = await open(Buffer.from('%PDF'), {}, children)
+    await Promise.all(numbers(8).map((n) => reader.read(n)))
+    assert.equal(leases, slow ? 2 : 1)
+    await reader.close()
+  })
 
 test('a page over which a child crashes is read by the next one, without PDFium', async () => {
   let crashes = 1

@@ -59,7 +59,7 @@ const readersOf = (
       maxPages,
     }),
   drawPage: async (bytes, page, options) =>
-    (await import('./documents/documents.ts')).drawPage(children, bytes, page, { ...options, maxPages }),
+    (await import('./documents/draw.ts')).drawPage(children, bytes, page, { ...options, maxPages }),
   readPosts: async (name, format, bytes, signal) =>
     (await import('./documents/posts.ts')).openPosts(children, { name, format, bytes }, { signal }),
   analyze: async (bytes, file, signal) =>

@@ -4,7 +4,7 @@ import type { AttachmentInfo, OpenPages, PageReader, PageResult } from '../../..
 import type { Settings } from '../../../tasks/settings.ts'
 import { tidy } from '../../children/documents/texts.ts'
 import { type ChildLease, ChildLost, type Children, type Limits } from '../../children/ports.ts'
-import { type ReadPage, type Sight, sendBytes, type Work } from '../../children/work.ts'
+import { type ReadPage, type Sight, sendBytes } from '../../children/work.ts'
 import { transcribe } from '../ai/models.ts'
 
 export interface DocumentOptions extends OpenPages {
@@ -17,7 +17,7 @@ export interface DocumentOptions extends OpenPages {
 }
 
 // A dense page takes ten seconds of CPU time, the worst of ordinary ones twenty.
-const LIMITS: Limits = { cpuMs: 28_000 }
+export const LIMITS: Limits = { cpuMs: 28_000 }
 // At least this many pages with a text layer go to a child together: handing one over takes a third of its reading.
 const LEAST_TOGETHER = 4
 // How long a document keeps a child while others wait, but at least ten times as long as it took to open it there.
@@ -76,28 +76,6 @@ export async function openDocument(
   }
 }
 
-/** Draws one page; null when there is nothing to draw, or drawing it fails. */
-export async function drawPage(
-  children: Children,
-  bytes: Uint8Array,
-  page: number,
-  { mediaType, password = null, maxPages, signal, limits = LIMITS }: Omit<DocumentOptions, 'vision'>,
-): Promise<Work['document.draw']['answer']> {
-  const lease = await children.lease({ urgent: true, signal })
-  try {
-    await sendBytes(lease, bytes)
-    // Without PDFium, which draws nothing that is stored.
-    const request = { mediaType, password, sight: 'none', careful: true, maxPages } as const
-    await lease.ask('document.open', request, limits)
-    return await lease.ask('document.draw', page, limits)
-  } catch (error) {
-    if (error instanceof ChildLost) return null
-    throw error
-  } finally {
-    lease.release()
-  }
-}
-
 class DocumentReader implements PageReader {
   pageCount = 0
   isLocked = false
@@ -116,6 +94,10 @@ class DocumentReader implements PageReader {
   // Including those that are still being leased.
   #members = 0
   #scheduled = false
+  // How long its first child took to open it, and how long its children have read.
+  #joinMs = 0
+  #readMs = 0
+  #patience: NodeJS.Timeout | undefined
   // How many children its pages have cost.
   #lost = 0
   // Whether to do without PDFium, because it may have crashed a child.
@@ -141,6 +123,7 @@ class DocumentReader implements PageReader {
       this.isLocked = member.isLocked
       this.attachments = member.attachments
       this.#members = 1
+      this.#joinMs = member.joinMs
       this.#rest(member)
       return null
     } catch (error) {
@@ -180,6 +163,7 @@ class DocumentReader implements PageReader {
   }
 
   async close(): Promise<void> {
+    clearTimeout(this.#patience)
     for (const member of [...this.#free.keys()]) this.#leave(member)
     this.#closing.abort(new Error('The document was closed'))
     for (const asked of this.#waiting.splice(0)) asked.reject(this.#signal.reason)
@@ -187,10 +171,21 @@ class DocumentReader implements PageReader {
 
   #dispatch(): void {
     this.#scheduled = false
+    clearTimeout(this.#patience)
     while (this.#waiting.length > 0 && this.#free.size > 0) {
       void this.#work(this.#take()!, this.#waiting.splice(0, this.#together()))
     }
-    if (this.#waiting.length > 0 && this.#members < this.#mostMembers()) void this.#more()
+    if (this.#waiting.length === 0 || this.#members >= this.#mostMembers()) return
+    if (this.#members === 0 || this.#isLong) return void this.#more()
+    this.#patience = setTimeout(() => {
+      this.#readMs = this.#joinMs
+      void this.#more()
+    }, this.#joinMs - this.#readMs)
+  }
+
+  /** Whether its pages have taken as long as its opening: what is read sooner needs no second child, which has to open it, too. */
+  get #isLong(): boolean {
+    return this.#readMs >= this.#joinMs
   }
 
   /** A child that is free, which is the caller's then. */
@@ -220,7 +215,8 @@ class DocumentReader implements PageReader {
 
   /** How many of the waiting pages go to a child next. */
   #together(): number {
-    const together = Math.max(LEAST_TOGETHER, Math.ceil(this.#waiting.length / this.#members))
+    const shares = this.#isLong ? this.#mostMembers() : this.#members
+    const together = Math.max(LEAST_TOGETHER, Math.ceil(this.#waiting.length / shares))
     const suspect = this.#waiting.slice(0, together).findIndex(({ isSuspect }) => isSuspect)
     if (!this.isFast || suspect === 0) return 1
     return suspect === -1 ? together : suspect
@@ -279,12 +275,14 @@ class DocumentReader implements PageReader {
   }
 
   async #work(member: Member, asked: readonly Asked[]): Promise<void> {
+    const since = performance.now()
     try {
       const pages = await member.lease.ask(
         'document.read',
         asked.map(({ page }) => page),
         this.#limits,
       )
+      this.#readMs += performance.now() - since
       for (const [i, page] of pages.entries()) void this.#finish(page, asked[i]!)
       this.#waiting.unshift(...asked.slice(pages.length))
       this.isFast = pages.at(-1)?.method === 'text_layer'

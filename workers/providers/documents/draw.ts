@@ -1,0 +1,26 @@
+/** Draws pages of documents in child processes. */
+import { ChildLost, type Children } from '../../children/ports.ts'
+import { sendBytes, type Work } from '../../children/work.ts'
+import { type DocumentOptions, LIMITS } from './documents.ts'
+
+/** Draws one page; null when there is nothing to draw, or drawing it fails. */
+export async function drawPage(
+  children: Children,
+  bytes: Uint8Array,
+  page: number,
+  { mediaType, password = null, maxPages, signal, limits = LIMITS }: Omit<DocumentOptions, 'vision'>,
+): Promise<Work['document.draw']['answer']> {
+  const lease = await children.lease({ urgent: true, signal })
+  try {
+    await sendBytes(lease, bytes)
+    // Without PDFium, which draws nothing that is stored.
+    const request = { mediaType, password, sight: 'none', careful: true, maxPages } as const
+    await lease.ask('document.open', request, limits)
+    return await lease.ask('document.draw', page, limits)
+  } catch (error) {
+    if (error instanceof ChildLost) return null
+    throw error
+  } finally {
+    lease.release()
+  }
+}
