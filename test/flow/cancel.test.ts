@@ -9,7 +9,7 @@ import { clientOf, startReader } from './reader.ts'
 
 const { url, query } = await testDatabase()
 // A document takes long enough for whatever is to come in between, and 32 of its pages no longer than a stop may take.
-await crash.witness(query, 25)
+await crash.witness(query, 12)
 const PAGES = 400
 /** Begun by the first test that needs it. */
 let worker: Child | undefined

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { testDatabase } from '../database.ts'
-import { type Child, startProcess } from '../service.ts'
+import { BRIEF, type Child, launch } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
 import { startReader } from './reader.ts'
 
 /** Jobs whose workers die, one of which may be the cause: nobody is given up for another's doing. */
 
-const NEIGHBOURS = 3
+const NEIGHBOURS = 2
 const { url, query } = await testDatabase()
 const client = await startReader(url)
 
@@ -18,8 +18,13 @@ const add = async (duration_ms: number): Promise<string> => {
   const answer = (await (await client.post('/api/v1/tasks/enqueue', json)).json()) as { task_id: string }
   return answer.task_id
 }
-const startWorker = (): Promise<Child> =>
-  startProcess('worker', url, { LEASE_SECONDS: '1', WORKER_QUEUES: 'load_test' })
+/** The last that was started. */
+let worker: Child | undefined
+after(() => worker?.kill())
+const startWorker = async (): Promise<Child> => {
+  worker = await launch('worker', url, { LEASE_SECONDS: '1', WORKER_QUEUES: 'load_test' }, BRIEF)
+  return worker
+}
 const attemptRuns = (id: string, attempt: number) =>
   until(
     `attempt ${attempt} runs`,
@@ -45,16 +50,16 @@ test('after two deaths a job runs alone; what kills that is given up, its neighb
   const neighbours = await Promise.all(Array.from({ length: NEIGHBOURS }, () => add(3000)))
   // Twice the whole worker dies, and nobody knows of which job.
   for (const attempt of [1, 2]) {
-    const worker = await startWorker()
+    const { kill } = await startWorker()
     await attemptRuns(killer, attempt)
     for (const id of neighbours) await attemptRuns(id, attempt)
-    await worker.kill()
+    await kill()
   }
-  const worker = await startWorker()
+  const last = await startWorker()
   // From now on it dies alone, and again.
   for (const attempt of [3, 4, 5]) {
     await attemptRuns(killer, attempt)
-    const pid = await until('it has a process of its own', () => aloneOf(worker, killer, attempt), 60_000)
+    const pid = await until('it has a process of its own', () => aloneOf(last, killer, attempt), 60_000)
     process.kill(pid, 'SIGKILL')
     await until(
       'its death is known',
@@ -88,17 +93,15 @@ test('after two deaths a job runs alone; what kills that is given up, its neighb
     error_detail: 'The job was given up: the process that ran only this job died 3 times',
     attempt: 5,
   })
-  assert.equal(worker.process.exitCode, null)
+  assert.equal(last.process.exitCode, null)
 })
 
 test('a job whose workers are killed for other reasons is never given up, however often', async () => {
   const innocent = await add(1500)
-  let attempt = 0
-  for (let i = 0; i < 4; i++) {
-    const worker = await startWorker()
-    await attemptRuns(innocent, ++attempt)
-    await worker.kill()
+  for (const attempt of [1, 2, 3, 4]) {
+    await attemptRuns(innocent, attempt)
+    await worker!.kill()
+    await startWorker()
   }
-  await startWorker()
   assert.equal((await crash.jobEnded(query, innocent)).status, 'done')
 })

@@ -63,7 +63,7 @@ async function keepAsking(name: string): Promise<void> {
     await asked(200, 'GET', `/api/v1/tasks/result/${task_id}`)
     tasks.push(task_id!)
     rounds++
-    await delay(80)
+    await delay(250)
   }
   close()
 }
