@@ -11,7 +11,7 @@ import { BOMB_CPU_MS } from '../runs.ts'
  * that its sender is told, and the children serve whoever comes next.
  */
 
-const pool = createChildPool({ log: { warn: () => {} } as never })
+const pool = createChildPool({ log: { warn: () => {} } as never, checkMs: 20 })
 after(() => pool.close())
 const { signal } = new AbortController()
 const limits = { cpuMs: BOMB_CPU_MS }

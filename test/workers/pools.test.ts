@@ -210,13 +210,13 @@ describe('attempts that are cut short', () => {
   }
 
   test('who was handed to a thread that never came up for air is a bystander, too', async () => {
-    const spinning = [await start('other.spin', { ms: 60_000 }), await start('other.spin', { ms: 60_000 })]
-    for (const { id } of spinning) await isRunning(id)
+    const holding = [await start('other.hold', { ms: 60_000 }), await start('other.hold', { ms: 60_000 })]
+    for (const { id } of holding) await isRunning(id)
     await delay(200)
     const behind = await Promise.all(Array.from({ length: 6 }, () => start('other.echo', {})))
     await delay(100)
-    for (const { id } of spinning) await cancel(id)
-    for (const job of [...spinning, ...behind]) await job.ended
+    for (const { id } of holding) await cancel(id)
+    for (const job of [...holding, ...behind]) await job.ended
     for (const { id } of behind) {
       const row = await help.row(id)
       if (row.status !== 'done')
