@@ -22,6 +22,8 @@ import { log } from './parts.ts'
 
 const PDF = 'application/pdf'
 const { signal } = new AbortController()
+// Read in a third of the time that a sentence takes.
+const WORDS = { sentences: 0 }
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i + 1)
 
 function poolOf(places = 2) {
@@ -120,7 +122,7 @@ for (const [why, detail, tries] of [
       lost++
       return why
     })
-    const reader = await open(await scanPdf(3, { sentences: 1 }), { vision: 'tesseract' }, children)
+    const reader = await open(await scanPdf(3, WORDS), { vision: 'tesseract' }, children)
     const pages = await Promise.all(numbers(3).map((n) => reader.read(n)))
     assert.deepEqual(
       pages.map(({ status, givenUp }) => [status, givenUp]),
@@ -163,7 +165,7 @@ test('of pages that are read together none is lost with their child, and a pictu
     lost = true
     return 'crash'
   })
-  const reader = await open(await mixedPdf(24, [20]), { vision: 'tesseract' }, children)
+  const reader = await open(await mixedPdf(24, [20], { sentences: 2 }), { vision: 'tesseract' }, children)
   await reader.read(1)
   const pages = await Promise.all(numbers(24).map((n) => reader.read(n)))
   assert.equal(lost, true)
@@ -231,7 +233,7 @@ test('pages that are no pages of the document are a mistake of the caller', asyn
 
 test('a long document lets others have their turn', async () => {
   const one = poolOf(1)
-  const long = await open(await scanPdf(3, { sentences: 1 }), { vision: 'tesseract', sliceMs: 0 }, one)
+  const long = await open(await scanPdf(3, WORDS), { vision: 'tesseract', sliceMs: 0 }, one)
   const done: string[] = []
   const reading = numbers(3).map((n) => long.read(n).then(() => done.push(`long ${n}`)))
   const short = open(await textPdf(1), {}, one)
@@ -321,7 +323,7 @@ test('while a model is asked, the children are free for others', async (t) => {
   const one = poolOf(1)
   const { vision, asked } = await silentModel(t)
   const abort = new AbortController()
-  const reader = await open(await scanPdf(1, { sentences: 1 }), { vision, signal: abort.signal }, one)
+  const reader = await open(await scanPdf(1, WORDS), { vision, signal: abort.signal }, one)
   const page: Promise<PageResult> = reader.read(1)
   await asked()
   const other = await open(await textPdf(1), {}, one)
