@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, describe, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { Failure } from '../../sql/errors.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
 import { openPosts } from '../../workers/providers/documents/posts.ts'
@@ -40,7 +40,17 @@ async function importOf(
 const TOLD =
   /^(imported|The file cannot be imported: |Item 1: |The file (takes|needs|crashed)|The front matter |A line of |\w+: (is too long|can't be))/
 
+async function importGood(): Promise<void> {
+  const bytes = Buffer.from('# Good\n\nnews')
+  const reader = await openPosts(pool, { name: 'good.md', format: 'markdown', bytes }, { signal })
+  for await (const { read } of reader.read()) assert.ok('post' in read && read.post.title === 'Good')
+  reader.close()
+}
+
 describe('posts', () => {
+  // Now that it has been loaded once, a child's code takes less of the limits.
+  before(importGood)
+
   for (const bomb of [...postBombs, ...zipBombs])
     test(bomb.name, async () => {
       const told = await importOf(bomb)
@@ -51,17 +61,11 @@ describe('posts', () => {
 
 test('files that take long together are given up as a whole, though none does by itself', async () => {
   const bomb = zipBombs.find(({ name }) => name === 'files that take a second each')!
-  const told = await importOf(bomb, { limits: { cpuMs: 20_000 }, wholeCpuMs: 1000 })
+  const told = await importOf(bomb, { limits: { cpuMs: 20_000 }, wholeCpuMs: 500 })
   assert.equal(told, 'The file cannot be imported: it takes more than 1 s of computing')
 })
 
 test('the children are as good as new', async () => {
-  const reader = await openPosts(
-    pool,
-    { name: 'good.md', format: 'markdown', bytes: Buffer.from('# Good\n\nnews') },
-    { signal },
-  )
-  for await (const { read } of reader.read()) assert.ok('post' in read && read.post.title === 'Good')
-  reader.close()
+  await importGood()
   assert.ok(pool.rssBytes < 2 ** 30)
 })
