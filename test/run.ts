@@ -88,15 +88,20 @@ async function administrate(statement: string): Promise<void> {
 
 /**
  * A module for each process of node:test. tsx is not loaded by a flag, which threads would inherit: theirs is the code as it
- * is run in production. Coverage counts places in one form of a file: there all code is that.
+ * is run in production. What it compiles it keeps outside the run's folder, for the next run. Coverage counts places in one
+ * form of a file: there all code is that.
  */
 function writeEntries(): string[] {
   const tsx = JSON.stringify(import.meta.resolve('tsx/esm/api'))
+  const kept = JSON.stringify(tmpdir())
   const runner = JSON.stringify(new URL('runner.ts', import.meta.url))
   const claims = join(folder, 'claims')
   for (const made of [claims, join(folder, 'processes')]) mkdirSync(made)
   const lines = [
-    ...(isCoverage ? [] : [`import { register } from ${tsx}`, 'register()']),
+    ...(isCoverage
+      ? []
+      : [`process.env.TMPDIR = ${kept}`, `const { register } = await import(${tsx})`, 'register()']),
+    `process.env.TMPDIR = ${JSON.stringify(folder)}`,
     `const { runFiles } = await import(${runner})`,
     `await runFiles(${JSON.stringify(inTurns(files))}, ${JSON.stringify(claims)})`,
   ]
