@@ -10,5 +10,5 @@ const titles = [
 ]
 
 /** Four pages, the third of them a scan. */
-const sample = await mixedPdf(4, [3], { line: n => titles[n - 1]!, sentences: 20 })
+const sample = await mixedPdf(4, [3], { line: n => titles[n - 1]!, sentences: 8 })
 await writeFile(new URL('sample.pdf', import.meta.url), sample)

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
 import { textPdf } from '../pdfs.ts'
-import { Client, startProcess } from '../service.ts'
+import { startProcess } from '../service.ts'
+import { startReader } from './reader.ts'
 
 const { url } = await testDatabase()
-const [edge] = await Promise.all([startProcess('edge', url), startProcess('worker', url)])
-const client = new Client(edge.ready.port!)
-await client.register('reader@example.com')
+await startProcess('worker', url)
+const client = await startReader(url)
 
 test('a PDF goes in, and its pages come out live', async () => {
   const uploaded = await client.upload(await textPdf(7), 'report.pdf')

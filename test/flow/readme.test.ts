@@ -49,9 +49,9 @@ const env = {
   DATA_DIR: folder,
   LOG_LEVEL: 'error',
 }
-const edge = await startProcess('edge', url, { DATA_DIR: folder })
+const edge = await startEdge(url, { env: { DATA_DIR: folder } })
 await startProcess('worker', url, { DATA_DIR: folder, WORKER_THREADS: '1' })
-const base = new Client(edge.ready.port!).base
+const base = new Client(edge.port).base
 
 /** Runs text in a shell where `npm run` is the script itself: npm takes longer to start than most of them. */
 async function type(text: string, more: Record<string, string> = {}): Promise<string> {
@@ -172,7 +172,7 @@ test('the route and the task that are added work', async () => {
 })
 
 async function tokenOf(email: string): Promise<{ TOKEN: string }> {
-  const client = new Client(edge.ready.port!)
+  const client = new Client(edge.port)
   await client.register(email)
   return { TOKEN: client.token }
 }

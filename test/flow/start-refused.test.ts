@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { testDatabase } from '../database.ts'
-import { launch, startProcess } from '../service.ts'
+import { BRIEF, launch, startProcess } from '../service.ts'
 
 /** What an operator has to mend ends a start: with a sentence, status 2, and no stack. */
 
@@ -44,7 +44,10 @@ describe('a process is refused', () => {
   ) =>
     test(`${kind}: ${what}`, async () => {
       const log: string[] = []
-      await assert.rejects(launch(kind, url, env, [], log), new RegExp(`^Error: The ${kind} ended with 2:`))
+      await assert.rejects(
+        launch(kind, url, env, BRIEF, log),
+        new RegExp(`^Error: The ${kind} ended with 2:`),
+      )
       const { level, msg, err } = JSON.parse(log.at(-1)!) as { level: number; msg: string; err?: unknown }
       assert.deepEqual({ level, err }, { level: 60, err: undefined })
       assert.ok(typeof sentence === 'string' ? msg === sentence : sentence.test(msg), msg)
