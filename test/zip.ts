@@ -47,11 +47,15 @@ export function rawZip(entries: readonly RawEntry[], count = entries.length): Bu
   const parts: Buffer[] = []
   const directory: Buffer[] = []
   const known = new Map<Buffer, Packed>()
+  const deflated = (data: Buffer): Packed => {
+    const made = known.get(data) ?? { ...stored(data), packed: deflateRawSync(data) }
+    known.set(data, made)
+    return made
+  }
   let offset = 0
   for (const entry of entries) {
     const { name, data, flags = UTF8_NAMES, method = 8, attributes = 0 } = entry
-    const made = isPacked(data) ? data : (known.get(data) ?? pack(data, method))
-    if (!isPacked(data)) known.set(data, made)
+    const made = isPacked(data) ? data : method === 8 ? deflated(data) : stored(data)
     const { packed } = made
     const truth = { ...made, packed: packed.length }
     const fields = ({ packed, unpacked, crc }: Sizes, nameLength: number): Buffer => {
@@ -102,11 +106,7 @@ export function rawZip(entries: readonly RawEntry[], count = entries.length): Bu
   return Buffer.concat([...parts, ...directory, large, end])
 }
 
-const pack = (data: Buffer, method: number): Packed => ({
-  packed: method === 8 ? deflateRawSync(data) : data,
-  unpacked: data.length,
-  crc: crc32(data),
-})
+const stored = (data: Buffer): Packed => ({ packed: data, unpacked: data.length, crc: crc32(data) })
 
 /** The two records that say how many entries there are when two bytes can't. */
 function zip64(count: number, size: number, offset: number): Buffer {
