@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import { inviteTokenOf } from '../../tasks/accounts/tokens.ts'
 import { SECRET } from '../edge/harness.ts'
 import { freePort } from '../free-port.ts'
-import { codeOf, fromBase32, stepNow } from '../totp.ts'
+import { codeOf, fromBase32, stepNow, useEarlierCode } from '../totp.ts'
 import { findChromium, NO_CHROMIUM } from './chromium.ts'
 import { READER, signIn, watchedService } from './watched.ts'
 
@@ -37,9 +37,9 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
   /** Switches one-time codes of the reader on. */
   async function secure(): Promise<{ secret: Buffer; recoveryCodes: string[] }> {
     await query('delete from account_totp')
-    const post = async (path: string, body: unknown, token = '') => {
+    const post = (path: string, body: unknown, token = '') => {
       const isForm = body instanceof URLSearchParams
-      const answer = await fetch(`http://127.0.0.1:${port}/api/v1/auth${path}`, {
+      return fetch(`http://127.0.0.1:${port}/api/v1/auth${path}`, {
         method: 'POST',
         headers: {
           ...(token !== '' && { authorization: `Bearer ${token}` }),
@@ -47,14 +47,16 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
         },
         body: isForm ? body : JSON.stringify(body),
       })
+    }
+    const answered = async (answer: Response) => {
       assert.equal(answer.status, 200)
       return (await answer.json()) as { access_token: string; secret: string; recovery_codes: string[] }
     }
     const form = new URLSearchParams({ username: READER, password: 'correct horse' })
-    const { access_token } = await post('/token', form)
-    const secret = fromBase32((await post('/totp', {}, access_token)).secret)
-    const json = { code: codeOf(secret, stepNow(-1)) }
-    return { secret, recoveryCodes: (await post('/totp/confirm', json, access_token)).recovery_codes }
+    const { access_token } = await answered(await post('/token', form))
+    const secret = fromBase32((await answered(await post('/totp', {}, access_token))).secret)
+    const confirm = (code: string) => post('/totp/confirm', { code }, access_token)
+    return { secret, recoveryCodes: (await answered(await useEarlierCode(secret, confirm))).recovery_codes }
   }
 
   test('the monitor asks for the code once the password was right', async (t) => {

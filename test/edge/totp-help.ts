@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { codeOf, fromBase32, stepNow } from '../totp.ts'
+import { fromBase32, useEarlierCode } from '../totp.ts'
 import { type Account, type Answered, type Api, PASSWORD } from './harness.ts'
 
 /** What tests of one-time codes have in common. */
@@ -23,8 +23,9 @@ export async function secured(api: Api, account: Account): Promise<Secured> {
   const begun = await api.post(TOTP, { token: account.token, json: {} })
   assert.equal(begun.status, 200, begun.text)
   const secret = fromBase32(begun.json.secret)
-  const json = { code: codeOf(secret, stepNow(-1)) }
-  const confirmed = await api.post(`${TOTP}/confirm`, { token: account.token, json })
+  const confirmed = await useEarlierCode(secret, (code) =>
+    api.post(`${TOTP}/confirm`, { token: account.token, json: { code } }),
+  )
   assert.equal(confirmed.status, 200, confirmed.text)
   return { ...account, secret, recoveryCodes: confirmed.json.recovery_codes }
 }
