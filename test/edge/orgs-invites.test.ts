@@ -234,7 +234,7 @@ describe('POST /orgs/{org_id}/invites/{invite_id}/resend', () => {
     const { id, owner, admin } = await org()
     const made = (await invite(owner, id, address())).json
     await query(
-      `update organization_invite set created_at = now() - interval '2 days', expires_at = now() + interval '1 s' where id = $1`,
+      `update organization_invite set created_at = now() - interval '2 days', expires_at = now() + interval '1 hour' where id = $1`,
       [made.id],
     )
     const answer = await resend(admin, id, made.id)

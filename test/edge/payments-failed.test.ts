@@ -21,7 +21,13 @@ const claimed = async (id: string, count: number): Promise<string> => {
   return job
 }
 
-test('an event whose job fails while it is waited for is a 500, and gets another job when it comes again', async () => {
+test('an event whose job fails while it is waited for is a 500, and gets another job when it comes again', async (t) => {
+  const { hub } = world.api.serving.edge
+  const terminal = hub.terminal.bind(hub)
+  // As long as it takes: two seconds are over where a machine is busy.
+  t.mock.method(hub, 'terminal', (id: string, _: number, signal?: AbortSignal) =>
+    terminal(id, 60_000, signal),
+  )
   const given = event('payment_intent.succeeded', intentObject({ name: 'unlucky' }))
   const first = send(given)
   await ledger.finish(await claimed(given.id, 1), 'failed', { code: 'internal', detail: 'x' })
@@ -36,7 +42,7 @@ test('an event whose job takes long is acknowledged after two seconds: it is sto
   const startedAt = performance.now()
   assert.equal((await send(given)).status, 200)
   const seconds = (performance.now() - startedAt) / 1000
-  assert.ok(seconds >= 1.9 && seconds < 10, `${seconds} s`)
+  assert.ok(seconds >= 1.9 && seconds < 20, `${seconds} s`)
   const again = send(given)
   await ledger.finish(await claimed(given.id, 1), 'done', { result: {} })
   assert.equal((await again).status, 200, 'one that comes again meanwhile waits for the same job')
