@@ -259,7 +259,10 @@ describe('names in mails', () => {
     const words = fc
       .stringMatching(/^[\p{L}\p{Nd}'&!?()-]{1,8}( [\p{L}\p{Nd}'&!?()-]{1,8}){0,4}$/u)
       .filter((text) => text === text.normalize('NFKC'))
-    fc.assert(fc.property(words, (text) => assert.equal(plainName(text), text)))
+    fc.assert(
+      fc.property(words, (text) => assert.equal(plainName(text), text)),
+      runs(),
+    )
   })
 
   test('stay readable', () => {

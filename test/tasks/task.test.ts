@@ -108,7 +108,7 @@ describe('enqueue', () => {
       enqueue(tx, plain, { id: 1, note: '' }, { ...options, delayMs: 60_000 }),
     )
     const wait = ((await rowOf(ref.jobId)).run_at as Date).getTime() - before
-    assert.ok(wait >= 60_000 && wait < 65_000)
+    assert.ok(wait >= 60_000 && wait < 600_000)
   })
 
   test('many in order; none at all; and nothing of a transaction that failed', async () => {

@@ -205,7 +205,8 @@ describe('what is repeatable', () => {
     assert.equal(mailerOf({ ...from, EMAIL_SMTP_URL: 'smtp://notresend.com' }).repeatable, false)
   })
 
-  test('a server that does not answer is left alone after five failures', async () => {
+  test('a server that does not answer is left alone after five failures', async (t) => {
+    t.mock.timers.enable({ apis: ['Date'], now: Date.now() })
     const { server, mailer } = await line()
     await server.stop()
     for (let n = 0; n < 5; n++) assert.equal((await failure(mailer)).retryAfter, undefined)

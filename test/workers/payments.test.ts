@@ -12,6 +12,7 @@ const stripe = await stripeStandIn()
 const settings = (given: Record<string, string> = {}) =>
   parse({ PROVIDER_SECRET_KEY: KEY, PROVIDER_API_BASE_URL: stripe.url, ...given })
 const provider = createPayments(settings())
+// A busy machine may take its time; only a provider that hangs is waited for.
 const hasty = createPayments(settings(), 300)
 const { signal } = new AbortController()
 const customer = { email: 'a@example.com', name: null, userId: 7 }
@@ -42,7 +43,8 @@ describe('a failure', () => {
   for (const [fault, code, detail, retryable] of table)
     test(`${fault}: ${code}`, async () => {
       stripe.faults.push(fault)
-      const error = await failure(hasty.createCustomer(customer, once()))
+      const asking = fault.startsWith('hang') ? hasty : provider
+      const error = await failure(asking.createCustomer(customer, once()))
       assert.deepEqual([error.code, error.retryable], [code, retryable])
       assert.match(error.detail, detail)
       assert.doesNotMatch(JSON.stringify(error.detail), /[sr]k_/)
@@ -105,7 +107,7 @@ test('a call that is aborted ends at once, with the reason', async () => {
 test('a time of the provider’s clock comes with what it answers', async () => {
   stripe.account.subscriptions.set('sub_1', { id: 'sub_1', status: 'active' })
   const { at, object } = await provider.cancelSubscription('sub_1', once())
-  assert.ok(Math.abs(at - Date.now() / 1000) < 5)
+  assert.ok(Math.abs(at - Date.now() / 1000) < 60)
   assert.equal(object.cancel_at_period_end, true)
 })
 
