@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { after, type TestContext, test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import type { PageResult } from '../../tasks/context.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
 import {
@@ -74,16 +73,19 @@ test('pages are read side by side, and children serve the next document', async 
 })
 
 for (const slow of [true, false])
-  test(`pages that take ${slow ? 'longer' : 'less'} than the opening are read by ${slow ? 'several children' : 'one child'}`, async () => {
-    let leases = 0
+  test(`pages that take ${slow ? 'longer' : 'less'} than the opening are read by ${slow ? 'several children' : 'one child'}`, async (t) => {
+    let [leases, now] = [0, 0]
+    t.mock.method(performance, 'now', () => now)
     const another = Promise.withResolvers<void>()
     const children: Children = {
       lease: (async () => {
         if (++leases === 2) another.resolve()
         const ask = async (kind: string, request: unknown) => {
           if (kind === 'bytes') return null
-          if (kind === 'document.open') await delay(slow ? 20 : 500)
-          if (kind === 'document.open') return { pageCount: 8, isLocked: false, attachments: [] }
+          if (kind === 'document.open') {
+            now += slow ? 20 : 60_000
+            return { pageCount: 8, isLocked: false, attachments: [] }
+          }
           if (slow) await another.promise
           return (request as number[]).map(() => ({ status: 'read', method: 'text_layer', text: '' }))
         }

@@ -6,6 +6,8 @@ import type { Speech } from '../../sql/voice.ts'
 import { parse } from '../../tasks/settings.ts'
 import { createSpeaker } from '../../workers/providers/voice/speech.ts'
 import { sound, speechServer, spoken } from '../standins/speech.ts'
+import { until } from '../until.ts'
+import { holdTimer } from './held-timer.ts'
 
 /** Speech by the real client: what is asked, what comes, and what goes wrong. */
 
@@ -17,7 +19,8 @@ const { ai } = parse({
   MISTRAL_BASE_URL: server.url,
 })
 const speaker = createSpeaker({ ai })
-const hasty = createSpeaker({ ai: { ...ai, timeoutSeconds: 0.1 } })
+const SILENT_SECONDS = 77
+const limited = createSpeaker({ ai: { ...ai, timeoutSeconds: SILENT_SECONDS } })
 const alloy: Speech = { provider: 'openai', model: 'tts-1', voice: 'alloy', speed: 1.5, text: 'Hallo – 世界' }
 const jane: Speech = {
   ...alloy,
@@ -116,11 +119,20 @@ describe('what goes wrong', () => {
     await assert.rejects(heard(alloy), { retryAfter: 7 })
   })
 
-  test('silence, before the first piece and after it', async () => {
+  test('silence, before the first piece and after it', async (t) => {
+    const limit = holdTimer(t, SILENT_SECONDS * 1000)
+    const reason = `it sent nothing for ${SILENT_SECONDS} s`
+    const asked = server.asked.length
     server.answer = () => {}
-    await assertFails(heard(alloy, hasty), 'ai.failed', 'it sent nothing for 0.1 s')
+    const unheard = assertFails(heard(alloy, limited), 'ai.failed', reason)
+    await until('it is asked', () => server.asked.length > asked)
+    limit.goOff()
+    await unheard
     server.answer = (response) => void response.writeHead(200, head).write(sound(10))
-    await assertFails(heard(alloy, hasty), 'ai.interrupted', 'it sent nothing for 0.1 s')
+    const cut = assertFails(heard(alloy, limited), 'ai.interrupted', reason)
+    await until('a piece is heard', () => limit.restarts > 0)
+    limit.goOff()
+    await cut
   })
 
   test('Mistral: no sound in it', async () => {

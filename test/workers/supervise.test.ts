@@ -12,6 +12,7 @@ import {
   createSupervisor,
   restartDelay,
 } from '../../workers/processes/supervise.ts'
+import { holdTimer } from './held-timer.ts'
 
 const FIXTURES = path.join(import.meta.dirname, 'fixtures')
 
@@ -75,6 +76,8 @@ test('a killed child is started again at once, and is ready again', async (t) =>
 
 test('a child that keeps crashing is started again ever later', async (t) => {
   const { supervisor, spec, log, lines } = stage(t)
+  // There is no fifth start, however late the test looks.
+  holdTimer(t, 1000)
   const began = performance.now()
   supervisor.start(spec('one', 'crash'))
   await until(() => lines().length === 4)
@@ -111,10 +114,14 @@ test('children stop in the reverse order of their start', async (t) => {
 
 test('a child that does not stop in time is killed, and the others still get their time', async (t) => {
   const { supervisor, spec, lines, log } = stage(t)
+  const limit = holdTimer(t, 200)
   supervisor.start(spec('one'))
   supervisor.start(spec('two', 'stubborn', 200))
   await Promise.all([supervisor.ready('one'), supervisor.ready('two')])
-  await supervisor.stop()
+  const stopping = supervisor.stop()
+  await until(() => lines().includes('two SIGTERM'))
+  limit.goOff()
+  await stopping
   assert.deepEqual(lines().slice(2), ['two SIGTERM', 'one SIGTERM'])
   assert.deepEqual(
     log.filter((line) => line.level === 'warn').map((line) => line.data.child),
