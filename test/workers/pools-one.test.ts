@@ -53,7 +53,7 @@ describe('a pool of one thread', () => {
       const behind = [start('cpu.echo', 1), start('cpu.echo', 2)]
       assert.deepEqual(await dying.outcome, { kind: 'crashed' })
       for (const [i, { outcome }] of behind.entries()) {
-        assert.deepEqual(await within(outcome, 10_000), { kind: 'done', result: `${i + 1}` })
+        assert.deepEqual(await within(outcome, 30_000), { kind: 'done', result: `${i + 1}` })
       }
     })
   }
@@ -103,7 +103,7 @@ describe('a pool of one thread', () => {
     await delay(0)
     unsubscribe('worker_threads', kill)
     for (const [i, { outcome }] of jobs.entries()) {
-      const end = await within(outcome, 15_000)
+      const end = await within(outcome, 30_000)
       assert.ok(end !== 'nothing', 'it ends')
       if (end.kind !== 'crashed') assert.deepEqual(end, { kind: 'done', result: `${i + 1}` })
     }
@@ -117,7 +117,7 @@ describe('a pool of one thread', () => {
     pools.abort(spinning.id, 1, 'cancelled')
     assert.deepEqual(await spinning.outcome, { kind: 'aborted', reason: 'cancelled' })
     for (const [i, { outcome }] of behind.entries()) {
-      assert.deepEqual(await within(outcome, 10_000), { kind: 'done', result: `${i + 1}` })
+      assert.deepEqual(await within(outcome, 30_000), { kind: 'done', result: `${i + 1}` })
     }
   })
 
@@ -127,14 +127,14 @@ describe('a pool of one thread', () => {
     await untilBusy(pools)
     pools.abort(waiting.id, 1, 'cancelled')
     assert.deepEqual(await spinning.outcome, { kind: 'done', result: 'null' })
-    assert.deepEqual(await within(waiting.outcome, 10_000), { kind: 'aborted', reason: 'cancelled' })
+    assert.deepEqual(await within(waiting.outcome, 30_000), { kind: 'aborted', reason: 'cancelled' })
     assert.deepEqual(await start('cpu.echo', 3).outcome, { kind: 'done', result: '3' })
   })
 
   test('the thread of a model outlives a job that does not follow its signal', async () => {
     const first = await start('model.where', { ms: 0 }).outcome
     const spinning = start('model.where', { ms: 900 })
-    await delay(100)
+    await untilBusy(pools)
     pools.abort(spinning.id, 1, 'cancelled')
     // Twice the grace has gone by, and it ends by itself.
     assert.deepEqual(await spinning.outcome, first)

@@ -162,7 +162,7 @@ describe('attempts that are cut short', () => {
 
   test('a task that ends by itself after its cancel request is as done as it says', async (t) => {
     patiently(t)
-    const job = await start('io.late', { ms: 150 })
+    const job = await start('io.aborted')
     await isRunning(job.id)
     await cancel(job.id)
     assert.deepEqual([(await job.ended).status, (await job.ended).result], ['done', { aborted: true }])
