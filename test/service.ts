@@ -1,4 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
 import { after } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -67,8 +69,7 @@ export async function launch(
     },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
-  child.stdout!.on('data', (data: Buffer) => log.push(...data.toString().split('\n').filter(Boolean)))
-  child.stderr!.on('data', (data: Buffer) => log.push(...data.toString().split('\n').filter(Boolean)))
+  for (const output of [child.stdout!, child.stderr!]) collectLines(output, log)
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const ready = await new Promise<Child['ready']>((resolve, reject) => {
     child.once('message', (message) => resolve(message as Child['ready']))
@@ -79,6 +80,13 @@ export async function launch(
     await ended
   }
   return { process: child, ready, kill, log }
+}
+
+/** Adds the lines of an output to a log, whole, in whatever pieces they come. */
+export function collectLines(output: Readable, log: string[]): void {
+  createInterface({ input: output }).on('line', (line) => {
+    if (line !== '') log.push(line)
+  })
 }
 
 export interface Frame {

@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path'
 import { after } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { versionOf } from './releases.ts'
-import { SECRET } from './service.ts'
+import { collectLines, SECRET } from './service.ts'
 
 /** Versions that do not exist yet: copies of this code with changes to the schema, as later releases will have them. */
 
@@ -76,8 +76,7 @@ function runIn({ root }: Version, command: string, url: string): Command {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   after(() => child.kill())
-  for (const output of [child.stdout!, child.stderr!])
-    output.on('data', (data: Buffer) => log.push(...data.toString().split('\n').filter(Boolean)))
+  for (const output of [child.stdout!, child.stderr!]) collectLines(output, log)
   return { log, ended: once(child, 'close').then(([code]) => code as number | null) }
 }
 
