@@ -2327,8 +2327,8 @@ CREATE OR REPLACE FUNCTION public.partitions_keep(of_table regclass, keep_days i
  RETURNS record
  LANGUAGE plpgsql
  SET "TimeZone" TO 'utc'
- SET lock_timeout TO '500ms'
-AS $function$9cfffb19f92a9ba72539908eb441cce6$function$;
+ SET lock_timeout TO '0'
+AS $function$ee4e4feb55a23f26a5811484f545e826$function$;
 
 CREATE OR REPLACE FUNCTION public.passkey_json(p passkey)
  RETURNS json

@@ -5,6 +5,7 @@ import { connect } from '../../sql/driver.ts'
 import { createReader } from '../../sql/reader.ts'
 import { keepPartitions } from '../../sql/retention.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
+import { until } from '../until.ts'
 
 /** The trail by months: always one for what is added, and old ones go as a whole. */
 
@@ -81,6 +82,20 @@ describe('partitions', { concurrency: false }, () => {
       all.reduce((sum, { made }) => sum + made, 0),
       5,
     )
+  })
+
+  test('are made by who waits for another that makes some, however long', async () => {
+    await query(`${EVENT}, now() - interval '1 month' from generate_series(1, 1) n`)
+    await client.query('begin')
+    await client.query(`select pg_advisory_xact_lock(hashtextextended('millrace.partitions', 0))`)
+    const waiting = keep()
+    await until('it waits for longer than for a partition', async () => {
+      const rows = await query(`select from pg_stat_activity where datname = current_database()
+        and wait_event = 'advisory' and query_start < clock_timestamp() - interval '600 ms'`)
+      return rows.length > 0
+    })
+    await client.query('commit')
+    assert.deepEqual(await waiting, { made: 1, dropped: 0 })
   })
 
   test('cost a page of a list some buffers each, whatever is in them', async () => {

@@ -3,7 +3,7 @@
 -- such as a backup, is left to the next call: all that come later would wait behind this one.
 create or replace function partitions_keep(of_table regclass, keep_days integer, since timestamptz default now(),
   out made integer, out dropped integer) language plpgsql
-  set timezone = 'utc' set lock_timeout = '500ms'
+  set timezone = 'utc' set lock_timeout = 0
 as $$
 declare
   of_name constant text := (select relname from pg_class where oid = of_table);
@@ -15,7 +15,9 @@ declare
 begin
   made := 0;
   dropped := 0;
+  -- Whoever comes while another one makes them waits for that, however long it takes.
   perform pg_advisory_xact_lock(hashtextextended('millrace.partitions', 0));
+  set local lock_timeout = '500ms';
   for month in execute format(
     'select generate_series(date_trunc(''month'', $1), now() + interval ''2 months'', interval ''1 month'')
      union select date_trunc(''month'', %I) from %s order by 1', at, rest) using least(since, now())
