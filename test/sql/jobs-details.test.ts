@@ -12,7 +12,7 @@ import { type Attempt, ledgerOf, spec } from './ledger-help.ts'
 const base = await testDatabase()
 const { db, query } = base
 const ledger = ledgerOf(base)
-const [one, two] = [await ledger.lease(60_000, [], 'host/1'), await ledger.lease(60_000, [], 'host/2')]
+const [one, two] = [await ledger.lease(3_600_000, [], 'host/1'), await ledger.lease(3_600_000, [], 'host/2')]
 const FREE = { paused_at: null, most_running: null }
 const BUSY = { code: 'database.busy', detail: 'The database is busy' }
 
@@ -58,7 +58,7 @@ describe('attempts', () => {
     const row = await ledger.row(job.id)
     assert.equal(attempt!.ended_at, row.finished_at!.toISOString())
     const ran = (row.finished_at!.getTime() - row.started_at!.getTime()) / 1000
-    assert.ok(Math.abs(attempt!.ran_seconds! - ran) < 0.002 && attempt!.ran_seconds! >= 0.02)
+    assert.ok(Math.abs(attempt!.ran_seconds! - ran) < 0.002 && attempt!.ran_seconds! > 0.01)
   })
 
   test('each that failed, was released or interrupted is told with its worker, times and error', async () => {
@@ -94,15 +94,16 @@ describe('attempts', () => {
     await ledger.enqueue(job)
     assert.ok((await ledger.details(job.id)).due_at !== null)
     await query(
-      `update job set created_at = now() - interval '2 hours', run_at = now() - interval '5 s' where id = $1`,
+      `update job set created_at = now() - interval '2 hours', run_at = now() - interval '5 min' where id = $1`,
       [job.id],
     )
     await ledger.claim(job.id, one)
-    const waits = async () => (await ledger.details(job.id)).attempts.map((a) => Math.floor(a.waited_seconds))
+    const waits = async () =>
+      (await ledger.details(job.id)).attempts.map((a) => Math.floor(a.waited_seconds / 60))
     assert.deepEqual(await waits(), [5])
     await ledger.finish({ id: job.id, attempt: 1, outcome: 'retry', ...BUSY, delay_ms: 3_600_000 })
     assert.deepEqual(await waits(), [5], 'also once it is due at another time')
-    await query(`update job set run_at = now() - interval '7 s' where id = $1`, [job.id])
+    await query(`update job set run_at = now() - interval '7 min' where id = $1`, [job.id])
     await ledger.claim(job.id, one)
     await ledger.finish({ id: job.id, attempt: 2, outcome: 'done', result: null })
     assert.deepEqual(await waits(), [5, 7])

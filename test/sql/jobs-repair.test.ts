@@ -98,7 +98,7 @@ describe('what runs', () => {
 
 test('a delivery that has been locked for long is freed, also from the pool of a worker that lives', async () => {
   const [fresh, mine, orphan] = await added({}, {}, {})
-  await ledger.lease(60_000, ['pool-alive'])
+  await ledger.lease(3_600_000, ['pool-alive'])
   for (const [id, pool, seconds] of [
     [fresh, 'pool-busy', 5],
     [mine, 'pool-alive', 60],

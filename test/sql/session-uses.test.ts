@@ -49,7 +49,8 @@ test('it is noted for several sessions at once, and not again within half a minu
   await query(`update session set last_used_at = now() - interval '31 seconds' where id = $1`, [one])
   await db.run(touchSessions([from(one, '10.0.0.4')]))
   const later = await useOf(one)
-  assert.ok(later.at! > noted.at!)
+  // By the clock's milliseconds it may be the same.
+  assert.ok(later.at! >= noted.at!)
   assert.deepEqual([later.address, later.place], ['10.0.0.4', null])
 })
 
