@@ -48,7 +48,8 @@ test('a link that is added while its post is published has its state', async () 
     const link = query('insert into blog_post_tag (post_id, tag_id) values ($1, $2)', [post, tag])
     await until('the link waits for the post', async () => {
       const waiting = await query(
-        `select from pg_stat_activity where wait_event_type = 'Lock' and query ~ '^insert into blog_post_tag'`,
+        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+         and query ~ '^insert into blog_post_tag'`,
       )
       return waiting.length > 0
     })

@@ -13,7 +13,7 @@ import { until } from '../until.ts'
 
 const { url, query } = await testDatabase()
 const folder = mkdtempSync(join(tmpdir(), 'millrace-migrations-'))
-const writer = await connect({ url, applicationName: 'writer', statementMs: 5000 })
+const writer = await connect({ url, applicationName: 'writer', statementMs: 30_000 })
 after(async () => {
   await writer.end()
   rmSync(folder, { recursive: true, force: true })

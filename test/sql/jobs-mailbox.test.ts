@@ -3,7 +3,7 @@ import { beforeEach, describe, test } from 'node:test'
 import { sendAgain } from '../../sql/jobs/claims.ts'
 import { cancelJob } from '../../sql/jobs.ts'
 import { testDatabase } from '../database.ts'
-import { type Fields, ledgerOf, spec, withClient } from './ledger-help.ts'
+import { type Fields, ledgerOf, lockAwaited, spec, withClient } from './ledger-help.ts'
 
 /** What waits in a mailbox always has a delivery, or something before it that sends it one. */
 
@@ -97,7 +97,7 @@ describe('a mailbox without a limit', () => {
       const adding = ledger.enqueue(late).then(() => {
         isAdded = true
       })
-      await new Promise((resolve) => setTimeout(resolve, 100))
+      await lockAwaited(base)
       assert.equal(isAdded, false)
       await client.query('commit')
       return { adding }

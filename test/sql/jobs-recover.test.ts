@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import { lostAttempts } from '../../sql/jobs/lost.ts'
 import { cancelJob, type Judge, recoverJobs, renewLease, SUSPECT_FROM, unlockPools } from '../../sql/jobs.ts'
 import { testDatabase } from '../database.ts'
-import { type Fields, IDLE, ledgerOf, spec, withClient } from './ledger-help.ts'
+import { type Fields, IDLE, ledgerOf, lockAwaited, spec, withClient } from './ledger-help.ts'
 
 const base = await testDatabase()
 const { db, url, query } = base
@@ -79,7 +79,7 @@ describe('job_recover', () => {
   })
 
   test('a worker judges others only when its own lease has been renewed in time for long enough', async () => {
-    const lease = await ledger.lease()
+    const lease = await ledger.lease(60_000)
     const use = { poolIds: [], threads: 0, busy: 0, memoryBytes: 0 }
     const job = await orphaned()
     const judge = (steadyMs: number): Promise<string[]> => recover({ lease, steadyMs })
@@ -117,7 +117,7 @@ describe('job_recover', () => {
         lease,
       ])
       const recovering = recover()
-      await new Promise((resolve) => setTimeout(resolve, 150))
+      await lockAwaited(base)
       await client.query('commit')
       return { recovering }
     })
@@ -219,7 +219,7 @@ describe('job_recover', () => {
 
   test("a dead worker's queue pools are unlocked, others stay locked", async () => {
     const dead = await ledger.lease(60_000, ['pool-dead-1', 'pool-dead-2'])
-    const mine = await ledger.lease(60_000, ['pool-alive'])
+    const mine = await ledger.lease(3_600_000, ['pool-alive'])
     const jobs = Array.from({ length: 3 }, () => spec())
     await ledger.enqueue(...jobs)
     const [a, b, c] = jobs.map((job) => job.id)

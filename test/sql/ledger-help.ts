@@ -14,6 +14,7 @@ import {
   storeProgress,
 } from '../../sql/jobs.ts'
 import type { TestDatabase } from '../database.ts'
+import { until } from '../until.ts'
 
 /** Short names for the ledger's statements, and looks at what they left behind. */
 
@@ -126,6 +127,15 @@ export async function withClient<T>(url: string, work: (client: Client) => Promi
   }
 }
 
+/** Resolves when a statement in this database waits for a lock. */
+export const lockAwaited = ({ query }: Pick<TestDatabase, 'query'>): Promise<unknown> =>
+  until('a statement waits for a lock', async () => {
+    const waiting = await query(
+      `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    )
+    return waiting.length > 0
+  })
+
 /** An end whose result is a value. */
 export interface End extends Omit<FinishEntry, 'result'> {
   readonly result?: unknown
@@ -169,7 +179,11 @@ export function ledgerOf({ db, query }: TestDatabase) {
       [ids],
     )) as unknown as Delivery[]
 
-  const lease = async (ttlMs = 60_000, poolIds: readonly string[] = [], name = 'test'): Promise<string> => {
+  const lease = async (
+    ttlMs = 3_600_000,
+    poolIds: readonly string[] = [],
+    name = 'test',
+  ): Promise<string> => {
     const id = randomUUID()
     await db.run(insertLease({ id, name, queues: ['test'], use: { ...IDLE, poolIds } }, ttlMs))
     return id
