@@ -64,7 +64,7 @@ describe('a migration that waits for a lock', { concurrency: false }, () => {
   test('keeps others waiting for a moment, then tries again', async () => {
     given('000001-first.sql', 'alter table organization add column first text')
     await whileRead('organization', async (older) => {
-      const { applied, log, isOver } = run({ pauseMs: 50 })
+      const { applied, log, isOver } = run({ waitMs: 300, pauseMs: 50 })
       await waiting()
       // It queues behind the migration, which waits for the transaction.
       await query('select from organization limit 1')
