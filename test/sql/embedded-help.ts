@@ -110,9 +110,9 @@ export function postmasterPid(dataDir: string): number {
   return Number.parseInt(readFileSync(path.join(dataDir, 'postgres/postmaster.pid'), 'utf8'), 10)
 }
 
-/** Polls until `condition` holds. @throws after ten seconds. */
+/** Polls until `condition` holds. @throws after thirty seconds. */
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 10_000
+  const deadline = Date.now() + 30_000
   while (!(await condition())) {
     if (Date.now() > deadline) throw new Error(`never came true: ${condition}`)
     await new Promise((resolve) => setTimeout(resolve, 20))

@@ -13,9 +13,10 @@ import { startProxy } from './proxy.ts'
 const { url, query } = await testDatabase()
 const select = sql.type(z.object({ n: z.number() }))`select 1 as n`
 const text = { name: 'pulse_one', text: "select '1'" }
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 const isDown = (error: unknown) => error instanceof Failure && error.code === 'database.down'
 
-test('a database that stops answering is known within 3 s, what waits for it fails, and all comes back', async () => {
+test('a database that stops answering is known, what waits for it fails at once, and all comes back', async () => {
   const proxy = await startProxy(url)
   const connections = new Connections()
   const states: DatabaseState[] = []
@@ -25,7 +26,6 @@ test('a database that stops answering is known within 3 s, what waits for it fai
     connections,
     onChange: (state) => states.push(state),
     intervalMs: 200,
-    answerMs: 400,
   })
   const isSilent = () => pulse.state === 'silent'
   const common = { url: proxy.url, applicationName: 'pulsed', connections }
@@ -38,16 +38,20 @@ test('a database that stops answering is known within 3 s, what waits for it fai
   assert.deepEqual([await db.one(select), await reader.text(text, [])], [{ n: 1 }, '1'])
 
   proxy.swallow(true)
-  const startedAt = performance.now()
   const held = [db.one(select), db.transaction((tx) => tx.one(select)), db.one(select), reader.text(text, [])]
-  const ends = held.map((one) => assert.rejects(one, isDown))
+  let ended = 0
+  const ends = held.map((one) => assert.rejects(one, isDown).then(() => ended++))
   await until('it is known', isSilent)
-  assert.ok(performance.now() - startedAt < 3_000, `${performance.now() - startedAt} ms`)
+  // Not each by its own limit.
+  for (let n = 0; n < 20; n++) await turn()
+  assert.equal(ended, held.length)
   await Promise.all(ends)
-  const refusedAt = performance.now()
-  await assert.rejects(db.one(select), isDown)
-  await assert.rejects(reader.text(text, []), isDown)
-  assert.ok(performance.now() - refusedAt < 100, 'nothing is asked of it')
+  let refused = 0
+  const refusals = [db.one(select), reader.text(text, [])].map((one) =>
+    assert.rejects(one, isDown).then(() => refused++),
+  )
+  await turn()
+  assert.equal(refused, refusals.length, 'nothing is asked of it')
 
   await proxy.refuse()
   await proxy.accept()
@@ -65,9 +69,11 @@ test('a database that takes no writes is read-only; its clock is compared with o
     connections,
     onChange: (state) => states.push(state),
     intervalMs: 20,
+    answerMs: 30_000,
   })
   after(() => pulse.close())
-  assert.ok(Math.abs(pulse.clockOffsetMs) < 1_000)
+  // Of an answer that was long under way it is not known when it was given.
+  await until('the clocks are the same', () => Math.abs(pulse.clockOffsetMs) < 1_000)
   const name = new URL(url).pathname.slice(1)
   await query(`alter database ${name} set default_transaction_read_only = on`)
   await query(
