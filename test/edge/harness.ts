@@ -8,6 +8,7 @@ import type { Area } from '../../edge/pipeline/route.ts'
 import { createLog, type Log } from '../../tasks/log.ts'
 import { parse } from '../../tasks/settings.ts'
 import { type TestDatabase, testDatabase } from '../database.ts'
+import { freePort } from '../free-port.ts'
 import { stopAfterFile } from '../services.ts'
 
 /** An edge in this process and a client that shows exactly what came back. */
@@ -264,14 +265,8 @@ export async function cuttableLine(url: string): Promise<Line> {
     }
     socket.pipe(upstream).pipe(socket)
   })
-  let port = 0
-  const restore = (): Promise<void> =>
-    new Promise((resolve) => {
-      server.listen(port, '127.0.0.1', () => {
-        port = (server.address() as net.AddressInfo).port
-        resolve()
-      })
-    })
+  const port = await freePort()
+  const restore = (): Promise<void> => new Promise((resolve) => server.listen(port, '127.0.0.1', resolve))
   const cut = (): Promise<void> =>
     new Promise((resolve) => {
       server.close(() => resolve())

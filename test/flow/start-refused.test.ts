@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { testDatabase } from '../database.ts'
+import { freePort } from '../free-port.ts'
 import { BRIEF, launch, startProcess } from '../service.ts'
 
 /** What an operator has to mend ends a start: with a sentence, status 2, and no stack. */
@@ -129,10 +130,7 @@ test('a start tells how it is called, whatever else is wrong', async () => {
 })
 
 test('edges share a port with those of another start on purpose alone', async () => {
-  const free = createServer().listen(0, '127.0.0.1')
-  await once(free, 'listening')
-  const { port } = free.address() as AddressInfo
-  await new Promise((resolve) => free.close(resolve))
+  const port = await freePort()
   await startProcess('edge', url, { PORT: String(port), SHARE_PORT: '1' })
   const { status, lines } = await startOf({ PORT: String(port), WEB_CONCURRENCY: '2' })
   assert.equal(status, 2)
