@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { until } from '../until.ts'
 import { CHAT, startTalk } from './ai-help.ts'
 import type { Answered } from './harness.ts'
 
@@ -157,12 +158,11 @@ describe('POST /ai/chat', () => {
     const answer = await api.post(`${CHAT}?background=true`, { json: { message: 'Later' } })
     assert.equal(answer.status, 202)
     const { job_id } = answer.json
-    for (let i = 0; i < 200; i++) {
-      const job = (await api.get(`/api/v1/jobs/${job_id}`)).json
-      if (job.status === 'done') return assert.equal(job.result.content, 'Hello there')
-      await new Promise((resolve) => setTimeout(resolve, 10))
-    }
-    assert.fail('the job did not end')
+    const job = await until('it is done', async () => {
+      const { json } = await api.get(`/api/v1/jobs/${job_id}`)
+      return json.status === 'done' && json
+    })
+    assert.equal(job.result.content, 'Hello there')
   })
 })
 

@@ -198,7 +198,7 @@ describe('PATCH and DELETE /ai/conversations/{id}', () => {
 
   test('a deleted one is gone, its turns are stopped, its usage stays', async () => {
     const id = await talk({ user_id: 'd' })
-    models.script = () => ({ pieces: Array(500).fill('x'), betweenMs: 10 })
+    models.script = () => ({ pieces: Array(5000).fill('x'), betweenMs: 10 })
     const stream = await postStream(api, { message: 'Long', user_id: 'd', conversation_id: id })
     await stream.until('a chunk', (frames) => frames.length > 1)
     const path = `${AI}/conversations/${id}`

@@ -7,7 +7,9 @@ import { startEdge } from './harness.ts'
 
 /** Answers as they come. */
 
-const { models, api, query, env, url } = await startTalk({ AI_TIMEOUT_SECONDS: '1' })
+// Longer than a busy machine may let this process wait: that would end any answer.
+const TIMEOUT_SECONDS = '4'
+const { models, api, query, env, url } = await startTalk({ AI_TIMEOUT_SECONDS: TIMEOUT_SECONDS })
 const other = await startEdge(url, { env })
 const admin = await api.register('admin@example.com')
 /** Turns of callers without a credential are jobs of nobody. */
@@ -113,7 +115,7 @@ describe('POST /ai/chat/stream', () => {
     ['end', /the connection was closed/],
     ['garbage', /its answer could not be read/],
     ['error', /HTTP status 500|the connection broke|refused/],
-    ['hang', /it sent nothing for 1 s/],
+    ['hang', new RegExp(`it sent nothing for ${TIMEOUT_SECONDS} s`)],
   ] as const) {
     test(`after the first piece nothing is tried again: ${does}`, async () => {
       const before = models.asked.length
@@ -198,7 +200,9 @@ describe('GET /ai/chat/stream', () => {
     const seen: Frame[] = []
     let stream = await getStream(api, path)
     for (let turn = 0; turn < 4; turn++) {
-      await stream.until('a chunk', (frames) => frames.some(({ event }) => event === 'chunk'))
+      // On a busy machine all may have come before its last turns: then it comes back for nothing.
+      const hasChunk = () => stream.frames.some(({ event }) => event === 'chunk')
+      await until('a chunk', () => hasChunk() || stream.ended)
       stream.close()
       seen.push(...stream.frames)
       stream = await getStream(turn % 2 === 0 ? other : api, path, { 'last-event-id': seen.at(-1)!.id })
@@ -255,7 +259,7 @@ describe('stopping', () => {
   })
 
   test('DELETE of the job does, also after a resume; what had come is kept', async () => {
-    models.script = () => ({ pieces: Array.from({ length: 500 }, (_, i) => `${i} `), betweenMs: 10 })
+    models.script = () => ({ pieces: Array.from({ length: 5000 }, (_, i) => `${i} `), betweenMs: 10 })
     const stream = await postStream(api, { message: 'Hi' })
     await stream.until('a chunk', (frames) => frames.length > 3)
     stream.close()
@@ -277,7 +281,7 @@ describe('stopping', () => {
   })
 
   test('a turn that waits is stopped without asking anybody', async () => {
-    // The first one lasts for as long as the second one waits.
+    // The first one lasts longer than the second one waits.
     models.script = () => ({ ...slowly, breaks: { after: 2, does: 'hang' } })
     const first = await postStream(api, { message: 'Hi' })
     await first.until('connect', (frames) => frames.length > 0)
