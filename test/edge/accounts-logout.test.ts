@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { test } from 'node:test'
 import { startProcess } from '../service.ts'
 import { type Account, type Answered, edgeAndDatabase, PASSWORD } from './harness.ts'
@@ -120,7 +121,10 @@ test('no password, hash, token or digest reaches an answer or a log, whatever go
     500,
   )
   await query('alter table elsewhere rename to session')
+  // All of its log has been read by then, which it may not have been when the process has ended.
+  const isRead = once(edge.process, 'close')
   await edge.kill('SIGTERM')
+  await isRead
   const log = edge.log.join('\n')
   assert.match(log, /A request failed/, 'there is a log to look at')
   assert.doesNotMatch(seen.slice(2).join('\n'), /surprise|constraint|relation|select |insert /i)

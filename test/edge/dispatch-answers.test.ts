@@ -9,6 +9,8 @@ import { edgeAndDatabase, startEdge } from './harness.ts'
 
 const lines: string[] = []
 const log = pino({ level: 'info', base: null }, { write: (line: string) => void lines.push(line) })
+/** The lines of requests, in which an edge also says how it is. */
+const answered = () => lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'Answered')
 const text = (bytes: number): string => JSON.stringify('x'.repeat(bytes - 2))
 const throwing = (path: string, work: () => never) =>
   route({ method: 'get', path, summary: 'throws', response: z.string(), handle: work })
@@ -131,7 +133,7 @@ test('an exception is a 500 that says nothing but the request id, which the log 
   const logged = lines.map((line) => JSON.parse(line)).find(({ msg }) => msg === 'A request failed')
   assert.equal(logged.requestId, 'req-42')
   assert.match(logged.err.message, /hunter2/)
-  assert.ok(lines.some((line) => JSON.parse(line).status === 500 && JSON.parse(line).requestId === 'req-42'))
+  assert.ok(answered().some(({ status, requestId }) => status === 500 && requestId === 'req-42'))
 })
 
 test('whatever is thrown, the answer is the same and the next one is served', async () => {
@@ -164,9 +166,13 @@ test('reads, writes and refusals are logged in one line with their request id', 
   const read = await sized(10)
   await api.post('/posted', { json: {}, headers: { 'x-request-id': 'w-1' } })
   await api.get('/nothing', { headers: { 'x-request-id': 'w-2' } })
-  const logged = lines
-    .map((line) => JSON.parse(line))
-    .map(({ requestId, method, path, status, address }) => [requestId, method, path, status, address])
+  const logged = answered().map(({ requestId, method, path, status, address }) => [
+    requestId,
+    method,
+    path,
+    status,
+    address,
+  ])
   assert.deepEqual(logged, [
     [read.headers['x-request-id'], 'GET', '/sized/10', 200, '127.0.0.1'],
     ['w-1', 'POST', '/posted', 200, '127.0.0.1'],
@@ -182,7 +188,7 @@ test('behind a proxy that is trusted the log names the client that it names', as
   await proxied.get('/nothing', { headers })
   await api.get('/nothing', { headers })
   assert.deepEqual(
-    lines.map((line) => JSON.parse(line).address),
+    answered().map(({ address }) => address),
     ['203.0.113.7', '127.0.0.1'],
   )
 })
