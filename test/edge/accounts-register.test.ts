@@ -7,7 +7,8 @@ import { type Answered, type Api, edgeAndDatabase, PASSWORD, startEdge } from '.
 const REGISTER = '/api/v1/auth/register'
 const { url, query } = await testDatabase()
 const empty = await testDatabase()
-const [api, secure, closed, second] = await Promise.all([
+const [api, real, secure, closed, second] = await Promise.all([
+  startEdge(url),
   startEdge(url, { realPasswords: true }),
   startEdge(url, {
     env: {
@@ -190,8 +191,8 @@ test('behind https the cookies are Secure, named after the project, and live as 
 })
 
 test('the password is stored as argon2id with 19 MiB, two passes and a salt of its own', async () => {
-  await register({ email: 'hash1@example.com', password: PASSWORD })
-  await register({ email: 'hash2@example.com', password: PASSWORD })
+  await register({ email: 'hash1@example.com', password: PASSWORD }, real)
+  await register({ email: 'hash2@example.com', password: PASSWORD }, real)
   const rows = await query(`select password_hash as hash from account where email like 'hash_@example.com'`)
   for (const { hash } of rows)
     assert.match(hash as string, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
