@@ -5,7 +5,7 @@ import PostalMime from 'postal-mime'
 import { until } from '../until.ts'
 import { castOf } from './accounts-help.ts'
 import { keyOf } from './api-keys-help.ts'
-import { startOutside, startSender } from './comms-help.ts'
+import { comeDue, startOutside, startSender } from './comms-help.ts'
 import { type Account, edgeAndDatabase, startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
@@ -55,7 +55,7 @@ const remove = (id: number, search = '') =>
   api.call('DELETE', `/api/v1/documents/${id}${search}`, { token: user.token })
 const rows = () =>
   query('select (select count(*) from comms_send) as sends, (select count(*) from job) as jobs')
-const later = (ms = 700): string => new Date(Date.now() + ms).toISOString()
+const later = (): string => new Date(Date.now() + 3_600_000).toISOString()
 const missing = (...ids: number[]): string =>
   `The documents to attach do not exist, or were deleted: ${ids.join(', ')}`
 
@@ -220,6 +220,7 @@ describe('what becomes of a document before its mail is sent', () => {
       const attachments = [{ document_id: kept }, { document_id: gone }]
       const { id } = (await send(attachments, { send_at: later() })).json
       assert.equal((await remove(gone, search)).status, 204)
+      await comeDue(query, id)
       const row = await failed(id)
       assert.equal(row.detail, missing(gone))
       assert.deepEqual([row.requests, row.attachments.length], [0, 2])
@@ -233,12 +234,13 @@ describe('what becomes of a document before its mail is sent', () => {
 
   test('one that is restored in time is sent', async () => {
     const document_id = await document()
-    const { id } = (await send([{ document_id }], { send_at: later(1200) })).json
+    const { id } = (await send([{ document_id }], { send_at: later() })).json
     await remove(document_id)
     assert.equal(
       (await api.post(`/api/v1/documents/${document_id}/restore`, { token: user.token })).status,
       200,
     )
+    await comeDue(query, id)
     await until('it is sent', async () => (await sendOf(id)).status === 'sent')
   })
 
@@ -256,6 +258,7 @@ describe('what becomes of a document before its mail is sent', () => {
     const { id } = (await send([{ document_id }], { send_at: later() })).json
     await query(`delete from blob_chunk where blob_id = (select b.id from blob b join document d on d.sha256 = b.sha256
       where d.id = ${document_id})`)
+    await comeDue(query, id)
     assert.equal((await failed(id)).detail, 'The stored bytes of the document are gone')
   })
 })

@@ -1,4 +1,5 @@
 import { after } from 'node:test'
+import type { TestDatabase } from '../database.ts'
 import { KEY, type ResendStandIn, resendDomain, resendServer, WEBHOOK_SECRET } from '../standins/resend.ts'
 import { type MailStandIn, mailServer } from '../standins/smtp.ts'
 import { type TwilioStandIn, twilioEnv, twilioServer } from '../standins/twilio.ts'
@@ -27,6 +28,16 @@ export async function startOutside(): Promise<Outside> {
     EMAIL_PROVIDER_API_BASE_URL: resend.url,
   }
   return { twilio, resend, mail, env }
+}
+
+/** Moves the time of a scheduled message, so that it is sent in so many ms. */
+export async function comeDue(query: TestDatabase['query'], id: string, ms = 0): Promise<void> {
+  const [row] = await query(
+    `with moved as (update comms_send set send_at = now() + make_interval(secs => $2 / 1000.0) where id = $1 returning job_id, send_at)
+     update job set run_at = send_at from moved where job.id = job_id returning job_id`,
+    [id, ms],
+  )
+  await query('select job_send(array[$1::uuid])', [row!.job_id])
 }
 
 /** Starts a worker for sends on a database; stopped after the file. */

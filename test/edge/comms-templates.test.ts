@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { until } from '../until.ts'
 import { castOf } from './accounts-help.ts'
-import { startOutside, startSender } from './comms-help.ts'
+import { comeDue, startOutside, startSender } from './comms-help.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
@@ -188,11 +188,12 @@ describe('a message of a template', () => {
 
   test('that is scheduled keeps what it said, whatever becomes of the template', async () => {
     const name = await made()
-    const send_at = new Date(Date.now() + 700).toISOString()
+    const send_at = new Date(Date.now() + 3_600_000).toISOString()
     const json = { to, template: name, variables: { name: 'Bob' }, send_at }
     const { id } = (await send('/email/send', json)).json
     await call('PUT', `/${name}`, { ...WELCOME, subject: 'Changed', variables: WELCOME.variables })
     await call('DELETE', `/${name}`)
+    await comeDue(query, id)
     const raw = await until('it comes', () => mail.raw.find((one) => one.includes(id)))
     assert.match(raw, /^Subject: Welcome, Bob\r$/m)
   })
