@@ -129,7 +129,10 @@ test('nothing crashed, nothing is left behind, and memory stayed in bounds', asy
   const [chunks] = await query(
     'select count(*)::int as n from blob_chunk where blob_id not in (select id from blob)',
   )
-  const [jobs] = await query("select count(*)::int as n from job where status in ('queued', 'running')")
+  // Those of the schedule come and go.
+  const [jobs] = await query(
+    `select count(*)::int as n from job where status in ('queued', 'running') and queue = 'documents'`,
+  )
   assert.deepEqual([blobs!.n, chunks!.n, jobs!.n], [0, 0, 0])
   for (const { pid } of [edge.process, worker.process]) {
     assert.ok(peakRss(pid!) < MOST_RSS, `process ${pid} took ${Math.round(peakRss(pid!) / 2 ** 20)} MiB`)
