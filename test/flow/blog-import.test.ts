@@ -8,6 +8,7 @@ import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
 import { zipOf } from '../zip.ts'
 import { SHORT_LEASE } from './crash.ts'
+import { closedGate, type Gate } from './gate.ts'
 
 /** From the request to the posts, by a real worker; and what is left when that is killed. */
 
@@ -120,8 +121,8 @@ const SLUGS = Array.from({ length: 400 }, (_, i) => `killed-${i}`)
 const killed = async (): Promise<number> =>
   Number((await query(`select count(*) from blog_post where slug like 'killed-%'`))[0]!.count)
 
-/** Kills the worker half way through 400 posts; another one goes on. */
-async function killHalfWay(last: object, next: string): Promise<Record<string, unknown>> {
+/** Kills the worker half way through 400 posts, which it does not get past; another one goes on. */
+async function killHalfWay(gate: Gate, last: object, next: string): Promise<Record<string, unknown>> {
   const posts = [...SLUGS.map((slug) => ({ title: slug, slug, tag_slugs: ['killed'] })), last]
   const answer = await send('x.json', JSON.stringify(posts), '?on_conflict=fail&background=true')
   const { job_id } = answer.json
@@ -134,6 +135,7 @@ async function killHalfWay(last: object, next: string): Promise<Record<string, u
   await until('it is half way', async () => Number((await jobOf()).progress_current) >= 150, 60_000)
   await holder.kill()
   assert.equal(await killed(), 0, 'nothing of it is committed')
+  await gate.open()
   holder = await worker(next)
   return until(
     'it has ended',
@@ -146,13 +148,12 @@ async function killHalfWay(last: object, next: string): Promise<Record<string, u
   )
 }
 
+const gate = await closedGate(url, `after insert on blog_post for each row when (new.slug = 'killed-200')`)
+
 test('a worker that is killed half way leaves nothing; the next one imports all, once', {
   timeout: 110_000,
 }, async () => {
-  // Slow enough to be met half way.
-  await query(`create function slowly() returns trigger language plpgsql as $$ begin perform pg_sleep(0.006); return null; end $$;
-    create trigger slowly after insert on blog_post for each row execute function slowly()`)
-  const job = await killHalfWay({ title: 'killed-last', slug: 'killed-last' }, 'second')
+  const job = await killHalfWay(gate, { title: 'killed-last', slug: 'killed-last' }, 'second')
   assert.deepEqual([job.status, job.attempt, job.result], ['done', 2, { ...NONE, created: SLUGS.length + 1 }])
   assert.equal(await killed(), SLUGS.length + 1)
   await assertCounted(query)
@@ -162,7 +163,8 @@ test('and when the last post collides, the next one imports nothing, either', {
   timeout: 110_000,
 }, async () => {
   await query(`delete from blog_post where slug like 'killed-%'; delete from blog_tag where slug = 'killed'`)
-  const job = await killHalfWay({ title: 'x', slug: 'hello' }, 'third')
+  await gate.close()
+  const job = await killHalfWay(gate, { title: 'x', slug: 'hello' }, 'third')
   assert.deepEqual([job.status, job.error_code], ['failed', 'import.conflict'])
   assert.equal(await killed(), 0)
   assert.deepEqual(await query(`select 1 from blog_tag where slug = 'killed'`), [])

@@ -1,19 +1,20 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { testDatabase } from '../database.ts'
-import { Client, type Frame, startProcess } from '../service.ts'
+import { BRIEF, type Child, Client, type Frame, launch, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
+import { gateAtPage } from './gate.ts'
 
 const PAGES = 120
 
 const { url, query } = await testDatabase()
 await crash.witness(query)
-const [edge, other] = await Promise.all([
-  startProcess('edge', url),
-  startProcess('edge', url),
-  startProcess('worker', url, { WORKER_QUEUES: 'documents' }),
-])
+// The work is not over before the edge is killed.
+const gate = await gateAtPage(url, 100)
+const [edge, other] = await Promise.all([startProcess('edge', url), startProcess('edge', url)])
+let worker: Child | undefined
+after(() => worker?.kill())
 const client = new Client(edge.ready.port!)
 await client.register('reader@example.com')
 
@@ -32,11 +33,14 @@ test('who was reading from a killed edge gets the rest from another, and waiting
     client.stream(`/api/v1/jobs/${jobId}/events`),
     client.stream('/api/v1/jobs/events'),
   ])
+  // Only now: the streams have all that it does.
+  worker = await launch('worker', url, { WORKER_QUEUES: 'documents' }, BRIEF)
   await crash.pagesStored(query, jobId, 8)
   await stream.until('some frames come', (frames) => frames.length >= 5)
   await edge.kill()
   await until('the stream breaks', () => stream.ended && all.ended)
   assert.equal(await waiting, 'broken')
+  await gate.open()
 
   const again = new Client(other.ready.port!)
   again.token = client.token

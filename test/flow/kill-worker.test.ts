@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
 import * as crash from './crash.ts'
+import { gateAtPage } from './gate.ts'
 import { startReader } from './reader.ts'
 
 // How soon a job whose worker was killed runs again is measured by `npm run bench -- recovery`.
@@ -10,6 +11,8 @@ const PAGES = 200
 const { url, query } = await testDatabase()
 await crash.witness(query)
 const client = await startReader(url)
+// No worker is done before it is killed.
+const gate = await gateAtPage(url, 150)
 const workers = await Promise.all([crash.startWorker(url, 'first'), crash.startWorker(url, 'second')])
 /** The one that the first test leaves. */
 let left = workers[0]!
@@ -23,6 +26,7 @@ test('another worker goes on where a killed one was', async (t) => {
   const [holder, other] = await crash.holderOf(query, jobId, workers)
   const killedAt = await crash.clock(query)
   await holder.kill()
+  await gate.open()
   const recoveryMs = (await crash.attemptBegan(query, jobId, 2)) - killedAt
   t.diagnostic(`runs again after ${Math.round(recoveryMs)} ms`)
 
@@ -31,6 +35,7 @@ test('another worker goes on where a killed one was', async (t) => {
 })
 
 test('a worker that starts after the only one was killed goes on at once', async (t) => {
+  await gate.close()
   const id = await crash.uploadText(client, PAGES, 'the only one')
   const jobId = await crash.extract(client, id)
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
@@ -38,6 +43,7 @@ test('a worker that starts after the only one was killed goes on at once', async
 
   const killedAt = await crash.clock(query)
   await left.kill()
+  await gate.open()
   await crash.startWorker(url, 'next')
   const recoveryMs = (await crash.attemptBegan(query, jobId, 2)) - killedAt
   t.diagnostic(`runs again after ${Math.round(recoveryMs)} ms`)

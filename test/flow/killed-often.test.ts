@@ -3,14 +3,17 @@ import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
 import { LONG } from '../runs.ts'
 import * as crash from './crash.ts'
+import { gateAtPage } from './gate.ts'
 import { startReader } from './reader.ts'
 
 const KILLS = LONG ? 20 : 3
 const PAGES = LONG ? 2000 : 200
 
 const { url, query } = await testDatabase()
-await crash.witness(query, 5)
+await crash.witness(query)
 const client = await startReader(url)
+// However late a kill is, the document is not read before.
+const gate = await gateAtPage(url, PAGES - 30)
 
 test('a document that gets on is read to its end however often its worker is killed', async () => {
   const jobId = await crash.extract(client, await crash.uploadText(client, PAGES, 'killed often'))
@@ -18,8 +21,11 @@ test('a document that gets on is read to its end however often its worker is kil
   let worker = await crash.startWorker(url, 'worker')
   for (let attempt = 1; attempt <= KILLS; attempt++) {
     await crash.pagesStored(query, jobId, 2, attempt)
-    const [, next] = await Promise.all([worker.kill(), crash.startWorker(url, 'worker')])
-    worker = next
+    await worker.kill()
+    // What the killed one has sent goes on, and its transaction ends.
+    await gate.open()
+    if (attempt < KILLS) await gate.close()
+    worker = await crash.startWorker(url, 'worker')
   }
   const frames = await stream.finished()
   assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
