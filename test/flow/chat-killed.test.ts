@@ -7,6 +7,7 @@ import { Client, type Frame, startProcess } from '../service.ts'
 import { modelServer } from '../standins/models.ts'
 import { assertHeard, hear } from '../talk.ts'
 import { until } from '../until.ts'
+import { SHORT_LEASE } from './crash.ts'
 
 /** Answers over the death of readers' connections, of an edge and of a worker. The storm is `npm run bench -- chat-kills`. */
 
@@ -16,9 +17,13 @@ const PIECES = Array.from({ length: 60 }, (_, i) => `piece ${i}. `)
 const { url, query } = await testDatabase()
 const models = await modelServer()
 after(() => models.stop())
-models.script = () => ({ pieces: PIECES, betweenMs: 25 })
-// One worker is killed, and the other is not to be taken for dead on a machine that is busy beyond measure.
-const env = { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: models.url, WORKER_QUEUES: 'ai', LEASE_SECONDS: '4' }
+// No answer ends before its worker is killed, and the first one not before it is stopped.
+let isKilled = false
+models.script = ({ body }) => {
+  const ends = isKilled && body.messages.at(-1)!.content !== 'Question 0'
+  return { pieces: PIECES, betweenMs: 25, ...(ends ? {} : { breaks: { after: 40, does: 'hang' } }) }
+}
+const env = { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: models.url, WORKER_QUEUES: 'ai', ...SHORT_LEASE }
 const [doomedEdge, edge, doomedWorker] = await Promise.all([
   startProcess('edge', url, env),
   startEdge(url, { env }),
@@ -47,8 +52,9 @@ test('what readers put together is what is stored, without gaps and repeats; sto
     const [row] = await query(`select count(distinct job_id)::int as n from job_event where kind = 'chunk'`)
     return row!.n === READERS
   })
-  const [, worker] = await Promise.all([
-    doomedWorker.kill(),
+  await doomedWorker.kill()
+  isKilled = true
+  const [worker] = await Promise.all([
     startProcess('worker', url, env),
     doomedEdge.kill().then(() => ports.shift()),
   ])

@@ -110,13 +110,14 @@ async function ended({ log, ended }: Command): Promise<void> {
   assert.equal(await ended, 0, log.join('\n'))
 }
 
-/** A job that takes seconds, once it runs. */
+/** A job that runs until its worker is stopped, and takes a moment after that. */
 async function runningJob(): Promise<string> {
-  const args = { operations: 70, duration_ms: 100 }
+  const args = { operations: 10, duration_ms: 60_000 }
   const response = await client.post('/api/v1/tasks/enqueue', { ...TASK, args })
   const { task_id } = (await response.json()) as { task_id: string }
   tasks.push(task_id)
   await until('it runs', async () => (await statusOf(task_id)) === 'running')
+  await query(`update job set payload = jsonb_set(payload, '{duration_ms}', '1') where id = $1`, [task_id])
   return task_id
 }
 
