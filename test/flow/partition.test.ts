@@ -65,9 +65,9 @@ test('a worker whose connections go silent without a word goes on over others, a
   const before = worker.log.length
   link.silence()
   const said = (text: string) => () => worker.log.slice(before).some((line) => line.includes(text))
-  await until('it is noticed', said('The database does not answer'), 5_000)
+  await until('it is noticed', said('The database does not answer'))
   link.mend()
-  await until('it is back', said('The database answers'), 5_000)
+  await until('it is back', said('The database answers'))
   assert.equal((await crash.jobEnded(query, jobId)).status, 'done')
   await crash.assertPagesOnce(query, jobId, PAGES)
   assert.equal(worker.process.exitCode, null)

@@ -13,7 +13,9 @@ const { url, query } = await testDatabase()
 // A document outlasts the time that a stopping worker gives it.
 await crash.witness(query, 50)
 const client = await startReader(url)
-const workers = await Promise.all([crash.startWorker(url, 'first'), crash.startWorker(url, 'second')])
+// None is killed here, and none is to be taken for dead.
+const lease = { LEASE_SECONDS: '30' }
+const workers = await Promise.all(['first', 'second'].map((name) => crash.startWorker(url, name, lease)))
 /** The one that the first test leaves. */
 let left = workers[0]!
 

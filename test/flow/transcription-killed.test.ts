@@ -12,13 +12,14 @@ import {
   WORDS,
 } from '../standins/transcriptions.ts'
 import { until } from '../until.ts'
+import { SHORT_LEASE } from './crash.ts'
 import { startReader } from './reader.ts'
 
 /** A worker dies while a provider listens: another one has the recording transcribed, and both requests are counted. */
 
 const { url, query } = await testDatabase()
 const server = await transcriptionServer()
-const env = { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: server.url, WORKER_QUEUES: 'voice' }
+const env = { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: server.url, WORKER_QUEUES: 'voice', ...SHORT_LEASE }
 const doomed = await startProcess('worker', url, env)
 const client = await startReader(url, env)
 
