@@ -98,7 +98,9 @@ test('the whole service starts from nothing, heals, stops in order, and starts a
     line,
     /monitor: http:\S+\/monitor \| reference: http:\S+\/docs \| open without a credential: ai, llm, rag, voice, comms, tasks, jobs$/,
   )
-  const link = first.output.find((text) => text.startsWith('There is no admin yet.'))!
+  const link = await until('it says how to make an admin', () =>
+    first.output.find((text) => text.startsWith('There is no admin yet.')),
+  )
   const { pathname, searchParams } = new URL(link.split(' ').at(-1)!)
   assert.equal((await first.client.fetch(pathname)).status, 200)
   const json = {

@@ -203,14 +203,9 @@ test('what a killed backup has left is replaced, and what another one is writing
     backUp(settings(), from, at('again')),
     backUp(settings(), from, at('again')),
   ])
-  assert.deepEqual(
-    both.map(({ status }) => status),
-    ['fulfilled', 'rejected'],
-  )
-  assert.match(
-    String((both[1] as PromiseRejectedResult).reason),
-    /Another backup is writing .*again \(pid \d+\)/,
-  )
+  const refused = both.flatMap((one) => (one.status === 'rejected' ? [String(one.reason)] : []))
+  assert.equal(refused.length, 1, 'either of them is the first')
+  assert.match(refused[0]!, /Another backup is writing .*again \(pid \d+\)/)
   assert.deepEqual(
     readdirSync(folder).filter((name) => name.startsWith('again')),
     ['again'],

@@ -33,7 +33,7 @@ test('posts can be edited all the while, and the progress is seen', async () => 
   const stream = await client.stream(`/api/v1/jobs/${job!.id}/events`)
   await until('it waits for that post', async () => {
     const [waiting] = await query(
-      `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      `select 1 from pg_stat_activity where datname = current_database() and wait_event in ('transactionid', 'tuple')`,
     )
     return waiting
   })

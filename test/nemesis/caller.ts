@@ -30,6 +30,8 @@ export class History {
   readonly refused = new Map<string, number>()
   /** Streams that were read to their end. */
   readonly followed: { readonly jobId: string; readonly frames: readonly Frame[] }[] = []
+  /** How many words there are that nothing else has. */
+  words = 0
   /** What no edge may answer, and what it has not answered at all. */
   readonly violations: string[] = []
 
@@ -70,7 +72,7 @@ export class Caller {
 
   /** A word that nothing else has. */
   word(): string {
-    return `${this.area}-${this.chance.between(1, 1e12).toString(36)}`
+    return `${this.area}-${++this.history.words}-${this.chance.between(1, 1e12).toString(36)}`
   }
 
   /** Posts under a key until it is acknowledged; now and then once more, which has to be answered alike. */

@@ -21,6 +21,8 @@ export interface HttpStandIn {
   readonly url: string
   /** How long a request takes, in ms: half of it before it is taken, and half after that. */
   pace: () => number
+  /** What else an answer waits for, once its request is taken. */
+  held: Promise<unknown> | null
   stop(): Promise<void>
 }
 
@@ -42,7 +44,7 @@ export async function httpStandIn(
   const sockets = new Set<Socket>()
   const server = createServer((request, response) => {
     void readWhole(request).then(
-      (asked) => answer(request, response, standIn.pace() / 2, () => decide(asked)),
+      (asked) => answer(request, response, standIn, () => decide(asked)),
       () => response.destroy(),
     )
   })
@@ -55,6 +57,7 @@ export async function httpStandIn(
   const standIn: HttpStandIn = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     pace: () => 0,
+    held: null,
     stop: async () => {
       for (const socket of sockets) socket.destroy()
       await new Promise((resolve) => server.close(resolve))
@@ -79,9 +82,10 @@ async function readWhole(request: IncomingMessage): Promise<Asked> {
 async function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  paceMs: number,
+  standIn: HttpStandIn,
   decide: () => { mode: Mode; take: Take },
 ): Promise<void> {
+  const paceMs = standIn.pace() / 2
   if (paceMs > 0) await delay(paceMs)
   const { mode, take } = decide()
   const send = (status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): void => {
@@ -90,6 +94,7 @@ async function answer(
   }
   const taken = typeof mode === 'object' || mode.endsWith('before') ? null : take()
   if (paceMs > 0) await delay(paceMs)
+  await standIn.held
   if (typeof mode === 'object') send(mode.status, mode.body ?? {}, mode.headers)
   else if (mode.startsWith('cut')) request.socket.destroy()
   else if (mode.startsWith('error')) send(500, { code: 20500, message: 'Internal Server Error', status: 500 })
