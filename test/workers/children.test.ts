@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync, mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { MessageChannel } from 'node:worker_threads'
 import { Failure } from '../../sql/errors.ts'
@@ -251,6 +254,20 @@ test('a child that has grown large is not used again', async () => {
   const second = await children.lease()
   assert.notEqual(await ask(second, 'pid'), pid)
   second.release()
+})
+
+test('what has answered while its parent was busy is not late', async () => {
+  const lease = await poolOf().lease()
+  await ask(lease, 'echo')
+  const file = join(mkdtempSync(join(tmpdir(), 'millrace-')), 'signed')
+  const late = ask(lease, 'sign', file, { cpuMs: 60_000, wallMs: 100 })
+  const pause = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+  // The request goes out with the turn, and the answer comes while nobody looks.
+  await Promise.resolve()
+  for (let n = 0; n < 6000 && !existsSync(file); n++) pause(5)
+  pause(200)
+  assert.equal(await late, 'signed')
+  lease.release()
 })
 
 test('an idle child ends, and no child survives its pool', async () => {

@@ -175,7 +175,8 @@ class FairChildPool implements ChildPool {
       try {
         const child = this.#processes.acquire()
         this.#busy.set(child, next)
-        this.#checking ??= setInterval(() => this.#check(), this.#checkMs)
+        // What has come while this process was busy is read before anyone is judged.
+        this.#checking ??= setInterval(() => setImmediate(() => this.#check()), this.#checkMs)
         next.grant(child)
       } catch (error) {
         next.refuse(error)
