@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { drainWorker, limitQueue, pauseQueue, resumeQueue, sharesOf } from '../../sql/jobs/queues.ts'
+import { cancelJob } from '../../sql/jobs.ts'
 import { finderOf, loadTasks } from '../../tasks/index.ts'
 import { enqueueMany, type TaskDefinition } from '../../tasks/task.ts'
 import { testDatabase } from '../database.ts'
@@ -98,10 +99,11 @@ describe('a limited queue', { concurrency: false }, () => {
   test('takes the limit away at once', async () => {
     await db.run(limitQueue('io', 1))
     await startTestWorker(url, 'io')
-    const ids = await add('io.sleep', { ms: 600 }, 12)
+    const ids = await add('io.sleep', { ms: 60_000 }, 12)
     await until('one runs', async () => (await count(ids, 'running')) === 1)
     await db.run(limitQueue('io', null))
     await until('many run', async () => (await count(ids, 'running')) > 5)
+    for (const id of ids) await db.one(cancelJob(id))
     await ended(ids)
   })
 })
