@@ -84,7 +84,7 @@ for (const name of ['io.kill', 'io.exit', 'cpu.memory'])
   })
 
 test('an abort reaches it, whether it runs, does not listen, or waits', async () => {
-  const [running, ...others] = [60_000, 1000, 1000, 1000].map((ms) => start('io.sleep', { ms }))
+  const [running, ...others] = [60_000, 50, 50, 50].map((ms) => start('io.sleep', { ms }))
   const waiting = start('io.sleep', { ms: 60_000 })
   alone.abort(waiting.id, 3, 'superseded')
   alone.abort(running!.id, 2, 'cancelled')
@@ -103,6 +103,8 @@ test('that a process could not come to the job is no doing of the job', async ()
 })
 
 test('its process ends with the worker', async () => {
+  alone.close()
+  await until('those of other tests are gone', () => processes() === 0)
   const own = open()
   const { outcome } = start('io.late', { ms: 60_000 }, own)
   await until('it runs', () => processes() > 0)
