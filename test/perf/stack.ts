@@ -113,6 +113,9 @@ export async function ask(
   }
 }
 
+/** The password of every account of a benchmark. */
+export const PASSWORD = 'correct horse battery'
+
 /** An account of an edge's database, signed in. */
 export interface SignedIn {
   readonly id: number
@@ -122,19 +125,24 @@ export interface SignedIn {
 /** Registers an account and signs in. */
 export async function signUp(port: number, email = 'bench@example.com'): Promise<SignedIn> {
   const base = `http://127.0.0.1:${port}/api/v1/auth`
-  const password = 'correct horse battery'
   const registered = await fetch(`${base}/register`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ email, password }),
+    body: JSON.stringify({ email, password: PASSWORD }),
   })
   if (registered.status !== 200) throw new Error(`register: ${registered.status} ${await registered.text()}`)
   const { id } = (await registered.json()) as { id: number }
-  const signedIn = await fetch(`${base}/token`, {
+  return { id, token: await signIn(port, email) }
+}
+
+/** Signs in an account that has the password of all of them; its token. */
+export async function signIn(port: number, username: string): Promise<string> {
+  const answer = await fetch(`http://127.0.0.1:${port}/api/v1/auth/token`, {
     method: 'POST',
-    body: new URLSearchParams({ username: email, password }),
+    body: new URLSearchParams({ username, password: PASSWORD }),
   })
-  return { id, token: ((await signedIn.json()) as { access_token: string }).access_token }
+  if (answer.status !== 200) throw new Error(`token: ${answer.status} ${await answer.text()}`)
+  return ((await answer.json()) as { access_token: string }).access_token
 }
 
 /** Stores small text documents straight in the database; answers the first and the last id. */

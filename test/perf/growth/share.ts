@@ -1,4 +1,5 @@
-import { ask, type Stack, signUp } from '../stack.ts'
+import { createPasswords } from '../../../edge/passwords.ts'
+import { ask, PASSWORD, type Stack, signIn } from '../stack.ts'
 import { callsOf } from './calls.ts'
 import { EDGE_SETTINGS } from './edge.ts'
 import { type Cost, type Effort, Meter } from './measure.ts'
@@ -22,10 +23,12 @@ export async function costsAt(
   among = '',
 ): Promise<Costs> {
   const url = await stack.database()
-  const tokens = await firstAccounts(stack, url)
+  await firstAccounts(url)
   await seed(url, share, (file, ms) => said(`${share} %: ${file} took ${Math.round(ms)} ms`))
   const edge = await stack.edge(url, EDGE_SETTINGS)
   const statements = await Statements.of(url)
+  const token = (name: string): Promise<string> => signIn(edge.port, `${name}@example.com`)
+  const tokens = { admin: await token('admin'), big: await token('big'), small: await token('small') }
   const meter = new Meter(edge.port, tokens, statements)
   const costs = new Map<string, Cost>()
   for (const call of callsOf(await placesOf(url)).filter(({ name }) => name.includes(among))) {
@@ -39,12 +42,15 @@ export async function costsAt(
   return costs
 }
 
-/** Registers the three accounts that ask: the first one becomes admin. Answers their tokens. */
-async function firstAccounts(stack: Stack, url: string): Promise<Record<'admin' | 'big' | 'small', string>> {
-  const edge = await stack.edge(url, { ...EDGE_SETTINGS, LOG_LEVEL: 'error' })
-  const token = async (name: string): Promise<string> =>
-    (await signUp(edge.port, `${name}@example.com`)).token
-  const tokens = { admin: await token('admin'), big: await token('big'), small: await token('small') }
-  await edge.stop()
-  return tokens
+/** The three accounts that ask, as they are when they have registered. */
+async function firstAccounts(url: string): Promise<void> {
+  const passwords = createPasswords()
+  const hash = await passwords.hash(PASSWORD)
+  await passwords.close()
+  await ask(
+    url,
+    `insert into account (email, password_hash, role) values
+     ('admin@example.com', $1, 'admin'), ('big@example.com', $1, 'user'), ('small@example.com', $1, 'user')`,
+    [hash],
+  )
 }
