@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { z } from 'zod'
 import { createMatcher } from '../../edge/pipeline/match.ts'
 import { area, route } from '../../edge/pipeline/route.ts'
+import { Client } from './fixtures/raw.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 
 const ok = () => ({ ok: true })
@@ -70,8 +71,9 @@ test('HEAD of a path without GET is 405', async () => {
   assert.deepEqual([answer.status, answer.headers.allow, answer.bytes.length], [405, 'DELETE, OPTIONS', 0])
 })
 
-test('a method that nobody knows is 405', async () => {
-  const text = await api.raw('FROBNICATE /things HTTP/1.1\r\nHost: x\r\n\r\n')
+test('a method that nobody knows is 405', async (t) => {
+  const client = await Client.connect(t, api.port)
+  const { text } = await client.send('FROBNICATE /things HTTP/1.1\r\nHost: x\r\n\r\n').has('\r\n\r\n')
   assert.match(text, /^HTTP\/1\.1 405 /)
   assert.match(text, /\r\nallow: GET, POST, HEAD, OPTIONS\r\n/)
 })
@@ -153,11 +155,12 @@ test('a preflight of another origin is not allowed', async () => {
   assert.equal(answer.headers['access-control-allow-credentials'], undefined)
 })
 
-test('HEAD has the headers of GET and no body', async () => {
+test('HEAD has the headers of GET and no body', async (t) => {
   const get = await api.get('/things')
-  const text = await api.raw(
-    'HEAD /things HTTP/1.1\r\nHost: x\r\n\r\nGET /things/next HTTP/1.1\r\nHost: x\r\n\r\n',
-  )
+  const client = await Client.connect(t, api.port)
+  const { text } = await client
+    .send('HEAD /things HTTP/1.1\r\nHost: x\r\n\r\nGET /things/next HTTP/1.1\r\nHost: x\r\n\r\n')
+    .has('"next"')
   const [head = '', next = ''] = text.split('\r\n\r\n', 2)
   assert.match(head, /^HTTP\/1\.1 200 OK\r\n/)
   assert.match(head.toLowerCase(), new RegExp(`\r\ncontent-length: ${get.bytes.length}(\r\n|$)`))
