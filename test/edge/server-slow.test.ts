@@ -21,7 +21,7 @@ describe('what must survive the 10 s timer of uWS', { concurrency: true }, () =>
     const client = await Client.connect(t, port)
     client.send(request('POST /', { 'content-length': String(size) }))
     client.socket.write(Buffer.alloc(size))
-    await client.has(`${size} bytes`, 20_000)
+    await client.has(`${size} bytes`, 60_000)
     assert.deepEqual(errors, [])
   })
 
@@ -36,23 +36,26 @@ describe('what must survive the 10 s timer of uWS', { concurrency: true }, () =>
     })
     const client = await Client.connect(t, port)
     client.send(request('POST /', {}, 'x'.repeat(size)))
-    await client.has('worked', 20_000)
+    await client.has('worked', 60_000)
   })
 
   test('a client that takes nothing of a large answer loses its connection within 15 s', async (t) => {
-    let closedMs: number | null = null
+    // Seconds in which this process ran: the core counts those, too.
+    let seconds = 0
+    const clock = setInterval(() => seconds++, 1000)
+    t.after(() => clearInterval(clock))
+    let closedAfter: number | null = null
     const { port } = await serve(t, (_, responder) => {
-      const startedAt = performance.now()
       responder.onClose(() => {
-        closedMs = performance.now() - startedAt
+        closedAfter = seconds
       })
       responder.send({ status: 200, headers: [], body: Buffer.alloc(32 * 1024 * 1024) })
     })
     const client = await Client.connect(t, port)
     client.socket.pause()
     client.send(request('GET /'))
-    await until(() => closedMs !== null, 'it is closed', 25_000)
-    assert.ok(closedMs! < 15_000, `after ${closedMs} ms`)
+    await until(() => closedAfter !== null, 'it is closed', 60_000)
+    assert.ok(closedAfter! < 15, `after ${closedAfter} s`)
   })
 
   test('what the core takes for the beginning of a request is ended by it, and never handed over', async (t) => {
@@ -61,7 +64,7 @@ describe('what must survive the 10 s timer of uWS', { concurrency: true }, () =>
     await Promise.all(
       headers.map(async (header) => {
         const client = await Client.connect(t, port)
-        await client.send(`GET / HTTP/1.1\r\nhost: a\r\n${header}\r\n\r\n`).isClosed(25_000)
+        await client.send(`GET / HTTP/1.1\r\nhost: a\r\n${header}\r\n\r\n`).isClosed(60_000)
         assert.equal(client.text, '')
       }),
     )
@@ -79,7 +82,7 @@ describe('what must survive the 10 s timer of uWS', { concurrency: true }, () =>
     slow.socket.pause()
     assert.equal(sinks.get('/slow')?.write(`${'x'.repeat(16 * 1024 * 1024)}tail`), false)
     slow.socket.resume()
-    await slow.has('tail', 10_000)
+    await slow.has('tail')
     await until(() => sinks.get('/slow')?.writable === true, 'it is writable again')
     await delay(BEYOND_TIMER_MS)
     for (const sink of sinks.values()) sink.end('still open')
