@@ -31,7 +31,7 @@ async function read(t: TestContext, { id, token }: Account, edge: Api = other): 
 
 async function assertEnd(streams: readonly Stream[]): Promise<void> {
   for (const stream of streams) {
-    await stream.finished(4_000)
+    await stream.finished()
     assert.equal(stream.broken, false, 'in order')
   }
 }

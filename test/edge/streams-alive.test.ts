@@ -69,7 +69,7 @@ test('a process that stops ends its streams in order and asks their readers to c
   await stream.until('the first frame', (frames) => frames.length === 1)
   const raw = stopping.raw(
     `GET /api/v1/jobs/${id}/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`,
-    1_000,
+    30_000,
   )
   await until('both are there', () => stopping.serving.edge.hub.watchers === 2)
   await stopping.serving.stop()
@@ -94,7 +94,11 @@ test('who still comes to a process that stops is answered for the last time, and
   })
   await until('it refuses others', () =>
     Raw.connect(t, stopping.port).then(
-      () => false,
+      ({ socket }) => {
+        // Whoever is let in is waited for.
+        socket.destroy()
+        return false
+      },
       () => true,
     ),
   )
@@ -131,13 +135,14 @@ test('a reader who comes back to another process goes on where it was', async (t
 })
 
 test('requests in flight are answered before the process is gone', async () => {
-  const gate = Promise.withResolvers<void>()
+  const [begun, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const slow = route({
     method: 'get',
     path: '/slow',
     summary: 'slow',
     response: z.string(),
     handle: async () => {
+      begun.resolve()
       await gate.promise
       return 'done'
     },
@@ -146,7 +151,7 @@ test('requests in flight are answered before the process is gone', async () => {
     areas: [...areas, area('slow', '', { auth: 'public' }, [slow])],
   })
   const answer = stopping.get('/slow')
-  await new Promise((resolve) => setTimeout(resolve, 50))
+  await begun.promise
   const stopped = stopping.serving.stop()
   setTimeout(() => gate.resolve(), 50)
   assert.deepEqual([(await answer).status, (await answer).json], [200, 'done'])

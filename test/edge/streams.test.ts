@@ -188,7 +188,7 @@ test('a Last-Event-ID that no frame had does not make a reader deaf', async () =
   const id = await working()
   for (const lastSeen of ['999999', '1795246793000', 'x', '-1', '1.5', '99999999999999999999']) {
     const opened = await stream(id, lastSeen)
-    await opened.until(`the present state after ${lastSeen}`, (frames) => frames.length === 1, 4_000)
+    await opened.until(`the present state after ${lastSeen}`, (frames) => frames.length === 1)
     assert.deepEqual(states(opened.frames), [['running', 'Page 2 of 3']])
     opened.close()
   }
