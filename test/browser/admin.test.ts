@@ -310,7 +310,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
   })
 
   test('a job that waits for another says so, until it is its turn', async (t) => {
-    const documentId = await crash.uploadText(client, 100, 'before it')
+    const documentId = await crash.uploadText(client, 300, 'before it')
     const [first, next] = [
       await crash.extract(client, documentId),
       await crash.extract(client, documentId, '&force=true'),

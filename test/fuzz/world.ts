@@ -106,6 +106,11 @@ async function settings(): Promise<Record<string, string>> {
     DATA_DIR: folder(),
     LOG_LEVEL: 'warn',
     REQUEST_WAIT_SECONDS: '20',
+    // Slow reads are refused: here only the machine makes them slow.
+    READ_TIMEOUT_SECONDS: '60',
+    LIST_TIMEOUT_SECONDS: '60',
+    SEARCH_TIMEOUT_SECONDS: '60',
+    STATISTICS_TIMEOUT_SECONDS: '60',
     RATE_LIMIT_LOGIN: '0',
     RATE_LIMIT_REGISTER: '0',
     RATE_LIMIT_PASSWORD_RESET: '0',
