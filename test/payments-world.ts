@@ -25,6 +25,8 @@ export interface PaymentsWorld extends TestDatabase {
   ): Promise<Answered>
   people(count: number, role?: string): Promise<Person[]>
   /** Sends an event as the provider does. */
+  tell(event: TestEvent, header?: string): Promise<Answered>
+  /** The same, and where there is a worker waits until it is applied: the answer waits for that as well, but 2 s at most. */
   send(event: TestEvent, header?: string): Promise<Answered>
   /** Makes a customer of the provider, `cus_NAME`, somebody's. */
   link(who: Person, name: string): Promise<void>
@@ -65,10 +67,18 @@ export async function paymentsWorld(options: WorldOptions = {}): Promise<Payment
       ...(who === null ? {} : { token: who.token }),
       ...(json === undefined ? {} : { json }),
     })
-  const send: PaymentsWorld['send'] = (given, header) => {
+  const tell: PaymentsWorld['tell'] = (given, header) => {
     const body = JSON.stringify(given)
     const headers = { 'content-type': 'application/json', 'stripe-signature': header ?? signature(body) }
     return api.post('/api/v1/payment/webhook', { body, headers })
+  }
+  const open = (id: string) =>
+    database.query('select from payment_event where id = $1 and applied_at is null', [id])
+  const send: PaymentsWorld['send'] = async (given, header) => {
+    const answer = await tell(given, header)
+    if (options.worker !== false)
+      await until(`${given.id} is applied`, async () => (await open(given.id)).length === 0)
+    return answer
   }
   const paid: PaymentsWorld['paid'] = async (name, amount = 2000, more = {}) => {
     const ids = { id: `ch_${name}`, payment_intent: `pi_${name}`, amount, currency: 'usd' }
@@ -92,7 +102,7 @@ export async function paymentsWorld(options: WorldOptions = {}): Promise<Payment
       `cus_${name}`,
     ])
   }
-  return { ...database, api, stripe, env, call, people, send, link, paid, transaction }
+  return { ...database, api, stripe, env, call, people, tell, send, link, paid, transaction }
 }
 
 /** Has a worker run a job that finds nothing to do. */

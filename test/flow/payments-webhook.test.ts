@@ -16,13 +16,15 @@ import { paymentsWorld } from '../payments-world.ts'
 import { until } from '../until.ts'
 
 const world = await paymentsWorld()
-const { api, query, send, stripe, url, env } = world
+const { api, query, send, stripe, tell, url, env } = world
 const open = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
 const unsigned = await startEdge(url, { env: { PROVIDER_WEBHOOK_SECRET: '' } })
 const line = await cuttableLine(url)
 const severed = await startEdge(line.url, { env })
 const RECEIVED = { received: 'true' }
 const PATH = '/api/v1/payment/webhook'
+// How long the answer to an event waits for its job, on a machine that is busy beyond measure.
+const WAIT_MS = 2000
 
 const stored = (id: string) => query('select * from payment_event where id = $1', [id])
 const list = async (path: string) => (await open.get(`/api/v1/payment${path}`)).json
@@ -37,11 +39,19 @@ describe('an event', () => {
   test('is applied by the time its acknowledgement is there, and its words are forgotten', async () => {
     const name = newName()
     const given = event('payment_intent.succeeded', intentObject({ name, customer: null }))
-    const answer = await send(given)
+    const from = performance.now()
+    const answer = await tell(given)
+    const heldMs = performance.now() - from
     assert.deepEqual([answer.status, answer.json], [200, RECEIVED])
-    assert.equal((await transactionOf(`pi_${name}`)).status, 'succeeded')
     const [row] = await stored(given.id)
-    assert.deepEqual([row!.type, row!.data, row!.applied_at !== null], [given.type, null, true])
+    if (row!.applied_at === null)
+      assert.ok(heldMs >= WAIT_MS, `applied later than ${heldMs} ms after it came`)
+    const applied = await until('it is applied', async () => {
+      const [later] = await stored(given.id)
+      return later!.applied_at !== null && later
+    })
+    assert.deepEqual([applied.type, applied.data], [given.type, null])
+    assert.equal((await transactionOf(`pi_${name}`)).status, 'succeeded')
   })
 
   test('makes a customer of whom nobody knew, and is nobody’s', async () => {
@@ -186,7 +196,7 @@ describe('a fault of ours', () => {
     await query(`create function unlucky() returns trigger language plpgsql as $$ begin raise 'no'; end $$;
       create trigger unlucky before insert on payment_reference for each row when (new.provider_id = 'pi_${name}') execute function unlucky()`)
     // Not applied within the time that it is waited for: acknowledged, because it is stored.
-    assert.equal((await send(given)).status, 200)
+    assert.equal((await tell(given)).status, 200)
     await query(`update job set max_tries = 1 where payload ->> 'event_id' = $1`, [given.id])
     await until(
       'its job has failed',
