@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
 import { migrationNames } from '../../sql/migrations.ts'
@@ -157,6 +157,8 @@ function openApiDocument(areas: () => readonly Area[]): AnyRoute {
 /** Fails after the time in which a readiness probe expects its answer. */
 async function late(): Promise<never> {
   await delay(READY_MS, undefined, { ref: false })
+  // After a freeze, what has come meanwhile is read first.
+  await nextTurn()
   throw fail('database.down')
 }
 

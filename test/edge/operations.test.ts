@@ -48,6 +48,19 @@ test('/ready is 503 without migrations: none recorded, or no table of them', asy
   assert.equal((await api.get('/ready')).status, 200)
 })
 
+test('/ready counts what came while the process stood still', async (t) => {
+  const { reader } = api.serving.edge
+  const text = reader.text.bind(reader)
+  const standStill = (): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_100)
+  t.mock.method(reader, 'text', (...asked: Parameters<typeof text>) => {
+    const answer = text(...asked)
+    // Once it is sent.
+    setImmediate(standStill)
+    return answer
+  })
+  assert.equal((await api.get('/ready')).status, 200)
+})
+
 /** What `/metrics` says once it says that; its text may be a second old. */
 async function metricsWith(part: string | RegExp): Promise<string> {
   let text = ''
