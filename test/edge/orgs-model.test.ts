@@ -11,9 +11,7 @@ const base = await testDatabase()
 const apis = [await startEdge(base.url), await startEdge(base.url)]
 const LANES = 8
 
-test('whatever accounts do to organizations at once, each keeps an owner, and nobody exceeds a rank', {
-  timeout: 60_000,
-}, async (t) => {
+test('whatever accounts do to organizations at once, each keeps an owner, and nobody exceeds a rank', async (t) => {
   const total = { requests: 0, successes: 0 }
   const lane = fc.array(operation, { minLength: 25, maxLength: 50, size: 'max' })
   const lanes = fc.array(lane, { minLength: LANES, maxLength: LANES })
