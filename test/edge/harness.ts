@@ -208,9 +208,13 @@ const UNLIMITED = {
   RATE_LIMIT_INVITE: '0',
 }
 
+// What is read slowly is refused, or lost with its connection: here only a machine that stalls makes it slow.
+const PATIENT = { READ_TIMEOUT_SECONDS: '60', LIST_TIMEOUT_SECONDS: '60' }
+
 /** Serves an edge on a free port; stopped after the file. Call it at the top of the file, not in a hook. */
 export async function startEdge(url: string, options: EdgeOptions = {}): Promise<Api> {
-  const settings = parse({ NODE_ENV: 'test', PORT: '0', SECRET_KEY: SECRET, ...UNLIMITED, ...options.env })
+  const given = { NODE_ENV: 'test', PORT: '0', SECRET_KEY: SECRET, ...UNLIMITED, ...PATIENT, ...options.env }
+  const settings = parse(given)
   const serving = await serveEdge(
     {
       settings,

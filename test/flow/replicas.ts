@@ -39,7 +39,9 @@ export async function replicaWorld(): Promise<ReplicaWorld> {
       },
     },
   )
-  const env = { AUTH_LEVEL: 'basic', DATABASE_URL: primary.url, DATABASE_REPLICA_URL: link.url }
+  // As by default: a standby that falls silent keeps nobody waiting for longer.
+  const limits = { READ_TIMEOUT_SECONDS: '2', LIST_TIMEOUT_SECONDS: '5' }
+  const env = { AUTH_LEVEL: 'basic', DATABASE_URL: primary.url, DATABASE_REPLICA_URL: link.url, ...limits }
   const edges = [await startEdge(primary.url, { env, log }), await startEdge(primary.url, { env })] as const
   const state = async () => String((await standby.query('select pg_get_wal_replay_pause_state() as s'))[0]!.s)
   return {
