@@ -1,24 +1,24 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { type BodyWriter, HeaderBlock, type Responder } from '../../edge/http/server.ts'
 import { Client, child, request, residentMiB, serve, until } from './fixtures/raw.ts'
 
 const OK = { status: 200, headers: [] }
+// Of all tests that need one: that of them which ends it fails, and those after it.
+const running = await child({ after })
 
 test('returning without an answer: the process lives, and so does the connection', async (t) => {
-  const running = await child(t, 'silent')
   const client = await Client.connect(t, running.port)
-  client.send(request('GET /'))
+  client.send(request('GET /silent'))
   const other = await Client.connect(t, running.port)
-  await other.send(`${request('GET /')}no request\r\n\r\n`).isClosed()
+  await other.send(`${request('GET /silent')}no request\r\n\r\n`).isClosed()
   assert.deepEqual([running.exited(), client.closed], [false, false])
 })
 
 test('a synchronous throw and a rejection are answered with 500', async (t) => {
-  for (const handler of ['throws', 'rejects']) {
-    const running = await child(t, handler)
+  for (const path of ['/throws', '/rejects']) {
     const client = await Client.connect(t, running.port)
-    await client.send(request('GET /')).has('{"detail":"Internal error"}')
+    await client.send(request(`GET ${path}`)).has('{"detail":"Internal error"}')
     assert.match(client.text, /^HTTP\/1.1 500 Internal Server Error\r\ncontent-type: application\/json\r\n/)
     assert.equal(running.exited(), false)
   }
@@ -81,21 +81,19 @@ test('onClose is not called for a client that got its answer', async (t) => {
 })
 
 test('res after abort or end: a second answer and one to nobody do nothing', async (t) => {
-  const running = await child(t, 'answers late')
   const client = await Client.connect(t, running.port)
-  await client.send(request('GET /?1')).has('late')
+  await client.send(request('GET /late?1')).has('late')
   const gone = await Client.connect(t, running.port)
-  gone.send(request('GET /?30'))
+  gone.send(request('GET /late?30'))
   gone.socket.end()
   const next = await Client.connect(t, running.port)
-  await next.send(request('GET /?60')).has('late')
+  await next.send(request('GET /late?60')).has('late')
   assert.deepEqual([running.exited(), client.text.includes('again')], [false, false])
 })
 
 test('writes after await: an answer is one packet, and uWS has nothing to warn of', async (t) => {
-  const running = await child(t, 'answers late')
   const client = await Client.connect(t, running.port)
-  await client.send(request('GET /?5')).has('late')
+  await client.send(request('GET /late?5')).has('late')
   assert.equal(client.arrivals.length, 1)
   assert.equal(running.stderr(), '')
 })
@@ -168,10 +166,9 @@ test('10 MB in one answer arrive whole', async (t) => {
 })
 
 test('res.end of something huge: pieces at the pace of a slow reader, in flat memory', async (t) => {
-  const running = await child(t, 'pieces')
   const client = await Client.connect(t, running.port)
   client.socket.pause()
-  client.send(request('GET /'))
+  client.send(request('GET /pieces'))
   const before = await residentMiB(running.pid)
   let most = before
   let size = 0

@@ -162,12 +162,12 @@ test('a stream opened for a client that has left is closed', async (t) => {
 })
 
 test('a listener that throws ends nothing', async (t) => {
-  const running = await child(t, 'throws everywhere')
+  const running = await child(t)
   const client = await Client.connect(t, running.port)
-  await client.send(request('GET /')).has('xxx')
+  await client.send(request('GET /throws-everywhere')).has('xxx')
   await until(() => client.text.length > 8 * 1024 * 1024, 'all of it arrives')
   client.socket.destroy()
   const next = await Client.connect(t, running.port)
-  await next.send(request('GET /')).has('xxx')
+  await next.send(request('GET /throws-everywhere')).has('xxx')
   assert.equal(running.exited(), false)
 })

@@ -15,7 +15,7 @@ test('several processes on one port: exclusive refuses the second, the default s
   const host = '127.0.0.1'
   // A port that the core chose is never shared.
   const port = await freePort()
-  await child(t, 'answers late', { port, exclusive: false })
+  await child(t, { port, exclusive: false })
   const own = answers('own')
   t.after(() => own.close())
   await assert.rejects(own.listen({ host, port, exclusive: true }), {
@@ -25,7 +25,7 @@ test('several processes on one port: exclusive refuses the second, the default s
   const seen = new Set<string>()
   const ask = async () => {
     const client = await Client.connect(t, port)
-    await client.send(request('GET /?0')).has('\r\n\r\n')
+    await client.send(request('GET /late?0')).has('\r\n\r\n')
     seen.add(client.text.slice(-3))
   }
   // The kernel deals connections out by chance: that 64 of them miss one of two processes is less likely than 1e-18.

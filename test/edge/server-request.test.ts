@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { readdir, readFile } from 'node:fs/promises'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { addressText, type EdgeRequest, type Handler, HEADERS } from '../../edge/http/server.ts'
 import { Client, child, request, serve } from './fixtures/raw.ts'
+
+const running = await child({ after }, { env: { UWS_HTTP_MAX_HEADERS_SIZE: '16384' } })
 
 /** Answers with what it sees, after the turn in which uWS's own request lives. */
 const echo: Handler = async (seen, responder) => {
@@ -134,21 +136,19 @@ test('unmatched path, HEAD, OPTIONS, DELETE: every method reaches the handler', 
 })
 
 test('headers over 4096 bytes are refused with 431, and the setting for more of them works', async (t) => {
-  const large = request('GET /', { cookie: 'x'.repeat(5000) })
+  const large = request('GET /late', { cookie: 'x'.repeat(5000) })
   const { port } = await serve(t, echo)
   const refused = await Client.connect(t, port)
   await refused.send(large).has('431')
-  const child16K = await child(t, 'answers late', { env: { UWS_HTTP_MAX_HEADERS_SIZE: '16384' } })
-  const accepted = await Client.connect(t, child16K.port)
+  const accepted = await Client.connect(t, running.port)
   await accepted.send(large).has('late')
 })
 
 test('a pipelined request while one is pending closes the connection, and the server lives', async (t) => {
-  const running = await child(t, 'answers late')
   const client = await Client.connect(t, running.port)
-  await client.send(request('GET /?50') + request('GET /?1')).isClosed()
+  await client.send(request('GET /late?50') + request('GET /late?1')).isClosed()
   const next = await Client.connect(t, running.port)
-  await next.send(request('GET /?1')).has('late')
+  await next.send(request('GET /late?1')).has('late')
   assert.equal(running.exited(), false)
 })
 

@@ -312,12 +312,12 @@ test('through a socket: a client that leaves in the middle of its file', async (
 })
 
 test('multipart: memory stays flat, whatever the size', async (t) => {
-  const running = await child(t, 'upload')
+  const running = await child(t)
   const MiB = 1024 * 1024
   const [head, tail] = form([file('|')]).split('|') as [string, string]
   const client = await Client.connect(t, running.port)
   const length = String(head.length + 300 * MiB + tail.length)
-  client.send(request('POST /', { 'content-type': TYPE, 'content-length': length }) + head)
+  client.send(request('POST /upload', { 'content-type': TYPE, 'content-length': length }) + head)
   const before = await residentMiB(running.pid)
   const piece = Buffer.alloc(MiB, 'x')
   let most = 0
