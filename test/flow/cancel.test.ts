@@ -81,7 +81,7 @@ test('a running job is told to stop, its worker goes on, and what comes next wai
 })
 
 test('a page that is being recognised is given up', async (t) => {
-  const bytes = await scanPdf(5, { sentences: 4 })
+  const bytes = await scanPdf(8, { sentences: 4 })
   const { id } = (await (await client.upload(bytes, 'scans.pdf')).json()) as { id: number }
   const jobId = await crash.extract(client, id)
   await crash.pagesStored(query, jobId, 1)
