@@ -355,9 +355,11 @@ export function mapDatabaseError(error: unknown): unknown {
 }
 
 // Beside the classes 08 (connection exceptions) and 57P (shut down, starting up): 25006 read_only_sql_transaction (a standby,
-// or a primary that was told so), 53100 disk_full, then libuv's errno.
+// or a primary that was told so), 25P03 idle_in_transaction_session_timeout (of a process that was frozen), 53100 disk_full,
+// then libuv's errno.
 const OUTAGE = new Set([
   '25006',
+  '25P03',
   '53100',
   'ECONNREFUSED',
   'EHOSTUNREACH',

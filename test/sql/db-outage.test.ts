@@ -115,6 +115,17 @@ describe('a database pool', () => {
     )
   })
 
+  test('a transaction that the database ends because it is idle, as in a process that was frozen, fails as an outage', async () => {
+    const db = open('pool-idle')
+    const cut = db.transaction(async (tx) => {
+      await tx.any(sql.type(noRows)`select set_config('idle_in_transaction_session_timeout', '20', true)`)
+      await until('the database has ended it', async () => (await backends('pool-idle')).length === 0)
+      return tx.one(select)
+    })
+    await assert.rejects(cut, isDown)
+    assert.deepEqual(await db.one(select), { n: 1 })
+  })
+
   test('a query that is cut off fails as an outage; idle connections that were cut are not noticed for long', async () => {
     const db = open('pool-cut')
     const cut = assert.rejects(db.any(sql.type(noRows)`select pg_sleep(30)`), isDown)
