@@ -188,7 +188,7 @@ export class Stream {
   until(
     what: string,
     condition: (frames: readonly Frame[]) => boolean,
-    deadlineMs = 15_000,
+    deadlineMs = 30_000,
   ): Promise<unknown> {
     return until(what, () => condition(this.frames), deadlineMs)
   }

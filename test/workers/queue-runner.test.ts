@@ -159,7 +159,7 @@ for (const [what, text] of [
         },
         sendAgain: async () => {},
       })
-      await until('the delivery is handled', () => hasLost() && claims === 1, 10_000)
+      await until('the delivery is handled', () => hasLost() && claims === 1)
       await runner.stop()
       assert.equal(await locked(), 0)
     })

@@ -46,7 +46,7 @@ function stage(t: TestContext, options: { healthyMs?: number } = {}) {
 }
 
 async function until(condition: () => boolean): Promise<void> {
-  const deadline = Date.now() + 15_000
+  const deadline = Date.now() + 30_000
   while (!condition()) {
     if (Date.now() > deadline) throw new Error(`never came true: ${condition}`)
     await new Promise((resolve) => setTimeout(resolve, 10))

@@ -31,7 +31,7 @@ async function add(
   return refs.map((ref) => ref.jobId)
 }
 
-const allEnded = (ids: readonly string[], deadlineMs = 20_000) =>
+const allEnded = (ids: readonly string[], deadlineMs = 30_000) =>
   until(
     'all jobs have ended',
     async () => {
