@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { before, beforeEach, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { deleteAccount } from '../../sql/accounts.ts'
 import { OF_ACCOUNT, PURGE_BATCH, purgeRows } from '../../sql/purge.ts'
 import { type Progress, purge } from '../purge.ts'
@@ -42,14 +42,9 @@ describe('at most a batch of each table is locked at once', () => {
 })
 
 describe('the rows of an account', () => {
-  let id = 0
-  beforeEach(async () => {
-    id = await account(MANY)
-  })
-
   test('are gone at the end, with the account, and those of another stay', async () => {
     const seen: Progress[] = []
-    const neighbour = await account(3)
+    const [id, neighbour] = [await account(MANY), await account(3)]
     await db.one(deleteAccount(id))
     assert.equal(await count(`document where owner_id = ${id}`), MANY)
     const done = await purge(db, seen)
@@ -78,6 +73,7 @@ describe('the rows of an account', () => {
   })
 
   test('are gone as well when the job is killed between batches, and the next one goes on', async () => {
+    const id = await account(MANY)
     await db.one(deleteAccount(id))
     for (let kills = 1; ; kills++) {
       const stop = new AbortController()
@@ -102,6 +98,7 @@ describe('the rows of an account', () => {
   })
 
   test('that others have locked are left out, and go with the account', async () => {
+    const id = await account(3)
     await db.one(deleteAccount(id))
     await other.query('begin')
     await other.query(`select from document where owner_id = ${id} order by id limit 1 for update`)
