@@ -34,7 +34,9 @@ test('workers that were all cut off from the database do not take each other for
   assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertPagesOnce(query, jobId, PAGES)
   const { attempt, tries } = await crash.jobRow(query, jobId)
-  assert.deepEqual({ attempt, tries }, { attempt: 2, tries: 1 }, 'an outage is no failure of the job')
+  // This process, which their links go through, may be held up, which is another outage.
+  assert.ok(attempt >= 2, `${attempt}`)
+  assert.equal(tries, 1, 'an outage is no failure of the job')
   const judged = workers.flatMap(({ log }) => log).filter((line) => /Took over|lease was lost/.test(line))
   assert.deepEqual(judged, [])
 })
