@@ -47,6 +47,8 @@ export interface EdgeOptions {
   readonly areas?: readonly Area[]
   /** Shared password threads, which it does not close: tests share cheap ones. */
   readonly passwords?: Passwords
+  /** How long the database may be silent, in ms, before requests are refused; the default of `startPulse`. */
+  readonly silenceMs?: number
 }
 
 /** An edge without its socket: tests call it, and `serveEdge` puts it behind a port. */
@@ -165,11 +167,12 @@ const slowOf = ({ settings, log }: EdgeOptions) =>
 
 /** Checks once a second whether the database answers, and logs changes. */
 function feelPulse(
-  { settings, databaseUrl: url, log }: EdgeOptions,
+  { settings, databaseUrl: url, log, silenceMs: answerMs }: EdgeOptions,
   connections: Connections,
 ): Promise<Pulse> {
   return startPulse({
     url,
+    ...(answerMs === undefined ? {} : { answerMs }),
     applicationName: nameOf(settings, '-pulse'),
     connections,
     onChange: (state, error) => {

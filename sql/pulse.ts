@@ -163,7 +163,8 @@ class BeatingPulse implements Pulse {
   async #answered<T>(answer: Promise<T>): Promise<T> {
     const { answerMs = ANSWER_MS } = this.#options
     for (let look = 0; look < LOOKS; look++) {
-      const come = await Promise.race([answer.then((value) => ({ value })), delay(answerMs / LOOKS, null)])
+      const late = delay(answerMs / LOOKS, null, { ref: false })
+      const come = await Promise.race([answer.then((value) => ({ value })), late])
       if (come !== null) return come.value
     }
     answer.catch(() => {})

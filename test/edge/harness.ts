@@ -210,6 +210,8 @@ const UNLIMITED = {
 
 // What is read slowly is refused, or lost with its connection: here only a machine that stalls makes it slow.
 const PATIENT = { READ_TIMEOUT_SECONDS: '60', LIST_TIMEOUT_SECONDS: '60' }
+// So is everything while the database is silent.
+const SILENCE_MS = 30_000
 
 /** Serves an edge on a free port; stopped after the file. Call it at the top of the file, not in a hook. */
 export async function startEdge(url: string, options: EdgeOptions = {}): Promise<Api> {
@@ -223,6 +225,7 @@ export async function startEdge(url: string, options: EdgeOptions = {}): Promise
       secretKey: SECRET,
       log: options.log ?? silent,
       setupToken: options.setupToken,
+      silenceMs: SILENCE_MS,
       ...(options.areas === undefined ? {} : { areas: options.areas }),
       ...(options.realPasswords ? {} : { passwords }),
     },
