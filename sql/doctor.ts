@@ -7,7 +7,7 @@ export interface Facts {
   readonly version: number
   readonly address: string
   readonly readOnly: boolean
-  /** How far its clock is ahead of ours. */
+  /** How far its clock is ahead of ours, at least. */
   readonly clockOffsetMs: number
   /** How many connections it gives to users that are no superusers, and how many others than ours have. */
   readonly connections: { readonly most: number; readonly ofOthers: number }
@@ -62,7 +62,7 @@ export async function inspect(url: string, projectName: string): Promise<Facts> 
     const { now_ms: now, most, others, isMigrated, ...server } = rows[0]!
     return {
       ...server,
-      clockOffsetMs: now - (askedAt + Date.now()) / 2,
+      clockOffsetMs: offsetOf(now, askedAt, Date.now()),
       connections: { most, ofOthers: others },
       pendingMigrations: await pendingOf(client, isMigrated),
       ...(isMigrated ? await workersOf(client) : { workers: null, unserved: [] }),
@@ -70,6 +70,11 @@ export async function inspect(url: string, projectName: string): Promise<Facts> 
   } finally {
     await client.end()
   }
+}
+
+/** How far a time is from those between which it was told: an answer that is late says nothing of a clock. */
+export function offsetOf(told: number, askedAt: number, answeredAt: number): number {
+  return told - Math.min(Math.max(told, askedAt), answeredAt)
 }
 
 async function pendingOf(client: Client, isMigrated: boolean): Promise<string[]> {

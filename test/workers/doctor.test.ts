@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import type { Facts } from '../../sql/doctor.ts'
+import { type Facts, offsetOf } from '../../sql/doctor.ts'
 import { parse } from '../../tasks/settings.ts'
 import { judge } from '../../workers/doctor/database.ts'
 import { checkProviders } from '../../workers/doctor/providers.ts'
@@ -140,6 +140,11 @@ describe('what it makes of a database', () => {
       assert.deepEqual([found.length, found[0]!.level], [1, level])
       assert.match(found[0]!.text, text)
     })
+
+  test('the time that its answer takes is no difference of clocks', () => {
+    const offsets = [-2000, 0, 1, 2999, 3000, 4500].map((told) => offsetOf(told, 0, 3000))
+    assert.deepEqual(offsets, [-2000, 0, 0, 0, 0, 1500])
+  })
 
   test('an embedded one is migrated by the start', () => {
     const [found] = levels({ pendingMigrations: ['000001-x'] }, parse({ NODE_ENV: 'test' }))
