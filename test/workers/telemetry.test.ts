@@ -63,7 +63,7 @@ test('the span of an attempt says what became of it', async () => {
   assert.deepEqual(await seen(await add('io.echo', {})), ['done', undefined, false])
   const refused = await add('io.fail', { code: 'document.missing' })
   assert.deepEqual(await seen(refused), ['failed', 'document.missing', true])
-  assert.deepEqual(await seen(await add('io.short', { ms: 5000 })), ['failed', 'job.timeout', true])
+  assert.deepEqual(await seen(await add('io.short', { ms: 60_000 })), ['failed', 'job.timeout', true])
   assert.deepEqual(await seen(await add('io.exit', {})), ['failed', 'job.crashed', true])
 })
 
