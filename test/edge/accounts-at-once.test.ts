@@ -15,7 +15,7 @@ const change = (id: number, what: string): Promise<Answered> =>
   api.call('PATCH', `${USERS}/${id}/${what}`, { token: admin.token })
 
 // Time stands still: what a process knows of an account, for 5 s without being told, it now knows until it is told.
-const startedAt = performance.now()
+const startedAt = Math.floor(performance.now())
 const clock = mock.method(performance, 'now', () => startedAt)
 
 const refused = (token: string, edge = other) =>

@@ -26,7 +26,7 @@ const who = area('who', '/who', { auth: 'user' }, [
 ])
 const { api, query } = await edgeAndDatabase({ areas: [...areas, who] })
 // Time stands still: what an edge knows of accounts ends with a notification, or when a test moves the clock.
-const startedAt = performance.now()
+const startedAt = Math.floor(performance.now())
 const clock = mock.method(performance, 'now', () => startedAt)
 const admin = await api.register('admin@example.com')
 const user = await api.register('user@example.com')
