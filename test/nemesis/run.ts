@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { chanceOf } from '../chance.ts'
-import { Client } from '../service.ts'
 import { until } from '../until.ts'
 import type { Area, MakeArea } from './area.ts'
 import { accounts } from './areas/accounts.ts'
@@ -98,12 +97,18 @@ export async function runNemesis({ mode, seconds, seed, say }: NemesisOptions): 
   }
 }
 
-/** The first account is an administrator, the second is not. */
+/** The first account is an administrator, the second is not. This process may have been held up, and with it all links. */
 async function signUp(world: World): Promise<{ admin: string; user: string }> {
-  const [admin, user] = [0, 1].map(() => new Client(world.ports()[0]!))
-  await admin!.register('admin@example.com')
-  await user!.register('user@example.com')
-  return { admin: admin!.token, user: user!.token }
+  const nobody = new Caller('sign-up', world, new History(), chanceOf(1))
+  const password = 'correct horse'
+  const tokenOf = async (email: string): Promise<string> => {
+    await nobody.post('/api/v1/auth/register', { json: { email, password } })
+    const text = new URLSearchParams({ username: email, password }).toString()
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+    const { json } = await nobody.ask('/api/v1/auth/token', { method: 'POST', text, headers })
+    return json.access_token
+  }
+  return { admin: await tokenOf('admin@example.com'), user: await tokenOf('user@example.com') }
 }
 
 async function isSettled({ query }: World): Promise<boolean> {
