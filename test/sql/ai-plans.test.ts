@@ -67,12 +67,14 @@ const answer = await one(`select id from ai_message where role = 'assistant' lim
 const job = await one(`select job_id from ai_message where role = 'assistant' limit 1`)
 
 const ANY = [null, null] as const
-const DAYS = ['2026-01-01T12:00Z', '2026-01-05T12:00Z'] as const
+const daysAgo = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString()
+// The rows are those of the last five days.
+const DAYS = [daysAgo(4), daysAgo(1)] as const
 const reads = [
   ...(['asc', 'desc'] as const).flatMap((way) =>
     [ANY, DAYS].flatMap((time) => {
       const statement = readConversations.updated_at[way]
-      const what = `(${way}, ${time[0]})`
+      const what = `(${way}, ${time === ANY ? 'of any time' : 'of some days'})`
       return [
         planned(`conversations of an account ${what}`, statement, '5', 5, false, ...time, null, 0, 50),
         planned(`conversations of nobody ${what}`, statement, 'api-user', null, true, ...time, null, 0, 50),
@@ -86,7 +88,7 @@ const reads = [
   planned('a turn by its job', readTurnOfJob, job),
   planned('usage of a user', readUsageOf, null, null, 10, '5', null, false),
   planned('usage of everybody', readUsage, null, null, 10),
-  planned('usage of some days', readUsage, '2026-01-01T12:00Z', '2026-01-05T12:00Z', 10),
+  planned('usage of some days', readUsage, ...DAYS, 10),
   planned('how conversations went', readSentiment, true),
   planned('how those of an account went', readSentimentOf, true, 5),
 ]
