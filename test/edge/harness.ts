@@ -144,6 +144,7 @@ export class Api {
       let received = ''
       let quiet: NodeJS.Timeout | undefined
       const done = (): void => {
+        clearTimeout(quiet)
         socket.destroy()
         resolve(received)
       }
