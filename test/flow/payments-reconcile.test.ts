@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { reconcile } from '../../tasks/payments/reconcile.ts'
@@ -141,18 +142,27 @@ test('one that it has not gives back what was reserved', async () => {
   )
 })
 
+const RECONCILE = fileURLToPath(new URL('../../workers/reconcile.ts', import.meta.url))
+
+/** `npm run reconcile`: its status, what it printed, and its complaints. */
+async function byHand(given: Readonly<Record<string, string>>): Promise<[number, string, string]> {
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', RECONCILE], {
+    env: { ...process.env, ...env, DATABASE_URL: url, NODE_ENV: 'test', ...given },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const [out, complaints, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close'),
+  ])
+  return [code as number, out, complaints]
+}
+
 test('npm run reconcile does the same, beside any worker', async () => {
   const given = event('payment_intent.succeeded', intentObject({ name: 'byhand' }), { created: now() })
   stripe.account.events.push(given as never)
-  const script = fileURLToPath(new URL('../../workers/reconcile.ts', import.meta.url))
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', script], {
-    env: { ...process.env, ...env, DATABASE_URL: url, NODE_ENV: 'test' },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const out: string[] = []
-  child.stdout.setEncoding('utf8').on('data', (text: string) => out.push(text))
-  const [code] = await once(child, 'close')
-  assert.deepEqual([code, out.join('')], [0, 'Events ingested: 1; ingested again: 0; refunds looked up: 0\n'])
+  const [code, out] = await byHand({})
+  assert.deepEqual([code, out], [0, 'Events ingested: 1; ingested again: 0; refunds looked up: 0\n'])
   await waitUntilApplied(given.id)
   const [who] = await people(1)
   await link(who!, 'byhand2')
@@ -160,20 +170,13 @@ test('npm run reconcile does the same, beside any worker', async () => {
 })
 
 test('npm run reconcile without a database says what it needs', async () => {
-  const child = spawn(
-    process.execPath,
-    [
-      '--disable-warning=ExperimentalWarning',
-      fileURLToPath(new URL('../../workers/reconcile.ts', import.meta.url)),
-    ],
-    { env: { ...process.env, ...env, DATABASE_URL: '' }, stdio: ['ignore', 'ignore', 'pipe'] },
-  )
-  let said = ''
-  child.stderr.on('data', (data) => {
-    said += data
-  })
-  const [code] = await once(child, 'close')
-  assert.deepEqual([code, said], [2, 'DATABASE_URL: required\n'])
+  assert.deepEqual(await byHand({ DATABASE_URL: '' }), [2, '', 'DATABASE_URL: required\n'])
+})
+
+test('npm run reconcile says what failed, and ends with status 1', async () => {
+  const [code, out, complaints] = await byHand({ DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none' })
+  assert.deepEqual([code, out], [1, ''])
+  assert.match(complaints, /^\S.*\n$/)
 })
 
 test('the schedule runs it every five minutes', () => {

@@ -43,6 +43,15 @@ const FIRST = [
 ]
 const SECOND = 'The second page begins with this sentence about lighthouses.'
 
+const MAIL = {
+  subject: 'Fähre at noon',
+  senderName: 'Jürgen',
+  senderSmtpAddress: 'jurgen@example.com',
+  body: 'The fähre leaves at noon.\r\n',
+  recipient: { name: 'Ane', email: 'ane@example.com' },
+  attachment: { name: 'fees.csv', bytes: Buffer.from('ship,fee\n') },
+}
+
 describe('word processing', () => {
   for (const [name, type] of [
     ['letter.docx', `${OFFICE}.wordprocessingml.document`],
@@ -105,6 +114,8 @@ describe('word processing', () => {
     const { type, texts } = await read(rtf)
     assert.equal(type, 'application/rtf')
     assert.deepEqual(texts, ['Grüße Łukasz € 5 Привет 日本\n😀 a{b}\\c\nd', 'e\tf'])
+    const ofNoCodePage = String.raw`{\rtf1\ansi\ansicpg4711 Gr\'fc\'dfe}`
+    assert.deepEqual((await read(ofNoCodePage)).texts, ['Grüße'])
   })
 })
 
@@ -233,17 +244,7 @@ Date: 2026-03-14T10:00:00.000Z\n\nThe fähre leaves at noon.\n\nAttachments:\nfe
   })
 
   test("Outlook's: the same", async () => {
-    const { type, texts, attachments } = await read(
-      outlookMail({
-        subject: 'Fähre at noon',
-        senderName: 'Jürgen',
-        senderSmtpAddress: 'jurgen@example.com',
-        body: 'The fähre leaves at noon.\r\n',
-        recipient: { name: 'Ane', email: 'ane@example.com' },
-        attachment: { name: 'fees.csv', bytes: Buffer.from('ship,fee\n') },
-      }),
-      { fileName: 'mail.msg' },
-    )
+    const { type, texts, attachments } = await read(outlookMail(MAIL), { fileName: 'mail.msg' })
     assert.equal(type, 'application/vnd.ms-outlook')
     assert.deepEqual(texts, [
       'Subject: Fähre at noon\nFrom: Jürgen <jurgen@example.com>\nTo: Ane <ane@example.com>\n\nThe fähre leaves at noon.\n\nAttachments:\nfees.csv (9 bytes)',
@@ -373,6 +374,10 @@ describe('what cannot be read says why', () => {
     const cfb = Buffer.alloc(2048)
     cfb.write('d0cf11e0a1b11ae1', 0, 'hex')
     assert.equal(await reason(cfb, { fileName: 'a.msg' }), 'The mail is damaged')
+    const cut = outlookMail(MAIL).subarray(0, 3000)
+    assert.equal(await reason(cut, { fileName: 'a.msg' }), 'The mail is damaged')
+    const headers = `From: a@example.com\nDate: Tue, 1 Dec 2026 10:00:00 +0000\nX-Long: ${'x'.repeat(3_000_000)}`
+    assert.equal(await reason(Buffer.from(`${headers}\n\nHello`)), 'The mail is damaged')
     const heic = await file('photo.heic')
     assert.equal(await reason(heic.subarray(0, 400)), 'The image is damaged')
     const jp2 = await file('photo.jp2')

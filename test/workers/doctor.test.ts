@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, describe, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { type Facts, offsetOf } from '../../sql/doctor.ts'
 import { parse } from '../../tasks/settings.ts'
@@ -14,6 +14,7 @@ import { judge } from '../../workers/doctor/database.ts'
 import { checkProviders } from '../../workers/doctor/providers.ts'
 import { testDatabase } from '../database.ts'
 import { startProcess } from '../service.ts'
+import { smtpServer } from './smtp.ts'
 
 /** `npm run doctor`. */
 
@@ -85,6 +86,17 @@ test('it goes on after what is wrong, names it, and ends with status 1', async (
       lines.some((line) => what.test(line)),
       `${what}\n${lines.join('\n')}`,
     )
+})
+
+test('a folder that takes no files is a problem of its own', async () => {
+  const file = join(folder, 'no-folder')
+  writeFileSync(file, '')
+  const { status, lines } = await doctor({ BLOB_STORE: `file:${file}` })
+  assert.equal(status, 1)
+  assert.ok(
+    lines.some((line) => /^PROBLEM files +BLOB_STORE=file\S* takes none: \S/.test(line)),
+    lines.join('\n'),
+  )
 })
 
 test('wrong settings are all that it tells; a wrong call is 2', async () => {
@@ -159,21 +171,22 @@ describe('what it makes of providers', () => {
     const { authorization = '', 'x-api-key': apiKey = '' } = request.headers
     asked.push(`${request.method} ${request.url}`)
     const given = `${authorization} ${apiKey} ${Buffer.from(authorization.slice(6), 'base64')}`
-    response.statusCode = request.url === '/cohere/models' ? 404 : given.includes(KEY) ? 200 : 401
+    const unasked = request.url === '/cohere/models' ? 404 : request.url!.startsWith('/down/') ? 503 : null
+    response.statusCode = unasked ?? (given.includes(KEY) ? 200 : 401)
     response.end('{}')
   })
-  const check = async (env: Record<string, string>) => {
-    if (!provider.listening) await once(provider.listen(0, '127.0.0.1'), 'listening')
-    const base = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`
+  before(() => once(provider.listen(0, '127.0.0.1'), 'listening'))
+  const base = (): string => `http://127.0.0.1:${(provider.address() as AddressInfo).port}`
+  const check = (env: Record<string, string>) => {
     const all = {
       NODE_ENV: 'test',
-      EMAIL_PROVIDER_API_BASE_URL: base,
+      EMAIL_PROVIDER_API_BASE_URL: base(),
       EMAIL_SMTP_URL: 'outbox:',
-      TELEPHONY_API_BASE_URL: base,
-      PROVIDER_API_BASE_URL: base,
-      OPENAI_BASE_URL: `${base}/openai`,
-      ANTHROPIC_BASE_URL: `${base}/anthropic`,
-      COHERE_BASE_URL: `${base}/cohere`,
+      TELEPHONY_API_BASE_URL: base(),
+      PROVIDER_API_BASE_URL: base(),
+      OPENAI_BASE_URL: `${base()}/openai`,
+      ANTHROPIC_BASE_URL: `${base()}/anthropic`,
+      COHERE_BASE_URL: `${base()}/cohere`,
     }
     return checkProviders(parse({ ...all, ...env }))
   }
@@ -181,7 +194,9 @@ describe('what it makes of providers', () => {
   const TELEPHONY = { TELEPHONY_ACCOUNT_SID: `AC${'0'.repeat(32)}`, TELEPHONY_PHONE_NUMBER: '+14155552671' }
 
   test('keys are tried, and nothing is changed', async () => {
+    const { port } = await smtpServer()
     const found = await check({
+      EMAIL_SMTP_URL: `smtp://127.0.0.1:${port}`,
       EMAIL_PROVIDER_API_KEY: KEY,
       ...TELEPHONY,
       TELEPHONY_AUTH_TOKEN: KEY,
@@ -194,7 +209,7 @@ describe('what it makes of providers', () => {
     assert.deepEqual(
       found.map(({ what, level }) => `${what} ${level}`),
       [
-        'email note',
+        'email ok',
         'email domains ok',
         'telephony ok',
         'payments ok',
@@ -234,12 +249,15 @@ describe('what it makes of providers', () => {
     const found = await check({
       OPENAI_API_KEY: KEY,
       OPENAI_BASE_URL: gone,
+      ANTHROPIC_API_KEY: KEY,
+      ANTHROPIC_BASE_URL: `${base()}/down`,
       EMAIL_SMTP_URL: 'smtp://127.0.0.1:9',
     })
     assert.deepEqual(
       found.map(({ what, level }) => `${what} ${level}`),
-      ['email problem', 'telephony note', 'payments note', 'openai problem'],
+      ['email problem', 'telephony note', 'payments note', 'openai problem', 'anthropic problem'],
     )
     assert.match(found[0]!.text, /^127\.0\.0\.1:9 does not take mail: /)
+    assert.equal(found[4]!.text, `${base()} answers 503: try again, or look at its status page`)
   })
 })
