@@ -5,7 +5,10 @@ export interface Answer {
   readonly text: string
 }
 
-/** A client with one connection, which it keeps as long as it may, and that tries nothing twice. */
+/**
+ * A client with one connection, which it keeps as long as it may. The only thing that it tries twice is a new connection that was
+ * reset unread: the kernel does so with what arrives just as a process stops listening (`edge/http/server.ts`).
+ */
 export interface KeepingClient {
   ask(method: string, path: string, body?: object | Content): Promise<Answer>
   close(): void
@@ -24,24 +27,30 @@ export class Content {
 
 export function keepingClient(port: number, token: string): KeepingClient {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-  const ask = (method: string, path: string, body?: object | Content): Promise<Answer> =>
+  const ask = (method: string, path: string, body?: object | Content, isAgain = false): Promise<Answer> =>
     new Promise((resolve, reject) => {
       const content = body === undefined || body instanceof Content ? body : jsonOf(body)
       const headers = {
         authorization: `Bearer ${token}`,
         ...(content && { 'content-type': content.type, 'content-length': content.bytes.length }),
       }
-      request({ host: '127.0.0.1', port, agent, method, path, headers }, (response) => {
+      let isAnswered = false
+      const asked = request({ host: '127.0.0.1', port, agent, method, path, headers }, (response) => {
+        isAnswered = true
         let text = ''
         response.setEncoding('utf8')
         response.on('data', (chunk: string) => (text += chunk))
         response.on('end', () => resolve({ status: response.statusCode!, text }))
         response.on('error', reject)
       })
-        .on('error', reject)
-        .end(content?.bytes)
+      asked.on('error', (error: NodeJS.ErrnoException) => {
+        const isUnread = error.code === 'ECONNRESET' && !asked.reusedSocket && !isAnswered
+        if (isUnread && !isAgain) resolve(ask(method, path, body, true))
+        else reject(error)
+      })
+      asked.end(content?.bytes)
     })
-  return { ask, close: () => agent.destroy() }
+  return { ask: (...what) => ask(...what), close: () => agent.destroy() }
 }
 
 const jsonOf = (body: object): Content => new Content('application/json', Buffer.from(JSON.stringify(body)))

@@ -48,20 +48,28 @@ async function keepAsking(): Promise<void> {
 
 /** Follows one task after the other to its end, and comes back to where it was when its stream ends before. */
 async function keepFollowing(): Promise<void> {
+  const { ask, close } = keepingClient(PORT, client.token)
   while (!over) {
     const body = { ...TASK, args: { operations: 5, duration_ms: 500 } }
-    const { task_id } = (await (await client.post('/api/v1/tasks/enqueue', body)).json()) as {
+    const { task_id } = JSON.parse((await ask('POST', '/api/v1/tasks/enqueue', body)).text) as {
       task_id: string
     }
     posted.push(task_id)
     const frames: Frame[] = []
     for (let lastId = ''; !isOver(frames); lastId = frames.at(-1)?.id ?? '') {
       const headers = lastId === '' ? {} : { 'last-event-id': lastId }
-      const stream = await client.stream(`/api/v1/jobs/${task_id}/events`, headers)
-      frames.push(...(await stream.finished()))
+      const stream = await client.stream(`/api/v1/jobs/${task_id}/events`, headers).catch(nullWhenReset)
+      frames.push(...((await stream?.finished()) ?? []))
     }
     streams.push(frames)
   }
+  close()
+}
+
+/** As in `keepingClient`, for a stream. */
+function nullWhenReset(error: Error): null {
+  if ((error.cause as NodeJS.ErrnoException | undefined)?.code !== 'ECONNRESET') throw error
+  return null
 }
 
 const isOver = (frames: readonly Frame[]): boolean => frames.at(-1)?.data.status === 'done'
