@@ -8,7 +8,7 @@ import type { Area } from '../../edge/pipeline/route.ts'
 import { createLog, type Log } from '../../tasks/log.ts'
 import { parse } from '../../tasks/settings.ts'
 import { type TestDatabase, testDatabase } from '../database.ts'
-import { freePort } from '../free-port.ts'
+import { listenAnywhere, listenAt } from '../free-port.ts'
 import { stopAfterFile } from '../services.ts'
 
 /** An edge in this process and a client that shows exactly what came back. */
@@ -273,14 +273,16 @@ export async function cuttableLine(url: string): Promise<Line> {
     }
     socket.pipe(upstream).pipe(socket)
   })
-  const port = await freePort()
-  const restore = (): Promise<void> => new Promise((resolve) => server.listen(port, '127.0.0.1', resolve))
+  const port = await listenAnywhere(server)
   const cut = (): Promise<void> =>
     new Promise((resolve) => {
       server.close(() => resolve())
       for (const socket of open) socket.destroy()
     })
-  await restore()
   stopAfterFile(cut)
-  return { url: `postgresql://${user}@127.0.0.1:${port}/${name}`, cut, restore }
+  return {
+    url: `postgresql://${user}@127.0.0.1:${port}/${name}`,
+    cut,
+    restore: () => listenAt(server, port),
+  }
 }

@@ -1,8 +1,5 @@
-import { randomInt } from 'node:crypto'
 import { connect, createServer, type Socket } from 'node:net'
-
-// Below those that a system gives to whoever asks for any: nobody takes it while the proxy refuses.
-const [FIRST_PORT, PORTS] = [10_000, 20_000]
+import { listenAnywhere, listenAt } from '../free-port.ts'
 
 /** A TCP way to the test database that can be cut, refused or made to swallow everything. */
 export interface Proxy {
@@ -41,15 +38,7 @@ export async function startProxy(url: string): Promise<Proxy> {
       })
     }
   })
-  const listen = (at: number): Promise<void> =>
-    new Promise((resolve, reject) => {
-      server.once('error', reject)
-      server.listen(at, '127.0.0.1', () => {
-        server.off('error', reject)
-        resolve()
-      })
-    })
-  const own = await untaken(listen)
+  const own = await listenAnywhere(server)
   const refuse = (): Promise<void> =>
     new Promise((resolve) => {
       server.close(() => resolve())
@@ -60,7 +49,7 @@ export async function startProxy(url: string): Promise<Proxy> {
     refuse,
     accept: () => {
       isMute = false
-      return listen(own)
+      return listenAt(server, own)
     },
     swallow: (forGood = false) => {
       isMute = forGood
@@ -75,18 +64,5 @@ export async function startProxy(url: string): Promise<Proxy> {
     get connections() {
       return sockets.size / 2
     },
-  }
-}
-
-/** Listens at a port that nobody else does, and answers which. */
-async function untaken(listen: (at: number) => Promise<void>): Promise<number> {
-  for (;;) {
-    const port = FIRST_PORT + randomInt(PORTS)
-    try {
-      await listen(port)
-      return port
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
-    }
   }
 }
