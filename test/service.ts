@@ -1,6 +1,8 @@
-import { type ChildProcess, fork } from 'node:child_process'
+import { type ChildProcess, fork, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { after } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -23,7 +25,7 @@ export const SECRET = 'a secret for tests, long enough to be one'
 const ROOT = new URL('../', import.meta.url)
 
 /** For processes that live for seconds: compiling once more what they run often would be a sixth of all that they compute. */
-export const BRIEF = LONG ? [] : ['--no-opt']
+const BRIEF = LONG ? [] : ['--no-opt']
 
 /**
  * Starts `edge/main.ts` or `workers/main.ts` as its own process; ended after the file. Call it at the top of the file, not in a hook.
@@ -38,7 +40,7 @@ export async function startProcess(
   log: string[] = [],
   root: URL = ROOT,
 ): Promise<Child> {
-  const child = await launch(kind, url, env, [...BRIEF, ...execArgv], log, root)
+  const child = await launch(kind, url, env, execArgv, log, root)
   after(() => child.kill())
   return child
 }
@@ -54,7 +56,7 @@ export async function launch(
 ): Promise<Child> {
   const script = fileURLToPath(new URL(kind === 'edge' ? 'edge/main.ts' : 'workers/main.ts', root))
   const child = fork(script, [], {
-    execArgv: ['--disable-warning=ExperimentalWarning', ...execArgv],
+    execArgv: ['--disable-warning=ExperimentalWarning', ...BRIEF, ...execArgv],
     env: {
       ...process.env,
       DATABASE_URL: url,
@@ -87,6 +89,32 @@ export function collectLines(output: Readable, log: string[]): void {
   createInterface({ input: output }).on('line', (line) => {
     if (line !== '') log.push(line)
   })
+}
+
+export interface Ended {
+  readonly status: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs a script of the service, such as `workers/doctor.ts`, to its end. */
+export async function runScript(
+  script: string,
+  env: Readonly<Record<string, string>>,
+  args: readonly string[] = [],
+): Promise<Ended> {
+  const file = fileURLToPath(new URL(script, ROOT))
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', file, ...args], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  after(() => child.kill('SIGKILL'))
+  const [stdout, stderr, [status]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close') as Promise<[number]>,
+  ])
+  return { status, stdout, stderr }
 }
 
 export interface Frame {

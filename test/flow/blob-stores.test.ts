@@ -6,7 +6,7 @@ import { collect } from '../../tasks/documents/collect.ts'
 import { enqueue } from '../../tasks/task.ts'
 import { type StoreKind, storeKinds } from '../blobs.ts'
 import { testDatabase } from '../database.ts'
-import { BRIEF, type Child, Client, launch, startProcess } from '../service.ts'
+import { type Child, Client, launch, startProcess } from '../service.ts'
 import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
 
@@ -20,7 +20,7 @@ const worker = await startProcess('worker', url, {
 })
 
 async function startEdge({ env }: StoreKind): Promise<Child> {
-  const edge = await launch('edge', url, env, BRIEF)
+  const edge = await launch('edge', url, env)
   stopAfterFile(() => edge.kill())
   return edge
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { testDatabase } from '../database.ts'
 import { scanPdf } from '../pdfs.ts'
-import { BRIEF, type Child, launch, startProcess } from '../service.ts'
+import { type Child, launch, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
 import { clientOf, startReader } from './reader.ts'
@@ -46,7 +46,7 @@ test('a job that waits ends at once, and so does the request that waits for it',
 })
 
 test('a running job is told to stop, its worker goes on, and what comes next waits for the stop', async (t) => {
-  worker = await launch('worker', url, { WORKER_QUEUES: 'accounts,documents', ...crash.SHORT_LEASE }, BRIEF)
+  worker = await launch('worker', url, { WORKER_QUEUES: 'accounts,documents', ...crash.SHORT_LEASE })
   const id = await crash.uploadText(client, PAGES, 'too long')
   const jobId = await crash.extract(client, id)
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)

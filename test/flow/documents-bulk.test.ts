@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { testDatabase } from '../database.ts'
-import { BRIEF, type Child, launch, startProcess } from '../service.ts'
+import { type Child, launch, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
 import { clientOf, startReader } from './reader.ts'
@@ -89,7 +89,7 @@ test('documents go to the trash, or for good; extractions stop, protected ones s
   const { json } = await bulk({ action: 'delete', ids: [one, two, kept] }, '?background=true')
   const stream = await client.stream(`/api/v1/jobs/${json.job_id}/events`)
   // What is deleted is not read meanwhile.
-  bulkWorker = await launch('worker', url, { WORKER_QUEUES: 'system', ...crash.SHORT_LEASE }, BRIEF)
+  bulkWorker = await launch('worker', url, { WORKER_QUEUES: 'system', ...crash.SHORT_LEASE })
   const frames = await stream.finished()
   crash.assertWhole(frames)
   const stays = refusal(

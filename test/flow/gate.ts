@@ -3,9 +3,9 @@ import { stopAfterFile } from '../services.ts'
 
 /** Where transactions wait in the database of a file, so that none is over before a test has done what it is about. */
 export interface Gate {
-  /** Lets everybody through. */
+  /** Lets all of them through. */
   open(): Promise<void>
-  /** Whoever comes from now on waits; resolves once those who were inside have gone. */
+  /** Transactions that come from now on wait; resolves once those that were inside have ended. */
   close(): Promise<void>
 }
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
-import { BRIEF, type Child, Client, type Frame, launch, startProcess } from '../service.ts'
+import { Client, type Frame, launch, startProcess } from '../service.ts'
+import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
 import { gateAtPage } from './gate.ts'
@@ -13,8 +14,6 @@ await crash.witness(query)
 // The work is not over before the edge is killed.
 const gate = await gateAtPage(url, 100)
 const [edge, other] = await Promise.all([startProcess('edge', url), startProcess('edge', url)])
-let worker: Child | undefined
-after(() => worker?.kill())
 const client = new Client(edge.ready.port!)
 await client.register('reader@example.com')
 
@@ -34,7 +33,8 @@ test('who was reading from a killed edge gets the rest from another, and waiting
     client.stream('/api/v1/jobs/events'),
   ])
   // Only now: the streams have all that it does.
-  worker = await launch('worker', url, { WORKER_QUEUES: 'documents' }, BRIEF)
+  const worker = await launch('worker', url, { WORKER_QUEUES: 'documents' })
+  stopAfterFile(() => worker.kill())
   await crash.pagesStored(query, jobId, 8)
   await stream.until('some frames come', (frames) => frames.length >= 5)
   await edge.kill()

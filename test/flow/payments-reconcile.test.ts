@@ -1,14 +1,11 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { reconcile } from '../../tasks/payments/reconcile.ts'
 import { schedule } from '../../tasks/schedule.ts'
 import { enqueue } from '../../tasks/task.ts'
 import { chargeObject, event, intentObject } from '../payment-events.ts'
 import { paymentsWorld } from '../payments-world.ts'
+import { type Ended, runScript } from '../service.ts'
 import { until } from '../until.ts'
 
 const world = await paymentsWorld()
@@ -142,27 +139,15 @@ test('one that it has not gives back what was reserved', async () => {
   )
 })
 
-const RECONCILE = fileURLToPath(new URL('../../workers/reconcile.ts', import.meta.url))
-
-/** `npm run reconcile`: its status, what it printed, and its complaints. */
-async function byHand(given: Readonly<Record<string, string>>): Promise<[number, string, string]> {
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', RECONCILE], {
-    env: { ...process.env, ...env, DATABASE_URL: url, NODE_ENV: 'test', ...given },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  const [out, complaints, [code]] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, 'close'),
-  ])
-  return [code as number, out, complaints]
-}
+/** `npm run reconcile`. */
+const byHand = (given: Readonly<Record<string, string>> = {}): Promise<Ended> =>
+  runScript('workers/reconcile.ts', { ...env, DATABASE_URL: url, NODE_ENV: 'test', ...given })
 
 test('npm run reconcile does the same, beside any worker', async () => {
   const given = event('payment_intent.succeeded', intentObject({ name: 'byhand' }), { created: now() })
   stripe.account.events.push(given as never)
-  const [code, out] = await byHand({})
-  assert.deepEqual([code, out], [0, 'Events ingested: 1; ingested again: 0; refunds looked up: 0\n'])
+  const { status, stdout } = await byHand()
+  assert.deepEqual([status, stdout], [0, 'Events ingested: 1; ingested again: 0; refunds looked up: 0\n'])
   await waitUntilApplied(given.id)
   const [who] = await people(1)
   await link(who!, 'byhand2')
@@ -170,13 +155,17 @@ test('npm run reconcile does the same, beside any worker', async () => {
 })
 
 test('npm run reconcile without a database says what it needs', async () => {
-  assert.deepEqual(await byHand({ DATABASE_URL: '' }), [2, '', 'DATABASE_URL: required\n'])
+  assert.deepEqual(await byHand({ DATABASE_URL: '' }), {
+    status: 2,
+    stdout: '',
+    stderr: 'DATABASE_URL: required\n',
+  })
 })
 
 test('npm run reconcile says what failed, and ends with status 1', async () => {
-  const [code, out, complaints] = await byHand({ DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none' })
-  assert.deepEqual([code, out], [1, ''])
-  assert.match(complaints, /^\S.*\n$/)
+  const { status, stdout, stderr } = await byHand({ DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none' })
+  assert.deepEqual([status, stdout], [1, ''])
+  assert.match(stderr, /^\S.*\n$/)
 })
 
 test('the schedule runs it every five minutes', () => {

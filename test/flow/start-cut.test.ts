@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
 import { LONG, SEED } from '../runs.ts'
-import { BRIEF, launch } from '../service.ts'
+import { launch } from '../service.ts'
 import { type Cut, openCountingLink } from './statements.ts'
 
 /** A process that loses a connection while it starts. */
@@ -12,7 +12,7 @@ const link = await openCountingLink(url)
 
 async function statementsOfStart(kind: 'edge' | 'worker', cut: Cut | null): Promise<number> {
   link.arm(cut)
-  const child = await launch(kind, link.url, {}, BRIEF)
+  const child = await launch(kind, link.url)
   const { statements } = link
   await child.kill()
   return statements

@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { testDatabase } from '../database.ts'
 import { freePort } from '../free-port.ts'
-import { BRIEF, launch, startProcess } from '../service.ts'
+import { launch, runScript, startProcess } from '../service.ts'
 
 /** What an operator has to mend ends a start: with a sentence, status 2, and no stack. */
 
@@ -45,10 +43,7 @@ describe('a process is refused', () => {
   ) =>
     test(`${kind}: ${what}`, async () => {
       const log: string[] = []
-      await assert.rejects(
-        launch(kind, url, env, BRIEF, log),
-        new RegExp(`^Error: The ${kind} ended with 2:`),
-      )
+      await assert.rejects(launch(kind, url, env, [], log), new RegExp(`^Error: The ${kind} ended with 2:`))
       const { level, msg, err } = JSON.parse(log.at(-1)!) as { level: number; msg: string; err?: unknown }
       assert.deepEqual({ level, err }, { level: 60, err: undefined })
       assert.ok(typeof sentence === 'string' ? msg === sentence : sentence.test(msg), msg)
@@ -85,19 +80,9 @@ async function startOf(
   env: Readonly<Record<string, string>>,
   args: readonly string[] = [],
 ): Promise<{ status: number; lines: string[] }> {
-  const script = fileURLToPath(new URL('../../workers/start.ts', import.meta.url))
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', script, ...args], {
-    env: { ...process.env, ...QUIET, DATABASE_URL: url, DATA_DIR: folder, PORT: '0', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  after(() => child.kill('SIGKILL'))
-  let text = ''
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (bytes) => {
-      text += bytes
-    })
-  const [status] = (await once(child, 'close')) as [number]
-  return { status, lines: text.trim().split('\n') }
+  const given = { ...QUIET, DATABASE_URL: url, DATA_DIR: folder, PORT: '0', ...env }
+  const { status, stdout, stderr } = await runScript('workers/start.ts', given, args)
+  return { status, lines: `${stdout}${stderr}`.trim().split('\n') }
 }
 
 describe('a start of everything ends', () => {

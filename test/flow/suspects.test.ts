@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { testDatabase } from '../database.ts'
-import { BRIEF, type Child, launch } from '../service.ts'
+import { type Child, launch } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
 import { startReader } from './reader.ts'
@@ -19,13 +19,13 @@ const add = async (duration_ms: number): Promise<string> => {
   return answer.task_id
 }
 /** Has the next attempts of jobs take a moment. */
-const hurry = (ids: readonly string[]) =>
+const shorten = (ids: readonly string[]) =>
   query(`update job set payload = jsonb_set(payload, '{duration_ms}', '1') where id = any($1)`, [ids])
 /** The last that was started. */
 let worker: Child | undefined
 after(() => worker?.kill())
 const startWorker = async (): Promise<Child> => {
-  worker = await launch('worker', url, { LEASE_SECONDS: '1', WORKER_QUEUES: 'load_test' }, BRIEF)
+  worker = await launch('worker', url, { LEASE_SECONDS: '1', WORKER_QUEUES: 'load_test' })
   return worker
 }
 const attemptRuns = (id: string, attempt: number) =>
@@ -58,7 +58,7 @@ test('after two deaths a job runs alone; what kills that is given up, its neighb
     for (const id of neighbours) await attemptRuns(id, attempt)
     await kill()
   }
-  await hurry(neighbours)
+  await shorten(neighbours)
   const last = await startWorker()
   // From now on it dies alone, and again.
   for (const attempt of [3, 4, 5]) {
@@ -104,7 +104,7 @@ test('a job whose workers are killed for other reasons is never given up, howeve
   const innocent = await add(60_000)
   for (const attempt of [1, 2, 3, 4]) {
     await attemptRuns(innocent, attempt)
-    if (attempt === 4) await hurry([innocent])
+    if (attempt === 4) await shorten([innocent])
     await worker!.kill()
     await startWorker()
   }

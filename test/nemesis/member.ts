@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Link } from '../flow/link.ts'
-import { BRIEF, type Child, launch } from '../service.ts'
+import { type Child, launch } from '../service.ts'
 
 // As an init system waits.
 const RESTART_MS = 200
@@ -105,7 +105,7 @@ export class Member {
       this.starts++
       this.#startedAt = performance.now()
       try {
-        const child = await launch(this.kind, this.#url, this.#env, BRIEF, this.log)
+        const child = await launch(this.kind, this.#url, this.#env, [], this.log)
         this.#child = child
         this.#upAt = performance.now()
         if (this.#stopped) await child.kill()

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -7,13 +6,12 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { type Facts, offsetOf } from '../../sql/doctor.ts'
 import { parse } from '../../tasks/settings.ts'
 import { judge } from '../../workers/doctor/database.ts'
 import { checkProviders } from '../../workers/doctor/providers.ts'
 import { testDatabase } from '../database.ts'
-import { startProcess } from '../service.ts'
+import { runScript, startProcess } from '../service.ts'
 import { smtpServer } from './smtp.ts'
 
 /** `npm run doctor`. */
@@ -23,18 +21,9 @@ const folder = mkdtempSync(join(tmpdir(), 'millrace-doctor-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 
 async function doctor(env: Readonly<Record<string, string>>, ...args: string[]) {
-  const script = fileURLToPath(new URL('../../workers/doctor.ts', import.meta.url))
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', script, ...args], {
-    env: { ...process.env, NODE_ENV: 'development', DATABASE_URL: url, DATA_DIR: folder, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let text = ''
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (bytes) => {
-      text += bytes
-    })
-  const [status] = (await once(child, 'close')) as [number]
-  return { status, lines: text.trim().split('\n') }
+  const given = { NODE_ENV: 'development', DATABASE_URL: url, DATA_DIR: folder, ...env }
+  const { status, stdout, stderr } = await runScript('workers/doctor.ts', given, args)
+  return { status, lines: `${stdout}${stderr}`.trim().split('\n') }
 }
 
 test('beside a running service it finds all as it should be, but for what the tests spare', async () => {
