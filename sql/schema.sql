@@ -2328,7 +2328,7 @@ CREATE OR REPLACE FUNCTION public.partitions_keep(of_table regclass, keep_days i
  LANGUAGE plpgsql
  SET "TimeZone" TO 'utc'
  SET lock_timeout TO '0'
-AS $function$ee4e4feb55a23f26a5811484f545e826$function$;
+AS $function$f61a79c5d4e91c5c4ac7fb9fce95f729$function$;
 
 CREATE OR REPLACE FUNCTION public.passkey_json(p passkey)
  RETURNS json

@@ -15,7 +15,7 @@ declare
 begin
   made := 0;
   dropped := 0;
-  -- Whoever comes while another one makes them waits for that, however long it takes.
+  -- A call that comes while another one makes them waits for it, however long that takes.
   perform pg_advisory_xact_lock(hashtextextended('millrace.partitions', 0));
   set local lock_timeout = '500ms';
   for month in execute format(
