@@ -5,6 +5,9 @@ import { after } from 'node:test'
 import type { TestDatabase } from './database.ts'
 import { startS3 } from './s3.ts'
 
+/** What no file of a known type begins with, as random bytes may by chance: alone or before others it is of none. */
+export const OF_NO_TYPE = Buffer.from([0xfe, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+
 /** One kind of store as tests see it: how it is chosen, what is in it, and how it loses things. */
 export interface StoreKind {
   readonly name: 'postgres' | 'file' | 's3'

@@ -50,6 +50,15 @@ async function tablesWhere(query: TestDatabase['query'], condition: string): Pro
   return rows.map(({ name }) => name)
 }
 
+/** Resolves when a statement in the database of a file waits for a lock. */
+export const lockAwaited = (query: TestDatabase['query']): Promise<unknown> =>
+  until('a statement waits for a lock', async () => {
+    const waiting = await query(
+      `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    )
+    return waiting.length > 0
+  })
+
 /** A database with nothing in it, not even the schema; dropped after the file. Answers its URL. */
 export async function emptyDatabase(): Promise<string> {
   const base = process.env.TEST_DATABASE_URL!

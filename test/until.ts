@@ -19,3 +19,7 @@ export async function until<T>(
     await delay(restMs)
   }
 }
+
+/** Keeps this thread from everything else, as a computation does, but leaves the processor to others. */
+export const standStill = (ms: number): void =>
+  void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)

@@ -2,13 +2,12 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import http from 'node:http'
 import { test } from 'node:test'
+import { OF_NO_TYPE } from '../blobs.ts'
 import { edgeAndDatabase, type UploadOptions } from './harness.ts'
 
 const { api, query } = await edgeAndDatabase()
 const { token } = await api.register('owner@example.com')
-// By chance, random bytes begin like a file of some type.
-const UNKNOWN = [0xfe, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
-const bytes = Buffer.concat([Buffer.from(UNKNOWN), randomBytes(700_000)])
+const bytes = Buffer.concat([OF_NO_TYPE, randomBytes(700_000)])
 const SIZE = bytes.length
 const { id, sha256 } = (await api.upload(token, bytes, { name: 'data.bin' })).json
 const ETAG = `"${sha256}"`
@@ -143,7 +142,7 @@ test('safe types are shown inline, everything else is saved, and nothing is snif
       'any',
     ],
     [Buffer.from('504b0304140000000000', 'hex'), 'a.zip', /^application\/zip$/, 'attachment'],
-    [Buffer.from([...UNKNOWN, ...Array(50).keys()]), 'a.exe', /^application\/octet-stream$/, 'attachment'],
+    [OF_NO_TYPE, 'a.exe', /^application\/octet-stream$/, 'attachment'],
   ]
   for (const [content, name, type, disposition] of cases) {
     const answer = await announced(content, { name })

@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
 import net from 'node:net'
 import { after, describe, test } from 'node:test'
-import { storeKinds } from '../blobs.ts'
+import { OF_NO_TYPE, storeKinds } from '../blobs.ts'
 import { testDatabase } from '../database.ts'
 import { startS3 } from '../s3.ts'
 import { until } from '../until.ts'
@@ -25,8 +25,8 @@ const unfinished = async () =>
 for (const kind of kinds) {
   describe(`documents in a store of kind ${kind.name}`, { concurrency: false }, () => {
     const api = edges.get(kind.name)!
-    // More than a part of an upload to S3 has, of 5 MiB; of no type, which random bytes may begin like.
-    const bytes = Buffer.concat([Buffer.from([0xfe, ...Array(11).keys()]), randomBytes(6_000_000)])
+    // More than a part of an upload to S3 has, of 5 MiB.
+    const bytes = Buffer.concat([OF_NO_TYPE, randomBytes(6_000_000)])
     let id = 0
     let etag = ''
     const get = (headers: Record<string, string> = {}, method = 'GET', document = id) =>

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
-import { until } from '../until.ts'
+import { standStill, until } from '../until.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
@@ -51,11 +51,10 @@ test('/ready is 503 without migrations: none recorded, or no table of them', asy
 test('/ready counts what came while the process stood still', async (t) => {
   const { reader } = api.serving.edge
   const text = reader.text.bind(reader)
-  const standStill = (): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_100)
   t.mock.method(reader, 'text', (...asked: Parameters<typeof text>) => {
     const answer = text(...asked)
     // Once it is sent.
-    setImmediate(standStill)
+    setImmediate(standStill, 2_100)
     return answer
   })
   assert.equal((await api.get('/ready')).status, 200)

@@ -4,7 +4,7 @@ import { until } from '../until.ts'
 import { type Account, type Api, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
 import { mailbox } from './mailbox.ts'
 
-// An edge reads an account anew after 5 s: by a clock that stands still it is told of a change, or never knows.
+// An edge reads an account anew after 5 s: by a clock that stands still it is notified of a change, or never knows.
 const now = performance.now()
 mock.method(performance, 'now', () => now)
 const { api, url, query, db } = await edgeAndDatabase()

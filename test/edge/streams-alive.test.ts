@@ -95,7 +95,7 @@ test('who still comes to a process that stops is answered for the last time, and
   await until('it refuses others', () =>
     Raw.connect(t, stopping.port).then(
       ({ socket }) => {
-        // Whoever is let in is waited for.
+        // The edge waits for a client that it let in.
         socket.destroy()
         return false
       },

@@ -1,9 +1,8 @@
-import { createPasswords } from '../../edge/passwords.ts'
 import { type Child, startChild } from './children.ts'
 import { type LoadOrder, type LoadResult, ORDINARY, requestText } from './load/load.ts'
 import type { Login, LoginOrder, LoginResult } from './load/logins.ts'
 import type { Finding, Measured } from './report.ts'
-import { ask, type Stack, signUp } from './stack.ts'
+import { ask, PASSWORD, passwordHash, type Stack, signUp } from './stack.ts'
 import { areaUnderCurve, median, percentile } from './stats.ts'
 import { undisturbed, untilQuiet } from './usage.ts'
 
@@ -12,7 +11,6 @@ const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 9)
 const ADDRESSES = 60
 const WARM = 20
 const LOGINS_PER_SECOND = 30
-const PASSWORD = 'correct horse battery'
 const CHUNK = 60
 
 /** What logins tell by the time they take, and what they cost those who are signed in. */
@@ -188,14 +186,11 @@ async function measure(
 
 /** Accounts to sign in as, of two kinds, with one password. */
 async function storeAccounts(url: string): Promise<void> {
-  const passwords = createPasswords()
-  const hash = await passwords.hash(PASSWORD)
-  await passwords.close()
   await ask(
     url,
     `insert into account (email, password_hash) select kind || n || '@example.com', $2
     from generate_series(0, $1::int - 1) n, unnest(array['known', 'locked']) kind`,
-    [ADDRESSES, hash],
+    [ADDRESSES, await passwordHash()],
   )
   await ask(url, 'vacuum analyze')
 }

@@ -1,6 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createPasswords } from '../../edge/passwords.ts'
 import { connect } from '../../sql/driver.ts'
 import { type EmbeddedDatabase, startEmbedded } from '../../sql/embedded.ts'
 import { migrate } from '../../sql/migrate.ts'
@@ -115,6 +116,16 @@ export async function ask(
 
 /** The password of every account of a benchmark. */
 export const PASSWORD = 'correct horse battery'
+
+/** Its hash, as an edge stores it. */
+export async function passwordHash(): Promise<string> {
+  const passwords = createPasswords()
+  try {
+    return await passwords.hash(PASSWORD)
+  } finally {
+    await passwords.close()
+  }
+}
 
 /** An account of an edge's database, signed in. */
 export interface SignedIn {

@@ -27,7 +27,7 @@ import type { Query } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
-import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './plans-help.ts'
+import { assertReadByIndex, assertWriteByIndex, daysAgo, PLAN_MODES, planned } from './plans-help.ts'
 
 /** Whatever is asked of conversations is found by an index, among 8,000 of them with 32,000 messages. */
 
@@ -67,7 +67,6 @@ const answer = await one(`select id from ai_message where role = 'assistant' lim
 const job = await one(`select job_id from ai_message where role = 'assistant' limit 1`)
 
 const ANY = [null, null] as const
-const daysAgo = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString()
 // The rows are those of the last five days.
 const DAYS = [daysAgo(4), daysAgo(1)] as const
 const reads = [

@@ -37,7 +37,7 @@ import {
 import type { Query } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
-import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './plans-help.ts'
+import { assertReadByIndex, assertWriteByIndex, daysAgo, PLAN_MODES, planned } from './plans-help.ts'
 
 /** Whatever is asked of the blog is found by an index, among 5,000 posts and 2,000 tags. */
 
@@ -66,7 +66,7 @@ const client = await connect({ url, applicationName: 'plans' })
 after(() => client.end())
 
 // Amid the posts, of which one is an hour older than the other.
-const CURSOR = JSON.stringify([new Date(Date.now() - 100 * 86_400_000).toISOString(), 7])
+const CURSOR = JSON.stringify([daysAgo(100), 7])
 const reads = [
   planned('published posts', readPublished, null, 0, 20),
   planned('a later page', readPublished, null, 2000, 100),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
 import { ConnectionError } from 'slonik'
 import { z } from 'zod'
 import { createDatabase, type Database, noRows, sql } from '../../sql/db.ts'
@@ -42,7 +42,6 @@ const sleeping = (name: string) =>
     const text = `select from pg_stat_activity where application_name = $1 and state = 'active' and query like '%pg_sleep(30)%'`
     return (await query(text, [name])).length > 0
   })
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 const isFailure = (code: string) => (error: unknown) => error instanceof Failure && error.code === code
 const isDown = isFailure('database.down')
 

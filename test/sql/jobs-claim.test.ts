@@ -4,9 +4,9 @@ import { claimedOf, claimJobs } from '../../sql/jobs/claims.ts'
 import { cancelJob, fenceJob, storeProgress } from '../../sql/jobs.ts'
 import { listen } from '../../sql/listen.ts'
 import { JOB_EVENTS } from '../../sql/notify.ts'
-import { testDatabase } from '../database.ts'
+import { lockAwaited, testDatabase } from '../database.ts'
 import { until } from '../until.ts'
-import { ledgerOf, lockAwaited, spec } from './ledger-help.ts'
+import { ledgerOf, spec } from './ledger-help.ts'
 
 const base = await testDatabase()
 const { db, query, url } = base
@@ -249,7 +249,7 @@ describe('job_progress', () => {
       const finishing = query('select job_finish($1, 2, 5)', [lost]).then(() => {
         ended = true
       })
-      await lockAwaited(base)
+      await lockAwaited(query)
       assert.equal(ended, false)
       return { finishing }
     })

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { cancelJob, type FinishEntry, MOST_CRASHES, SUSPECT_FROM } from '../../sql/jobs.ts'
-import { testDatabase } from '../database.ts'
-import { ledgerOf, lockAwaited, spec, withClient } from './ledger-help.ts'
+import { lockAwaited, testDatabase } from '../database.ts'
+import { ledgerOf, spec, withClient } from './ledger-help.ts'
 
 const base = await testDatabase()
 const { db, url, query } = base
@@ -219,7 +219,7 @@ describe('job_finish', () => {
         await client.query('begin')
         await client.query('select job_cancel($1)', [job.id])
         const finishing = ledger.finish({ ...job, outcome: 'retry', delay_ms: 60_000 })
-        await lockAwaited(base)
+        await lockAwaited(query)
         await client.query('commit')
         return { ended: finishing }
       })
@@ -236,7 +236,7 @@ describe('job_finish', () => {
       await client.query('begin')
       await client.query('select job_enqueue($1)', [JSON.stringify([late])])
       const finishing = ledger.finish({ ...job, outcome: 'done' })
-      await lockAwaited(base)
+      await lockAwaited(query)
       await client.query('commit')
       return { ended: finishing }
     })

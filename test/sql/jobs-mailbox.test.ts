@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import { sendAgain } from '../../sql/jobs/claims.ts'
 import { cancelJob } from '../../sql/jobs.ts'
-import { testDatabase } from '../database.ts'
-import { type Fields, ledgerOf, lockAwaited, spec, withClient } from './ledger-help.ts'
+import { lockAwaited, testDatabase } from '../database.ts'
+import { type Fields, ledgerOf, spec, withClient } from './ledger-help.ts'
 
 /** What waits in a mailbox always has a delivery, or something before it that sends it one. */
 
@@ -97,7 +97,7 @@ describe('a mailbox without a limit', () => {
       const adding = ledger.enqueue(late).then(() => {
         isAdded = true
       })
-      await lockAwaited(base)
+      await lockAwaited(query)
       assert.equal(isAdded, false)
       await client.query('commit')
       return { adding }

@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { lostAttempts } from '../../sql/jobs/lost.ts'
 import { cancelJob, type Judge, recoverJobs, renewLease, SUSPECT_FROM, unlockPools } from '../../sql/jobs.ts'
-import { testDatabase } from '../database.ts'
-import { type Fields, IDLE, ledgerOf, lockAwaited, spec, withClient } from './ledger-help.ts'
+import { lockAwaited, testDatabase } from '../database.ts'
+import { type Fields, IDLE, ledgerOf, spec, withClient } from './ledger-help.ts'
 
 const base = await testDatabase()
 const { db, url, query } = base
@@ -117,7 +117,7 @@ describe('job_recover', () => {
         lease,
       ])
       const recovering = recover()
-      await lockAwaited(base)
+      await lockAwaited(query)
       await client.query('commit')
       return { recovering }
     })

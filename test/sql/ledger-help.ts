@@ -14,7 +14,6 @@ import {
   storeProgress,
 } from '../../sql/jobs.ts'
 import type { TestDatabase } from '../database.ts'
-import { until } from '../until.ts'
 
 /** Short names for the ledger's statements, and looks at what they left behind. */
 
@@ -126,15 +125,6 @@ export async function withClient<T>(url: string, work: (client: Client) => Promi
     await client.end()
   }
 }
-
-/** Resolves when a statement in this database waits for a lock. */
-export const lockAwaited = ({ query }: Pick<TestDatabase, 'query'>): Promise<unknown> =>
-  until('a statement waits for a lock', async () => {
-    const waiting = await query(
-      `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-    )
-    return waiting.length > 0
-  })
 
 /** An end whose result is a value. */
 export interface End extends Omit<FinishEntry, 'result'> {

@@ -3,8 +3,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import pg from 'pg'
 import { deleteOldLoginFailures, endLogin, unlockLogin } from '../../sql/limits.ts'
-import { testDatabase } from '../database.ts'
-import { until } from '../until.ts'
+import { lockAwaited, testDatabase } from '../database.ts'
 
 const { db, query, url } = await testDatabase()
 const MOST = 5
@@ -149,12 +148,7 @@ describe('failed logins', () => {
     const ending = db.one(
       endLogin(one.subject, true, MOST, LOCK_SECONDS, { totpId, step: 1, recovery: null }),
     )
-    await until('it waits', async () => {
-      const waiting = await query(
-        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      )
-      return waiting.length === 1
-    })
+    await lockAwaited(query)
     assert.equal((await times(MOST, one.wrong)).at(-1), 'wrong, now locked')
     await holder.query('commit')
     assert.equal((await ending).outcome, 'locked')

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, type TestContext, test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
 import type { Database } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { listen } from '../../sql/listen.ts'
@@ -47,7 +47,7 @@ describe('a publisher', { concurrency: false }, () => {
     const { publisher, statements } = open()
     const [first, ...rest] = ids(100)
     publisher.notify(first!)
-    await new Promise((resolve) => setImmediate(resolve))
+    await turn()
     assert.equal(statements.length, 1)
     await until('the first is heard', () => heard.length === 1)
     for (const id of rest) publisher.notify(id)
@@ -139,17 +139,16 @@ function clocked(t: TestContext) {
   let sent = 0
   const db = { run: () => Promise.resolve(++sent) } as unknown as Database
   const publisher = createPublisher(db, (error) => assert.fail(String(error)))
-  const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
   const after = async (ms: number): Promise<number> => {
     t.mock.timers.tick(ms)
     await turn()
     return sent
   }
-  return { publisher, turn, after, sent: () => sent }
+  return { publisher, after, sent: () => sent }
 }
 
 test('jobs just added are told of 25 ms later, or with what a statement of another kind has told', async (t) => {
-  const { publisher, turn, after, sent } = clocked(t)
+  const { publisher, after, sent } = clocked(t)
   publisher.notify('added', 'later')
   await turn()
   assert.deepEqual([sent(), await after(2), await after(22), await after(1)], [0, 0, 0, 1])
@@ -169,7 +168,7 @@ test('jobs just added are told of 25 ms later, or with what a statement of anoth
 })
 
 test('what somebody waits for word by word goes out within 2 ms of the last, other things within 25', async (t) => {
-  const { publisher, turn, after, sent } = clocked(t)
+  const { publisher, after, sent } = clocked(t)
   publisher.notify('a')
   await turn()
   assert.equal(sent(), 1)

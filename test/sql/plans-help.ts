@@ -136,3 +136,6 @@ export async function fillOrganizations(query: TestDatabase['query']): Promise<v
      select 1 + (n - 1) / 5, n, case n % 5 when 1 then 'owner' else 'member' end from generate_series(1, 5000) n`,
   )
 }
+
+/** A time so many days before now: plans are those of values for which there are rows. */
+export const daysAgo = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString()

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
 import { z } from 'zod'
 import { createDatabase, noRows, sql } from '../../sql/db.ts'
 import { Connections, connect } from '../../sql/driver.ts'
@@ -13,7 +14,6 @@ import { startProxy } from './proxy.ts'
 const { url, query } = await testDatabase()
 const select = sql.type(z.object({ n: z.number() }))`select 1 as n`
 const text = { name: 'pulse_one', text: "select '1'" }
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 const isDown = (error: unknown) => error instanceof Failure && error.code === 'database.down'
 
 test('a database that stops answering is known, what waits for it fails at once, and all comes back', async () => {

@@ -5,8 +5,8 @@ import { insertDocument } from '../../sql/documents.ts'
 import { enqueueJobs } from '../../sql/jobs.ts'
 import { hideOrganization, insertMember } from '../../sql/orgs.ts'
 import { OF_COLLECTION, OF_ORGANIZATION, PURGE_BATCH, purgeRows, removeAccount } from '../../sql/purge.ts'
+import { lockAwaited } from '../database.ts'
 import { purge } from '../purge.ts'
-import { until } from '../until.ts'
 import { spec } from './ledger-help.ts'
 import { MANY, purgeWorld, tablesOf } from './purge-help.ts'
 
@@ -35,12 +35,8 @@ describe('a deleted account', () => {
     const { sql, values } = document(id)
     await other.query({ text: sql.replaceAll('$slonik_', '$'), values: values as unknown[] })
     const deleted = db.one(deleteAccount(id))
-    await until('it waits for that transaction, whose row refers to the account', async () => {
-      const [waiting] = await query(
-        `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      )
-      return waiting
-    })
+    // For that transaction, whose row refers to the account.
+    await lockAwaited(query)
     await other.query('commit')
     await deleted
     await db.one(document(id))

@@ -5,8 +5,7 @@ import { z } from 'zod'
 import { createDatabase, type Query, sql } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { deleteExpiredLimits, takeRequest } from '../../sql/limits.ts'
-import { testDatabase } from '../database.ts'
-import { until } from '../until.ts'
+import { lockAwaited, testDatabase } from '../database.ts'
 
 const { db, query, url } = await testDatabase()
 // As of another edge process.
@@ -161,12 +160,7 @@ describe('request limits', () => {
     await housekeeper.query('begin')
     await housekeeper.query('delete from request_limit where subject = $1', [one.subject])
     const waiting = one.take()
-    await until('the request waits for the row', async () => {
-      const [row] = await query(
-        `select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
-      )
-      return row!.n === 1
-    })
+    await lockAwaited(query)
     await housekeeper.query('commit')
     await housekeeper.end()
     assert.equal(await waiting, 0)

@@ -4,9 +4,8 @@ import pg from 'pg'
 import { noRows, sql } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { SWEPT } from '../../sql/retention.ts'
-import { testDatabase, vacuumAnalyze } from '../database.ts'
+import { lockAwaited, testDatabase, vacuumAnalyze } from '../database.ts'
 import { stopAfterFile } from '../services.ts'
-import { until } from '../until.ts'
 import { assertWriteByIndex } from './plans-help.ts'
 
 /** Words stay as long as a text has them. */
@@ -102,12 +101,8 @@ describe('words', { concurrency: false }, () => {
     await other.query('begin')
     await other.query(PAGE, [id, 1, 'okapi'])
     const sweeping = swept()
-    await until('it waits for the row that the transaction of the page has marked', async () => {
-      const waiting = await query(
-        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      )
-      return waiting[0]
-    })
+    // For the row that the transaction of the page has marked.
+    await lockAwaited(query)
     await other.query('commit')
     assert.deepEqual(await sweeping, { count: 1, deleted: 0 }, 'it has looked at the document')
     assert.equal(await words(), 'okapi t')

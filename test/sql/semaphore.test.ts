@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
 import { createSemaphore } from '../../sql/semaphore.ts'
 
 /** Places that work takes. */
-
-const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 function workers(places: number) {
   const semaphore = createSemaphore(places)

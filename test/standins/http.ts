@@ -17,6 +17,9 @@ export type Mode =
   | 'garbage'
   | { readonly status: number; readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> }
 
+/** Whether it is one that falls silent. */
+export const doesHang = (mode: unknown): boolean => typeof mode === 'string' && mode.startsWith('hang')
+
 export interface HttpStandIn {
   readonly url: string
   /** How long a request takes, in ms: half of it before it is taken, and half after that. */
@@ -99,6 +102,6 @@ async function answer(
   else if (mode.startsWith('cut')) request.socket.destroy()
   else if (mode.startsWith('error')) send(500, { code: 20500, message: 'Internal Server Error', status: 500 })
   else if (mode === 'garbage') send(taken!.status, '<html>')
-  else if (!mode.startsWith('hang')) send(taken!.status, taken!.body)
+  else if (!doesHang(mode)) send(taken!.status, taken!.body)
   if (mode === 'twice') request.socket.write('HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\n{}')
 }

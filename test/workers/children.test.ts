@@ -12,7 +12,7 @@ import { createChildPool } from '../../workers/children/pool.ts'
 import { type ChildLease, ChildLost, type Children, type Limits } from '../../workers/children/ports.ts'
 import { usageOf } from '../../workers/children/usage.ts'
 import { analyzeFile } from '../../workers/providers/documents/analysis.ts'
-import { until } from '../until.ts'
+import { standStill, until } from '../until.ts'
 import { log } from './parts.ts'
 
 /** The pool of child processes, used in its own process and over a port; over children that do what the test says. */
@@ -261,11 +261,10 @@ test('what has answered while its parent was busy is not late', async () => {
   await ask(lease, 'echo')
   const file = join(mkdtempSync(join(tmpdir(), 'millrace-')), 'signed')
   const late = ask(lease, 'sign', file, { cpuMs: 60_000, wallMs: 100 })
-  const pause = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
   // The request goes out with the turn, and the answer comes while nobody looks.
   await Promise.resolve()
-  for (let n = 0; n < 6000 && !existsSync(file); n++) pause(5)
-  pause(200)
+  for (let n = 0; n < 6000 && !existsSync(file); n++) standStill(5)
+  standStill(200)
   assert.equal(await late, 'signed')
   lease.release()
 })

@@ -4,7 +4,7 @@ import { inspect } from 'node:util'
 import { Failure } from '../../sql/errors.ts'
 import { parse } from '../../tasks/settings.ts'
 import { createDomains } from '../../workers/providers/comms/domains.ts'
-import type { Mode } from '../standins/http.ts'
+import { doesHang, type Mode } from '../standins/http.ts'
 import { KEY, type ResendStandIn, resendDomain, resendServer, SEND_ONLY } from '../standins/resend.ts'
 
 // A busy machine may take its time; only a server that hangs is waited for.
@@ -26,7 +26,7 @@ async function account(env: Record<string, string> = {}, mode: Mode = 'take') {
     EMAIL_PROVIDER_API_BASE_URL: `${server.url}/`,
     ...env,
   })
-  const limits = typeof mode === 'string' && mode.startsWith('hang') ? HANGING : LIMITS
+  const limits = doesHang(mode) ? HANGING : LIMITS
   return { server, ...createDomains(settings.email, limits) }
 }
 

@@ -7,6 +7,7 @@ import { Failure } from '../../sql/errors.ts'
 import type { EmailMessage, Request } from '../../tasks/comms/ports.ts'
 import { parse } from '../../tasks/settings.ts'
 import { createMailer, type Mailer } from '../../workers/providers/comms/email.ts'
+import { doesHang } from '../standins/http.ts'
 import { type MailMode, type MailStandIn, mailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
 
@@ -25,7 +26,7 @@ async function line(mode: MailMode = 'take'): Promise<{ server: MailStandIn; mai
   servers.push(server)
   server.mode = () => mode
   const env = { EMAIL_SMTP_URL: server.url, EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com' }
-  const limits = typeof mode === 'string' && mode.startsWith('hang') ? HANGING : LIMITS
+  const limits = doesHang(mode) ? HANGING : LIMITS
   return { server, mailer: createMailer(parse(env), limits) }
 }
 

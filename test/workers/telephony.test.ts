@@ -5,7 +5,7 @@ import { Failure } from '../../sql/errors.ts'
 import type { Handed, Request } from '../../tasks/comms/ports.ts'
 import { parse } from '../../tasks/settings.ts'
 import { createTelephony, type Telephony } from '../../workers/providers/comms/telephony.ts'
-import type { Mode } from '../standins/http.ts'
+import { doesHang, type Mode } from '../standins/http.ts'
 import { ACCOUNT, SENDER, TOKEN, type TwilioStandIn, twilioEnv, twilioServer } from '../standins/twilio.ts'
 import { until } from '../until.ts'
 
@@ -14,7 +14,6 @@ const ID = '018f0000-0000-7000-8000-000000000001'
 // A busy machine may take its time; only a server that hangs is waited for.
 const LIMITS = { answerMs: 10_000, atOnce: 4, patienceMs: 0 }
 const HANGING = { ...LIMITS, answerMs: 300 }
-const doesHang = (mode: Mode): boolean => typeof mode === 'string' && mode.startsWith('hang')
 
 const servers: TwilioStandIn[] = []
 after(async () => {
@@ -215,7 +214,7 @@ describe('the provider’s list', () => {
 
   for (const mode of ['error before', 'cut before', 'hang before', 'garbage', { status: 429 }] as const) {
     test(`${typeof mode === 'string' ? mode : mode.status}: a failure`, async () => {
-      const { server, telephony } = await line('take', {}, doesHang(mode as Mode) ? HANGING : LIMITS)
+      const { server, telephony } = await line('take', {}, doesHang(mode) ? HANGING : LIMITS)
       server.listMode = () => mode
       await assert.rejects(find(telephony, 0), (error) => error instanceof Failure || error instanceof Error)
     })

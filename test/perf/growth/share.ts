@@ -1,5 +1,4 @@
-import { createPasswords } from '../../../edge/passwords.ts'
-import { ask, PASSWORD, type Stack, signIn } from '../stack.ts'
+import { ask, passwordHash, type Stack, signIn } from '../stack.ts'
 import { callsOf } from './calls.ts'
 import { EDGE_SETTINGS } from './edge.ts'
 import { type Cost, type Effort, Meter } from './measure.ts'
@@ -44,13 +43,10 @@ export async function costsAt(
 
 /** The three accounts that ask, as they are when they have registered. */
 async function firstAccounts(url: string): Promise<void> {
-  const passwords = createPasswords()
-  const hash = await passwords.hash(PASSWORD)
-  await passwords.close()
   await ask(
     url,
     `insert into account (email, password_hash, role) values
      ('admin@example.com', $1, 'admin'), ('big@example.com', $1, 'user'), ('small@example.com', $1, 'user')`,
-    [hash],
+    [await passwordHash()],
   )
 }
