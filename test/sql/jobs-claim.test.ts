@@ -6,7 +6,7 @@ import { listen } from '../../sql/listen.ts'
 import { JOB_EVENTS } from '../../sql/notify.ts'
 import { lockAwaited, testDatabase } from '../database.ts'
 import { until } from '../until.ts'
-import { ledgerOf, spec } from './ledger-help.ts'
+import { ledgerOf, spec, withClient } from './ledger-help.ts'
 
 const base = await testDatabase()
 const { db, query, url } = base
@@ -117,6 +117,55 @@ describe('job_claim', () => {
       claimed.map(({ id }) => id),
       jobs.map(({ id }) => id),
     )
+  })
+})
+
+// By what reads a job to write about it, or by an end that came too late and looks at what has become of the row.
+describe('the row of a job that waits is locked by others', () => {
+  /** Another transaction locks the row of a job while `work` runs. */
+  const whileLocked = <T>(id: string, lock: string, work: () => Promise<T>): Promise<T> =>
+    withClient(url, async (client) => {
+      await client.query('begin')
+      await client.query(`select from job where id = $1 for ${lock}`, [id])
+      const result = await work()
+      await client.query('rollback')
+      return result
+    })
+  /** What the queue hands out: the delivery is gone when its claim returns. */
+  const claimAll = async (id: string) => {
+    const deliveries = await ledger.deliveries(id)
+    assert.equal(deliveries.length, 1)
+    const claimed = await ledger.claimMany(lease, { delivery: deliveries[0]!, places: 5 })
+    await query('delete from graphile_worker._private_jobs where id = $1', [deliveries[0]!.row])
+    return claimed.map((one) => one.id)
+  }
+  const putBack = async (actor: string | null) => {
+    const job = await ledger.running({ actor }, lease)
+    await query(`delete from graphile_worker._private_jobs where payload ->> 'mailbox' = $1`, [
+      (await ledger.row(job.id)).mailbox,
+    ])
+    await ledger.finish({ ...job, outcome: 'release' })
+    return job.id
+  }
+
+  test('a job that was put back has another delivery, and is claimed by that', async () => {
+    const id = await putBack(null)
+    assert.deepEqual(await whileLocked(id, 'share', () => claimAll(id)), [])
+    assert.deepEqual(await claimAll(id), [id])
+  })
+
+  test('no message of its actor overtakes it', async () => {
+    const id = await putBack('locked')
+    await ledger.enqueue(spec({ actor: 'locked' }))
+    assert.deepEqual(await whileLocked(id, 'share', () => claimAll(id)), [])
+    const [delivery] = await ledger.deliveries(id)
+    assert.ok(delivery!.run_at > new Date((await ledger.row(id)).run_at), 'not at once, nobody is to spin')
+    assert.deepEqual(await claimAll(id), [id])
+  })
+
+  test('lines of its log and what refers to it do not keep it from being claimed', async () => {
+    const id = await putBack(null)
+    assert.deepEqual(await whileLocked(id, 'key share', () => claimAll(id)), [id])
   })
 })
 

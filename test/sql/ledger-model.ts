@@ -65,6 +65,7 @@ export const operation = fc.oneof(
     arbitrary: fc.record({ kind: fc.constant('expire' as const), lease: fc.nat({ max: LEASES - 1 }) }),
   },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('recover' as const) }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('lock' as const), pick }) },
 )
 export type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never
 
@@ -184,6 +185,12 @@ export async function createWorld(base: TestDatabase) {
       }
       case 'cancel':
         if (jobs.length > 0) await db.one(cancelJob(jobs[op.pick % jobs.length]!))
+        return
+      // Somebody writes about a job, and locks its row meanwhile, whatever has become of it.
+      case 'lock':
+        await query('select pg_sleep(0.005) from (select from job where id = $1 for share) one', [
+          jobs[op.pick % (jobs.length || 1)] ?? null,
+        ])
         return
       case 'expire':
         // Its attempts stay in `held`: the worker that lost its lease does not know it yet.

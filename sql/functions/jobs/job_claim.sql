@@ -6,6 +6,9 @@
 -- Every queued job has a delivery that starts at it or before it. A job added behind others has none of its own (see
 -- job_enqueue): its transaction shares the mailbox's lock until its commit. So only under that lock is it decided where
 -- the next delivery starts, or that there is none; where the lock is not available, the same delivery is sent again.
+--
+-- A row that is locked is passed over: mostly another claim has it, but whoever reads a job to write about it, or ends an
+-- attempt that has been taken over, locks rows, too. So no delivery goes without a look at what is still queued.
 create or replace function job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[],
   lasts bigint[], places integer[])
 returns text
@@ -42,13 +45,17 @@ begin
       started_at = coalesce(job.started_at, now()), seq = job.seq + 1
     from wanted cross join lateral (
       select id from (
-        select job.id, job.name, job.run_at from job
+        select job.id, job.name, job.run_at, job.ordinal from job
         where job.mailbox = wanted.mailbox and job.status = 'queued' and job.ordinal >= wanted.first
           and job.ordinal <= coalesce(wanted.last, 9223372036854775807)
           -- What an actor tries again is its next message, even when that is not due; what was added for later is none until it is.
           and (wanted.most = 1 and job.attempt > 0 or job.run_at <= clock_timestamp())
-        order by job.ordinal limit greatest(wanted.free, 0) for update skip locked) waiting
-      where waiting.run_at <= clock_timestamp() and waiting.name = wanted.task) next
+        order by job.ordinal limit greatest(wanted.free, 0) for no key update skip locked) waiting
+      where waiting.run_at <= clock_timestamp() and waiting.name = wanted.task
+        -- No message of an actor overtakes one that was passed over.
+        and (wanted.most is distinct from 1 or not exists (
+          select from job where job.mailbox = wanted.mailbox and job.status = 'queued' and job.ordinal < waiting.ordinal
+            and (job.attempt > 0 or job.run_at <= clock_timestamp())))) next
     where job.id = next.id
     returning job.id, job.ordinal, job.name, job.queue, job.attempt, job.tries, job.max_tries, job.interruptions, job.owner_id, job.mailbox,
       job.mailbox_limit, job.request_id, job.payload, job.run_at, job.trace_parent, job.seq, job.label, job.progress_current,
@@ -63,20 +70,21 @@ begin
       c.mailbox_limit, c.request_id, c.payload::text, date_part('epoch', clock_timestamp() - c.run_at)::float4, c.trace_parent)
       order by c.ordinal)::text,
     array_agg(c.queue),
-    -- The mailboxes whose places are all filled: they may have more jobs.
-    array(select c.mailbox from claimed c where c.mailbox_limit is null group by c.mailbox, c.free having count(*) >= c.free)
+    -- The mailboxes that may have more jobs: limited ones, and others whose places are all filled.
+    array(select c.mailbox from claimed c group by c.mailbox, c.mailbox_limit, c.free
+      having c.mailbox_limit is not null or count(*) >= c.free)
   into claims, queues, filled from claimed c;
   perform job_counted(queues, -1, 1);
 
-  -- A delivery with an upper bound needs no lock: no job relies on it.
+  -- A delivery with an upper bound needs no lock: nobody adds jobs that wait behind it.
   select locked || coalesce(array_agg(w.mailbox), '{}') into locked from unnest(mailboxes, limits, lasts) as w(mailbox, most, last)
   where w.most is null and (w.last is not null or pg_try_advisory_xact_lock(mailbox_lock_key(w.mailbox)));
 
   -- A separate statement: it sees what was committed before it had the locks. Jobs being claimed still look queued.
   perform job_send_next(array_agg(w.mailbox), array_agg(w.first), array_agg(w.last), case when is_filled then interval '0' else pause end)
   from (
-    select w.*, w.most is not null or w.mailbox = any(filled) as is_filled from unnest(mailboxes, limits, firsts, lasts) as w(mailbox, most, first, last)
-    where w.mailbox = any(locked) and (w.last is null or w.mailbox = any(filled)) and (w.most is null or w.most > (
+    select w.*, w.mailbox = any(filled) as is_filled from unnest(mailboxes, limits, firsts, lasts) as w(mailbox, most, first, last)
+    where w.mailbox = any(locked) and (w.most is null or w.most > (
       select count(*) from job where job.mailbox = w.mailbox and job.lease_id is not null and job.mailbox_limit is not null))) w
   group by is_filled;
   perform job_deliver(array_agg(w.task), array_agg(w.mailbox), array_agg(w.most), array_agg(w.owner), array_agg(w.first),
