@@ -1,6 +1,6 @@
 import { deletionNotice } from '../../sql/accounts/deletions.ts'
 import type { TaskContext } from '../context.ts'
-import { deletionLetter } from './letters.ts'
+import { deletionEmail } from './emails.ts'
 import { mailOnce } from './mail.ts'
 
 /** The work of `accounts.deletion-mail`. */
@@ -9,6 +9,6 @@ export async function run(
   { account_id }: { readonly account_id: number },
 ): Promise<Record<string, never>> {
   const to = await ctx.db.maybeOne(deletionNotice(account_id))
-  if (to !== null) await mailOnce(ctx, to.email, deletionLetter(to))
+  if (to !== null) await mailOnce(ctx, to.email, deletionEmail(to))
   return {}
 }

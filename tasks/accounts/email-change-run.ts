@@ -1,6 +1,6 @@
 import { pendingEmailChange, type Side } from '../../sql/accounts/email-changes.ts'
 import type { TaskContext } from '../context.ts'
-import { emailInUseLetter, newEmailLetter, oldEmailLetter } from './letters.ts'
+import { addressInUseEmail, newAddressEmail, oldAddressEmail } from './emails.ts'
 import { mailOnce } from './mail.ts'
 import { emailChangeTokenOf } from './tokens.ts'
 
@@ -16,8 +16,8 @@ export async function run(
   const hours = settings.verifyTokenSeconds / 3600
   const { old_email: old, new_email: address, full_name: name } = found
   if (side === 'old')
-    await mailOnce(ctx, old, oldEmailLetter({ name, address }, settings.publicBaseUrl, token, hours))
-  else if (found.is_taken) await mailOnce(ctx, address, emailInUseLetter(address))
-  else await mailOnce(ctx, address, newEmailLetter(address, settings.publicBaseUrl, token, hours))
+    await mailOnce(ctx, old, oldAddressEmail({ name, address }, settings.publicBaseUrl, token, hours))
+  else if (found.is_taken) await mailOnce(ctx, address, addressInUseEmail(address))
+  else await mailOnce(ctx, address, newAddressEmail(address, settings.publicBaseUrl, token, hours))
   return {}
 }

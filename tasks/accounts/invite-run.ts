@@ -1,6 +1,6 @@
 import { invitation } from '../../sql/orgs.ts'
 import type { TaskContext } from '../context.ts'
-import { addedLetter, inviteLetter } from './letters.ts'
+import { addedEmail, inviteEmail } from './emails.ts'
 import { mailOnce } from './mail.ts'
 import { inviteTokenOf } from './tokens.ts'
 
@@ -16,8 +16,8 @@ export async function run(
   const to = { email, role, organization, invitedBy }
   const token = inviteTokenOf(secretKey, invite_id, email)
   const days = settings.inviteTokenSeconds / 86_400
-  const letter =
-    found.status === 'accepted' ? addedLetter(to) : inviteLetter(to, settings.publicBaseUrl, token, days)
-  await mailOnce(ctx, email, letter)
+  const mail =
+    found.status === 'accepted' ? addedEmail(to) : inviteEmail(to, settings.publicBaseUrl, token, days)
+  await mailOnce(ctx, email, mail)
   return {}
 }

@@ -1,6 +1,6 @@
 import { insertMailedToken, recipientByEmail } from '../../sql/accounts.ts'
 import type { TaskContext } from '../context.ts'
-import { resetLetter } from './letters.ts'
+import { resetEmail } from './emails.ts'
 import { mailOnce } from './mail.ts'
 import { digestOf, mailedTokenOf } from './tokens.ts'
 
@@ -23,7 +23,7 @@ export async function run(
   )
   if ((await db.maybeOne(stored)) === null) return {}
   const minutes = settings.resetTokenSeconds / 60
-  const letter = resetLetter(to, settings.publicBaseUrl, token, minutes)
-  await mailOnce(ctx, to.email, letter)
+  const mail = resetEmail(to, settings.publicBaseUrl, token, minutes)
+  await mailOnce(ctx, to.email, mail)
   return {}
 }

@@ -1,6 +1,6 @@
 import { insertMailedToken, recipientById } from '../../sql/accounts.ts'
 import type { TaskContext } from '../context.ts'
-import { verificationLetter } from './letters.ts'
+import { verificationEmail } from './emails.ts'
 import { mailOnce } from './mail.ts'
 import { digestOf, mailedTokenOf } from './tokens.ts'
 
@@ -24,7 +24,7 @@ export async function run(
   )
   if ((await db.maybeOne(stored)) === null) return {}
   const hours = settings.verifyTokenSeconds / 3600
-  const letter = verificationLetter(to, settings.publicBaseUrl, token, hours)
-  await mailOnce(ctx, to.email, letter)
+  const mail = verificationEmail(to, settings.publicBaseUrl, token, hours)
+  await mailOnce(ctx, to.email, mail)
   return {}
 }

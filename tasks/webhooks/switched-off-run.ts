@@ -1,5 +1,5 @@
 import { switchedOff } from '../../sql/webhooks.ts'
-import { webhookLetter } from '../accounts/letters.ts'
+import { webhookEmail } from '../accounts/emails.ts'
 import { mailOnce } from '../accounts/mail.ts'
 import type { TaskContext } from '../context.ts'
 
@@ -9,6 +9,6 @@ export async function run(
   { endpoint_id }: { readonly endpoint_id: number },
 ): Promise<Record<string, never>> {
   const found = await ctx.db.maybeOne(switchedOff(endpoint_id))
-  if (found !== null) await mailOnce(ctx, found.email, webhookLetter(found, endpoint_id))
+  if (found !== null) await mailOnce(ctx, found.email, webhookEmail(found, endpoint_id))
   return {}
 }

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import {
-  inviteLetter,
-  newEmailLetter,
-  oldEmailLetter,
-  resetLetter,
-  verificationLetter,
-} from '../../tasks/accounts/letters.ts'
+  inviteEmail,
+  newAddressEmail,
+  oldAddressEmail,
+  resetEmail,
+  verificationEmail,
+} from '../../tasks/accounts/emails.ts'
 import { edgeAndDatabase } from './harness.ts'
 
 const { api } = await edgeAndDatabase()
@@ -15,15 +15,15 @@ const to = { email: 'a@example.com', full_name: null }
 const invite = { email: 'a@example.com', organization: 'Mill', role: 'member', invitedBy: null }
 
 test('every link of a mail leads to a page that is there, and keeps its token out of the request', async () => {
-  const letters = [
-    verificationLetter(to, 'http://mill.example.com', 'a-token', 24),
-    resetLetter(to, 'http://mill.example.com', 'a-token', 60),
-    inviteLetter(invite, 'http://mill.example.com', 'a-token', 14),
-    oldEmailLetter({ name: null, address: 'b@c' }, 'http://mill.example.com', 'a-token', 24),
-    newEmailLetter('b@c', 'http://mill.example.com', 'a-token', 24),
+  const emails = [
+    verificationEmail(to, 'http://mill.example.com', 'a-token', 24),
+    resetEmail(to, 'http://mill.example.com', 'a-token', 60),
+    inviteEmail(invite, 'http://mill.example.com', 'a-token', 14),
+    oldAddressEmail({ name: null, address: 'b@c' }, 'http://mill.example.com', 'a-token', 24),
+    newAddressEmail('b@c', 'http://mill.example.com', 'a-token', 24),
   ]
-  for (const letter of letters) {
-    const [link, ...others] = letter.text.match(/http:\S+/g)!.map((url) => new URL(url)) as [URL]
+  for (const mail of emails) {
+    const [link, ...others] = mail.text.match(/http:\S+/g)!.map((url) => new URL(url)) as [URL]
     for (const { pathname, hash } of others)
       assert.deepEqual([hash, (await api.get(pathname)).status], ['#token=a-token', 200])
     assert.equal(link.hash, '#token=a-token')

@@ -38,13 +38,13 @@ const files = (): string[] => {
   }
 }
 
-interface Letter {
+interface Mail {
   readonly subject: string
   readonly token: string
 }
 
 /** Waits for the mail to an address that is about something. */
-function letter(to: string, subject: string): Promise<Letter> {
+function mailWith(to: string, subject: string): Promise<Mail> {
   return until(
     `"${subject}" for ${to}`,
     async () => {
@@ -77,12 +77,12 @@ test('an account is verified and recovered with what the outbox holds', async ()
   const email = 'reader@example.com'
   await client.register(email, 'the first password')
   assert.equal((await me()).is_verified, false)
-  const { token } = await letter(email, 'Verify your address')
+  const { token } = await mailWith(email, 'Verify your address')
   assert.equal((await client.post('/api/v1/auth/verify-email', { token })).status, 200)
   await until('the account is verified', async () => (await me()).is_verified)
 
   assert.equal((await client.post('/api/v1/auth/password-reset/request', { email })).status, 200)
-  const reset = await letter(email, 'Set a new password')
+  const reset = await mailWith(email, 'Set a new password')
   const json = { token: reset.token, new_password: 'the second password' }
   assert.equal((await client.post('/api/v1/auth/password-reset/confirm', json)).status, 200)
   await until('the old session ends', async () => (await client.fetch('/api/v1/auth/me')).status === 401)
@@ -96,7 +96,7 @@ test('an account is verified and recovered with what the outbox holds', async ()
     [next, 'Confirm your new address'],
     [email, 'Confirm the change of your address'],
   ] as const) {
-    const { token } = await letter(to, subject)
+    const { token } = await mailWith(to, subject)
     assert.equal((await client.post('/api/v1/auth/email-change/confirm', { token })).status, 200)
   }
   assert.equal((await login(email, 'the second password')).status, 401)

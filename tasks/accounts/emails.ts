@@ -2,7 +2,7 @@ import { escaped } from '../markup-text.ts'
 import { oneLine, plainName } from './plain-name.ts'
 
 /** The emails about accounts and organizations: a text part, and the same as HTML. */
-export interface Letter {
+export interface Email {
   readonly subject: string
   readonly text: string
   readonly html: string
@@ -32,8 +32,8 @@ export interface Recipient {
 }
 
 /** The email that verifies an address. */
-export function verificationLetter(to: Recipient, base: string, token: string, hours: number): Letter {
-  return letter({
+export function verificationEmail(to: Recipient, base: string, token: string, hours: number): Email {
+  return compose({
     subject: 'Verify your address',
     greeting: to.full_name,
     before: [`An account was registered with the address ${to.email}. Please confirm that it is yours.`],
@@ -44,13 +44,13 @@ export function verificationLetter(to: Recipient, base: string, token: string, h
 }
 
 /** The email to the address that an account has, about to be given up for another one. */
-export function oldEmailLetter(
+export function oldAddressEmail(
   { name, address }: { readonly name: string | null; readonly address: string },
   base: string,
   token: string,
   hours: number,
-): Letter {
-  return letter({
+): Email {
+  return compose({
     subject: 'Confirm the change of your address',
     greeting: name,
     before: [
@@ -66,8 +66,8 @@ export function oldEmailLetter(
 }
 
 /** The email to the address that an account is to get. It names neither the account nor its owner, who may be mistaken. */
-export function newEmailLetter(address: string, base: string, token: string, hours: number): Letter {
-  return letter({
+export function newAddressEmail(address: string, base: string, token: string, hours: number): Email {
+  return compose({
     subject: 'Confirm your new address',
     greeting: null,
     before: [
@@ -80,8 +80,8 @@ export function newEmailLetter(address: string, base: string, token: string, hou
 }
 
 /** The email to such an address that has an account of its own. */
-export function emailInUseLetter(address: string): Letter {
-  return letter({
+export function addressInUseEmail(address: string): Email {
+  return compose({
     subject: 'Your address has an account already',
     greeting: null,
     before: [
@@ -94,8 +94,8 @@ export function emailInUseLetter(address: string): Letter {
 }
 
 /** The email to an account that is to be deleted, at a time in UTC. */
-export function deletionLetter({ email, full_name, at }: Recipient & { readonly at: string }): Letter {
-  return letter({
+export function deletionEmail({ email, full_name, at }: Recipient & { readonly at: string }): Email {
+  return compose({
     subject: 'Your account will be deleted',
     greeting: full_name,
     before: [
@@ -110,8 +110,8 @@ export function deletionLetter({ email, full_name, at }: Recipient & { readonly 
 }
 
 /** The email for setting a new password. */
-export function resetLetter(to: Recipient, base: string, token: string, minutes: number): Letter {
-  return letter({
+export function resetEmail(to: Recipient, base: string, token: string, minutes: number): Email {
+  return compose({
     subject: 'Set a new password',
     greeting: to.full_name,
     before: [`Somebody requested a new password for the account ${to.email}.`],
@@ -131,10 +131,10 @@ export interface Invitation {
 }
 
 /** The email to somebody who has no account yet. */
-export function inviteLetter(invite: Invitation, base: string, token: string, days: number): Letter {
+export function inviteEmail(invite: Invitation, base: string, token: string, days: number): Email {
   const organization = plainName(invite.organization)
   const by = invite.invitedBy === null ? 'You are invited' : `${plainName(invite.invitedBy)} invites you`
-  return letter({
+  return compose({
     subject: `You are invited to ${organization}`,
     greeting: null,
     before: [
@@ -147,10 +147,10 @@ export function inviteLetter(invite: Invitation, base: string, token: string, da
 }
 
 /** The email to somebody who has an account and is already a member. */
-export function addedLetter(invite: Invitation): Letter {
+export function addedEmail(invite: Invitation): Email {
   const organization = plainName(invite.organization)
   const by = invite.invitedBy === null ? '' : ` by ${plainName(invite.invitedBy)}`
-  return letter({
+  return compose({
     subject: `You are a member of ${organization}`,
     greeting: null,
     before: [`Your account ${invite.email} was added to ${organization} as ${invite.role}${by}.`],
@@ -161,11 +161,11 @@ export function addedLetter(invite: Invitation): Letter {
 }
 
 /** The email to the account of a webhook endpoint at which nothing arrives. */
-export function webhookLetter(
+export function webhookEmail(
   { full_name, url, failing_since }: { full_name: string | null; url: string; failing_since: string },
   id: number,
-): Letter {
-  return letter({
+): Email {
+  return compose({
     subject: 'A webhook endpoint was switched off',
     greeting: full_name,
     before: [
@@ -186,7 +186,7 @@ function link(base: string, page: string, token: string): string {
   return `${base}/${page}#token=${token}`
 }
 
-function letter({ subject, greeting, before, link, or, token, after }: Content): Letter {
+function compose({ subject, greeting, before, link, or, token, after }: Content): Email {
   const hello = `Hello${greeting === null ? '' : nameAsGiven(greeting)},`
   const byHand = token === null ? [] : [`For programs, the token is: ${token}`]
   const links = [link, or].filter((one) => one != null)

@@ -2,18 +2,18 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import nodemailer from 'nodemailer'
-import PostalMime, { type Email } from 'postal-mime'
+import PostalMime, { type Email as Received } from 'postal-mime'
 import {
-  addedLetter,
-  deletionLetter,
-  emailInUseLetter,
-  inviteLetter,
-  type Letter,
-  newEmailLetter,
-  oldEmailLetter,
-  resetLetter,
-  verificationLetter,
-} from '../../tasks/accounts/letters.ts'
+  addedEmail,
+  addressInUseEmail,
+  deletionEmail,
+  type Email,
+  inviteEmail,
+  newAddressEmail,
+  oldAddressEmail,
+  resetEmail,
+  verificationEmail,
+} from '../../tasks/accounts/emails.ts'
 import { plainName } from '../../tasks/accounts/plain-name.ts'
 import { runs } from '../runs.ts'
 
@@ -28,17 +28,17 @@ const invitation = (more: object = {}) => ({
   ...more,
 })
 
-const LETTERS: Record<string, (name: string) => Letter> = {
-  'verify-email': (name) => verificationLetter(to(name), BASE, TOKEN, 24),
-  'password-reset': (name) => resetLetter(to(name), BASE, TOKEN, 60),
-  'email-change': (name) => oldEmailLetter({ name, address: 'reader@example.com' }, BASE, TOKEN, 24),
+const EMAILS: Record<string, (name: string) => Email> = {
+  'verify-email': (name) => verificationEmail(to(name), BASE, TOKEN, 24),
+  'password-reset': (name) => resetEmail(to(name), BASE, TOKEN, 60),
+  'email-change': (name) => oldAddressEmail({ name, address: 'reader@example.com' }, BASE, TOKEN, 24),
   'accept-invite': (name) =>
-    inviteLetter(invitation({ organization: name, invitedBy: name }), BASE, TOKEN, 14),
+    inviteEmail(invitation({ organization: name, invitedBy: name }), BASE, TOKEN, 14),
 }
-const added = (name: string): Letter => addedLetter(invitation({ organization: name, invitedBy: name }))
+const added = (name: string): Email => addedEmail(invitation({ organization: name, invitedBy: name }))
 
-/** A letter as its reader's program sees it, after a mailer had it. */
-async function read({ subject, text, html }: Letter): Promise<Email> {
+/** An email as its reader's program sees it, after a mailer had it. */
+async function read({ subject, text, html }: Email): Promise<Received> {
   const transport = nodemailer.createTransport({ streamTransport: true, buffer: true })
   const sent = await transport.sendMail({
     from: 'service@example.com',
@@ -55,10 +55,10 @@ const unescaped = (html: string): string =>
   html.replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)))
 const shown = (html: string): string => unescaped(html.replace(/<[^>]*>/g, '\n'))
 
-describe('letters', () => {
-  for (const [page, letter] of Object.entries(LETTERS)) {
+describe('emails', () => {
+  for (const [page, mail] of Object.entries(EMAILS)) {
     test(`${page}: text and HTML carry the same link and the same token`, async () => {
-      const { text, html } = await read(letter('Ann Reader'))
+      const { text, html } = await read(mail('Ann Reader'))
       const link = `${BASE}/${page}#token=${TOKEN}`
       assert.equal(text!.split(link).length, 2)
       assert.equal(unescaped(linkIn(html!)), link)
@@ -70,45 +70,45 @@ describe('letters', () => {
 
   test('they say how long they are good for, and what to do otherwise', () => {
     assert.match(
-      verificationLetter(to(null), BASE, TOKEN, 1).text,
+      verificationEmail(to(null), BASE, TOKEN, 1).text,
       /valid for 1 hour\. If it was not you, ignore this email/,
     )
-    assert.match(verificationLetter(to(null), BASE, TOKEN, 24).text, /valid for 24 hours/)
-    assert.match(resetLetter(to(null), BASE, TOKEN, 1).text, /valid once, for 1 minute\./)
+    assert.match(verificationEmail(to(null), BASE, TOKEN, 24).text, /valid for 24 hours/)
+    assert.match(resetEmail(to(null), BASE, TOKEN, 1).text, /valid once, for 1 minute\./)
     assert.match(
-      resetLetter(to(null), BASE, TOKEN, 60).text,
+      resetEmail(to(null), BASE, TOKEN, 60).text,
       /for 60 minutes\. If it was not you, ignore this email/,
     )
-    assert.match(inviteLetter(invitation(), BASE, TOKEN, 1).text, /valid for 1 day\./)
+    assert.match(inviteEmail(invitation(), BASE, TOKEN, 1).text, /valid for 1 day\./)
     assert.match(
-      inviteLetter(invitation({ invitedBy: null }), BASE, TOKEN, 2).text,
+      inviteEmail(invitation({ invitedBy: null }), BASE, TOKEN, 2).text,
       /You are invited to join Acme/,
     )
-    const old = oldEmailLetter({ name: null, address: 'next@example.com' }, BASE, TOKEN, 1).text
+    const old = oldAddressEmail({ name: null, address: 'next@example.com' }, BASE, TOKEN, 1).text
     assert.match(old, /change the address of your account to next@example\.com\./)
     assert.match(old, /valid for 1 hour\. If it was not you, refuse the change and set a new password/)
     assert.ok(old.includes(`Refuse the change: ${BASE}/email-change/refuse#token=${TOKEN}`))
-    const next = newEmailLetter('next@example.com', BASE, TOKEN, 24)
+    const next = newAddressEmail('next@example.com', BASE, TOKEN, 24)
     assert.match(next.text, /to next@example\.com\. Please confirm.*valid for 24 hours\. If it was not you/s)
     assert.ok(next.text.includes(`Confirm the address: ${BASE}/email-change#token=${TOKEN}`))
-    const leaving = deletionLetter({ ...to('Ann'), at: '2026-01-02 03:04' })
+    const leaving = deletionEmail({ ...to('Ann'), at: '2026-01-02 03:04' })
     assert.match(
       leaving.text,
       /^Hello Ann,\n\nYour account reader@example\.com will be deleted on 2026-01-02 03:04 UTC/,
     )
     assert.match(leaving.text, /sign in before and take the deletion back: POST \/api\/v1\/auth\/me\/restore/)
     assert.doesNotMatch(leaving.text + leaving.html, /href|token/)
-    const inUse = emailInUseLetter('next@example.com')
+    const inUse = addressInUseEmail('next@example.com')
     assert.match(inUse.text, /next@example\.com, which has an account of its own\. Nothing changes\./)
     assert.doesNotMatch(inUse.text + inUse.html, /href|token/)
-    const added = addedLetter(invitation())
+    const added = addedEmail(invitation())
     assert.match(added.text, /reader@example\.com was added to Acme as member by Ann\./)
     assert.doesNotMatch(added.text + added.html, /href|token/)
   })
 
   test('a name is greeted with, unless there is none or it would be read as a link', () => {
     const greeting = (name: string | null): string =>
-      resetLetter(to(name), BASE, TOKEN, 60).text.split('\n')[0]!
+      resetEmail(to(name), BASE, TOKEN, 60).text.split('\n')[0]!
     for (const name of ['Ann Reader', 'Zoë O’Hara-Ünal', 'J. R. Tolkien', '李小龙', 'नाम', '👩‍👩‍👧'])
       assert.equal(greeting(name), `Hello ${name},`)
     for (const name of [
@@ -156,8 +156,8 @@ const ATTACKS = [
   '1.2.3.4',
 ]
 
-async function assertHarmless(page: string, letter: Letter, name: string): Promise<void> {
-  const { text, html, subject, headers, bcc, cc, to, attachments } = await read(letter)
+async function assertHarmless(page: string, mail: Email, name: string): Promise<void> {
+  const { text, html, subject, headers, bcc, cc, to, attachments } = await read(mail)
   const what = `${page}: ${JSON.stringify(name)}`
   const names = headers.map(({ key }) => key).sort()
   assert.deepEqual(
@@ -167,8 +167,8 @@ async function assertHarmless(page: string, letter: Letter, name: string): Promi
   )
   assert.deepEqual([bcc, cc, to?.length, attachments.length], [undefined, undefined, 1, 0], what)
   assert.ok(!/[\r\n\u2028\u2029]/.test(subject!) && subject!.length <= 200, what)
-  // Whatever the name, the letter has the lines and the elements that it has with an ordinary one.
-  const plain = LETTERS[page]!('Ann')
+  // Whatever the name, the email has the lines and the elements that it has with an ordinary one.
+  const plain = EMAILS[page]!('Ann')
   const shape = (one: string): string => one.replace(/>[^<]*</g, '><')
   assert.equal(text!.trim().split(/\r?\n/).length, plain.text.trim().split('\n').length, what)
   assert.equal(shape(html!.trim()), shape(plain.html.trim()), what)
@@ -178,9 +178,9 @@ async function assertHarmless(page: string, letter: Letter, name: string): Promi
 }
 
 describe('names that try to be more than names', () => {
-  for (const [page, letter] of Object.entries(LETTERS)) {
+  for (const [page, mail] of Object.entries(EMAILS)) {
     test(`are harmless in ${page}`, async () => {
-      for (const name of ATTACKS) await assertHarmless(page, letter(name), name)
+      for (const name of ATTACKS) await assertHarmless(page, mail(name), name)
     })
   }
 
@@ -188,9 +188,9 @@ describe('names that try to be more than names', () => {
     const pieces = fc.constantFrom(...ATTACKS, '\n', '\r', '<', '>', '"', '&', '\0', '\u2029', '=?', '🜁')
     const name = fc.array(fc.oneof(pieces, fc.string({ unit: 'binary', maxLength: 10 })), { maxLength: 5 })
     await fc.assert(
-      fc.asyncProperty(fc.constantFrom(...Object.keys(LETTERS)), name, async (page, parts) => {
+      fc.asyncProperty(fc.constantFrom(...Object.keys(EMAILS)), name, async (page, parts) => {
         const text = parts.join('').slice(0, 200)
-        await assertHarmless(page, LETTERS[page]!(text), text)
+        await assertHarmless(page, EMAILS[page]!(text), text)
       }),
       runs(),
     )
@@ -211,15 +211,15 @@ function assertPlain(shown: string, what: string): void {
   for (const link of LINKS) assert.doesNotMatch(shown.normalize('NFKC'), link, what)
 }
 
-/** What a letter says in words of its own, without its reader's address, its link and its token. */
-function wordsOf({ subject, text, html }: Letter): string[] {
+/** What an email says in words of its own, without its reader's address, its link and its token. */
+function wordsOf({ subject, text, html }: Email): string[] {
   const own = new RegExp(`\\S+: ${BASE}\\S+|${TOKEN}|reader@example\\.com`, 'g')
   const lines = `${subject}\n${text}\n${shown(html)}`.split('\n')
   return lines.map((line) => line.replace(own, ''))
 }
 
 describe('names in mails', () => {
-  const letters = { ...LETTERS, added }
+  const emails = { ...EMAILS, added }
   const link = fc.constantFrom(
     ...ATTACKS,
     'a',
@@ -240,8 +240,8 @@ describe('names in mails', () => {
 
   test('are never what a mail program makes a link of, in subject, text and HTML', () => {
     const check = (name: string): void => {
-      for (const [page, letter] of Object.entries(letters))
-        for (const line of wordsOf(letter(name))) assertPlain(line, `${page}: ${JSON.stringify(name)}`)
+      for (const [page, mail] of Object.entries(emails))
+        for (const line of wordsOf(mail(name))) assertPlain(line, `${page}: ${JSON.stringify(name)}`)
     }
     for (const one of ATTACKS) check(one)
     fc.assert(fc.property(name, check), runs())
