@@ -134,15 +134,20 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
 
     test('whose first attempt is late to say that it did not begin is sent by the next', async () => {
       const one = await make()
-      const [held, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<Handed>()]
+      const [begins, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+      const answer = Promise.withResolvers<Handed>()
       const { context } = one
       // The database goes while the first attempt begins, and comes back when the second one has begun.
       const first = {
         ...context,
         db: { ...context.db, run: async (query: never) => held.promise.then(() => context.db.run(query)) },
-        fenced: () => Promise.reject(fail('database.down')),
+        fenced: () => {
+          begins.resolve()
+          return Promise.reject(fail('database.down'))
+        },
       } as Bench['context']
       const late = fails({ ...one, context: first })
+      await begins.promise
       const second = { ...context, job: { ...context.job, attempt: 2 } }
       one.does = answer.promise
       const next = run({ ...one, context: second })
