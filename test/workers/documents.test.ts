@@ -160,6 +160,53 @@ for (const [why, children] of [
     await reader.close()
   })
 
+/** A document of eight pages in the only child that is free. */
+function onlyChild(t: TestContext, does: (kind: string, pages: readonly number[]) => unknown) {
+  // Reading never takes less time than the opening did: then a second child is asked for at once.
+  t.mock.method(performance, 'now', () => 0)
+  const lease = async ({ ifFree }: LeaseOptions) => {
+    const ask = async (kind: string, request: unknown) => {
+      if (kind === 'bytes') return null
+      if (kind === 'document.open') return { pageCount: 8, isLocked: false, attachments: [{}] }
+      const answer = await does(kind, request as number[])
+      if (kind !== 'document.read') return answer
+      return (request as number[]).map(() => ({ status: 'read', method: 'text_layer', text: '' }))
+    }
+    return ifFree ? null : { ask, release: () => {}, kill: () => {}, isDue: false }
+  }
+  return open(Buffer.from('%PDF'), {}, { lease: lease as unknown as Children['lease'] })
+}
+
+test('pages whose child is lost while no other is free wait for the next one', async (t) => {
+  let lost = false
+  const reader = await onlyChild(t, (_kind, pages) => {
+    if (lost || pages.length < 2) return
+    lost = true
+    throw new ChildLost('crash')
+  })
+  await reader.read(1)
+  const pages = await Promise.all(numbers(8).map((n) => reader.read(n)))
+  assert.ok(lost && pages.every(({ status }) => status === 'read'))
+  await reader.close()
+})
+
+test('a page that is asked for while the child sends an attachment is read by it afterwards', async (t) => {
+  const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<Uint8Array>()]
+  const reader = await onlyChild(t, (kind) => {
+    if (kind !== 'document.attachment') return
+    asked.resolve()
+    return answer.promise
+  })
+  const attachment = reader.attachment(0)[Symbol.asyncIterator]().next()
+  await asked.promise
+  const page = reader.read(1)
+  await new Promise(setImmediate)
+  answer.resolve(new Uint8Array())
+  assert.equal((await attachment).done, true)
+  assert.equal((await page).status, 'read')
+  await reader.close()
+})
+
 test('of pages that are read together none is lost with their child, and a picture among them has its turn', async () => {
   let lost = false
   const { children } = losing((kind, request) => {

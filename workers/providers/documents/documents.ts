@@ -159,6 +159,7 @@ class DocumentReader implements PageReader {
       // The next attachment needs the document open, too.
       if (isWhole && !this.#isOver(member)) this.#rest(member)
       else this.#leave(member)
+      this.#dispatch()
     }
   }
 
@@ -203,7 +204,7 @@ class DocumentReader implements PageReader {
     try {
       return await this.#join(await this.#lease())
     } catch (error) {
-      this.#members--
+      this.#without()
       throw error
     }
   }
@@ -229,10 +230,7 @@ class DocumentReader implements PageReader {
       const lease = isFirst
         ? await this.#lease()
         : await this.#children.lease({ signal: this.#signal, ifFree: true })
-      if (lease === null) {
-        this.#members--
-        return
-      }
+      if (lease === null) return this.#without()
       this.#rest(await this.#join(lease))
       this.#dispatch()
     } catch (error) {
@@ -244,6 +242,11 @@ class DocumentReader implements PageReader {
         else asked.reject(error)
       }
     }
+  }
+
+  /** A child that was counted does not come: when the others were lost meanwhile, the pages wait for a first one. */
+  #without(): void {
+    if (--this.#members === 0) this.#dispatch()
   }
 
   #lease(): Promise<ChildLease> {
