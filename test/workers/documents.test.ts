@@ -72,27 +72,37 @@ test('pages are read side by side, and children serve the next document', async 
   assert.ok(pool.size <= 2, `${pool.size} children`)
 })
 
+/** A document of eight pages whose children are none: `does` is called with what they are asked, and may fail. */
+function pretended(
+  isGranted: (options: LeaseOptions) => boolean,
+  does: (kind: string, request: readonly number[]) => unknown,
+) {
+  const lease = async (options: LeaseOptions) => {
+    const ask = async (kind: string, request: readonly number[]) => {
+      const answer = await does(kind, request)
+      if (kind === 'document.open') return { pageCount: 8, isLocked: false, attachments: [{}] }
+      if (kind === 'document.read')
+        return request.map(() => ({ status: 'read', method: 'text_layer', text: '' }))
+      return answer ?? null
+    }
+    return isGranted(options) ? { ask, release: () => {}, kill: () => {}, isDue: false } : null
+  }
+  return open(Buffer.from('%PDF'), {}, { lease: lease as unknown as Children['lease'] })
+}
+
 for (const slow of [true, false])
   test(`pages that take ${slow ? 'longer' : 'less'} than the opening are read by ${slow ? 'several children' : 'one child'}`, async (t) => {
     let [leases, now] = [0, 0]
     t.mock.method(performance, 'now', () => now)
     const another = Promise.withResolvers<void>()
-    const children: Children = {
-      lease: (async () => {
-        if (++leases === 2) another.resolve()
-        const ask = async (kind: string, request: unknown) => {
-          if (kind === 'bytes') return null
-          if (kind === 'document.open') {
-            now += slow ? 20 : 60_000
-            return { pageCount: 8, isLocked: false, attachments: [] }
-          }
-          if (slow) await another.promise
-          return (request as number[]).map(() => ({ status: 'read', method: 'text_layer', text: '' }))
-        }
-        return { ask, release: () => {}, kill: () => {}, isDue: false }
-      }) as unknown as Children['lease'],
+    const lease = (): boolean => {
+      if (++leases === 2) another.resolve()
+      return true
     }
-    const reader = await open(Buffer.from('%PDF'), {}, children)
+    const reader = await pretended(lease, async (kind) => {
+      if (kind === 'document.open') now += slow ? 20 : 60_000
+      if (kind === 'document.read' && slow) await another.promise
+    })
     await Promise.all(numbers(8).map((n) => reader.read(n)))
     assert.equal(leases, slow ? 2 : 1)
     await reader.close()
@@ -160,27 +170,17 @@ for (const [why, children] of [
     await reader.close()
   })
 
-/** A document of eight pages in the only child that is free. */
+/** The same in the only child that is free. */
 function onlyChild(t: TestContext, does: (kind: string, pages: readonly number[]) => unknown) {
   // Reading never takes less time than the opening did: then a second child is asked for at once.
   t.mock.method(performance, 'now', () => 0)
-  const lease = async ({ ifFree }: LeaseOptions) => {
-    const ask = async (kind: string, request: unknown) => {
-      if (kind === 'bytes') return null
-      if (kind === 'document.open') return { pageCount: 8, isLocked: false, attachments: [{}] }
-      const answer = await does(kind, request as number[])
-      if (kind !== 'document.read') return answer
-      return (request as number[]).map(() => ({ status: 'read', method: 'text_layer', text: '' }))
-    }
-    return ifFree ? null : { ask, release: () => {}, kill: () => {}, isDue: false }
-  }
-  return open(Buffer.from('%PDF'), {}, { lease: lease as unknown as Children['lease'] })
+  return pretended(({ ifFree }) => !ifFree, does)
 }
 
 test('pages whose child is lost while no other is free wait for the next one', async (t) => {
   let lost = false
-  const reader = await onlyChild(t, (_kind, pages) => {
-    if (lost || pages.length < 2) return
+  const reader = await onlyChild(t, (kind, pages) => {
+    if (kind !== 'document.read' || lost || pages.length < 2) return
     lost = true
     throw new ChildLost('crash')
   })

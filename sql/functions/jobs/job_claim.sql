@@ -7,8 +7,8 @@
 -- job_enqueue): its transaction shares the mailbox's lock until its commit. So only under that lock is it decided where
 -- the next delivery starts, or that there is none; where the lock is not available, the same delivery is sent again.
 --
--- A row that is locked is passed over: mostly another claim has it, but whoever reads a job to write about it, or ends an
--- attempt that has been taken over, locks rows, too. So no delivery goes without a look at what is still queued.
+-- A locked row is passed over: usually another claim has it, but transactions that write about a job, or that end an
+-- attempt after it was taken over, lock rows, too. So no delivery goes without a look at what is still queued.
 create or replace function job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[],
   lasts bigint[], places integer[])
 returns text
@@ -19,7 +19,7 @@ declare
   -- The delay of the next delivery where no more jobs were found.
   pause constant interval := '20 ms';
   locked text[] := '{}';
-  filled text[];
+  more text[];
   queues text[];
   claims text;
   holder text;
@@ -73,7 +73,7 @@ begin
     -- The mailboxes that may have more jobs: limited ones, and others whose places are all filled.
     array(select c.mailbox from claimed c group by c.mailbox, c.mailbox_limit, c.free
       having c.mailbox_limit is not null or count(*) >= c.free)
-  into claims, queues, filled from claimed c;
+  into claims, queues, more from claimed c;
   perform job_counted(queues, -1, 1);
 
   -- A delivery with an upper bound needs no lock: nobody adds jobs that wait behind it.
@@ -81,14 +81,14 @@ begin
   where w.most is null and (w.last is not null or pg_try_advisory_xact_lock(mailbox_lock_key(w.mailbox)));
 
   -- A separate statement: it sees what was committed before it had the locks. Jobs being claimed still look queued.
-  perform job_send_next(array_agg(w.mailbox), array_agg(w.first), array_agg(w.last), case when is_filled then interval '0' else pause end)
+  perform job_send_next(array_agg(w.mailbox), array_agg(w.first), array_agg(w.last), case when has_more then interval '0' else pause end)
   from (
-    select w.*, w.mailbox = any(filled) as is_filled from unnest(mailboxes, limits, firsts, lasts) as w(mailbox, most, first, last)
+    select w.*, w.mailbox = any(more) as has_more from unnest(mailboxes, limits, firsts, lasts) as w(mailbox, most, first, last)
     where w.mailbox = any(locked) and (w.most is null or w.most > (
       select count(*) from job where job.mailbox = w.mailbox and job.lease_id is not null and job.mailbox_limit is not null))) w
-  group by is_filled;
+  group by has_more;
   perform job_deliver(array_agg(w.task), array_agg(w.mailbox), array_agg(w.most), array_agg(w.owner), array_agg(w.first),
-    array_agg(null::bigint), array_agg(now() + case when w.mailbox = any(filled) then interval '0' else pause end))
+    array_agg(null::bigint), array_agg(now() + case when w.mailbox = any(more) then interval '0' else pause end))
   from unnest(tasks, mailboxes, limits, owners, firsts) as w(task, mailbox, most, owner, first) where w.mailbox <> all(locked);
   return claims;
 end $$;
