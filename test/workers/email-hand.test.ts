@@ -21,13 +21,13 @@ after(async () => {
   for (const server of servers) await server.stop()
 })
 
-async function line(mode: MailMode = 'take'): Promise<{ server: MailStandIn; mailer: Mailer }> {
+async function line(mode: MailMode = 'take', more = {}): Promise<{ server: MailStandIn; mailer: Mailer }> {
   const server = await mailServer()
   servers.push(server)
   server.mode = () => mode
   const env = { EMAIL_SMTP_URL: server.url, EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com' }
   const limits = doesHang(mode) ? HANGING : LIMITS
-  return { server, mailer: createMailer(parse(env), limits) }
+  return { server, mailer: createMailer(parse(env), { ...limits, ...more }) }
 }
 
 const message = (more: Partial<EmailMessage> = {}): EmailMessage => ({
@@ -122,6 +122,31 @@ describe('a mail that is handed over', () => {
     assert.equal((await mailer.hand(message(), request())).kind, 'taken')
     assert.equal(server.taken.length, 1)
   })
+})
+
+describe('a mail whose attempt ends while its request is being recorded', () => {
+  for (const [what, limits, reason] of [
+    ['by an abort', {}, /^stopping$/],
+    ['by its time limit', { wholeMs: 300 }, /no answer in time/],
+  ] as const) {
+    test(`${what} is not taken once that was said`, async () => {
+      const { server, mailer } = await line('take', limits)
+      const abort = new AbortController()
+      const recorded = Promise.withResolvers<void>()
+      const begin = (): Promise<void> => {
+        if (what === 'by an abort') abort.abort('stopping')
+        setTimeout(recorded.resolve, 600)
+        return recorded.promise
+      }
+      const error = await mailer.hand(message(), { signal: abort.signal, begin }).catch((reason) => reason)
+      assert.match(error instanceof Failure ? error.detail : String(error), reason)
+      await recorded.promise
+      const next = message()
+      await mailer.hand(next, request())
+      assert.equal(server.taken.length, 1)
+      assert.match(server.taken[0]!, new RegExp(next.id))
+    })
+  }
 })
 
 describe('a mail that was certainly not taken', () => {

@@ -122,6 +122,8 @@ interface Gate {
   passed: boolean
   /** Nobody waits for it any more: it must not pass. */
   shut: boolean
+  /** Its request is being recorded. */
+  begun: Promise<void> | null
   /** Why it was not let through. */
   refusal: unknown
 }
@@ -157,7 +159,7 @@ function smtp(url: string, compose: Compose, limits: typeof LIMITS): Hand {
   return async (message, request) => {
     request.signal.throwIfAborted()
     await breaker.enter(request.signal)
-    const gate: Gate = { request, passed: false, shut: false, refusal: undefined }
+    const gate: Gate = { request, passed: false, shut: false, begun: null, refusal: undefined }
     const composed = compose(message)
     transport ??= transportTo(url, limits)
     const sent = recorded({ provider: 'smtp', what: 'send', url }, () =>
@@ -174,6 +176,8 @@ function smtp(url: string, compose: Compose, limits: typeof LIMITS): Hand {
     breaker.failed()
     if (gate.passed) return { kind: 'unknown', reason: 'the server did not answer in time', answered: false }
     gate.shut = true
+    // What is being recorded ends first: what is said of the message then holds.
+    await gate.begun?.catch(() => {})
     request.signal.throwIfAborted()
     throw fail('email.failed', { reason: 'no answer in time' })
   }
@@ -210,7 +214,9 @@ function guarded(content: Readable, gate: Gate): Readable {
       for await (const chunk of content) yield chunk as Buffer
       gate.request.signal.throwIfAborted()
       if (gate.shut) throw new Error('It came too late')
-      await gate.request.begin()
+      gate.begun = gate.request.begin()
+      await gate.begun
+      if (gate.shut) throw new Error('It came too late')
       gate.passed = true
     } catch (error) {
       gate.refusal = error
