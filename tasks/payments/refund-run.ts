@@ -27,8 +27,9 @@ export async function run(
 
 /** Asks the provider, stores its answer, and returns the id of the refund. */
 async function request(ctx: TaskContext, asked: Refund): Promise<string> {
+  const isFirst = ctx.job.attempt === 1 && ctx.job.id === asked.job_id
   const { answered, changes } = await ask(ctx, asked).catch(async (error) => {
-    if (error instanceof Failure && REFUSALS.has(error.code)) {
+    if (isFirst && error instanceof Failure && REFUSALS.has(error.code)) {
       const { code, detail } = error
       await ctx.fenced((tx) => tx.run(refuseRefund(asked.id, { code, detail })))
     }
@@ -43,7 +44,8 @@ async function request(ctx: TaskContext, asked: Refund): Promise<string> {
   return change.id
 }
 
-// After these it is certain that there will be no refund.
+// After these of a first attempt it is certain that there will be no refund. Of a later one they say nothing of what an earlier
+// one may have achieved, with another key perhaps: its amount stays reserved until `payments.reconcile` has looked it up.
 const REFUSALS: ReadonlySet<string> = new Set([
   'payment.not_configured',
   'payment.key',

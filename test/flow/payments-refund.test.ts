@@ -211,6 +211,15 @@ describe('a provider that fails for now', () => {
       assert.deepEqual([refunded().length, await status()], [1, 'partially_refunded'])
     })
 
+  test('and then for its key: what may have been refunded stays reserved', async () => {
+    const { refund, refunded, sums } = await payment()
+    // The SDK itself asks once more after a cut.
+    stripe.faults.push('cut', 'broken', 'revoked')
+    assertRefused(await refund({ amount: 1200 }), 401)
+    assert.deepEqual([refunded().length, await sums()], [1, [{ refunds: 0, reserved: 1200 }]])
+    assertRefused(await refund({ amount: 1200 }), 400, 'At most 800 of the charge can still be refunded')
+  })
+
   test('again and again: a 502, and what may have been refunded stays reserved', async () => {
     const { refund, sums } = await payment()
     stripe.faults.push('broken', 'broken', 'broken')
