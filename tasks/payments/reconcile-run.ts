@@ -33,8 +33,8 @@ export async function run(ctx: TaskContext): Promise<{ missed: number; left: num
   const left = await ingestUnapplied(ctx)
   await inBatches(ctx.signal, BATCH, () => ctx.db.one(deleteRefusedRefunds(BATCH)))
   if (ctx.settings.payments.secretKey === undefined) return { missed: 0, left, settled: 0 }
-  const settled = await settleRefunds(ctx)
-  return { missed: await ingestMissedEvents(ctx), left, settled }
+  const missed = await ingestMissedEvents(ctx)
+  return { missed, left, settled: await settleRefunds(ctx) }
 }
 
 const optionsOf = ({ settings, job }: TaskContext): EnqueueOptions => ({
@@ -82,12 +82,24 @@ async function ingestPage(
 
 /** Settles refunds that were requested and never answered: either the provider has them by now, or it never will. */
 async function settleRefunds(ctx: TaskContext): Promise<number> {
-  const unsettled = await ctx.db.any(unsettledRefunds(SETTLE_SECONDS, BATCH))
-  for (const { id } of unsettled) {
+  let settled = 0
+  for (const { id } of await ctx.db.any(unsettledRefunds(SETTLE_SECONDS, BATCH))) {
+    ctx.signal.throwIfAborted()
     const asked = await ctx.db.maybeOne(refundById(id))
-    if (asked !== null) await settle(ctx, asked)
+    if (asked !== null && (await settleOnce(ctx, asked))) settled++
   }
-  return unsettled.length
+  return settled
+}
+
+/** Whether a refund could be looked up, and so is settled. What failed is repeated by the next run. */
+async function settleOnce(ctx: TaskContext, asked: Refund): Promise<boolean> {
+  try {
+    await settle(ctx, asked)
+    return true
+  } catch (error) {
+    ctx.log.warn({ refundId: asked.id, error: String(error) }, 'The refund could not be looked up')
+    return false
+  }
 }
 
 async function settle(ctx: TaskContext, asked: Refund): Promise<void> {

@@ -127,6 +127,22 @@ test('a refund that the provider has taken after all is found by the job that as
   assert.equal((await run()).settled, 0)
 })
 
+test('one that cannot be looked up keeps neither events nor other refunds from being read', async () => {
+  const stuck = await unsettled('stuck1x')
+  const { sums } = await unsettled('taken2x')
+  await query(`update job set finished_at = finished_at - interval '1 h' where name = 'payments.refund'`)
+  const missed = event('payment_intent.succeeded', intentObject({ name: 'missed200x' }), { created: now() })
+  stripe.account.events.push(missed as never)
+  stripe.faults.push('invalid')
+  const { settled, missed: found } = await run()
+  assert.deepEqual([settled, found], [1, 1])
+  await waitUntilApplied(missed.id)
+  assert.deepEqual(await sums(), [{ refunds: 700, reserved: 0, status: 'partially_refunded' }])
+  assert.deepEqual(await stuck.sums(), [{ refunds: 0, reserved: 700, status: 'succeeded' }])
+  assert.equal((await run()).settled, 1, 'it is looked up again')
+  assert.deepEqual(await stuck.sums(), [{ refunds: 0, reserved: 0, status: 'succeeded' }])
+})
+
 test('one that it has not gives back what was reserved', async () => {
   const { sums } = await unsettled('untaken1x')
   await query(`delete from job where name = 'payments.refund'`)
