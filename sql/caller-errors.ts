@@ -4,6 +4,9 @@ export const callerErrors = {
   'auth.session': { detail: 'An API key may not do this; sign in' },
   'auth.key_organization': { detail: 'The API key is of one organization, and reaches no other' },
   'webhook.missing': { detail: 'Webhook endpoint not found' },
+  'webhook.not_yours': {
+    detail: 'Only the account that added the endpoint may do this, or an admin of the service',
+  },
   'webhook.delivery_missing': { detail: 'Delivery not found' },
   'webhook.limit': { detail: 'An account may have {most} webhook endpoints; delete one first' },
   'webhook.callbacks': { detail: 'The endpoint of callbacks has no URL and no events of its own' },

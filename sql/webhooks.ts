@@ -57,6 +57,11 @@ const MANAGED = 'webhook_managed(e, $2::int, $3::boolean, $4::int)'
 export type Manager = [account: number | null, everything: boolean, organization: number | null]
 type Managing = [endpoint: number, ...Manager]
 
+/** For those who manage an endpoint and may not see what it is told: `none` instead of JSON. */
+const told = (json: string): string =>
+  `select case when $3::boolean or e.account_id = $2::int then (${json})::text else 'none' end
+    from webhook_endpoint e where e.id = $1::bigint and ${MANAGED}`
+
 export const readEndpoint: ReadStatement<Managing> = {
   name: 'webhook_endpoint',
   text: `select webhook_endpoint_json(e)::text from webhook_endpoint e where e.id = $1::bigint and ${MANAGED}`,
@@ -67,25 +72,27 @@ export const DELIVERY_ORDER = { 'd.id': 'bigint' } as const
 /** The deliveries of an endpoint of a status (null: all), newest first. */
 export const readDeliveries: ReadStatement<[...Managing, status: string | null, ...page: PageValues]> = {
   name: 'webhook_deliveries',
-  text: `select (${arrayText({
-    table: 'webhook_delivery',
-    row: 'd',
-    parameters: 5,
-    where: everyPair(['d.endpoint_id = $1::bigint'], ['$5::text is null', 'd.status = $5::text']),
-    order: DELIVERY_ORDER,
-    numbered: false,
-    direction: 'desc',
-    item: 'webhook_delivery_json(d)',
-  })}) from webhook_endpoint e where e.id = $1::bigint and ${MANAGED}`,
+  text: told(
+    arrayText({
+      table: 'webhook_delivery',
+      row: 'd',
+      parameters: 5,
+      where: everyPair(['d.endpoint_id = $1::bigint'], ['$5::text is null', 'd.status = $5::text']),
+      order: DELIVERY_ORDER,
+      numbered: false,
+      direction: 'desc',
+      item: 'webhook_delivery_json(d)',
+    }),
+  ),
 }
 
 /** One delivery, with what is sent and all answers. */
 export const readDelivery: ReadStatement<[...Managing, delivery: number]> = {
   name: 'webhook_delivery',
-  text: `
-    select (webhook_delivery_json(d)::jsonb || jsonb_build_object('body', d.body, 'answers', d.answers))::text
-    from webhook_delivery d join webhook_endpoint e on e.id = d.endpoint_id
-    where d.id = $5::bigint and d.endpoint_id = $1::bigint and ${MANAGED}`,
+  text: told(
+    `select webhook_delivery_json(d)::jsonb || jsonb_build_object('body', d.body, 'answers', d.answers)
+    from webhook_delivery d where d.id = $5::bigint and d.endpoint_id = $1::bigint`,
+  ),
 }
 
 export interface NewEndpoint {
@@ -115,7 +122,7 @@ const Owned = z.object({
 })
 export type OwnedEndpoint = z.output<typeof Owned>
 
-/** An endpoint that a caller may change, locked. */
+/** An endpoint that a caller manages, locked. */
 export const managedEndpoint = (
   id: number,
   [account, everything, organization]: Manager,

@@ -48,6 +48,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'account.totp_code': 400,
   'export.missing': 404,
   'webhook.missing': 404,
+  'webhook.not_yours': 403,
   'webhook.delivery_missing': 404,
   'webhook.limit': 409,
   'webhook.callbacks': 409,

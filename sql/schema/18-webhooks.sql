@@ -6,7 +6,7 @@ create table webhook_endpoint (
   id bigint generated always as identity,
   -- Whose events it gets.
   account_id integer not null,
-  -- Whose admins manage it, too: it ends with the account's membership.
+  -- Whose admins see and stop it, too: it ends with the account's membership.
   organization_id integer,
   -- Null: that of the callbacks of jobs, each of which has a URL of its own.
   url text,

@@ -10,7 +10,7 @@ import {
 import { array, cursor, cursorValues } from '../../pipeline/lists.ts'
 import { json, route, verbatim } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
-import { managerOf } from './endpoints.ts'
+import { managerOf, requireOwn } from './endpoints.ts'
 import { Delivery, DeliveryParams, EndpointParams, WholeDelivery } from './shapes.ts'
 
 /** What was sent to an endpoint, and what it answered. */
@@ -26,7 +26,7 @@ export const deliveryRoutes = [
       cursor: cursor(DELIVERY_ORDER),
     }),
     response: z.array(Delivery),
-    errors: ['webhook.missing'],
+    errors: ['webhook.missing', 'webhook.not_yours'],
     reads: 'list',
     decidesAccess: true,
     handle: async ({ params, query, caller, reader, request }) => {
@@ -34,7 +34,7 @@ export const deliveryRoutes = [
       const values = [params.endpoint_id, ...managerOf(caller), query.status ?? null, ...page] as const
       const text = await reader.text(readDeliveries, values)
       if (text === null) throw fail('webhook.missing')
-      return array(text, request)
+      return array(shown(text), request)
     },
   }),
 
@@ -44,12 +44,12 @@ export const deliveryRoutes = [
     summary: 'Get a delivery with what is sent and what was answered',
     params: DeliveryParams,
     response: WholeDelivery,
-    errors: ['webhook.delivery_missing'],
+    errors: ['webhook.delivery_missing', 'webhook.not_yours'],
     handle: async ({ params, caller, reader }) => {
       const values = [params.endpoint_id, ...managerOf(caller), params.delivery_id] as const
       const text = await reader.text(readDelivery, values)
       if (text === null) throw fail('webhook.delivery_missing')
-      return verbatim(text)
+      return verbatim(shown(text))
     },
   }),
 
@@ -61,15 +61,22 @@ export const deliveryRoutes = [
     params: DeliveryParams,
     response: Delivery,
     status: 202,
-    errors: ['webhook.delivery_missing'],
+    errors: ['webhook.delivery_missing', 'webhook.not_yours'],
     sideEffect: true,
     handle: (input) =>
       input.transaction(async (tx) => {
         const { endpoint_id, delivery_id } = input.params
         const endpoint = await tx.maybeOne(managedEndpoint(endpoint_id, managerOf(input.caller)))
+        if (endpoint !== null) requireOwn(input.caller, endpoint)
         const sent = endpoint && (await tx.maybeOne(sendDeliveryAgain(endpoint_id, delivery_id)))
         if (sent === null) throw fail('webhook.delivery_missing')
         return json(sent.json)
       }),
   }),
 ]
+
+/** Checks what a read of what an endpoint is told returned. @throws webhook.not_yours */
+function shown(text: string): string {
+  if (text === 'none') throw fail('webhook.not_yours')
+  return text
+}

@@ -45,8 +45,10 @@ export const endpointRoutes = [
     path: '',
     summary: 'Add a webhook endpoint',
     description: `It is told of the events of the account that adds it, as https://www.standardwebhooks.com says: signed with \
-the secret, which only this answer shows, and repeated for a day until it answers 2xx. One of an organization is managed by \
-its admins and owners, too, and ends when the account leaves. An account may have ${MOST_ENDPOINTS}.`,
+the secret, which only this answer shows, and repeated for a day until it answers 2xx. With \
+\`organization_id\` it is of an organization as well: it ends when the account leaves, and admins and owners see, describe, \
+deactivate and delete it. What it is told is still the account's, so to change its URL, events or secret, to activate it and to \
+see deliveries is for that account alone, and for admins of the service. An account may have ${MOST_ENDPOINTS}.`,
     body: NewEndpoint,
     response: CreatedEndpoint,
     status: 201,
@@ -103,12 +105,12 @@ its admins and owners, too, and ends when the account leaves. An account may hav
     method: 'patch',
     path: '/:endpoint_id',
     summary: 'Change, activate or deactivate a webhook endpoint',
-    description:
-      'To activate one that was switched off has what waits for it sent. The endpoint of callbacks has no URL and no events to change.',
+    description: `To activate one that was switched off has what waits for it sent. The endpoint of callbacks has no URL and \
+no events to change. Admins and owners of an organization may describe and deactivate what another account has added, no more.`,
     params: EndpointParams,
     body: EndpointChange,
     response: Endpoint,
-    errors: ['webhook.missing', 'webhook.callbacks'],
+    errors: ['webhook.missing', 'webhook.not_yours', 'webhook.callbacks'],
     handle: changeEndpoint,
   }),
 
@@ -133,7 +135,7 @@ its admins and owners, too, and ends when the account leaves. An account may hav
     description: `Only this answer shows it. For ${ROLL_HOURS} hours the previous one signs, too: \`webhook-signature\` has both.`,
     params: EndpointParams,
     response: RolledSecret,
-    errors: ['webhook.missing'],
+    errors: ['webhook.missing', 'webhook.not_yours'],
     sideEffect: true,
     credentials: true,
     complete: ({ secretKey }: Edge, text) => {
@@ -143,6 +145,7 @@ its admins and owners, too, and ends when the account leaves. An account may hav
     },
     handle: (input) =>
       change(input, async (tx, endpoint) => {
+        requireOwn(input.caller, endpoint)
         const { endpoint_id } = input.params
         const { secret_version: version } = await tx.one(rollSecret(endpoint_id))
         await tx.run(auditOf(input, 'webhook.secret_rolled', endpoint, { version }))
@@ -151,12 +154,21 @@ its admins and owners, too, and ends when the account leaves. An account may hav
   }),
 ]
 
-/** Whose endpoints a caller may see and change: what the statements take. */
+/** Whose endpoints a caller may see and stop: what the statements take. */
 export const managerOf = ({ ownerId, role, key }: Caller): Manager => [
   ownerId,
   ownerId === null || role === 'admin',
   key?.organizationId ?? null,
 ]
+
+/**
+ * Refuses what has things of an endpoint's account told, or shows them, to others who manage it.
+ * @throws webhook.not_yours
+ */
+export function requireOwn(caller: Caller, endpoint: OwnedEndpoint): void {
+  const [account, everything] = managerOf(caller)
+  if (!everything && endpoint.account_id !== account) throw fail('webhook.not_yours')
+}
 
 type OfEndpoint<R, B = undefined> = Input<{ endpoint_id: number }, undefined, B, Caller> & Writes<R>
 
@@ -221,11 +233,14 @@ function withSecret({ secretKey }: Edge, text: string): string {
 function changeEndpoint(
   input: OfEndpoint<z.input<typeof Endpoint>, z.output<typeof EndpointChange>>,
 ): Promise<Answer<z.input<typeof Endpoint>>> {
-  const { body, edge, params } = input
+  const { body, caller, edge, params } = input
   if (body.url !== undefined) checkUrl(edge, body.url)
   const fields: EndpointFields =
     body.events === undefined ? body : { ...body, events: [...new Set(body.events)].sort() }
   return change(input, async (tx, endpoint) => {
+    // What waits is sent once it is activated, to a URL that its account may have stopped trusting.
+    if (fields.url !== undefined || fields.events !== undefined || fields.is_active === true)
+      requireOwn(caller, endpoint)
     if (endpoint.url === null && (fields.url !== undefined || fields.events !== undefined))
       throw fail('webhook.callbacks')
     const { json: text } = await tx.one(updateEndpoint(params.endpoint_id, fields))
