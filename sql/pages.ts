@@ -127,13 +127,15 @@ const Source = z.object({
   media_type: z.string(),
   owner_id: z.number().nullable(),
   attached_to_id: z.number().nullable(),
+  attachments_due: z.boolean(),
   sealed_password: z.string().nullable(),
 })
 
 /** What an extraction reads; no row once the document is deleted. */
 export const extractionSource = (id: number): Query<z.output<typeof Source>> =>
   sql.type(Source)`
-    select b.id as blob_id, d.byte_size, d.media_type, d.owner_id, d.attached_to_id, d.sealed_password
+    select b.id as blob_id, d.byte_size, d.media_type, d.owner_id, d.attached_to_id, d.attachments_due,
+      d.sealed_password
     from document d left join blob b on b.sha256 = d.sha256 where d.id = ${id} and d.deleted_at is null`
 
 const Known = z.object({ page_number: z.number(), settled: z.boolean(), mine: z.boolean() })
@@ -147,6 +149,11 @@ export const extractedPages = (id: number, jobId: string): Query<z.output<typeof
 /** Keeps the password that has opened a document. */
 export const setPassword = (id: number, sealed: string): Query<unknown> =>
   sql.type(noRows)`update document set sealed_password = ${sealed} where id = ${id} and deleted_at is null`
+
+/** Notes whether files that came with a mail are still to be stored. */
+export const setAttachmentsDue = (id: number, due: boolean): Query<unknown> =>
+  sql.type(noRows)`
+    update document set attachments_due = ${due} where id = ${id} and attachments_due <> ${due}`
 
 export const setPageCount = (id: number, count: number): Query<unknown> =>
   sql.type(noRows)`

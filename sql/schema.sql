@@ -478,6 +478,7 @@ create table document (
   supersedes_id bigint,
   superseded_by_id bigint,
   attached_to_id bigint,
+  attachments_due boolean not null default false,
   day date not null generated always as (COALESCE(document_date, ((received_at AT TIME ZONE 'utc'::text))::date)),
   sealed_password text,
   tags text[] not null default '{}'::text[],

@@ -84,6 +84,8 @@ create table document (
   superseded_by_id bigint,
   -- The mail that it came with.
   attached_to_id bigint,
+  -- It is a mail that has been read, or is about to be, and what came with it is not all stored yet: for the next extraction.
+  attachments_due boolean not null default false,
   -- What lists are ordered and narrowed by: the day that it says, or the day on which it came.
   day date not null generated always as (coalesce(document_date, (received_at at time zone 'utc')::date)) stored,
   -- What opens it, if it is encrypted: as sealed by the deployment's key.

@@ -1,3 +1,4 @@
+import { setAttachmentsDue } from '../../sql/pages.ts'
 import type { AttachmentInfo, PageReader, TaskContext } from '../context.ts'
 import { enqueue } from '../task.ts'
 import type { UploadedBlob } from './blobs.ts'
@@ -11,7 +12,10 @@ export interface MailDocument {
   readonly ownerId: number | null
 }
 
-/** Stores the files that came with a mail as documents of its owner, and has the new ones read. */
+/**
+ * Stores the files that came with a mail as documents of its owner, and has the new ones read. Once all are stored, the mail
+ * is no longer marked (`setAttachmentsDue`).
+ */
 export async function keepAttachments(
   ctx: TaskContext,
   mail: MailDocument,
@@ -27,6 +31,7 @@ export async function keepAttachments(
       await discardUnused(ctx.blobs, ctx.log, blob)
     }
   }
+  await ctx.fenced((tx) => tx.run(setAttachmentsDue(mail.id, false)))
 }
 
 const TITLE_CHARACTERS = 300

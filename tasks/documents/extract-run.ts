@@ -4,6 +4,7 @@ import {
   extractedPages,
   extractionSource,
   type NumberedPage,
+  setAttachmentsDue,
   setPageCount,
   setPassword,
   storePages,
@@ -28,7 +29,7 @@ export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<Ex
   const { documentId, force, language, sealedPassword } = payload
   if (language !== undefined) assertInstalled(language)
   ctx.progress('Opening the document')
-  const { pages, ownerId, isAttached } = await open(ctx, payload)
+  const { pages, ownerId, isAttached, attachmentsDue } = await open(ctx, payload)
   try {
     if (pages.isLocked) await refuseWrongPassword(ctx, payload)
     await ctx.fenced(async (tx) => {
@@ -41,15 +42,17 @@ export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<Ex
     )
     const skipped = known.filter((page) => !page.mine && done.has(page.page_number)).length
     const left = Array.from({ length: pages.pageCount }, (_, i) => i + 1).filter((n) => !done.has(n))
-    const isRead = left.length > 0 || known.some((page) => page.mine)
+    // Of what is attached to an attachment there is no end.
+    const keeps = pages.attachments.length > 0 && !isAttached && (attachmentsDue || left.length > 0)
+    // In the data, for the next job: by then the page is read, and this attempt may end before they are stored.
+    if (keeps) await ctx.fenced((tx) => tx.run(setAttachmentsDue(documentId, true)))
     try {
       await readAll(ctx, documentId, pages, left)
     } finally {
-      if (isRead) await storeAllWords(ctx, documentId, pages.pageCount)
+      await storeAllWords(ctx, documentId, pages.pageCount)
       await follow(ctx, documentId, ownerId)
     }
-    // Of what is attached to an attachment there is no end.
-    if (isRead && !isAttached) await keepAttachments(ctx, { id: documentId, ownerId }, pages)
+    if (keeps) await keepAttachments(ctx, { id: documentId, ownerId }, pages)
     return { ...(await ctx.db.one(countPages(documentId, ctx.job.id))), skipped }
   } finally {
     await pages.close()
@@ -66,7 +69,10 @@ async function refuseWrongPassword(
     throw fail('document.password_wrong')
 }
 
-/** Also where some of the pages were not reached: what was stored is to be found. */
+/**
+ * Also where some of the pages were not reached: what was stored is to be found. And where nothing was left to read: whoever
+ * read it may have died before this.
+ */
 async function storeAllWords({ db }: TaskContext, documentId: number, count: number): Promise<void> {
   for (let from = 1; from <= count; from += WORDS_PAGES)
     await db.run(storeWords(documentId, from, from + WORDS_PAGES - 1))
@@ -130,6 +136,8 @@ interface Opened {
   readonly ownerId: number | null
   /** Whether it came with a mail. */
   readonly isAttached: boolean
+  /** Whether what came with it is still to be stored, though its page may be read. */
+  readonly attachmentsDue: boolean
 }
 
 async function open(
@@ -151,6 +159,7 @@ async function open(
     }),
     ownerId: source.owner_id,
     isAttached: source.attached_to_id !== null,
+    attachmentsDue: source.attachments_due,
   }
 }
 

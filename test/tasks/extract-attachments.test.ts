@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import { uuidv7 } from '../../sql/ids.ts'
 import { testDatabase } from '../database.ts'
-import { extractions } from './extract-help.ts'
+import { extractions, isFailure, page } from './extract-help.ts'
 
 /** What comes with a mail. */
 
 const base = await testDatabase()
 const { query } = base
-const { add, run } = extractions(base)
+const { add, run, pages } = extractions(base)
 
 /** The documents that came with one. */
 const attached = (id: number) =>
@@ -51,14 +51,39 @@ test('files become documents that point to their mail, and are read; once, howev
   assert.deepEqual(await query(blobs), before, 'no bytes are left of the second time')
 })
 
-test('an attempt that was cut short goes on with what is attached; one that has nothing to read leaves it', async () => {
-  const id = await add('a mail, cut short')
-  const jobId = uuidv7()
-  const attachments = [['later.txt', 'attached of the second']] as const
-  await run(id, { jobId, pageCount: 1 })
-  assert.deepEqual(await attached(id), [])
-  await run(id, { jobId, attempt: 2, pageCount: 1, attachments })
-  assert.deepEqual(await attached(id), [row('later.txt', 'text/plain', 22)])
+describe('an extraction that could not store what is attached', () => {
+  const cut = [
+    ['first.txt', 'stored before it'],
+    ['later.txt', new Error('the disk is full')],
+  ] as const
+  const whole = [cut[0], ['later.txt', 'stored after it']] as const
+  const both = [row('first.txt', 'text/plain', 16), row('later.txt', 'text/plain', 15)]
+
+  for (const next of ['attempt', 'job'])
+    test(`leaves it to the next ${next}, and its page is read all the same`, async () => {
+      const id = await add(`a mail, cut short, for the next ${next}`)
+      const jobId = uuidv7()
+      const first = await run(id, { jobId, pageCount: 1, attachments: cut })
+      isFailure(first.error, 'document.store_failed')
+      assert.deepEqual(await pages(id), ['1 read: Page 1'])
+      await run(id, {
+        ...(next === 'attempt' && { jobId, attempt: 2 }),
+        pageCount: 1,
+        attachments: whole,
+        read: () => page('read again'),
+      })
+      assert.deepEqual([await attached(id), await pages(id)], [both, ['1 read: Page 1']])
+      await query('delete from document where attached_to_id = $1', [id])
+      const later = await run(id, { pageCount: 1, attachments: whole })
+      assert.deepEqual([later.result, await attached(id)], [{ read: 0, unread: 0, skipped: 1 }, []])
+    })
+})
+
+test('an extraction that has nothing to read leaves what the owner has deleted', async () => {
+  const id = await add('a mail, read before')
+  const attachments = [['once.txt', 'attached of the second']] as const
+  await run(id, { pageCount: 1, attachments })
+  assert.deepEqual(await attached(id), [row('once.txt', 'text/plain', 22)])
   await query('delete from document where attached_to_id = $1', [id])
   await run(id, { pageCount: 1, attachments })
   assert.deepEqual(await attached(id), [])

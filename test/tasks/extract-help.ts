@@ -1,5 +1,7 @@
+import assert from 'node:assert/strict'
 import { appendChunk, createBlob, sealBlob } from '../../sql/blobs.ts'
 import { insertDocument } from '../../sql/documents.ts'
+import { Failure } from '../../sql/errors.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import type { PageReader, PageResult, TaskContext } from '../../tasks/context.ts'
 import { createBlobs } from '../../tasks/documents/blobs.ts'
@@ -24,6 +26,11 @@ export const blank: PageResult = {
   detail: 'Nothing to be seen',
 }
 
+export const isFailure = (error: unknown, code: string): void => {
+  assert.ok(error instanceof Failure, String(error))
+  assert.equal(error.code, code)
+}
+
 export interface Attempt {
   readonly jobId?: string
   readonly attempt?: number
@@ -36,8 +43,8 @@ export interface Attempt {
   /** Whether its pages take milliseconds; default false. */
   readonly isFast?: boolean
   readonly open?: () => void
-  /** Files that come with the document. */
-  readonly attachments?: readonly (readonly [name: string, text: string])[]
+  /** Files that come with the document; an error is thrown when they are to be stored. */
+  readonly attachments?: readonly (readonly [name: string, text: string | Error])[]
   readonly signal?: AbortSignal
 }
 
@@ -95,7 +102,9 @@ export function extractions({ db, query }: TestDatabase) {
       },
       attachments: (how.attachments ?? []).map(([name]) => ({ name, mediaType: 'text/plain' })),
       attachment: async function* (index) {
-        yield Buffer.from(how.attachments![index]![1])
+        const [, text] = how.attachments![index]!
+        if (text instanceof Error) throw text
+        yield Buffer.from(text)
       },
       close: () => {
         ran.closed++

@@ -1,20 +1,15 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { noRows, sql } from '../../sql/db.ts'
-import { Failure } from '../../sql/errors.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
-import { blank, extractions, page } from './extract-help.ts'
+import { blank, extractions, isFailure, page } from './extract-help.ts'
 
 const base = await testDatabase()
 const { query } = base
 const { add, run, pages } = extractions(base)
 
-const isFailure = (error: unknown, code: string): void => {
-  assert.ok(error instanceof Failure, String(error))
-  assert.equal(error.code, code)
-}
 const lockPages = sql.type(noRows)`lock table document_page in exclusive mode`
 const crash = new Error('the process died here')
 const crashAt = (number: number) => (n: number) => {
@@ -150,6 +145,15 @@ describe('extracting a document', () => {
     assert.deepEqual(await query(unindexed, [id]), [])
     const found = `select page_number from document_page where document_id = $1 and search @@ 'okapi'`
     assert.deepEqual(await query(found, [id]), [{ page_number: 2 }])
+  })
+
+  test('words that an extraction died before storing are stored by the next one, which reads nothing', async () => {
+    const id = await add('x')
+    const read = () => page('A numbat')
+    await run(id, { pageCount: 1, read })
+    await query(`delete from search_word where word = 'numbat'`)
+    assert.deepEqual((await run(id, { pageCount: 1, read })).result, { read: 0, unread: 0, skipped: 1 })
+    assert.deepEqual(await query(`select word from search_word where word = 'numbat'`), [{ word: 'numbat' }])
   })
 
   test('pages that there are no longer are gone', async () => {
