@@ -112,6 +112,11 @@ export const dropOtherBuilds = (collection: number, build: string): Query<unknow
   sql.type(noRows)`
     delete from rag_file where collection_id = ${collection} and build_id is not null and build_id <> ${build}::uuid`
 
+/** Deletes files that a build has made. */
+export const dropMade = (build: string, files: readonly number[]): Query<unknown> =>
+  sql.type(noRows)`
+    delete from rag_file where id = any(${sql.array(files, 'int8')}) and build_id = ${build}::uuid`
+
 export interface NewFile {
   readonly source: string
   /** The document that it is; null: it is a file. */

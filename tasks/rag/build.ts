@@ -1,6 +1,7 @@
 import { fail } from '../../sql/errors.ts'
 import {
   addFiles,
+  dropMade,
   dropOtherBuilds,
   type KnownFile,
   knownFiles,
@@ -37,8 +38,8 @@ export class Build {
   readonly #ctx: TaskContext
   readonly #collection: Indexed
   readonly #startedAt: number
-  /** What an earlier attempt of the job has stored. */
-  readonly #made: ReadonlyMap<string, KnownFile>
+  /** What an earlier attempt of the job has stored and this one has not met yet. */
+  readonly #made: Map<string, KnownFile>
   readonly #skipped: Skipped[] = []
   #waiting: NewFile[] = []
   #waitingChunks = 0
@@ -90,6 +91,7 @@ export class Build {
       return true
     }
     if (!isSame(made)) return false
+    this.#made.delete(source)
     this.#added++
     this.#count(source, made.chunk_count)
     return true
@@ -97,6 +99,8 @@ export class Build {
 
   /** Adds one to the build, with others. @throws fail('rag.too_many_chunks'). */
   async add(file: NewFile): Promise<void> {
+    // Storing it replaces that.
+    this.#made.delete(file.source)
     this.#added++
     this.#count(file.source, file.chunks.length)
     this.#waiting.push(file)
@@ -117,6 +121,7 @@ export class Build {
    */
   async finish(gone: readonly number[], request: object): Promise<IndexResult> {
     await this.#store()
+    await this.#dropStale()
     const ctx = this.#ctx
     const swap = { collection: this.#collection.id, build: ctx.job.id, gone }
     const model = await embedBuild(ctx, swap)
@@ -139,6 +144,13 @@ export class Build {
     }
   }
 
+  /** What an earlier attempt has stored of files that are gone since, or are again as they are indexed. */
+  async #dropStale(): Promise<void> {
+    const ctx = this.#ctx
+    const stale = [...this.#made.values()].map(({ id }) => id)
+    if (stale.length > 0) await ctx.fenced((tx) => tx.run(dropMade(ctx.job.id, stale)))
+  }
+
   #count(source: string, chunks: number): void {
     this.present.add(source)
     this.#chunks += chunks
@@ -154,7 +166,7 @@ export class Build {
   }
 }
 
-const bySource = (files: readonly KnownFile[]): ReadonlyMap<string, KnownFile> =>
+const bySource = (files: readonly KnownFile[]): Map<string, KnownFile> =>
   new Map(files.map((file) => [file.source, file]))
 
 /** Makes the space of deleted rows available for new ones. If this fails, autovacuum does it later. */

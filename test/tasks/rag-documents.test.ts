@@ -20,7 +20,7 @@ const ALL: Selection = { tag: null, kind: null, ids: null, search: null }
 /** The names and pages of what was cut into chunks. */
 const cut: [name: string, pages: readonly string[]][] = []
 
-function contextOf(ownerId: number | null): TaskContext {
+function contextOf(ownerId: number | null, more: Partial<TaskContext> = {}): TaskContext {
   return {
     job: { id: uuidv7(), attempt: 1, ownerId, requestId: null },
     db,
@@ -36,6 +36,7 @@ function contextOf(ownerId: number | null): TaskContext {
     progress: () => {},
     emit: () => {},
     fenced: (work: Parameters<TaskContext['fenced']>[0]) => db.transaction(work),
+    ...more,
   } as unknown as TaskContext
 }
 
@@ -119,6 +120,37 @@ describe('indexing documents', () => {
     await query('delete from document_page where document_id = $1 and page_number = 2', [a])
     await index(owner, 'changes')
     assert.deepEqual(await chunks('changes'), [`documents/${a}/1 a`, `documents/${b}/1 b`])
+  })
+
+  test('cut short swaps in nothing that has gone since, or is again as it was', async () => {
+    const owner = await account()
+    const [a, b, c] = [await add(owner, 'A', 'a'), await add(owner, 'B', 'b'), await add(owner, 'C', 'c')]
+    await index(owner, 'since', { ids: [a, b] })
+    const title = (id: number, of: string) => query('update document set title = $2 where id = $1', [id, of])
+    await title(a, 'Ay')
+    await title(b, 'Bee')
+    const { job } = contextOf(owner)
+    const abort = new AbortController()
+    const attempt = (more: Partial<TaskContext>) =>
+      indexDocuments.run(contextOf(owner, { job, ...more }), {
+        collection: 'since',
+        documents: { ...ALL, ids: [a, b, c] },
+      })
+    await assert.rejects(
+      attempt({
+        signal: abort.signal,
+        progress: (label) => label.startsWith('Swapping') && abort.abort(),
+      }),
+    )
+    await title(a, 'A')
+    await query('update document set deleted_at = now(), expires_at = now() where id = $1', [c])
+    const result = await attempt({})
+    const { documents_added, documents_unchanged, documents_removed, total_documents } = result
+    assert.deepEqual([documents_added, documents_unchanged, documents_removed, total_documents], [1, 1, 0, 2])
+    const titles = await query(
+      `select f.title from rag_file f join rag_collection k on k.id = f.collection_id where k.name = 'since' order by 1`,
+    )
+    assert.deepEqual(titles, [{ title: 'A' }, { title: 'Bee' }])
   })
 
   test('takes what has the tag, the kind, the ids and the words, and superseded ones by id only', async () => {

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { Failure, fail } from '../../sql/errors.ts'
 import { uuidv7 } from '../../sql/ids.ts'
@@ -100,18 +102,18 @@ async function changed(name: string): Promise<void> {
   writeInto(root, text('new words'))
 }
 
+/** An attempt that ends when everything is stored, and nothing is swapped in yet. */
+async function cutShort(collection: string, job: string): Promise<void> {
+  const abort = new AbortController()
+  const onProgress = (label: string) => label.startsWith('Swapping') && abort.abort()
+  await assert.rejects(indexed(collection, { job, signal: abort.signal, onProgress }))
+}
+
 describe('a run', () => {
   test('cut short leaves the old index, and its next attempt goes on with what it has', async () => {
     await changed('short')
-    const abort = new AbortController()
     const job = uuidv7()
-    await assert.rejects(
-      indexed('short', {
-        job,
-        signal: abort.signal,
-        onProgress: (label) => label.startsWith('Swapping') && abort.abort(),
-      }),
-    )
+    await cutShort('short', job)
     assert.deepEqual(await found('short', 'old'), ['a.txt', 'b.txt', 'c.txt'])
     assert.deepEqual(await found('short', 'new'), [])
     assert.deepEqual(await rows('short'), [6, 3])
@@ -125,6 +127,23 @@ describe('a run', () => {
     assert.deepEqual(await rows('short'), [3, 0])
     assert.deepEqual(await made(), before, 'nothing was made twice')
     assert.equal(labels.at(-1), 'Swapping the index')
+  })
+
+  test('cut short swaps in nothing that has gone since, or is again as it was', async () => {
+    await changed('since')
+    const job = uuidv7()
+    await cutShort('since', job)
+    rmSync(join(root, 'since/a.txt'))
+    writeInto(root, { 'since/b.txt': 'old words b' })
+    const result = await indexed('since', { job })
+    const { documents_added, documents_unchanged, documents_removed, total_documents, total_chunks } = result
+    assert.deepEqual(
+      [documents_added, documents_unchanged, documents_removed, total_documents, total_chunks],
+      [1, 1, 1, 2, 2],
+    )
+    assert.deepEqual(await found('since', 'old'), ['b.txt'])
+    assert.deepEqual(await found('since', 'new'), ['c.txt'])
+    assert.deepEqual(await rows('since'), [2, 0])
   })
 
   test('that was taken over swaps nothing in, and what it leaves goes with the next run', async () => {
