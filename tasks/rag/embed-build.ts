@@ -5,12 +5,14 @@ import { type Swap, unembeddedFiles } from '../../sql/rag.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueue } from '../task.ts'
 import { EmbedResult, embedTaskOf } from './embed.ts'
+import { INDEXING } from './indexing.ts'
 
 // A batch of this many chunks takes a second or two; a file is never split.
 const CHUNKS_AT_ONCE = 64
 const POLL_MS = 50
-// Longer than any batch; a queue that nobody serves must not hold an index up for ever.
-const MOST_WAIT_MS = 30 * 60_000
+// Longer than any batch; a queue that nobody serves must not hold an index up for ever. Nothing is reported meanwhile, so it is
+// shorter than a run may be silent, which would end the attempt.
+export const MOST_WAIT_MS = (INDEXING.stallSeconds - 300) * 1000
 
 /**
  * Makes the missing vectors of all files that a swap would leave in the collection. Returns the model, or null when it

@@ -2,17 +2,10 @@ import { z } from 'zod'
 import { Selection } from '../../sql/rag/documents.ts'
 import { defineTask, lazily } from '../task.ts'
 import { IndexResult } from './index-result.ts'
+import { INDEXING } from './indexing.ts'
 
 const Payload = z.strictObject({ collection: z.string(), documents: Selection })
 export type IndexDocumentsPayload = z.output<typeof Payload>
-
-/** How tasks that index documents run. */
-export const INDEXING = {
-  queue: 'rag',
-  pool: 'children',
-  timeoutSeconds: 6 * 3600,
-  stallSeconds: 1800,
-} as const
 
 /** The mailbox of a collection. With the owner: a job for a name that somebody else has must not hold up theirs. */
 export const actorOf = (name: string, ownerId: number | null): string =>

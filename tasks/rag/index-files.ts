@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 import { IndexResult } from './index-result.ts'
+import { INDEXING } from './indexing.ts'
 
 const Payload = z.strictObject({
   collection: z.string(),
@@ -16,15 +17,11 @@ export type IndexPayload = z.output<typeof Payload>
  * the last one has stored.
  */
 export const indexFiles = defineTask({
+  ...INDEXING,
   name: 'rag.index',
-  queue: 'rag',
-  pool: 'children',
   actor: ({ collection }) => `rag:${collection}`,
   links: ({ collection }) => [{ kind: 'collection', id: collection }],
   payload: Payload,
   result: IndexResult,
-  timeoutSeconds: 6 * 3600,
-  // A file takes seconds, a scanned PDF minutes.
-  stallSeconds: 1800,
   run: lazily(() => import('./index-files-run.ts')),
 })

@@ -2,8 +2,9 @@ import { z } from 'zod'
 import type { Queries } from '../../sql/db.ts'
 import { affectedCollections } from '../../sql/rag/documents.ts'
 import { defineTask, type EnqueueOptions, enqueueMany, lazily } from '../task.ts'
-import { actorOf, INDEXING } from './index-documents.ts'
+import { actorOf } from './index-documents.ts'
 import { IndexResult } from './index-result.ts'
+import { INDEXING } from './indexing.ts'
 
 const Payload = z.strictObject({ collection_id: z.int(), name: z.string() })
 export type RefreshPayload = z.output<typeof Payload>

@@ -8,8 +8,11 @@ import { hideCollection } from '../../sql/rag.ts'
 import { createReader } from '../../sql/reader.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { type Analyzable, analyze } from '../../tasks/rag/analyze.ts'
+import { MOST_WAIT_MS } from '../../tasks/rag/embed-build.ts'
+import { indexDocuments } from '../../tasks/rag/index-documents.ts'
 import { indexFiles } from '../../tasks/rag/index-files.ts'
 import { purge } from '../../tasks/rag/purge.ts'
+import { refreshDocuments } from '../../tasks/rag/refresh-documents.ts'
 import { createSearcher } from '../../tasks/rag/searcher.ts'
 import { parse } from '../../tasks/settings.ts'
 import { testDatabase } from '../database.ts'
@@ -249,6 +252,11 @@ describe('a run with a model', () => {
     assert.equal(outcome.status === 'rejected' && outcome.reason.code, 'rag.embedding_failed')
     assert.deepEqual(await found('fails', 'old'), ['a.txt', 'b.txt', 'c.txt'])
   })
+})
+
+test('vectors are waited for less long than a run may be silent', () => {
+  for (const { name, stallSeconds } of [indexFiles, indexDocuments, refreshDocuments])
+    assert.ok(stallSeconds! * 1000 > MOST_WAIT_MS, name)
 })
 
 describe('what is left behind', () => {
