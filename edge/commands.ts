@@ -1,11 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
+import { endCredentials, lockFactors } from '../sql/accounts/credentials.ts'
+import { unmarkForDeletion } from '../sql/accounts/deletions.ts'
 import { deleteTotp } from '../sql/accounts/totp.ts'
 import {
   accountChanged,
   credentials,
   endSessions,
   insertAccount,
+  recipientById,
   setPassword,
   upsertAdmin,
 } from '../sql/accounts.ts'
@@ -80,13 +83,18 @@ function emailOf([word, ...more]: readonly string[]): string {
 async function createAdmin(db: Database, email: string, newPassword: boolean): Promise<string[]> {
   const { password, passwordHash } = await choosePassword()
   return db.transaction(async (tx) => {
+    await tx.run(lockFactors(email))
     const row = await tx.maybeOne(upsertAdmin(email, passwordHash, true))
     const created = row?.change === 'created'
     const { id } = row ?? (await tx.one(credentials(email)))
     if (row !== null) await tx.run(told(created ? 'account.registered' : 'account.role_changed', id, 'admin'))
+    if (row !== null && (await tx.maybeOne(unmarkForDeletion(id))) !== null)
+      await tx.run(told('account.deletion_cancelled', id))
     if (newPassword && !created) {
       await tx.run(setPassword(id, passwordHash))
-      await tx.run(endSessions(id, null))
+      // An address that nobody has verified may have been registered by somebody else than the new admin.
+      const { is_verified: isVerified } = await tx.one(recipientById(id))
+      await tx.run(isVerified ? endSessions(id, null) : endCredentials(id))
       await tx.run(told('account.password_reset', id))
     }
     await tx.run(accountChanged(id))

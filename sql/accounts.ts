@@ -238,6 +238,7 @@ export const useMailedToken = (kind: MailedKind, digest: Buffer): Query<z.output
     select owner.id as account_id, owner.email from owner
     where exists (select from used where digest = ${sql.binary(digest)})`
 
+/** Notes that the owner of the address has proved it; touches no row when that is known. */
 export const setVerified = (id: number): Query<unknown> =>
   sql.type(
     noRows,

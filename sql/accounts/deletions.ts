@@ -36,10 +36,11 @@ export const deactivateForDeletion = (id: number): Query<{ email: string }> =>
     update account set deletion_at = now(), is_active = false, updated_at = now()
     where id = ${id} and deleted_at is null returning email`
 
-/** Takes the deletion of a locked account back. */
+/** Takes the deletion of a locked account back; no row when there is none to come. */
 export const unmarkForDeletion = (id: number): Query<z.output<typeof Standing>> =>
   sql.type(Standing)`
-    update account a set deletion_at = null, updated_at = now() where a.id = ${id} returning ${STANDING}`
+    update account a set deletion_at = null, updated_at = now()
+    where a.id = ${id} and a.deletion_at is not null returning ${STANDING}`
 
 /** Whether the time of an account has come. */
 export const isDue = (id: number): Query<{ due: boolean }> =>

@@ -13,7 +13,6 @@ export async function run(
   { account_id: id }: { readonly account_id: number },
 ): Promise<{ deleted: boolean }> {
   const { db, job, settings, fenced } = ctx
-  // Once it is due, nobody can take it back.
   if (!(await db.one(isDue(id))).due) return { deleted: false }
   for (const { provider_subscription_id: subscription } of await db.any(runningSubscriptions(id)))
     await endSubscription(ctx, id, subscription)
@@ -23,6 +22,8 @@ export async function run(
     data: { email },
   })
   return fenced(async (tx) => {
+    // Made the admin of the settings meanwhile: nobody else can take it back once it is due.
+    if (!(await tx.one(isDue(id))).due) return { deleted: false }
     // One that has begun meanwhile, or that the provider has accepted to end and does not say so.
     if ((await tx.any(runningSubscriptions(id))).length > 0)
       throw fail('payment.failed', { reason: 'a subscription is still running' })

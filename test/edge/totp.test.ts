@@ -301,8 +301,9 @@ describe('they are not asked for', () => {
   })
 })
 
-test('a new password by mail does not switch them off', async () => {
+test('a new password by mail does not switch them off, once the address is verified', async () => {
   const person = await account()
+  await query('update account set is_verified = true where id = $1', [person.id])
   const id = uuidv7()
   const token = mailedTokenOf(SECRET, 'reset', id)
   await db.one(insertMailedToken(id, person.id, 'reset', digestOf(token), 3600))

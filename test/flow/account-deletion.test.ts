@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { noRows, sql } from '../../sql/db.ts'
 import { subscriptionObject } from '../payment-events.ts'
 import { paymentsWorld } from '../payments-world.ts'
 import { startProcess } from '../service.ts'
@@ -8,7 +9,7 @@ import { until } from '../until.ts'
 /** Accounts that are due are deleted by workers, once what they pay for has ended at the provider. */
 
 const world = await paymentsWorld({ worker: false, env: { LEASE_SECONDS: '1' } })
-const { api, env, people, query, stripe, url } = world
+const { api, db, env, people, query, stripe, url } = world
 const [admin] = await people(1, 'admin')
 const worker = () =>
   startProcess('worker', url, {
@@ -125,6 +126,20 @@ test('what is not due is left alone', async () => {
   await keepHouse()
   assert.deepEqual(await one.jobs(), [])
   assert.equal(one.asked().length, 0)
+})
+
+test('one that is to stay after all, while the provider is asked, stays', async () => {
+  const one = await leaver()
+  await db.transaction(async (tx) => {
+    // What the provider has answered waits to be written.
+    await tx.run(sql.type(noRows)`lock table payment_subscription in exclusive mode`)
+    await keepHouse()
+    await until('the provider is asked', () => one.asked().length === 1)
+    await query('update account set deletion_at = null where id = $1', [one.id])
+  })
+  await until('the job has ended', async () => (await one.jobs())[0]?.status === 'done')
+  assert.equal(await one.isThere(), true)
+  assert.deepEqual(await one.events(), [])
 })
 
 test('an admin who deletes an account with a subscription has it ended as well', async () => {

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { endCredentials, lockFactors } from '../../../sql/accounts/credentials.ts'
 import {
   accountChanged,
   endSessions,
@@ -49,7 +50,9 @@ export const recoveryRoutes = [
     method: 'post',
     path: '/password-reset/confirm',
     summary: 'Set a new password with an emailed token',
-    description: 'Ends every session of the account and lifts its lock.',
+    description: `Ends every session of the account and lifts its lock. If nobody had verified its address, which the token \
+now does, somebody else may have registered it: its API keys, passkeys, one-time codes, webhook endpoints and pending change of \
+address are deleted, too.`,
     auth: 'public',
     body: z.strictObject({ token: MailedToken, new_password: Password }).meta({ id: 'PasswordResetConfirm' }),
     response: Detail,
@@ -66,12 +69,18 @@ export const recoveryRoutes = [
         if (owner === null || passwordHash === null) throw fail('account.token')
         // In the order in which a login takes its locks.
         await tx.run(unlockLogin(digestOf(owner.email)))
+        await tx.run(lockFactors(owner.email))
         const used = await tx.maybeOne(useMailedToken('reset', digest))
         if (used === null) throw fail('account.token')
         const { account_id: id } = used
         await tx.run(setPassword(id, passwordHash))
         await tx.run(endSessions(id, null))
-        await tx.run(audit(input, 'account.password_reset', { actorId: id, accountId: id }))
+        const about = { actorId: id, accountId: id }
+        await tx.run(audit(input, 'account.password_reset', about))
+        if ((await tx.run(setVerified(id))) > 0) {
+          await tx.run(endCredentials(id))
+          await tx.run(audit(input, 'account.verified', about))
+        }
         await tx.run(accountChanged(id))
         tx.afterCommit(() => edge.accounts.forget(id))
         return { detail: 'The password has been set; sign in with it' }

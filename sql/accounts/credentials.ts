@@ -1,0 +1,27 @@
+import { noRows, type Query, sql } from '../db.ts'
+
+/** Whatever lets somebody sign in to an account, act for it, or hear of it. */
+
+/** Locks the one-time codes and passkeys of an address, as a sign-in does before it locks the account. */
+export const lockFactors = (email: string): Query<unknown> =>
+  sql.type(noRows)`
+    select (select count(*) from (select from account_totp where account_id = a.id for update) code),
+      (select count(*) from (select from passkey where account_id = a.id order by id for update) key)
+    from account a where a.email = ${email}`
+
+/**
+ * Ends all of it for an account that its owner has just got, but for the password: whoever had it before may have made
+ * any of it. The account is locked, its factors before it.
+ */
+export const endCredentials = (accountId: number): Query<unknown> =>
+  sql.type(noRows)`
+    with keys as (delete from api_key where account_id = ${accountId}),
+      passkeys as (delete from passkey where account_id = ${accountId}),
+      codes as (delete from account_totp where account_id = ${accountId}),
+      changes as (delete from email_change where account_id = ${accountId}),
+      tokens as (update account_token set used_at = now() where account_id = ${accountId} and used_at is null),
+      endpoints as (
+        update webhook_endpoint set is_active = false, deleted_at = now()
+        where account_id = ${accountId} and deleted_at is null)
+    update session set revoked_at = coalesce(revoked_at, now()), ended_at = now()
+    where account_id = ${accountId} and ended_at is null`

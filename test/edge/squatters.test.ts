@@ -1,0 +1,195 @@
+import assert from 'node:assert/strict'
+import { describe, type TestContext, test } from 'node:test'
+import { runAdmin } from '../../edge/commands.ts'
+import { Authenticator } from '../passkeys.ts'
+import { Client } from '../service.ts'
+import { until } from '../until.ts'
+import { login, me, refresh } from './accounts-help.ts'
+import { keyOf } from './api-keys-help.ts'
+import { type Account, type Api, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
+import { mailbox } from './mailbox.ts'
+import { secured, signInWith } from './totp-help.ts'
+
+/** Whoever registers the address of somebody else keeps no hold on the account once its owner has it. */
+
+const ORIGIN = 'https://mill.example.com'
+const env = { PUBLIC_BASE_URL: `${ORIGIN}/`, RATE_LIMIT_REGISTER: '0', RATE_LIMIT_LOGIN: '0' }
+const PASSKEYS = '/api/v1/auth/passkeys'
+const NEW_PASSWORD = 'of the owner alone'
+
+const base = await edgeAndDatabase({ env })
+const { api, url, db, query } = base
+const mails = mailbox(base)
+const first = await api.register('first@example.com')
+let count = 0
+const newcomer = (): Promise<Account> => api.register(`owner${++count}@example.com`)
+
+/** An account with all that somebody may sign in to it with, act for it with, or hear of it by. */
+async function holder(t: TestContext) {
+  const account = await newcomer()
+  const { token } = account
+  const { key } = await keyOf(api, account)
+  const device = new Authenticator(ORIGIN)
+  const options = (await api.post(`${PASSKEYS}/options`, { token, json: {} })).json
+  const made = await api.post(PASSKEYS, { token, json: { credential: device.create(options) } })
+  assert.equal(made.status, 201, made.text)
+  const hook = { url: 'https://example.com/hook', events: ['job.done'] }
+  assert.equal((await api.post('/api/v1/webhooks', { token, json: hook })).status, 201)
+  const change = { email: `other${count}@example.com` }
+  assert.equal((await api.post('/api/v1/auth/me/email', { token, json: change })).status, 201)
+  await secured(api, account)
+  const stream = await Object.assign(new Client(api.port), { token: key }).stream('/api/v1/jobs/events')
+  t.after(() => stream.close())
+  return { ...account, key, device, stream }
+}
+type Holder = Awaited<ReturnType<typeof holder>>
+
+const signInBy = async (device: Authenticator, edge: Api) => {
+  const asked = (await edge.post(`${PASSKEYS}/sign-in/options`)).json
+  return edge.post(`${PASSKEYS}/sign-in`, { json: { credential: device.get(asked) } })
+}
+
+/** How many there are of each kind of thing. */
+async function kept({ id }: Account): Promise<Record<string, number>> {
+  const [row] = await query(
+    `select (select count(*)::int from api_key where account_id = $1) as keys,
+      (select count(*)::int from passkey where account_id = $1) as passkeys,
+      (select count(*)::int from account_totp where account_id = $1) as codes,
+      (select count(*)::int from email_change where account_id = $1) as changes,
+      (select count(*)::int from webhook_endpoint where account_id = $1 and deleted_at is null) as endpoints`,
+    [id],
+  )
+  return row as Record<string, number>
+}
+const NOTHING = { keys: 0, passkeys: 0, codes: 0, changes: 0, endpoints: 0 }
+const ALL = { keys: 1, passkeys: 1, codes: 1, changes: 1, endpoints: 1 }
+
+async function assertOut(squatter: Holder, edges: readonly Api[]): Promise<void> {
+  await squatter.stream.finished()
+  for (const edge of edges) {
+    for (const token of [squatter.token, squatter.key])
+      await until('the edge has heard of it', async () => (await me(edge, token)).status === 401)
+    assert.equal((await refresh(edge, squatter.refresh)).status, 401)
+    assert.equal((await signInWith(edge, squatter.email)).status, 401)
+    assert.equal((await signInBy(squatter.device, edge)).status, 401)
+  }
+  assert.deepEqual(await kept(squatter), NOTHING)
+}
+
+/** Signs in with the password alone. */
+async function owned(email: string, password: string, edge: Api = api) {
+  const answer = await login(edge, email, password)
+  assert.equal(answer.status, 200, answer.text)
+  return (await me(edge, answer.json.access_token)).json
+}
+
+async function reset(email: string): Promise<void> {
+  await mails()
+  await api.post('/api/v1/auth/password-reset/request', { json: { email } })
+  const { token } = (await mails()).at(-1)!
+  const json = { token, new_password: NEW_PASSWORD }
+  assert.equal((await api.post('/api/v1/auth/password-reset/confirm', { json })).status, 200)
+}
+
+const trail = async ({ id }: Account, by: RegExp): Promise<unknown[]> =>
+  (
+    await query(
+      `select kind from audit_event where account_id = $1 and coalesce(data ->> 'by', 'reset') ~ $2
+       and kind ~ 'role|password_reset$|account.verified|deletion_cancelled' order by id`,
+      [id, by.source],
+    )
+  ).map(({ kind }) => kind)
+
+const start = (email: string) =>
+  startEdge(url, { env: { ...env, ADMIN_EMAIL: email, ADMIN_PASSWORD: NEW_PASSWORD } })
+const verify = ({ id }: Account) => query('update account set is_verified = true where id = $1', [id])
+const leave = async ({ token }: Account) =>
+  assert.equal((await api.call('DELETE', '/api/v1/auth/me', { token })).status, 200)
+
+describe('the address of ADMIN_EMAIL', () => {
+  test('is the admin of the settings alone, whatever a squatter had made', async (t) => {
+    const squatter = await holder(t)
+    await leave(squatter)
+    const again = await start(squatter.email)
+    await assertOut(squatter, [api, again])
+    const { id, role, deletion_at } = await owned(squatter.email, NEW_PASSWORD, again)
+    assert.deepEqual([id, role, deletion_at], [squatter.id, 'admin', null])
+    assert.deepEqual(await trail(squatter, /ADMIN_EMAIL/), [
+      ...['account.role_changed', 'account.password_reset', 'account.verified', 'account.deletion_cancelled'],
+    ])
+  })
+
+  test('that was verified keeps what its owner has made, but for a deletion to come', async (t) => {
+    const owner = await holder(t)
+    await verify(owner)
+    await leave(owner)
+    await start(owner.email)
+    assert.deepEqual(await kept(owner), ALL)
+    assert.equal((await me(api, owner.key)).json.deletion_at, null)
+    assert.deepEqual(await trail(owner, /ADMIN_EMAIL/), [
+      'account.role_changed',
+      'account.deletion_cancelled',
+    ])
+  })
+})
+
+describe('create-admin', () => {
+  const createAdmin = (...args: string[]) => runAdmin(['create-admin', ...args], db, 3)
+
+  test('takes a deletion to come back', async () => {
+    const account = await newcomer()
+    await leave(account)
+    await createAdmin(account.email)
+    const { role, deletion_at } = await owned(account.email, PASSWORD)
+    assert.deepEqual([role, deletion_at], ['admin', null])
+    assert.deepEqual(await trail(account, /command line/), [
+      ...['account.role_changed', 'account.deletion_cancelled'],
+    ])
+  })
+
+  test('with a new password leaves a squatter nothing', async (t) => {
+    const squatter = await holder(t)
+    const lines = await createAdmin(squatter.email, '--new-password')
+    await assertOut(squatter, [api])
+    assert.equal((await owned(squatter.email, lines[1]!.slice('Password: '.length))).role, 'admin')
+  })
+
+  test('with a new password leaves an owner who has verified the address all but sessions', async (t) => {
+    const owner = await holder(t)
+    await verify(owner)
+    await createAdmin(owner.email, '--new-password')
+    await until('the session has ended', async () => (await me(api, owner.token)).status === 401)
+    assert.deepEqual(await kept(owner), ALL)
+    assert.equal((await me(api, owner.key)).status, 200)
+  })
+})
+
+describe('a reset', () => {
+  test('of an address that nobody had verified verifies it, and leaves a squatter nothing', async (t) => {
+    const squatter = await holder(t)
+    await reset(squatter.email)
+    await assertOut(squatter, [api])
+    const { id, is_verified } = await owned(squatter.email, NEW_PASSWORD)
+    assert.deepEqual([id, is_verified], [squatter.id, true])
+    assert.deepEqual(await trail(squatter, /reset/), ['account.password_reset', 'account.verified'])
+  })
+
+  test('of an address that was verified leaves its owner all but sessions', async (t) => {
+    const owner = await holder(t)
+    await verify(owner)
+    await reset(owner.email)
+    assert.equal((await me(api, owner.token)).status, 401)
+    assert.deepEqual(await kept(owner), ALL)
+    assert.equal((await me(api, owner.key)).status, 200)
+    assert.equal((await signInBy(owner.device, api)).status, 200)
+    assert.equal((await login(api, owner.email, NEW_PASSWORD)).json.code, 'totp_required')
+    assert.deepEqual(await trail(owner, /reset/), ['account.password_reset'])
+  })
+
+  test('leaves others alone', async () => {
+    const { key } = await keyOf(api, first)
+    const one = await newcomer()
+    await reset(one.email)
+    assert.equal((await me(api, key)).status, 200)
+  })
+})

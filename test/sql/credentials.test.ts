@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { endCredentials, lockFactors } from '../../sql/accounts/credentials.ts'
+import { confirmTotp, insertTotp } from '../../sql/accounts/totp.ts'
+import { lockAccount, touchLogin } from '../../sql/accounts.ts'
+import type { Queries } from '../../sql/db.ts'
+import { endLogin } from '../../sql/limits.ts'
+import { insertPasskey, touchAccount, touchPasskey } from '../../sql/passkeys.ts'
+import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
+
+/** The end of all that lets somebody sign in to an account, act for it, or hear of it. */
+
+const { db, query } = await testDatabase()
+
+test('it names every table that refers to accounts, but for those that do none of it', async () => {
+  // What an account has, has done or has set, and where it is a member: its owner can see and delete it.
+  const OTHERS = [
+    ...['account_export', 'ai_conversation', 'ai_usage', 'blog_post', 'comms_send', 'document', 'job'],
+    ...['llm_current', 'organization_invite', 'organization_member', 'payment_customer', 'queue_control'],
+    ...['rag_collection', 'schedule_control', 'voice_settings', 'voice_transcription'],
+  ]
+  const keys = await query(
+    `select conrelid::regclass::text as name from pg_constraint where contype = 'f' and confrelid = 'account'::regclass`,
+  )
+  const { sql } = endCredentials(1)
+  const unnamed = keys.map(({ name }) => name as string).filter((name) => !sql.includes(` ${name} `))
+  assert.deepEqual([...new Set(unnamed)].sort(), OTHERS.sort())
+})
+
+/** An account with both factors: how each of its sign-ins begins, and goes on once that is done. */
+async function person() {
+  const email = `${randomUUID()}@example.com`
+  const [row] = await query(`insert into account (email, password_hash) values ($1, 'hash') returning id`, [
+    email,
+  ])
+  const id = row!.id as number
+  const [totpId, key] = [randomUUID(), randomUUID()]
+  await db.run(insertTotp(totpId, id))
+  await db.run(confirmTotp(totpId, 1, []))
+  const bytes = { credentialId: randomBytes(16), publicKey: randomBytes(16) }
+  const more = { counter: 0, transports: [], name: 'one', isSynced: false }
+  await db.run(insertPasskey({ id: key, accountId: id, ...bytes, ...more }))
+  const subject = createHash('sha256').update(email).digest()
+  const given = { totpId, step: 2, recovery: null }
+  return {
+    id,
+    email,
+    signIns: {
+      code: {
+        begin: (tx: Queries) => tx.run(endLogin(subject, true, 5, 900, given)),
+        end: (tx: Queries) => tx.maybeOne(touchLogin(id, { passwordHash: 'hash', totpId })),
+      },
+      passkey: {
+        begin: (tx: Queries) => tx.run(touchPasskey(key, 1, false)),
+        end: (tx: Queries) => tx.maybeOne(touchAccount(id)),
+      },
+    },
+  }
+}
+
+describe('it waits for a sign-in that is under way, without a deadlock', () => {
+  for (const kind of ['code', 'passkey'] as const)
+    test(`with a ${kind}`, async () => {
+      const { id, email, signIns } = await person()
+      let attempts = 0
+      let ending: Promise<void> | undefined
+      const signedIn = await db.transaction(async (tx) => {
+        attempts++
+        await signIns[kind].begin(tx)
+        ending = db.transaction(async (other) => {
+          attempts++
+          await other.run(lockFactors(email))
+          await other.run(lockAccount(id))
+          await other.run(endCredentials(id))
+        })
+        await until('it waits', async () => {
+          const waiting = await query(`select from pg_stat_activity where datname = current_database()
+            and wait_event_type = 'Lock'`)
+          return waiting.length === 1
+        })
+        return signIns[kind].end(tx)
+      })
+      await ending
+      assert.notEqual(signedIn, null)
+      assert.equal(attempts, 2, 'neither has begun again')
+      const left = await query(
+        `select id from passkey where account_id = $1
+        union all select id from account_totp where account_id = $1`,
+        [id],
+      )
+      assert.deepEqual(left, [])
+    })
+})
