@@ -27,7 +27,7 @@ export interface Supervisor {
    * @throws when the child is not started again (StartError), or the supervisor stops first.
    */
   ready(name: string): Promise<unknown>
-  /** Stops the children, the last started first: SIGTERM, then `stopTimeoutMs` for each. Safe to call twice. */
+  /** Stops the children, all at once: SIGTERM, then `stopTimeoutMs`. Safe to call twice. */
   stop(): Promise<void>
   /** SIGKILL, at once. The child is started again like any that dies unasked, unless the supervisor is stopping. */
   kill(name: string): void
@@ -110,7 +110,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     },
     ready: (name) => named(name).readiness.promise,
     stop: () => {
-      stopped ??= stopAll([...children.values()].reverse(), log)
+      stopped ??= stopAll([...children.values()], log)
       return stopped
     },
     kill: (name) => killGroup(named(name).process),
@@ -165,7 +165,8 @@ async function stopAll(children: readonly Child[], log: SupervisorOptions['log']
     clearTimeout(child.restart)
     child.readiness.reject(new Error(`The child ${child.spec.name} was stopped before it was ready`))
   }
-  for (const child of children) await stopOne(child, log)
+  // Together: a worker that still ran would take the jobs that another gives back.
+  await Promise.all(children.map((child) => stopOne(child, log)))
 }
 
 async function stopOne(child: Child, log: SupervisorOptions['log']): Promise<void> {
