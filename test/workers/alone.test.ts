@@ -26,6 +26,8 @@ function open(more: Partial<AloneOptions> = {}): Alone {
   return alone
 }
 const alone = open()
+// Those that run now.
+const begun = new Set<string>()
 
 function start(name: string, payload: unknown = {}, among = alone) {
   const id = uuidv7()
@@ -39,7 +41,8 @@ function start(name: string, payload: unknown = {}, among = alone) {
     request_id: null,
     trace_parent: null,
   }
-  return { id, outcome: among.run(name.split('.')[0]!, pool, job) }
+  const onBegun = () => void begun.add(id)
+  return { id, outcome: among.run(name.split('.')[0]!, pool, job, onBegun).finally(() => begun.delete(id)) }
 }
 const resultOf = (outcome: Outcome) => outcome.kind === 'done' && JSON.parse(outcome.result)
 
@@ -95,6 +98,19 @@ test('an abort reaches it, whether it runs, does not listen, or waits', async ()
   const deaf = start('io.deaf', { ms: 60_000 })
   alone.abort(deaf.id, 3, 'timeout')
   assert.deepEqual(await deaf.outcome, { kind: 'aborted', reason: 'timeout' })
+})
+
+test('one that waits for a process has not begun, and an abort ends it at once', async () => {
+  const running = Array.from({ length: 4 }, () => start('io.sleep', { ms: 60_000 }))
+  const waiting = start('io.sleep', { ms: 60_000 })
+  await until('four have begun', () => begun.size === 4)
+  alone.abort(waiting.id, 3, 'cancelled')
+  assert.deepEqual(await waiting.outcome, { kind: 'aborted', reason: 'cancelled' })
+  assert.deepEqual(begun, new Set(running.map(({ id }) => id)))
+  for (const { id, outcome } of running) {
+    alone.abort(id, 3, 'cancelled')
+    await outcome
+  }
 })
 
 test('that a process could not come to the job is no doing of the job', async () => {

@@ -37,14 +37,15 @@ interface Running {
   readonly isAlone: boolean
   readonly end: (outcome: Outcome) => void
   readonly aborts: AbortReason[]
+  readonly begin: () => void
 }
 
 async function open() {
   const lease = await help.lease()
   const threads = new Map<string, Running>()
   const runner = (isAlone: boolean): Pick<Pools, 'run' | 'abort'> => ({
-    run: (_queue, _pool, job) =>
-      new Promise((end) => threads.set(`${job.id}/${job.attempt}`, { isAlone, end, aborts: [] })),
+    run: (_queue, _pool, job, begin = () => {}) =>
+      new Promise((end) => threads.set(`${job.id}/${job.attempt}`, { isAlone, end, begin, aborts: [] })),
     abort: (id, attempt, reason) => void threads.get(`${id}/${attempt}`)?.aborts.push(reason),
   })
   const ended: EndedAttempt[] = []
@@ -73,14 +74,20 @@ async function open() {
   const run = async (id: string): Promise<void> => {
     for (const job of await ledger.claim(await help.deliveryOf(id), 1)) await executor.run(job)
   }
-  /** Enqueues and runs a job. */
-  const start = async (fields: Parameters<typeof spec>[0] = {}) => {
+  /** Enqueues a job and passes it to a thread that is not free yet. */
+  const pass = async (fields: Parameters<typeof spec>[0] = {}) => {
     const job = spec(fields)
     await help.enqueue(job)
     const ended = run(job.id)
     return { id: job.id, ended, thread: await thread(job.id) }
   }
-  return { executor, ledger, lease, thread, heartbeat, run, start, ended, counted }
+  /** Enqueues and runs a job. */
+  const start: typeof pass = async (fields) => {
+    const job = await pass(fields)
+    job.thread.begin()
+    return job
+  }
+  return { executor, ledger, lease, thread, heartbeat, run, pass, start, ended, counted }
 }
 
 /** From the end of a job's last attempt until it is due again, in ms. */
@@ -167,6 +174,24 @@ describe('the executor', () => {
       job.thread.end({ kind: 'aborted', reason: 'timeout' })
       await job.ended
       assert.deepEqual([await help.status(job.id), (await help.row(job.id)).tries], ['queued', 1])
+    }
+  })
+
+  test('what waits for a thread neither runs too long nor is silent', async (t) => {
+    const { pass } = await open()
+    let now = performance.now()
+    const clock = t.mock.method(performance, 'now', () => now)
+    for (const name of ['test.short', 'test.stall']) {
+      const job = await pass({ name })
+      now += 1000
+      const looks = clock.mock.callCount()
+      await until('it is looked at', () => clock.mock.callCount() > looks)
+      assert.deepEqual(job.thread.aborts, [])
+      job.thread.begin()
+      now += 1000
+      await until('its limit counts', () => job.thread.aborts.length > 0)
+      job.thread.end({ kind: 'aborted', reason: 'timeout' })
+      await job.ended
     }
   })
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { after, describe, test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import type { Worker } from 'node:worker_threads'
 import { uuidv7 } from '../../sql/ids.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
@@ -23,7 +23,9 @@ const pools = createPools({
   killGraceMs: 200,
   taskModules: [TASKS],
   onEvent: (event) => void events.push(event),
+  onKill: () => onKill(),
 })
+let onKill = (): void => {}
 after(() => pools.close())
 
 function start(name: string, payload: unknown = {}, among = pools) {
@@ -119,6 +121,34 @@ describe('a pool of one thread', () => {
     for (const [i, { outcome }] of behind.entries()) {
       assert.deepEqual(await within(outcome, 30_000), { kind: 'done', result: `${i + 1}` })
     }
+  })
+
+  for (const name of ['io.deaf', 'io.spin'])
+    test(`what is passed to a thread between its kill and its end was not in it: ${name}`, async () => {
+      assert.equal((await start('io.echo', 0).outcome).kind, 'done')
+      const killed = start(name, { ms: 60_000 })
+      await untilBusy(pools)
+      const later: Promise<Outcome>[] = []
+      onKill = () => {
+        const next = setInterval(() => later.push(start('io.echo', later.length).outcome), 1)
+        void killed.outcome.then(() => clearInterval(next))
+      }
+      pools.abort(killed.id, 1, 'cancelled')
+      assert.deepEqual(await killed.outcome, { kind: 'aborted', reason: 'cancelled' })
+      onKill = () => {}
+      for (const outcome of await Promise.all(later)) assert.notEqual(outcome.kind, 'crashed')
+      assert.ok(later.length > 0)
+    })
+
+  test('what is done is done, however long its thread is busy afterwards', async () => {
+    assert.equal((await start('io.echo', 0).outcome).kind, 'done')
+    const done = start('io.sleep', { ms: 200 })
+    await nextTurn()
+    const busy = start('io.later', { ms: 200 })
+    await nextTurn()
+    // Until both are due in one turn of its loop.
+    const first = start('io.hold', { ms: 400 })
+    for (const { outcome } of [first, done, busy]) assert.equal((await outcome).kind, 'done')
   })
 
   test('a job that is aborted while it waits is not begun for long', async () => {

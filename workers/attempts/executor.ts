@@ -48,7 +48,10 @@ interface Running {
   /** In terms of `performance.now()`, as those below. */
   readonly startedAt: number
   readonly span: Span | null
-  /** By when it must have ended, and by when it must have reported something, in terms of `performance.now()`. */
+  /**
+   * By when it must have ended, and by when it must have reported something, in terms of `performance.now()`; never while
+   * it waits for a thread or a process.
+   */
   endsBy: number
   reportsBy: number
   readonly silenceMs: number
@@ -109,27 +112,24 @@ class JobExecutor implements Executor {
 
   async run(claimed: Claimed): Promise<void> {
     const { taskNamed, tracing } = this.#options
-    const { queue, pool, timeoutSeconds, stallSeconds } = taskNamed(claimed.name)
+    const { queue, pool, stallSeconds } = taskNamed(claimed.name)
     const span = tracing == null ? null : startAttemptSpan(tracing, claimed, queue)
     const job = span === null ? claimed : { ...claimed, trace_parent: span.traceParent }
-    const now = performance.now()
-    const silenceMs = (stallSeconds ?? Number.POSITIVE_INFINITY) * 1000
     // The job was taken over and has come back here: its old attempt is void.
     const old = this.#running.get(job.id)
     if (old !== undefined) this.#abort(old, 'superseded')
-    const endsBy = now + (timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS) * 1000
     const mine: Running = {
       job,
       span,
-      startedAt: now,
-      endsBy,
-      reportsBy: now + silenceMs,
-      silenceMs,
+      startedAt: performance.now(),
+      endsBy: Number.POSITIVE_INFINITY,
+      reportsBy: Number.POSITIVE_INFINITY,
+      silenceMs: (stallSeconds ?? Number.POSITIVE_INFINITY) * 1000,
       overdue: null,
     }
     this.#running.set(job.id, mine)
     this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS)
-    await this.#end(mine, await this.#runnerOf(job).run(queue, pool, job))
+    await this.#end(mine, await this.#runnerOf(job).run(queue, pool, job, () => this.#begin(mine)))
   }
 
   reconcile(held: Heartbeat['running'], whole = true): void {
@@ -169,6 +169,14 @@ class JobExecutor implements Executor {
 
   #runnerOf(job: Claimed): Pick<Pools, 'run' | 'abort'> {
     return job.interruptions < SUSPECT_FROM ? this.#options.pools : this.#options.alone
+  }
+
+  /** Its limits count from here. */
+  #begin(mine: Running): void {
+    const { timeoutSeconds = DEFAULT_TIMEOUT_SECONDS } = this.#options.taskNamed(mine.job.name)
+    const now = performance.now()
+    mine.endsBy = now + timeoutSeconds * 1000
+    mine.reportsBy = now + mine.silenceMs
   }
 
   #abort({ job }: Running, reason: AbortReason): void {

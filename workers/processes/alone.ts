@@ -13,9 +13,9 @@ import type { AbortReason, Outcome, PoolJob } from '../threads/protocol.ts'
  * certainly its own and costs no other job anything.
  */
 export interface Alone {
-  /** Runs a job; always resolves. */
-  run(queue: string, pool: PoolName, job: PoolJob): Promise<Outcome>
-  /** Tells the process to stop the job, as `Pools` tells a thread. */
+  /** Runs a job; always resolves. @param onBegun called when a process has it: until then it waits for one. */
+  run(queue: string, pool: PoolName, job: PoolJob, onBegun?: () => void): Promise<Outcome>
+  /** Tells the process to stop the job, as `Pools` tells a thread; one that waits for a process ends at once. */
   abort(id: string, attempt: number, reason: AbortReason): void
   /** Kills all its processes. */
   close(): void
@@ -50,6 +50,8 @@ interface Running {
   readonly job: PoolJob
   readonly queue: string
   readonly pool: PoolName
+  readonly onBegun: (() => void) | undefined
+  readonly settle: (outcome: Outcome) => void
   process: ChildProcess | null
   aborted: AbortReason | null
 }
@@ -79,10 +81,12 @@ class AloneRunner implements Alone {
     this.#options = options
   }
 
-  run(queue: string, pool: PoolName, job: PoolJob): Promise<Outcome> {
-    const mine: Running = { job, queue, pool, process: null, aborted: null }
+  run(queue: string, pool: PoolName, job: PoolJob, onBegun?: () => void): Promise<Outcome> {
+    const { promise, resolve: settle } = Promise.withResolvers<Outcome>()
+    const mine: Running = { job, queue, pool, onBegun, settle, process: null, aborted: null }
     this.#running.add(mine)
-    return this.#semaphore.run(() => this.#runNow(mine)).finally(() => this.#running.delete(mine))
+    void this.#semaphore.run(() => this.#runNow(mine)).then(settle)
+    return promise.finally(() => this.#running.delete(mine))
   }
 
   abort(id: string, attempt: number, reason: AbortReason): void {
@@ -90,7 +94,10 @@ class AloneRunner implements Alone {
       if (mine.job.id !== id || mine.job.attempt !== attempt || mine.aborted !== null) continue
       mine.aborted = reason
       const { process } = mine
-      if (process === null) continue
+      if (process === null) {
+        mine.settle({ kind: 'aborted', reason })
+        continue
+      }
       send(process, { kind: 'abort', id, attempt, reason })
       setTimeout(() => this.#running.has(mine) && process.kill('SIGKILL'), KILL_MS).unref()
     }
@@ -114,7 +121,7 @@ class AloneRunner implements Alone {
   }
 
   /** Runs the job in a process; resolves with its outcome, even if the process dies. */
-  #ask(child: ChildProcess, { job, queue, pool }: Running): Promise<Outcome> {
+  #ask(child: ChildProcess, { job, queue, pool, onBegun }: Running): Promise<Outcome> {
     const { log, onEvent, onSpan } = this.#options
     return new Promise((resolve) => {
       let begun = false
@@ -124,6 +131,7 @@ class AloneRunner implements Alone {
         else if (answer.kind === 'ended') end(answer.outcome)
         else {
           begun = true
+          onBegun?.()
           this.#logBegun(job, child)
         }
       }

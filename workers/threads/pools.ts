@@ -26,8 +26,11 @@ import type {
  * threads of another. A pool is created for its first job.
  */
 export interface Pools {
-  /** Runs a job on a thread; always resolves. Jobs passed in the same turn of the event loop share batches. */
-  run(queue: string, pool: PoolName, job: PoolJob): Promise<Outcome>
+  /**
+   * Runs a job on a thread; always resolves. Jobs passed in the same turn of the event loop share batches.
+   * @param onBegun called when a thread has it: until then it waits for one.
+   */
+  run(queue: string, pool: PoolName, job: PoolJob, onBegun?: () => void): Promise<Outcome>
   /** Tells the thread to stop the job; if it does not stop within the grace period, its thread is killed. */
   abort(id: string, attempt: number, reason: AbortReason): void
   /** Has all threads give up their connections to the database: what they wait for there is not answered any more. */
@@ -58,6 +61,7 @@ export interface PoolsOptions {
 interface Running {
   readonly attemptId: number
   readonly job: PoolJob
+  readonly onBegun: (() => void) | undefined
   readonly settle: (outcome: Outcome) => void
   readonly pool: ThreadPool
   /** How many threads of its pool had been killed when the job was passed to it. */
@@ -114,11 +118,12 @@ class ThreadPools implements Pools {
     this.#options = options
   }
 
-  run(queue: string, name: PoolName, job: PoolJob): Promise<Outcome> {
+  run(queue: string, name: PoolName, job: PoolJob, onBegun?: () => void): Promise<Outcome> {
     return new Promise((settle) => {
       const pool = this.#poolOf(queue, name)
       const attemptId = ++this.#lastAttempt
-      const given: Running = { attemptId, job, settle, pool, kills: pool.kills, threadId: null, abort: null }
+      const { kills } = pool
+      const given: Running = { attemptId, job, onBegun, settle, pool, kills, threadId: null, abort: null }
       this.#running.set(attemptId, given)
       pool.jobs.push(given)
       if (this.#isScheduled) return
@@ -200,14 +205,12 @@ class ThreadPools implements Pools {
     for (const pool of this.#pools.values()) {
       for (const jobs of batches(pool)) {
         const id = ++this.#lastBatch
-        // Ids, because the jobs themselves would be kept for a second after they end: 40 MB at full speed.
         const attemptIds = jobs.map(({ attemptId }) => attemptId)
         this.#notStarted.set(id, attemptIds)
-        pool.piscina.run({ id, jobs: textOf(jobs) } satisfies Batch).then(
-          // Piscina's answer and the thread's own reports use different ports: give the reports time to arrive.
-          () => setTimeout(() => this.#settleLeftOver(id, attemptIds), 1000).unref(),
-          () => this.#settleLeftOver(id, attemptIds),
-        )
+        // A batch that ends has reported all its jobs, if perhaps on a port that is not read yet.
+        pool.piscina
+          .run({ id, jobs: textOf(jobs) } satisfies Batch)
+          .catch(() => this.#settleLeftOver(id, attemptIds))
       }
     }
   }
@@ -242,6 +245,7 @@ class ThreadPools implements Pools {
     const found = this.#running.get(attemptId)
     if (found === undefined) return
     found.threadId = threadId
+    found.onBegun?.()
     if (found.abort === null) return
     // Its thread was not there yet to receive the signal: the grace period starts now.
     this.#tell({ attemptId, reason: found.abort.reason })
@@ -261,14 +265,15 @@ class ThreadPools implements Pools {
   #kill({ job, pool, threadId }: Running): void {
     if (threadId === null || pool.neverKill) return
     this.#killed.add(threadId)
-    pool.kills++
     this.#options.onKill?.()
     const thread = pool.piscina.threads.find((candidate) => candidate.threadId === threadId)
     this.#options.log.warn(aboutPoolJob(job), 'A job did not obey its abort signal; its thread is killed')
+    // Until it has ended, piscina passes jobs to it: these are as innocent as what was in it.
+    thread?.once('exit', () => pool.kills++)
     void thread?.terminate()
   }
 
-  /** Ends the jobs that no report has ended by the end of their batch: they died with their thread. */
+  /** Ends the jobs that no report had ended when their thread died. */
   #settleLeftOver(batch: number, attemptIds: readonly number[]): void {
     this.#notStarted.delete(batch)
     for (const attemptId of attemptIds) {

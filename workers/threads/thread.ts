@@ -75,6 +75,8 @@ export default async function runJobs({ id, jobs }: Batch): Promise<void> {
   outbox.push({ kind: 'started', batch: id })
   flush()
   await Promise.all((JSON.parse(jobs) as ThreadJob[]).map(runJob))
+  // Before piscina's answer, which says that no job of the batch is left.
+  flush()
 }
 
 /** The abort of an attempt. Its signal is created on first use: most jobs never look at it. */
