@@ -65,7 +65,12 @@ export interface Accounts {
   /** Null without a credential. @throws fail('auth.required') for an invalid one. */
   authenticate(request: EdgeRequest): Caller | null | Promise<Caller | null>
   sign(account: { id: number; role: string }, sessionId: string): Promise<string>
-  /** Whether an admitted caller would still be admitted with the same role; the token's expiry does not matter. */
+  /**
+   * An admitted caller as their account is by now; the token's expiry does not matter.
+   * @throws fail('auth.required') when their session, key or account has ended.
+   */
+  renew(caller: Caller): Caller | Promise<Caller>
+  /** Whether {@link renew} admits a caller, and with the same role. */
   isStillAuthorized(caller: Caller): Promise<boolean>
   /** Drops what is cached about an account that has changed; null: about all. */
   forget(accountId: number | null): void
@@ -147,13 +152,18 @@ class TokenAccounts implements Accounts {
 
   /** @throws fail('auth.required') for an account that is not active, a session that has ended, a key that is gone. */
   #callerOf({ accountId, sessionId, keyId }: Verified, state: AccountState, request: EdgeRequest): Caller {
+    const caller = this.#callerIn(state, accountId, sessionId, keyId)
+    if (caller.key !== null) this.#uses.key(caller.key.id)
+    else if (sessionId !== null) this.#uses.session(sessionId, () => this.#from(request))
+    return caller
+  }
+
+  #callerIn(state: AccountState, id: number, sessionId: string | null, keyId: string | null): Caller {
     if (!state.active || (sessionId !== null && state.ended.has(sessionId))) throw fail('auth.required')
     const { role, profile } = state
     const key = keyId === null ? null : this.#keyOf(state, keyId)
     if (key === undefined) throw fail('auth.required')
-    if (key !== null) this.#uses.key(key.id)
-    else if (sessionId !== null) this.#uses.session(sessionId, () => this.#from(request))
-    return { id: accountId, ownerId: accountId, role, sessionId, key, profile }
+    return { id, ownerId: id, role, sessionId, key, profile }
   }
 
   #from(request: EdgeRequest) {
@@ -168,15 +178,22 @@ class TokenAccounts implements Accounts {
     return key !== undefined && key.expiresAt * 1000 > this.#now() ? key : undefined
   }
 
+  renew(caller: Caller): Caller | Promise<Caller> {
+    const { id, sessionId, key } = caller
+    if (sessionId === null && key === null) return caller
+    const renewed = (state: AccountState): Caller => this.#callerIn(state, id, sessionId, key?.id ?? null)
+    const state = this.#states.fresh(id)
+    return state === undefined ? this.#states.current(id).then(renewed) : renewed(state)
+  }
+
   async isStillAuthorized(caller: Caller): Promise<boolean> {
-    const { sessionId, key } = caller
-    if (sessionId === null && key === null) return true
-    const state = await this.#states.current(caller.id).catch((error) => {
-      if (error instanceof Failure && error.code === 'auth.required') return null
+    try {
+      const { role } = await this.renew(caller)
+      return role === caller.role
+    } catch (error) {
+      if (error instanceof Failure && error.code === 'auth.required') return false
       throw error
-    })
-    if (state?.active !== true || state.role !== caller.role) return false
-    return key === null ? !state.ended.has(sessionId!) : this.#keyOf(state, key.id) !== undefined
+    }
   }
 
   sign(account: { id: number; role: string }, sessionId: string): Promise<string> {

@@ -38,28 +38,28 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
     exchange.entry = entry
     const admitted = admit(edge, exchange, entry, match.params)
     exchange.caller = admitted instanceof Promise ? await admitted : admitted
-    const { caller, requestId } = exchange
-    if (edge.keyLimits !== null && caller?.key) {
-      const allowance = edge.keyLimits.take(caller.key.id)
+    const { requestId } = exchange
+    if (edge.keyLimits !== null && exchange.caller?.key) {
+      const allowance = edge.keyLimits.take(exchange.caller.key.id)
       exchange.allowance = allowance instanceof Promise ? await allowance : allowance
       if (exchange.allowance.isExceeded) throw limited(exchange.allowance.resetMs)
     }
     const { route } = entry
     if (edge.replica !== null && (isUnsafe(request, route) || tellsOfWrites(route)))
       exchange.written = edge.replica.positions.of(exchange)
-    if (route.limit !== undefined) await edge.limits.take(route.limit, exchange.address, caller)
+    if (route.limit !== undefined) await edge.limits.take(route.limit, exchange.address, exchange.caller)
     const params = parsePart(route.params, 'path', match.params)
     const query = parseQuery(entry, request.query)
-    const body = hasParsedBody(route)
-      ? await parseBody(route, request, jsonBytes(edge.settings, route))
-      : null
+    const readmit = (): void | Promise<void> => admitAgain(edge, exchange, entry, match.params)
+    const body = hasParsedBody(route) ? await readBody(edge, request, route, readmit) : null
+    const { caller } = exchange
     const reader = readerOf(edge, exchange, route)
     const input = {
       ...{ params, query, body: body?.value, caller, edge, reader, request, requestId, exchange },
     } as never
     const fingerprint = (): Buffer =>
       fingerprintOf(request.method, request.path, request.query, body?.bytes ?? '')
-    await endingOf(route)({ edge, streams, exchange, entry, input, fingerprint })
+    await endingOf(route)({ edge, streams, exchange, entry, input, readmit, fingerprint })
   }
 
   const answer = async (exchange: RequestContext): Promise<void> => {
@@ -90,6 +90,13 @@ function hasParsedBody(route: AnyRoute): boolean {
   )
 }
 
+async function readBody(edge: Edge, request: EdgeRequest, route: AnyRoute, readmit: Ending['readmit']) {
+  const body = await parseBody(route, request, jsonBytes(edge.settings, route))
+  const pending = readmit()
+  if (pending !== undefined) await pending
+  return body
+}
+
 function endingOf(route: AnyRoute): (ending: Ending) => Promise<void> {
   if (route.handle !== undefined) return respondWithHandle
   if (isJobBacked(route)) return respondWithJob
@@ -112,7 +119,39 @@ function admit(
     isCrossSite(edge.settings, request, route.spends === true)
   )
     throw fail('request.cross_site')
-  if (auth === 'public') return authenticateAnyway(edge, request, entry, params)
+  return permitted(edge, entry, params, () => edge.accounts.authenticate(request))
+}
+
+/**
+ * Admits the caller once more, as they are by now: the session, key or role that admitted them may have ended while the
+ * body came, for which they have as long as they like. @throws the refusal.
+ */
+function admitAgain(
+  edge: Edge,
+  exchange: RequestContext,
+  entry: Entry,
+  params: Match['params'],
+): void | Promise<void> {
+  const { caller } = exchange
+  if (caller === null) return
+  const now = permitted(edge, entry, params, () => edge.accounts.renew(caller))
+  if (now instanceof Promise)
+    return now.then((renewed) => {
+      exchange.caller = renewed
+    })
+  exchange.caller = now
+}
+
+/** The caller that `identify` finds, if the route admits them. @throws the refusal. */
+function permitted(
+  edge: Edge,
+  entry: Entry,
+  params: Match['params'],
+  identify: Identify,
+): Caller | null | Promise<Caller | null> {
+  const { area, route } = entry
+  const auth = route.auth ?? area.auth
+  if (auth === 'public') return identifyAnyway(identify, entry, params)
   const permit = (caller: Caller | null): Caller => {
     const isOpen = (auth === 'open' || auth === 'operator') && edge.settings.openAreas.has(area.name)
     if (caller === null) {
@@ -126,9 +165,11 @@ function admit(
     if (refused !== null) throw refused
     return caller
   }
-  const caller = edge.accounts.authenticate(request)
+  const caller = identify()
   return caller instanceof Promise ? caller.then(permit) : permit(caller)
 }
+
+type Identify = () => Caller | null | Promise<Caller | null>
 
 /** Whether a cross-site request could use a browser's cookies, set some, or spend money: then it is refused. */
 function browserMatters(route: AnyRoute, auth: Auth, request: EdgeRequest): boolean {
@@ -147,15 +188,14 @@ function refuseKey(key: ApiKey, { area, route, scopes }: Entry, params: Match['p
 }
 
 /** The caller of a public route if the credential is valid, and an API key has the scope; otherwise null. */
-async function authenticateAnyway(
-  edge: Edge,
-  request: EdgeRequest,
+async function identifyAnyway(
+  identify: Identify,
   entry: Entry,
   params: Match['params'],
 ): Promise<Caller | null> {
   const { route } = entry
   try {
-    const caller = await edge.accounts.authenticate(request)
+    const caller = await identify()
     return caller?.key && refuseKey(caller.key, entry, params) !== null ? null : caller
   } catch (error) {
     if (error instanceof Failure && error.code === 'auth.required') return null

@@ -13,6 +13,8 @@ export interface Ending {
   readonly exchange: RequestContext
   readonly entry: Entry
   readonly input: never
+  /** Admits the caller once more after what took its time: `exchange` then has them as they are by now. @throws the refusal. */
+  readonly readmit: () => void | Promise<void>
   /** What a repetition under an Idempotency-Key must equal. */
   readonly fingerprint: () => Buffer
 }

@@ -96,6 +96,7 @@ async function beginJob(
   { key, background, callback, received }: Beginning,
 ): Promise<{ first: Claim } | Begun> {
   const { edge, entry } = ending
+  if (received !== undefined) await ending.readmit()
   if (entry.route.task !== undefined && key === null && callback === null) {
     const jobId = await addTogether(ending)
     return { jobId, atOnce: background ? accepted(jobId) : null }
@@ -130,7 +131,8 @@ async function addWithin(
   received: Received | undefined,
 ): Promise<Pick<JobRef<unknown>, 'jobId' | 'answer'>> {
   const { job } = ending.entry.route
-  if (job !== undefined) return job({ ...(ending.input as object), tx, received } as never)
+  const { caller } = ending.exchange
+  if (job !== undefined) return job({ ...(ending.input as object), caller, tx, received } as never)
   const spec = await specOf(ending, (statement, values) => readWithin(tx, statement, values))
   return { jobId: (await tx.one(enqueueJobs([spec]))).job_id }
 }

@@ -31,6 +31,7 @@ export class RequestWrites implements Writes<unknown> {
     const { edge, entry } = this.ending
     const { key } = this
     this.wrote = true
+    if (this.hasReadBody) await this.ending.readmit()
     let refusal: Failure | null = null
     let answer = new Answer<unknown>({})
     const used = key === null ? null : { ...key, fingerprint: fingerprint() }
@@ -55,6 +56,12 @@ export class RequestWrites implements Writes<unknown> {
     const { enqueuer } = this.ending.edge
     const add = async (tx?: Transaction) => (await enqueuer.add(specs, tx)).map(({ job_id }) => job_id)
     if (this.key !== null) return this.transaction(async (tx) => answer(await add(tx)))
+    if (this.hasReadBody) await this.ending.readmit()
     return new Answer({ value: answer(await add()) })
+  }
+
+  /** Whether a body has been read since the caller was admitted: a `raw` handler does that itself. */
+  private get hasReadBody(): boolean {
+    return this.ending.entry.route.raw !== undefined
   }
 }

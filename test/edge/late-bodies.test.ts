@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict'
+import http from 'node:http'
+import { describe, mock, test } from 'node:test'
+import { z } from 'zod'
+import { area, route } from '../../edge/pipeline/route.ts'
+import { areas } from '../../edge/routes/index.ts'
+import { castOf, login } from './accounts-help.ts'
+import { deleteKey, KEYS, keyOf } from './api-keys-help.ts'
+import { edgeAndDatabase, multipart } from './harness.ts'
+
+/** Requests whose body takes its time: what admitted them ends while it comes. */
+
+const who = area('who', '/who', { auth: 'user' }, [
+  route({
+    method: 'post',
+    path: '',
+    summary: 'shows the role of the caller',
+    body: z.strictObject({ name: z.string() }),
+    response: z.strictObject({ role: z.string() }),
+    repeatable: 'it changes nothing',
+    handle: ({ caller }) => ({ role: caller.role }),
+  }),
+  route({
+    method: 'post',
+    path: '/public',
+    summary: 'shows the id of the caller',
+    auth: 'public',
+    body: z.strictObject({ name: z.string() }),
+    response: z.strictObject({ id: z.int().nullable() }),
+    repeatable: 'it changes nothing',
+    handle: ({ caller }) => ({ id: caller?.id ?? null }),
+  }),
+])
+const { api, query } = await edgeAndDatabase({ areas: [...areas, who] })
+const { admin, newcomer } = await castOf(api)
+const USERS = '/api/v1/auth/users'
+const NAME = { name: 'whoever' }
+
+const setRole = async (id: number, role: string): Promise<void> => {
+  const answer = await api.call('PATCH', `${USERS}/${id}/role?role=${role}`, { token: admin.token })
+  assert.equal(answer.status, 200, answer.text)
+}
+const deactivate = async (id: number): Promise<void> => {
+  const answer = await api.call('PATCH', `${USERS}/${id}/deactivate`, { token: admin.token })
+  assert.equal(answer.status, 200, answer.text)
+}
+const ofRole = async (role: string) => {
+  const account = await newcomer()
+  await setRole(account.id, role)
+  return account
+}
+
+// A request is authenticated as its head arrives.
+const { accounts } = api.serving.edge
+const authenticate = mock.method(accounts, 'authenticate')
+
+interface Late {
+  readonly method?: string
+  readonly path: string
+  readonly token: string
+  readonly json?: unknown
+  readonly form?: ReturnType<typeof multipart>
+}
+
+/** Sends half of a body, and the rest once the service has the head and `meanwhile` is over. */
+async function late(
+  { method = 'POST', path, token, json, form }: Late,
+  meanwhile: () => Promise<unknown>,
+): Promise<{ status: number; text: string }> {
+  const body = form?.body ?? Buffer.from(JSON.stringify(json))
+  const headers = {
+    authorization: `Bearer ${token}`,
+    'content-type': form?.type ?? 'application/json',
+    'content-length': body.length,
+  }
+  const admitted = new Promise<void>((resolve) => {
+    authenticate.mock.mockImplementationOnce((request) => {
+      resolve()
+      return Object.getPrototypeOf(accounts).authenticate.call(accounts, request)
+    })
+  })
+  const request = http.request({ host: '127.0.0.1', port: api.port, method, path, headers })
+  const answered = new Promise<{ status: number; text: string }>((resolve, reject) => {
+    request.on('error', reject).on('response', async (message) => {
+      const chunks = await message.toArray()
+      resolve({ status: message.statusCode!, text: Buffer.concat(chunks).toString() })
+    })
+  })
+  const half = Math.floor(body.length / 2)
+  request.write(body.subarray(0, half))
+  await admitted
+  await meanwhile()
+  request.end(body.subarray(half))
+  return answered
+}
+
+describe('a request whose body comes late', () => {
+  test('does nothing once its account is deactivated', async () => {
+    const [rogue, friend] = [await ofRole('admin'), await newcomer()]
+    const answer = await late(
+      {
+        method: 'PATCH',
+        path: `${USERS}/${friend.id}/role`,
+        token: rogue.token,
+        json: { role: 'admin' },
+      },
+      () => deactivate(rogue.id),
+    )
+    assert.equal(answer.status, 401, answer.text)
+    const now = await api.get(`${USERS}/${friend.id}`, { token: admin.token })
+    assert.equal(now.json.role, 'user')
+  })
+
+  test('does what the role by then allows', async () => {
+    const [rogue, friend] = [await ofRole('admin'), await newcomer()]
+    const path = `${USERS}/${friend.id}/role`
+    const answer = await late({ method: 'PATCH', path, token: rogue.token, json: { role: 'admin' } }, () =>
+      setRole(rogue.id, 'moderator'),
+    )
+    assert.equal(answer.status, 403, answer.text)
+    const [role] = await query('select role from account where id = $1', [friend.id])
+    assert.deepEqual(role, { role: 'user' })
+    const still = await late({ path: '/who', token: rogue.token, json: NAME }, () =>
+      setRole(rogue.id, 'user'),
+    )
+    assert.deepEqual([still.status, still.text], [200, '{"role":"user"}'])
+  })
+
+  test('makes no key once its session has ended', async () => {
+    const account = await newcomer()
+    const json = { name: 'late', scopes: ['*:write'] }
+    const answer = await late({ path: KEYS, token: account.token, json }, async () => {
+      const token = (await login(api, account.email)).json.access_token
+      assert.equal((await api.call('DELETE', '/api/v1/auth/sessions', { token })).status, 204)
+    })
+    assert.equal(answer.status, 401, answer.text)
+    assert.deepEqual(await query('select id from api_key where account_id = $1', [account.id]), [])
+  })
+
+  test('is refused once its API key is deleted', async () => {
+    const account = await newcomer()
+    const { id, key } = await keyOf(api, account)
+    const answer = await late({ path: '/who', token: key, json: NAME }, () => deleteKey(api, account, id))
+    assert.equal(answer.status, 401, answer.text)
+  })
+
+  test('of a public operation is one of nobody then', async () => {
+    const account = await newcomer()
+    const send = (meanwhile: () => Promise<unknown>) =>
+      late({ path: '/who/public', token: account.token, json: NAME }, meanwhile)
+    assert.equal((await send(async () => {})).text, `{"id":${account.id}}`)
+    const answer = await send(() => deactivate(account.id))
+    assert.deepEqual([answer.status, answer.text], [200, '{"id":null}'])
+  })
+
+  test('goes on while nothing has ended', async () => {
+    const account = await newcomer()
+    const answer = await late({ path: '/who', token: account.token, json: NAME }, async () =>
+      accounts.forget(account.id),
+    )
+    assert.deepEqual([answer.status, answer.text], [200, '{"role":"user"}'])
+  })
+})
+
+describe('a file that comes late leaves nothing', () => {
+  test('as a document', async () => {
+    const account = await newcomer()
+    const form = multipart(`of ${account.email}`)
+    const answer = await late({ path: '/api/v1/documents', token: account.token, form }, () =>
+      deactivate(account.id),
+    )
+    assert.equal(answer.status, 401, answer.text)
+    assert.deepEqual(await query('select from document union all select from blob'), [])
+  })
+
+  test('as an import', async () => {
+    const editor = await ofRole('moderator')
+    const form = multipart('# A post', { name: 'a.md' })
+    const path = '/api/v1/blog/import?background=true'
+    const answer = await late({ path, token: editor.token, form }, () => setRole(editor.id, 'user'))
+    assert.equal(answer.status, 403, answer.text)
+    assert.deepEqual(await query(`select from job where name = 'blog.import'`), [])
+    assert.deepEqual(await query('select from blog_upload'), [])
+  })
+})
