@@ -58,7 +58,7 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
       ...{ params, query, body: body?.value, caller, edge, reader, request, requestId, exchange },
     } as never
     const fingerprint = (): Buffer =>
-      fingerprintOf(request.method, request.path, request.query, body?.bytes ?? '')
+      fingerprintOf(edge.secretKey, request.method, request.path, request.query, body?.bytes ?? '')
     await endingOf(route)({ edge, streams, exchange, entry, input, readmit, fingerprint })
   }
 

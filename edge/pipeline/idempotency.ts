@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
 import type { Queries, Transaction } from '../../sql/db.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import { type Claim, claimKey, keepKey, type StoredAnswer, storeAnswer } from '../../sql/idempotency.ts'
+import { mac } from '../../tasks/accounts/tokens.ts'
 import { failureBody, type Header, type KeptAnswer } from '../http/reply.ts'
 import type { Edge } from './context.ts'
 import { statusOf } from './statuses.ts'
@@ -19,12 +19,12 @@ export interface UsedKey extends KeyRef {
   readonly fingerprint: Buffer
 }
 
-/** What a request's repetition must equal: method, path, query and body. */
-export function fingerprintOf(...parts: readonly (string | Uint8Array)[]): Buffer {
-  const hash = createHash('sha256')
-  for (const part of parts) hash.update(part).update('\0')
-  return hash.digest()
-}
+/**
+ * What a request's repetition must equal: method, path, query and body. It is kept, and a body may have a password, which a
+ * plain hash would let be guessed quickly: so it needs the deployment's key.
+ */
+export const fingerprintOf = (secretKey: string, ...parts: readonly (string | Uint8Array)[]): Buffer =>
+  mac(secretKey, 'millrace.idempotency', ...parts)
 
 /**
  * Takes the key until the end of the transaction.

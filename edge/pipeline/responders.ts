@@ -120,9 +120,10 @@ function givenAnswer({ edge, entry }: Ending, value: unknown): KeptAnswer {
   return { status: answer.status ?? 200, headers: answer.headers, body: textOf(answer) }
 }
 
-function printOf({ exchange, fingerprint }: Ending, received: Received | undefined): Buffer {
+function printOf({ edge, exchange, fingerprint }: Ending, received: Received | undefined): Buffer {
+  if (received === undefined) return fingerprint()
   const { method, path, query } = exchange.request
-  return received === undefined ? fingerprint() : fingerprintOf(method, path, query, received.fingerprint)
+  return fingerprintOf(edge.secretKey, method, path, query, received.fingerprint)
 }
 
 async function addWithin(

@@ -8,8 +8,11 @@ import type { MailedKind } from '../../sql/accounts.ts'
  */
 
 /** What a purpose and the parts of a token come to under the deployment's key; 256 bits. */
-export const mac = (secretKey: string, ...parts: readonly string[]): Buffer =>
-  createHmac('sha256', secretKey).update(parts.join('\0')).digest()
+export function mac(secretKey: string, purpose: string, ...parts: readonly (string | Uint8Array)[]): Buffer {
+  const hmac = createHmac('sha256', secretKey).update(purpose)
+  for (const part of parts) hmac.update('\0').update(part)
+  return hmac.digest()
+}
 
 /** The SHA-256 of a token, which is all that is stored. */
 export function digestOf(token: string): Buffer {

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
+import { fingerprintOf } from '../../edge/pipeline/idempotency.ts'
 import { invalid } from '../../edge/pipeline/input.ts'
 import { Answer, area, route } from '../../edge/pipeline/route.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { noRows, sql } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
-import { type Answered, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
+import { type Answered, edgeAndDatabase, PASSWORD, SECRET, startEdge } from './harness.ts'
 
 let effects = 0
 let gate: {
@@ -351,6 +352,17 @@ test('a registration is done once: the account again, its cookies not', async ()
     `select body, headers::text as headers from idempotency_key where key = 'registration'`,
   )
   assert.doesNotMatch(`${kept!.body}${kept!.headers}`, /eyJ|correct horse|millrace_/)
+})
+
+test('what is kept to compare a request with tells whoever has the database nothing of its password', async () => {
+  const path = '/api/v1/auth/register'
+  const body = JSON.stringify({ email: 'kept@example.com', password: PASSWORD })
+  const headers = { 'content-type': 'application/json', 'idempotency-key': 'told' }
+  assert.equal((await api.post(path, { body, headers })).status, 200)
+  const [kept] = await query(`select fingerprint from idempotency_key where key = 'told'`)
+  const of = (secretKey: string) => fingerprintOf(secretKey, 'POST', path, '', Buffer.from(body))
+  assert.deepEqual(Buffer.from(kept!.fingerprint as Uint8Array), of(SECRET))
+  assert.notDeepEqual(of(SECRET), of(`${SECRET}!`), 'a guess needs the key of the deployment')
 })
 
 test('an upload is done once, and nothing is left of its repetitions', async () => {

@@ -28,7 +28,8 @@ export async function upload({
     mediaType,
   } = await storeUpload(edge, request, { fields: Fields, maxBytes })
   try {
-    const fingerprint = (): Buffer => fingerprintOf(request.path, blob.sha256, JSON.stringify([given, file]))
+    const fingerprint = (): Buffer =>
+      fingerprintOf(edge.secretKey, request.path, blob.sha256, JSON.stringify([given, file]))
     const document = {
       ownerId: caller.ownerId,
       title: titleOf(given.title, file.fileName),
