@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { CHAT, getStream, postStream, startTalk } from './ai-help.ts'
+import { keyOf } from './api-keys-help.ts'
 import { type Person, peopleOf } from './orgs-help.ts'
 import { folder, startIndexer, writeInto } from './rag-help.ts'
 
@@ -78,6 +79,23 @@ describe('a chat with a collection', () => {
     assert.ok(told().includes(`[1] The lease (document ${id}), page 2`), told())
     for (const options of [{ json }, { json, token: other.token }])
       assert.deepEqual((await api.post(CHAT, options)).json, { detail: 'Collection not found' })
+  })
+
+  test('draws on it by an API key that may read collections, and by no other', async () => {
+    const [owner] = (await peopleOf(api, query, 'keyed')(1)) as [Person]
+    const keyed = async (...scopes: readonly string[]): Promise<string> =>
+      (await keyOf(api, owner, { scopes })).key
+    const token = await keyed('ai:write')
+    const refusal = { detail: 'The API key needs the scope rag:read' }
+    for (const answer of [
+      await api.post(CHAT, { json: asking, token }),
+      await api.post(`${CHAT}/stream`, { json: asking, token }),
+      await api.get(`${CHAT}/stream?${new URLSearchParams(asking)}`, { token }),
+    ])
+      assert.deepEqual([answer.status, answer.json], [403, refusal])
+    assert.equal((await api.post(CHAT, { json: { message: 'Hello?' }, token })).status, 200)
+    const both = await api.post(CHAT, { json: asking, token: await keyed('ai:write', 'rag:read') })
+    assert.equal(both.json.rag_sources.length, 1)
   })
 
   test('refuses a collection that is not there, and numbers out of range', async () => {

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { assertRefused, me } from './accounts-help.ts'
 import { deleteKey, KEYS, keyOf, makeKey } from './api-keys-help.ts'
-import { orgsWorld } from './orgs-help.ts'
+import { orgsWorld, type Person } from './orgs-help.ts'
 
 /** API keys of organizations: its admins and owners make, see and delete them, and they reach no other. */
 
 const world = await orgsWorld()
-const { api, call, org } = world
+const { api, call, org, query } = world
 const GONE = [401, 'Not authenticated'] as const
 const RANK = [403, 'This needs the role admin or owner in the organization'] as const
 const OTHER = [403, 'The API key is of one organization, and reaches no other'] as const
@@ -57,6 +57,36 @@ test('such a key reaches its organization, and no other one', async () => {
     assertRefused(await call(by, 'GET', path), ...OTHER, path)
   assertRefused(await call(by, 'POST', '', { json: { name: 'A', slug: 'another-one' } }), ...OTHER)
   assert.equal((await me(api, key)).json.id, owner.id)
+})
+
+test('such a key accepts no invite of another', async () => {
+  const [{ id, owner }, other] = [await org(), await org()]
+  // An address that has changed since: one of an account accepts its invites as it comes.
+  const invite = async (to: number, by: Person): Promise<string> =>
+    (await call(by, 'POST', `/${to}/invites`, { json: { email: 'later@example.com' } })).json.token
+  const [own, others] = [await invite(id, owner), await invite(other.id, other.owner)]
+  await query(`update account set email = 'later@example.com' where id = $1`, [owner.id])
+  api.serving.edge.accounts.forget(owner.id)
+  const accept = async (token: string, invite: string) =>
+    api.post('/api/v1/auth/accept-invite', { token, json: { token: invite } })
+  const { key } = await keyOf(api, owner, { organization_id: id })
+  assertRefused(await accept(key, others), ...OTHER)
+  assert.equal((await accept(key, own)).status, 200)
+  assert.equal((await accept((await keyOf(api, owner)).key, others)).status, 200)
+})
+
+test('such a key sees the audit trail of its organization, and of no other', async () => {
+  const [operator] = (await world.people(1, 'admin')) as [Person]
+  const elsewhere = await world.create(operator)
+  const own = await world.create(operator)
+  const { key } = await keyOf(api, operator, { organization_id: own })
+  const trail = (of: string) => api.get(`/api/v1/auth/audit${of}`, { token: key })
+  for (const answer of [await trail(''), await trail(`?organization_id=${own}`)])
+    assert.deepEqual(
+      [...new Set(answer.json.events.map((event: { organization_id: number }) => event.organization_id))],
+      [own],
+    )
+  assertRefused(await trail(`?organization_id=${elsewhere}`), ...OTHER)
 })
 
 describe('it is deleted', () => {

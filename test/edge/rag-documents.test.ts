@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { until } from '../until.ts'
+import { keyOf } from './api-keys-help.ts'
 import { startEdge } from './harness.ts'
 import { assertRefused, type Person, peopleOf } from './orgs-help.ts'
 import { ragWorld } from './rag-help.ts'
@@ -105,6 +106,20 @@ describe('a collection of documents', () => {
     }
     for (const { token } of [owner, admin])
       assert.ok((await api.get('/rag/collections', { token })).json.includes('secret'))
+  })
+
+  test('is made by an API key that may read documents, and by no other', async () => {
+    await add(owner, 'For the key', 'read by programs')
+    const by = async (...scopes: readonly string[]): Promise<Person> => ({
+      ...owner,
+      token: (await keyOf(api, owner, { scopes })).key,
+    })
+    const refused = await collect(await by('rag:write'), 'of a key')
+    assertRefused(refused, 403, 'The API key needs the scope documents:read')
+    assertRefused(await search(owner, 'of a key', 'programs'), 404, 'Collection not found')
+    const both = await by('rag:write', 'documents:read')
+    assert.equal((await collect(both, 'of a key')).status, 200)
+    assert.deepEqual(await contents(both, 'of a key', 'programs'), ['read by programs'])
   })
 
   test('has a name of its own', async () => {

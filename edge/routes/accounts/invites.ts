@@ -5,7 +5,7 @@ import { endInvite, insertMember, inviteById, lockOrganization } from '../../../
 import { inviteIdOf, isInviteToken } from '../../../tasks/accounts/tokens.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
-import { acceptance, withToken } from '../orgs/access.ts'
+import { acceptance, requireReach, withToken } from '../orgs/access.ts'
 import { Invite } from '../orgs/shapes.ts'
 import { MailedToken } from './shapes.ts'
 
@@ -19,7 +19,14 @@ export const acceptInviteRoute = route({
     'The invite must be for the address of the caller. A caller who is already a member keeps their role.',
   body: InviteAccept,
   response: Invite,
-  errors: ['invite.token', 'invite.email', 'invite.accepted', 'invite.revoked', 'invite.expired'],
+  errors: [
+    'invite.token',
+    'invite.email',
+    'invite.accepted',
+    'invite.revoked',
+    'invite.expired',
+    'auth.key_organization',
+  ],
   sideEffect: true,
   credentials: true,
   complete: withToken,
@@ -36,6 +43,7 @@ async function accept(
   const named = id === null ? null : await edge.db.maybeOne(inviteById(id))
   if (named === null || !isInviteToken(edge.secretKey, body.token, named.id, named.email))
     throw fail('invite.token')
+  requireReach(caller, named.organization_id)
   // Also refused without authentication, where the caller has no account that could become a member.
   if (caller.ownerId === null || named.email !== emailOf(caller)) throw fail('invite.email')
   const accountId = caller.ownerId

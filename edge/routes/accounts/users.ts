@@ -21,6 +21,7 @@ import type { Caller } from '../../pipeline/auth.ts'
 import { array, numbered, Paged, pageValues, sortedBy, span, spanInOrder } from '../../pipeline/lists.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { flag, RowId, Timestamp } from '../../pipeline/schemas.ts'
+import { requireReach } from '../orgs/access.ts'
 import { User } from './shapes.ts'
 
 const NEWEST = { column: 'created_at', direction: 'desc' } as const
@@ -183,6 +184,7 @@ accents. In the order of \`last_login\` who has never signed in comes as the lon
     method: 'get',
     path: '/audit',
     summary: 'List audit events of accounts and organizations, newest first, unless `sort` is given',
+    description: 'An API key of an organization sees those of that organization.',
     auth: 'admin',
     query: z.object({
       ...numbered(AUDIT_ORDERS.at, { most: 200, fallback: 50 }),
@@ -193,16 +195,18 @@ accents. In the order of \`last_login\` who has never signed in comes as the lon
       sort: sortedBy(AUDIT_ORDERS),
     }),
     response: AuditPage,
+    errors: ['auth.key_organization'],
     reads: 'list',
-    handle: async ({ query, reader }) => {
+    handle: async ({ query, caller, reader }) => {
       const {
         kind = null,
         account_id = null,
-        organization_id = null,
+        organization_id = caller.key?.organizationId ?? null,
         from = null,
         to = null,
         sort = LATEST,
       } = query
+      if (organization_id !== null) requireReach(caller, organization_id)
       const values = [kind, account_id, organization_id, from, to, ...pageValues(query)] as const
       return json((await reader.text(readAudit[sort.column][sort.direction], values))!)
     },

@@ -29,7 +29,7 @@ const TURNS = `Omit conversation_id to start a conversation, titled with the fir
 signed-in caller is their own user_id, and only admins may name another; a caller without a credential is whoever they \
 name, \`api-user\` by default. The message is stored before the model is called. With \`rag_collection\`, the best \
 chunks of that collection (\`rag_top_k\`, 5 by default) are passed to the model and listed in \`rag_sources\` of the \
-response. Turns of one conversation run one after the other.`
+response; an API key needs the scope to read collections for it. Turns of one conversation run one after the other.`
 
 const STREAM = `Sends server-sent events: \`connect\` with conversation_id, message_id and job_id; a \`chunk\` for \
 each piece; \`final\` with the full answer; \`complete\`; or \`error\` with detail. On \`restart\`, discard all \

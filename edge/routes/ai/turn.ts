@@ -18,6 +18,7 @@ import { keyName } from '../../../tasks/ai/providers.ts'
 import { enqueue, type JobRef } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
+import { requireScope } from '../../pipeline/scopes.ts'
 import { viewerOf } from '../rag/access.ts'
 import { accountIdOf, isTheirs, type Who, whoOf } from './callers.ts'
 import { type ChatRequest, DEFAULT_CHUNKS } from './shapes.ts'
@@ -109,6 +110,7 @@ async function admitted(
     if (!isTheirs(who, conversation)) throw fail('conversation.denied')
   }
   if (rag_collection !== undefined) {
+    requireScope(caller, 'rag', 'read')
     const state = await readWithin(tx, readState, [rag_collection, ...viewedBy(viewerOf(caller))])
     if (state === null) throw fail('rag.missing')
   }

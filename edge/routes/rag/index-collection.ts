@@ -3,6 +3,7 @@ import { indexFiles } from '../../../tasks/rag/index-files.ts'
 import { newJob } from '../../../tasks/task.ts'
 import { requireOwner } from '../../pipeline/auth.ts'
 import { route } from '../../pipeline/route.ts'
+import { requireScope } from '../../pipeline/scopes.ts'
 import { requireOperator } from './access.ts'
 import { IndexRequest, IndexResult } from './shapes.ts'
 
@@ -20,8 +21,8 @@ the reason (the first 100).
 With \`documents\` instead of \`path\`, the pages of the caller's documents are indexed: those with the tag, of the kind, \
 among the ids and matching the search (the best 1000), as far as these are given; superseded ones only among \`ids\`. Only \
 the owner and admins see the collection. It follows its documents by itself: within seconds after one is read, changed, \
-deleted or restored. Another request for it replaces what it has. Only admins index files, unless the area is open \
-or \`AUTH_LEVEL\` is \`basic\`.`,
+deleted or restored. Another request for it replaces what it has. An API key needs the scope to read documents for it. \
+Only admins index files, unless the area is open or \`AUTH_LEVEL\` is \`basic\`.`,
   body: IndexRequest,
   response: IndexResult,
   errors: [
@@ -48,6 +49,7 @@ or \`AUTH_LEVEL\` is \`basic\`.`,
       return newJob(indexFiles, { collection, path, extensions, excludes })
     }
     requireOwner(caller)
+    requireScope(caller, 'documents', 'read')
     const { tag = null, kind = null, ids = null, search = null } = body.documents!
     return newJob(indexDocuments, { collection, documents: { tag, kind, ids, search } })
   },
