@@ -94,7 +94,7 @@ test('registering, by who then has the account', async () => {
   assert.deepEqual(await trail(400, post('register', json)), [], 'what failed has not happened')
 })
 
-test('signing in, failing to, and the lock that follows; of unknown addresses too', async () => {
+test('signing in; failing to, by nobody, and the lock that follows; of unknown addresses too', async () => {
   const { id, email } = await newcomer()
   const who = { actor_id: id, account_id: id }
   const [signed] = await trail(200, signIn(email, PASSWORD))
@@ -102,11 +102,12 @@ test('signing in, failing to, and the lock that follows; of unknown addresses to
     { ...signed, data: Object.keys(signed!.data) },
     { kind: 'account.signed_in', ...who, data: ['session'] },
   )
-  const failed = (outcome: string) => ({ kind: 'account.sign_in_failed', ...who, data: { outcome } })
+  const unknown = { actor_id: null, account_id: id }
+  const failed = (outcome: string) => ({ kind: 'account.sign_in_failed', ...unknown, data: { outcome } })
   assert.deepEqual(await trail(401, signIn(email, 'a wrong guess')), [failed('wrong')])
   assert.deepEqual(await trail(401, signIn(email, 'a wrong guess')), [
     failed('wrong, now locked'),
-    { kind: 'account.locked', ...who, data: {} },
+    { kind: 'account.locked', ...unknown, data: {} },
   ])
   assert.deepEqual(await trail(403, signIn(email, PASSWORD)), [failed('locked')])
   const nobody = {

@@ -116,7 +116,6 @@ async function signIn(input: SigningIn<z.output<typeof SignIn>>): Promise<Answer
   } as const
   const answer = isOwners ? await edge.passwords.verifyPasskey({ ...work, known: known! }) : null
   const signed = answer === null || 'refused' in answer ? null : answer
-  const about = { actorId: found?.account_id ?? null, accountId: found?.account_id ?? null }
   return input.transaction(async (tx) => {
     // Used up, whatever comes of it.
     const isOurs = (await tx.maybeOne(useChallenge(challenge, null))) !== null
@@ -129,7 +128,8 @@ async function signIn(input: SigningIn<z.output<typeof SignIn>>): Promise<Answer
       const by = { factor: 'passkey', passkey: found!.id }
       return beginSignedIn(input, tx, { id: found!.account_id, role: account.role }, by)
     }
-    await tx.run(audit(input, 'account.sign_in_failed', { ...about, data: { outcome: 'passkey' } }))
+    const about = { actorId: null, accountId: found?.account_id ?? null, data: { outcome: 'passkey' } }
+    await tx.run(audit(input, 'account.sign_in_failed', about))
     return fail(account === null ? 'auth.passkey' : 'auth.inactive')
   })
 }

@@ -65,7 +65,8 @@ async function attempt(input: SigningIn<z.output<typeof Login>>, isLast: boolean
   const found = await edge.db.maybeOne(credentials(email))
   const { matches, rehashed } = await edge.passwords.check(found?.password_hash ?? null, body.password)
   const factor = matches ? givenFactor(edge, found!.totp_id, body) : null
-  const about = { actorId: found?.id ?? null, accountId: found?.id ?? null }
+  // Of whoever it was, only the address is known.
+  const about = { actorId: null, accountId: found?.id ?? null }
   return input.transaction(async (tx) => {
     const ended = endLogin(digestOf(email), matches, loginMaxFailures, loginLockSeconds, factor)
     const { outcome } = await tx.one(ended)
