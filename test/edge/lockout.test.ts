@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
-import { type Answered, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
+import { codeOf, fromBase32, stepNow } from '../totp.ts'
+import { type Answered, type Api, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
 import { mailbox } from './mailbox.ts'
+import { TOTP } from './totp-help.ts'
 
 const MOST = 3
 const LOCK_SECONDS = 600
@@ -142,6 +144,28 @@ describe('lockout', () => {
       statuses.push((await api.post('/api/v1/auth/change-password', { token: account.token, json })).status)
     assert.deepEqual(statuses, [400, 400, 400, 403])
     assert.equal((await login(account.email, PASSWORD, other)).status, 403)
+  })
+
+  test('wrong first one-time codes lock like failed logins, also for the right one', async () => {
+    const account = await api.register(`codes${++count}@example.com`)
+    const begun = await api.post(TOTP, { token: account.token, json: {} })
+    const secret = fromBase32(begun.json.secret)
+    const confirm = (step: number, edge: Api) =>
+      edge.post(`${TOTP}/confirm`, { token: account.token, json: { code: codeOf(secret, stepNow(step)) } })
+    const answers = []
+    for (let i = 0; i < MOST; i++) answers.push((await confirm(100, i % 2 ? api : other)).status)
+    for (const edge of [api, other]) answers.push((await confirm(0, edge)).status)
+    assert.deepEqual(answers, [400, 400, 400, 403, 403])
+    const trail = await query(
+      `select kind, data ->> 'outcome' as outcome from audit_event where account_id = $1 and kind ~ 'failed|locked' order by id`,
+      [account.id],
+    )
+    assert.deepEqual(
+      trail.map(({ kind, outcome }) => outcome ?? kind),
+      ['wrong', 'wrong', 'wrong, now locked', 'account.locked', 'locked', 'locked'],
+    )
+    await age(account.email, LOCK_SECONDS)
+    assert.equal((await confirm(0, api)).status, 200)
   })
 
   test('a password reset lifts it', async () => {

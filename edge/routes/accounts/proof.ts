@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { credentialsOf, lockCredentials, recentSession } from '../../../sql/accounts.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { type ErrorCode, Failure, fail } from '../../../sql/errors.ts'
-import { endLogin, type GivenFactor } from '../../../sql/limits.ts'
+import { endLogin, type GivenFactor, type LoginEnd } from '../../../sql/limits.ts'
 import { digestOf, recoveryDigestOf, totpSecretOf } from '../../../tasks/accounts/tokens.ts'
 import { audit, type From } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
@@ -95,11 +95,22 @@ export async function proofOf(input: Asking, given: Given): Promise<Proof> {
     // Another change may have come first, so that this is not the password that was compared.
     if (outcome === 'ok') return (await tx.maybeOne(lockCredentials(id, hash))) ?? fail('account.proof_wrong')
     if (outcome === 'incomplete') return fail('auth.proof_required')
-    await tx.run(audit(input, 'account.sign_in_failed', { accountId: id, data: { outcome } }))
-    if (outcome === 'wrong, now locked') await tx.run(audit(input, 'account.locked', { accountId: id }))
-    return fail(outcome === 'locked' ? 'auth.locked' : 'account.proof_wrong')
+    return countedFailure(tx, input, outcome, 'account.proof_wrong')
   }
   return { id, matches, settle }
+}
+
+/** The refusal of a proof that has counted as a failed login, once it is in the audit log; to be returned, not thrown. */
+export async function countedFailure(
+  tx: Queries,
+  input: From & { readonly caller: Caller },
+  outcome: LoginEnd,
+  wrong: 'account.proof_wrong' | 'account.totp_code',
+): Promise<Failure> {
+  const accountId = input.caller.ownerId
+  await tx.run(audit(input, 'account.sign_in_failed', { accountId, data: { outcome } }))
+  if (outcome === 'wrong, now locked') await tx.run(audit(input, 'account.locked', { accountId }))
+  return fail(outcome === 'locked' ? 'auth.locked' : wrong)
 }
 
 async function signedInLately(

@@ -11,14 +11,23 @@ import { credentialsOf, lockAccount } from '../../../sql/accounts.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
-import { recoveryCodesOf, recoveryDigestOf, totpSecretOf } from '../../../tasks/accounts/tokens.ts'
+import { endLogin } from '../../../sql/limits.ts'
+import { digestOf, recoveryCodesOf, recoveryDigestOf, totpSecretOf } from '../../../tasks/accounts/tokens.ts'
 import { audit } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { stepOf, totpSetup } from '../../totp.ts'
-import { factorFields, isRefused, PROOF_ERRORS, proofFields, proofOf, TotpCode } from './proof.ts'
+import {
+  countedFailure,
+  factorFields,
+  isRefused,
+  PROOF_ERRORS,
+  proofFields,
+  proofOf,
+  TotpCode,
+} from './proof.ts'
 
 const Totp = z
   .strictObject({ is_on: z.boolean(), confirmed_at: Timestamp.nullable(), recovery_codes_left: z.int() })
@@ -88,10 +97,10 @@ changes until \`/totp/confirm\` gets a code of it. Needs the password, or a sign
     path: '/totp/confirm',
     summary: 'Switch one-time codes on with the first code',
     description: `From then on a sign-in with the password needs one, each of which is accepted once. The answer has ten \
-recovery codes for when the device is lost. API keys and sessions go on without.`,
+recovery codes for when the device is lost. API keys and sessions go on without. Wrong codes count as failed logins.`,
     body: Confirm,
     response: RecoveryCodes,
-    errors: ['account.nobody', 'account.totp_unbegun', 'account.totp_on', 'account.totp_code'],
+    errors: ['account.nobody', 'account.totp_unbegun', 'account.totp_on', 'account.totp_code', 'auth.locked'],
     sideEffect: true,
     credentials: true,
     needsSession: true,
@@ -175,18 +184,33 @@ async function confirm(
   const { body, caller, edge } = input
   const id = caller.ownerId
   if (id === null) throw fail('account.nobody')
+  const { loginMaxFailures, loginLockSeconds } = edge.settings
   return input.transaction(async (tx) => {
+    const begun = await unconfirmed(tx.maybeOne(totpOf(id)))
+    const account = await tx.maybeOne(credentialsOf(id))
+    if (account === null) throw fail('auth.required')
+    const step = stepOf(totpSecretOf(edge.secretKey, begun.id), body.code, edge.pulse.now())
+    // As a failed login: or whoever finds a session of the account could guess on.
+    const ended = endLogin(digestOf(account.email), step >= 0, loginMaxFailures, loginLockSeconds)
+    const { outcome } = await tx.one(ended)
+    if (outcome !== 'ok') return countedFailure(tx, input, outcome, 'account.totp_code')
     // Sign-ins that have checked a password alone wait for this lock, and then are refused.
-    const totp = await locked(tx, id)
-    if (totp === null) throw fail('account.totp_unbegun')
-    if (totp.is_on) throw fail('account.totp_on')
-    const step = stepOf(totpSecretOf(edge.secretKey, totp.id), body.code, edge.pulse.now())
-    if (step < 0) throw fail('account.totp_code')
+    const totp = await unconfirmed(locked(tx, id))
+    // Begun anew meanwhile.
+    if (totp.id !== begun.id) throw fail('account.totp_code')
     const batch = uuidv7()
     await tx.run(confirmTotp(totp.id, step, digestsOf(edge, batch)))
     await tx.run(audit(input, 'account.totp_enabled', { accountId: id }))
     return json(JSON.stringify({ batch }))
   })
+}
+
+/** The codes that a first code is for. @throws the refusal of an account that has none, or has them on already. */
+async function unconfirmed(reading: ReturnType<typeof locked>) {
+  const totp = await reading
+  if (totp === null) throw fail('account.totp_unbegun')
+  if (totp.is_on) throw fail('account.totp_on')
+  return totp
 }
 
 async function renew(
