@@ -186,11 +186,14 @@ class BeatingPulse implements Pulse {
 
   /** Waits until the time has passed, the connection has ended, or the check is closed. */
   async #pause(ms: number, client: Client | null): Promise<void> {
+    if (this.#isStopped) return
     const over = new AbortController()
-    const signal = AbortSignal.any([this.#stop.signal, over.signal])
     const end = (): void => over.abort()
+    // Not AbortSignal.any: it leaves a reference in the signal of the whole pulse with each beat.
+    this.#stop.signal.addEventListener('abort', end)
     client?.once('end', end)
-    await delay(ms, undefined, { signal }).catch(() => {})
+    await delay(ms, undefined, { signal: over.signal }).catch(() => {})
     client?.removeListener('end', end)
+    this.#stop.signal.removeEventListener('abort', end)
   }
 }
