@@ -117,17 +117,21 @@ class BeatingPulse implements Pulse {
   async #run(first: Client | null): Promise<void> {
     const { intervalMs = INTERVAL_MS } = this.#options
     let client: Client | null = first
+    let hasAnswered = client !== null
     while (!this.#isStopped) {
       try {
         client ??= await this.#connect()
         this.#enter(await this.#beat(client), null)
+        hasAnswered = true
         await this.#pause(intervalMs, client)
       } catch (error) {
-        // A connection that the server closed is replaced before the database counts as silent.
-        const isFirst: boolean = client !== null && !(error instanceof Silence)
+        // A connection that the server closed is replaced before the database counts as silent, but not if it never
+        // answered: a pooler takes clients while its server is away.
+        const isReplaced = hasAnswered && !(error instanceof Silence)
+        hasAnswered = false
         client?.end().catch(() => {})
         client = null
-        if (isFirst) continue
+        if (isReplaced) continue
         this.#enter('silent', error)
         await this.#pause(RETRY_MS, null)
       }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { type AddressInfo, connect as connectSocket, createServer, type Socket } from 'node:net'
 import { after, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import v8 from 'node:v8'
@@ -132,3 +133,63 @@ test('a beat leaves nothing behind in memory', async () => {
   const each = ((await heap()) - before) / (beats - first)
   assert.ok(each < 100, `${Math.round(each)} bytes of each beat`)
 })
+
+test('where it can connect but not ask, it says that the database is silent, and does not connect without a pause', async () => {
+  const pooler = await startPooler()
+  const pulse = await startPulse({
+    url: pooler.url,
+    applicationName: 'pulse-refused',
+    connections: new Connections(),
+    onChange: () => {},
+    intervalMs: 20,
+  })
+  after(async () => {
+    await pulse.close()
+    pooler.close()
+  })
+  assert.equal(pulse.state, 'writable')
+  pooler.isAway = true
+  const before = pooler.accepted
+  await until('it is known', () => pulse.state === 'silent')
+  assert.ok(pooler.accepted - before <= 2, `it connected ${pooler.accepted - before} times`)
+  pooler.isAway = false
+  await until('it is back', () => pulse.state === 'writable')
+})
+
+/** A pooler that takes clients also while its server is away, and then answers their first query with an error. */
+async function startPooler() {
+  const { hostname, port, username, password, pathname } = new URL(url)
+  const host = decodeURIComponent(hostname)
+  const target = host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port: Number(port) }
+  const sockets = new Set<Socket>()
+  const pooler = { url: '', isAway: false, accepted: 0, close: () => {} }
+  const server = createServer((client) => {
+    pooler.accepted++
+    const up = connectSocket(target)
+    up.on('data', (chunk) => client.write(chunk))
+    client.on('data', (chunk) => {
+      if (pooler.isAway && chunk[0] === QUERY) client.end(AWAY)
+      else up.write(chunk)
+    })
+    for (const [one, other] of [
+      [client, up],
+      [up, client],
+    ] as const) {
+      sockets.add(one)
+      one.on('error', () => {}).on('close', () => other.destroy())
+    }
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const own = server.address() as AddressInfo
+  pooler.url = `postgresql://${username}:${password}@127.0.0.1:${own.port}${pathname}`
+  pooler.close = () => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  }
+  return pooler
+}
+
+// https://www.postgresql.org/docs/current/protocol-message-formats.html
+const QUERY = 'Q'.charCodeAt(0)
+const FIELDS = 'SFATAL\0VFATAL\0C08006\0Mthe server is away\0\0'
+const AWAY = Buffer.from(`E\0\0\0${String.fromCharCode(FIELDS.length + 4)}${FIELDS}`, 'latin1')
