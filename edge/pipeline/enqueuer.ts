@@ -1,4 +1,5 @@
 import type { Database, Transaction } from '../../sql/db.ts'
+import { Failure } from '../../sql/errors.ts'
 import { type Enqueued, enqueueJobs, type JobSpec } from '../../sql/jobs.ts'
 import type { Publisher } from '../../sql/notify.ts'
 
@@ -28,7 +29,9 @@ const MOST_TOGETHER = 500
 const MOST_ANNOUNCED = 1000
 
 export function createEnqueuer(db: Pick<Database, 'any'>, publisher: Pick<Publisher, 'notify'>): Enqueuer {
-  let waiting: Request[] = []
+  const waiting: Request[] = []
+  // Those of a refused statement: one may be the reason, such as a job of a deleted account, and the others must not fail with it.
+  const alone: Request[] = []
   let sending = false
 
   const announce = (rows: readonly Enqueued[]): void => {
@@ -56,19 +59,18 @@ export function createEnqueuer(db: Pick<Database, 'any'>, publisher: Pick<Publis
         from += specs.length
       }
     } catch (error) {
-      const [only, ...others] = together
-      if (others.length === 0) return only!.reject(error)
-      // One may be refused, such as a job of a deleted account; the others must not fail with it.
-      for (const one of together) await addTogether([one])
+      // The database is the reason. Tried alone, each would wait for its limit behind all before it, its job would be added long
+      // after its client had left, and one that had been added, though no answer came, would be taken for another.
+      if (error instanceof Failure && error.retryable)
+        for (const { reject } of [...together, ...alone.splice(0), ...waiting.splice(0)]) reject(error)
+      else if (together.length > 1) alone.push(...together)
+      else together[0]!.reject(error)
     }
   }
 
   const send = async (): Promise<void> => {
-    while (waiting.length > 0) {
-      const together = take(waiting)
-      waiting = waiting.slice(together.length)
-      await addTogether(together)
-    }
+    while (alone.length + waiting.length > 0)
+      await addTogether(alone.length > 0 ? alone.splice(0, 1) : waiting.splice(0, fitting(waiting)))
     sending = false
   }
 
@@ -87,14 +89,12 @@ export function createEnqueuer(db: Pick<Database, 'any'>, publisher: Pick<Publis
   }
 }
 
-/** The first waiting requests, as many as one statement adds. */
-function take(waiting: readonly Request[]): readonly Request[] {
+/** How many of the first requests one statement adds. */
+function fitting(waiting: readonly Request[]): number {
   let count = 0
-  const together: Request[] = []
-  for (const request of waiting) {
-    count += request.specs.length
-    if (count > MOST_TOGETHER) break
-    together.push(request)
-  }
-  return together
+  const next = waiting.findIndex(({ specs }) => {
+    count += specs.length
+    return count > MOST_TOGETHER
+  })
+  return next < 0 ? waiting.length : next
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createEnqueuer } from '../../edge/pipeline/enqueuer.ts'
+import { type ErrorCode, fail } from '../../sql/errors.ts'
 import type { JobSpec } from '../../sql/jobs.ts'
 
 /** How requests that arrive together share a statement. */
@@ -72,4 +73,29 @@ test('a statement has its most, and whoever adds many waits for its own alone', 
     statements.map(({ length }) => length),
     [600, 500, 100],
   )
+})
+
+for (const code of ['database.down', 'database.too_slow', 'database.busy'] satisfies ErrorCode[])
+  test(`${code} is no request's own: all that wait are told so at once, and nothing is tried again`, async () => {
+    const { promise, reject } = Promise.withResolvers<void>()
+    const { statements, marked, enqueuer } = database(promise)
+    const together = [enqueuer.add(jobs('a')), enqueuer.add(jobs('b'))]
+    await new Promise(setImmediate)
+    await new Promise(setImmediate)
+    const behind = enqueuer.add(jobs('c'))
+    reject(fail(code))
+    for (const one of [...together, behind]) await assert.rejects(one, { code })
+    assert.deepEqual([statements, marked], [[['a', 'b']], []])
+  })
+
+test('an outage that begins while they are tried alone ends that', async () => {
+  const statements: number[] = []
+  const any = async ({ values }: { values: readonly unknown[] }) => {
+    statements.push(JSON.parse(String(values[0])).length)
+    throw statements.length === 1 ? new Error('refused') : fail('database.too_slow')
+  }
+  const enqueuer = createEnqueuer({ any } as never, { notify: () => {} } as never)
+  const all = ['a', 'b', 'c'].map((id) => enqueuer.add(jobs(id)))
+  for (const one of all) await assert.rejects(one, { code: 'database.too_slow' })
+  assert.deepEqual(statements, [3, 1])
 })
