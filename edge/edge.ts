@@ -285,7 +285,7 @@ export interface ServingEdge {
 
 // An idle connection is closed after this time; until then its next answer says that it closes.
 const IDLE_MS = 3_000
-// Requests may take this long; after that their clients retry at another process.
+// Requests, and clients that take their answers, may take this long; after that their clients retry at another process.
 const IN_FLIGHT_MS = 6_000
 // Requests that still wait for a job after this time are answered 202.
 const WAIT_MS = 4_000
@@ -327,7 +327,9 @@ export async function serveEdge(
       const answered = new Promise<void>((resolve) => {
         idle = resolve
       })
-      if (inFlight > 0) await within(IN_FLIGHT_MS - (performance.now() - startedAt), answered)
+      const left = (): number => IN_FLIGHT_MS - (performance.now() - startedAt)
+      if (inFlight > 0) await within(left(), answered)
+      await within(left(), server.taken())
       clearTimeout(waiting)
       server.close()
       metrics.close()

@@ -25,6 +25,12 @@ const LINGER_MS = 30_000
  */
 const BODILESS = 1024
 
+/**
+ * Up to this size, end() closes the connection with the last answer, since the kernel takes it all. What it does not take of
+ * a larger one has to be known: the process must not end before the client has it.
+ */
+const END_UP_TO = 16 * 1024
+
 const INTERNAL: Reply = {
   status: 500,
   headers: [['content-type', 'application/json']],
@@ -144,14 +150,22 @@ export class UwsExchange implements Responder {
     }
     if (text !== '200 OK') res.writeStatus(text)
     if (bodiless) this.writeBodiless(reply)
-    else if (shared.leaving || body.length === 0) res.end(body, shared.leaving)
-    else this.stream = endOrHold(res, body)
+    else if (body.length === 0 || (shared.leaving && this.bodyBytes <= END_UP_TO))
+      res.end(body, shared.leaving)
+    else {
+      this.sayThatItCloses()
+      this.stream = endOrHold(res, shared, body)
+    }
+  }
+
+  /** Only end() can close the connection; after other calls, the client does. */
+  private sayThatItCloses(): void {
+    if (this.shared.leaving) this.res.writeHeader('Connection', 'close')
   }
 
   private writeBodiless({ head, body }: Reply): void {
     const { res } = this
-    // Only end() can close the connection; after the other calls, the client does.
-    if (this.shared.leaving) res.writeHeader('Connection', 'close')
+    this.sayThatItCloses()
     // Written by hand: endWithoutBody(length) leaves the response pending in this core.
     if (head === true && body !== undefined)
       res.writeHeader('Content-Length', String(Buffer.byteLength(body)))

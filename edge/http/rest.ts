@@ -1,4 +1,4 @@
-import type { NativeResponse } from './types.ts'
+import type { NativeResponse, Shared } from './types.ts'
 
 /**
  * Ends a response, or holds what the kernel did not take of it. uWS would buffer any amount and read on, so a client
@@ -10,10 +10,10 @@ import type { NativeResponse } from './types.ts'
  * uWS's timer, which checks every 4 s, closes a client that takes nothing for 10 s.
  * @returns what is held, if anything.
  */
-export function endOrHold(res: NativeResponse, body: string | Uint8Array): Rest | undefined {
+export function endOrHold(res: NativeResponse, shared: Shared, body: string | Uint8Array): Rest | undefined {
   const totalBytes = typeof body === 'string' ? Buffer.byteLength(body) : body.length
   const [, ended] = res.tryEnd(body, totalBytes)
-  return ended ? undefined : new Rest(res, Buffer.from(body as string), totalBytes)
+  return ended ? undefined : new Rest(res, shared, Buffer.from(body as string), totalBytes)
 }
 
 /** The rest of a response, sent at the client's pace. */
@@ -23,18 +23,23 @@ export class Rest {
   /** Zero, because the whole response was already counted. */
   readonly bytes = 0
   private readonly res: NativeResponse
+  private readonly shared: Shared
   private readonly totalBytes: number
   private body: Uint8Array
 
-  constructor(res: NativeResponse, body: Uint8Array, totalBytes: number) {
+  constructor(res: NativeResponse, shared: Shared, body: Uint8Array, totalBytes: number) {
     this.res = res
+    this.shared = shared
+    shared.untaken++
     this.body = body
     this.totalBytes = totalBytes
     res.onWritable(() => this.drain())
   }
 
   leave(): void {
+    if (this.closed) return
     this.closed = true
+    if (--this.shared.untaken === 0) this.shared.whenTaken?.()
     this.body = new Uint8Array(0)
   }
 

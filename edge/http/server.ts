@@ -36,19 +36,7 @@ const EXCLUSIVE = 1
  * handler throws goes to `onError`, and the client gets a 500 unless a response has already begun.
  */
 export function createServer(handler: Handler, options: { onError: (error: unknown) => void }): EdgeServer {
-  const shared: Shared = {
-    openStreams: 0,
-    connections: 0,
-    bodiless: 0,
-    leaving: false,
-    held: undefined,
-    // An exception that reaches uWS ends the process; a failing log must not.
-    onError: (error) => {
-      try {
-        options.onError(error)
-      } catch {}
-    },
-  }
+  const shared = sharedOf(options.onError)
   const app = uWS.App()
   for (const method of METHODS) {
     const name = NAMES[method] ?? method.toUpperCase()
@@ -83,12 +71,33 @@ export function createServer(handler: Handler, options: { onError: (error: unkno
     async deserted() {
       if (shared.connections > 0) await new Promise<void>((resolve) => (deserted = resolve))
     },
+    async taken() {
+      if (shared.untaken > 0) await new Promise<void>((resolve) => (shared.whenTaken = resolve))
+    },
     close() {
       stopListening()
       app.close()
     },
     get openStreams() {
       return shared.openStreams
+    },
+  }
+}
+
+function sharedOf(onError: (error: unknown) => void): Shared {
+  return {
+    openStreams: 0,
+    connections: 0,
+    untaken: 0,
+    whenTaken: undefined,
+    bodiless: 0,
+    leaving: false,
+    held: undefined,
+    // An exception that reaches uWS ends the process; a failing log must not.
+    onError: (error) => {
+      try {
+        onError(error)
+      } catch {}
     },
   }
 }

@@ -109,6 +109,8 @@ export interface EdgeServer {
   leave(): Promise<void>
   /** Resolves when no connection is open. */
   deserted(): Promise<void>
+  /** Resolves when no answer is held for a client that has not taken all of it. */
+  taken(): Promise<void>
   /** Cuts every connection. */
   close(): void
   /** Event streams now open. */
@@ -120,6 +122,9 @@ export interface Shared {
   readonly onError: (error: unknown) => void
   openStreams: number
   connections: number
+  /** Answers of which the kernel has not taken all, and what to call when there are none left. */
+  untaken: number
+  whenTaken: (() => void) | undefined
   /** Responses without a body so far. */
   bodiless: number
   /** Every response is its connection's last. */

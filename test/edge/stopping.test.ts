@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import net from 'node:net'
+import { test } from 'node:test'
+import { z } from 'zod'
+import { area, route, verbatim } from '../../edge/pipeline/route.ts'
+import { until } from '../until.ts'
+import { type Api, edgeAndDatabase } from './harness.ts'
+
+/** What an edge that stops owes to those whom it answers. */
+
+// More than a kernel takes at once.
+const TEXT = JSON.stringify('x'.repeat(32 * 1024 * 1024))
+
+/** An edge that gives a large answer when it is let, and a client that has asked for it and reads nothing. */
+async function asked(lingers: boolean) {
+  const asking = Promise.withResolvers<void>()
+  const answering = Promise.withResolvers<void>()
+  const large = area('system', '', { auth: 'public' }, [
+    route({
+      method: 'get',
+      path: '/large',
+      summary: 'Large',
+      response: z.string(),
+      handle: async () => {
+        asking.resolve()
+        await answering.promise
+        return verbatim<string>(TEXT)
+      },
+    }),
+  ])
+  const { api } = await edgeAndDatabase({ areas: [large], lingers })
+  const socket = net.connect(api.port, '127.0.0.1').on('error', () => {})
+  await once(socket, 'connect')
+  socket.pause()
+  socket.write('GET /large HTTP/1.1\r\nhost: a\r\n\r\n')
+  await asking.promise
+  return { api, socket, answer: answering.resolve }
+}
+
+/** All that a client is sent; as it was told, it closes the connection after the answer. */
+async function whole(socket: net.Socket): Promise<{ head: string; bytes: number }> {
+  const parts: Buffer[] = []
+  let bytes = 0
+  let head: string | undefined
+  socket.on('data', (data: Buffer) => {
+    parts.push(data)
+    bytes += data.length
+    head ??= Buffer.concat(parts).toString('latin1').split('\r\n\r\n')[0]!
+    if (bytes >= head.length + 4 + TEXT.length) socket.end()
+  })
+  await once(socket.resume(), 'close')
+  return { head: head!, bytes: bytes - head!.length - 4 }
+}
+
+const refuses = (api: Api): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = net.connect(api.port, '127.0.0.1')
+    socket.on('error', () => resolve(true)).on('connect', () => resolve(false))
+    socket.on('connect', () => socket.destroy())
+  })
+
+for (const lingers of [false, true]) {
+  test(`an answer that its client has not taken when the edge is stopped arrives whole (lingers: ${lingers})`, async () => {
+    const { api, socket, answer } = await asked(lingers)
+    answer()
+    await until('the kernel has its part', () => socket.bytesRead > 0 || socket.readableLength > 0)
+    const stopped = api.serving.stop()
+    await until('it takes no connections', () => refuses(api))
+    const { head, bytes } = await whole(socket)
+    assert.equal(bytes, TEXT.length)
+    assert.doesNotMatch(head, /connection: close/i)
+    await stopped
+  })
+
+  test(`so does one that is given while the edge stops, and it says that it is the last (lingers: ${lingers})`, async () => {
+    const { api, socket, answer } = await asked(lingers)
+    const stopped = api.serving.stop()
+    await until('it takes no connections', () => refuses(api))
+    answer()
+    const { head, bytes } = await whole(socket)
+    assert.equal(bytes, TEXT.length)
+    assert.match(head, /\r\nConnection: close(\r\n|$)/)
+    await stopped
+  })
+}
