@@ -17,7 +17,7 @@ export interface Hub {
   notified(payload: string | null): void
   /** The job's terminal event, or null if it does not come in time. */
   terminal(jobId: string, waitMs: number, signal?: AbortSignal): Promise<JobEvent | null>
-  /** Ends every wait for a terminal event, as if its time were up. */
+  /** Ends every wait for a terminal event, as if its time were up; none begins any more. */
   stopWaiting(): void
   readonly watchers: number
   close(): void
@@ -47,6 +47,7 @@ class LedgerHub implements Hub {
   readonly #onError: (error: unknown) => void
   /** Functions that give up a wait for a terminal event. */
   readonly #waiting = new Set<() => void>()
+  #waitsNoMore = false
   readonly #poll: NodeJS.Timeout
   #isReading = false
   #isCatchingUp = false
@@ -81,6 +82,7 @@ class LedgerHub implements Hub {
   }
 
   terminal(jobId: string, waitMs: number, signal?: AbortSignal): Promise<JobEvent | null> {
+    if (this.#waitsNoMore) return Promise.resolve(null)
     return new Promise((resolve) => {
       const finish = (event: JobEvent | null): void => {
         clearTimeout(timer)
@@ -102,6 +104,7 @@ class LedgerHub implements Hub {
   }
 
   stopWaiting(): void {
+    this.#waitsNoMore = true
     for (const giveUp of this.#waiting) giveUp()
   }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
 import { createHub } from '../../edge/streams/hub.ts'
 import type { JobEvent } from '../../edge/streams/job-event.ts'
 import type { Reader } from '../../sql/reader.ts'
@@ -72,5 +73,17 @@ test('a burst for many leaves the loop to others between its parts, and keeps it
   assert.ok(readers.every((seen) => seen.join() === '1,2,3'))
   assert.equal(readings.length, 1)
   assert.ok(turns >= 10, `the loop turned ${turns} times in ${50 * SLOW_MS} ms`)
+  hub.close()
+})
+
+test('who begins to wait for the end of a job after all waits were ended does not wait', async () => {
+  const { hub } = ledger({ [JOB]: 0 })
+  const ends: (JobEvent | null)[] = []
+  const wait = () => void hub.terminal(JOB, 60_000).then((end) => ends.push(end))
+  wait()
+  hub.stopWaiting()
+  wait()
+  await turn()
+  assert.deepEqual([ends, hub.watchers], [[null, null], 0])
   hub.close()
 })
