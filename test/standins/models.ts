@@ -11,8 +11,8 @@ export interface Script {
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown
-  /** The pieces of the answer. */
-  readonly pieces?: readonly string[]
+  /** The pieces of the answer; most providers give texts. */
+  readonly pieces?: readonly unknown[]
   /** Before the first piece, and between two. */
   readonly firstMs?: number
   readonly betweenMs?: number
@@ -112,7 +112,7 @@ async function answer(response: ServerResponse, asked: AskedModel, script: Scrip
   response.writeHead(200, { 'content-type': 'application/json', ...headers })
   if (does === 'garbage') return void response.end('<html>')
   const { finish = 'stop' } = script
-  const content = pieces.join('')
+  const content = pieces.every((piece) => typeof piece === 'string') ? pieces.join('') : pieces.flat()
   const choice = { index: 0, message: { role: 'assistant', content }, finish_reason: finish }
   const usage = script.usage === undefined ? USAGE : script.usage
   const { model } = asked.body
@@ -133,7 +133,7 @@ async function stream(
   response: ServerResponse,
   { body: { model } }: AskedModel,
   script: Script,
-  pieces: readonly string[],
+  pieces: readonly unknown[],
 ): Promise<void> {
   const { firstMs = 0, betweenMs = 0, aside = [], finish = 'stop' } = script
   const chunk = (choices: object[], more: object = {}): string =>

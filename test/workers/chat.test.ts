@@ -83,6 +83,15 @@ describe('what is said', () => {
     assert.equal((await chat.ask(question, never)).text, 'abc')
   })
 
+  test('of a list of parts only the text, without the reasoning', async () => {
+    const thought = [{ type: 'thinking', thinking: [{ type: 'text', text: 'They greet me.' }] }]
+    const pieces = [thought, [{ type: 'text', text: 'Hello' }], ' there', [null, 5, { type: 'text' }]]
+    const inPieces = await ask({ pieces }, { provider: 'mistral' })
+    assert.deepEqual([inPieces.text, inPieces.pieces], ['Hello there', ['Hello', ' there']])
+    models.script = () => ({ pieces: [thought, [{ type: 'text', text: 'Hello there' }]] })
+    assert.equal((await chat.ask({ ...question, provider: 'mistral' }, never)).text, 'Hello there')
+  })
+
   for (const [what, usage, tokens] of [
     ['as OpenAI tells', { prompt_tokens: 9, completion_tokens: 5, total_tokens: 14 }, [9, 0, 5, 0]],
     [

@@ -80,7 +80,7 @@ async function askAtOnce({ client, question, signal }: Call): Promise<Completion
   )
   const choice = completion.choices?.[0]
   if (choice === undefined) throw new Unreadable(UNREADABLE)
-  const text = choice.message?.content ?? choice.message?.refusal ?? ''
+  const text = textOf(choice.message)
   return { text, tokens: tokensOf(completion.usage), finish: choice.finish_reason ?? '' }
 }
 
@@ -101,8 +101,7 @@ async function askInPieces(call: Call, onText: (text: string) => void): Promise<
     idleTimeout.heard()
     tokens = tokensOf(chunk.usage ?? groqUsage(chunk)) ?? tokens
     const choice = chunk.choices?.[0]
-    // Reasoning and tool calls come in fields of their own, and are not part of the answer.
-    const piece = choice?.delta?.content ?? choice?.delta?.refusal ?? ''
+    const piece = textOf(choice?.delta)
     if (piece !== '') {
       text += piece
       onText(piece)
@@ -112,6 +111,21 @@ async function askInPieces(call: Call, onText: (text: string) => void): Promise<
   // A connection that was closed midway looks like the end.
   if (finish === '') throw new Unreadable('the connection was closed')
   return { text, tokens, finish }
+}
+
+/**
+ * The text of an answer, or of a piece of one. Reasoning and tool calls are not part of it: they come in fields of their own, or,
+ * of Mistral's models that reason, as other parts of a list (docs.mistral.ai/capabilities/reasoning).
+ */
+function textOf(said: { readonly content?: unknown; readonly refusal?: unknown } | undefined): string {
+  const given = said?.content ?? said?.refusal
+  if (typeof given === 'string') return given
+  const parts: readonly { readonly type?: unknown; readonly text?: unknown }[] = Array.isArray(given)
+    ? given
+    : []
+  return parts
+    .map((part) => (part?.type === 'text' && typeof part.text === 'string' ? part.text : ''))
+    .join('')
 }
 
 /** Groq reports the usage of a stream in a field of its own. */
