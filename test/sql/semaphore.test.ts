@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
+import { queryObjects } from 'node:v8'
 import { createSemaphore } from '../../sql/semaphore.ts'
 
 /** Places that work takes. */
@@ -64,4 +65,39 @@ test('who waits longer than it may gives up, in whatever order, and takes no pla
   await first
   assert.equal(await patient, 'served')
   assert.deepEqual([semaphore.active, semaphore.waiting], [0, 0])
+})
+
+// Each that waits has a promise, and whatever keeps the one keeps the other.
+const promises = (): number => queryObjects(Promise, { format: 'count' })
+
+test('nothing stays of those who were served, even where somebody always waits', async () => {
+  const semaphore = createSemaphore(1)
+  const before = promises()
+  let turns = 0
+  let found = { kept: 0, waiting: 0 }
+  const caller = async (): Promise<void> => {
+    while (turns < 2000)
+      await semaphore.run(async () => {
+        await turn()
+        if (++turns === 2000) found = { kept: promises() - before, waiting: semaphore.waiting }
+      })
+  }
+  await Promise.all([caller(), caller(), caller()])
+  assert.equal(found.waiting, 2)
+  assert.ok(found.kept < 200, `${found.kept} promises were kept`)
+})
+
+test('nothing stays of those who gave up, even where no place becomes free', async () => {
+  const semaphore = createSemaphore(1, { waitMs: 1, late: () => new Error('late') })
+  const gate = Promise.withResolvers<void>()
+  const held = semaphore.run(() => gate.promise)
+  const before = promises()
+  let late = 0
+  const giveUp = (): Promise<void> => semaphore.run(turn).catch(() => void late++)
+  for (let i = 0; i < 200; i++) await Promise.all(Array.from({ length: 10 }, giveUp))
+  assert.equal(late, 2000)
+  const kept = promises() - before
+  assert.ok(kept < 200, `${kept} promises are kept`)
+  gate.resolve()
+  await held
 })
