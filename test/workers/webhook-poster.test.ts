@@ -57,6 +57,19 @@ describe('an answer', () => {
     assert.deepEqual((await sent).error, 'The attempt was cut short')
   })
 
+  test('of an endpoint is not waited for by others at the same host', async () => {
+    receiver.answer = (response, { path }) => {
+      if (path !== '/slow') response.writeHead(204).end()
+    }
+    const post = poster(LOOPBACK, 5000)
+    const abort = new AbortController()
+    const slow = Array.from({ length: 100 }, () => send(`${receiver.url}/slow`, post, abort.signal))
+    const { status } = await send(`${receiver.url}/other`, post)
+    abort.abort()
+    await Promise.all(slow)
+    assert.equal(status, 204)
+  })
+
   test('that is no HTTP, or no answer at all, says so', async () => {
     const { error } = await send('http://127.0.0.1:1/')
     assert.equal(error, 'The connection failed (ECONNREFUSED)')

@@ -9,6 +9,8 @@ import { networkError, waitFor } from './wait.ts'
 
 // Of an answer, as much is kept as shows what went wrong.
 const KEPT_BYTES = 1024
+// A receiver may keep its side open for ever.
+const IDLE_MS = 5000
 const HEADERS = { 'content-type': 'application/json', 'user-agent': 'Millrace-Webhooks/1' }
 
 /**
@@ -63,8 +65,11 @@ async function createSenders(allowed: readonly string[]): Promise<Senders> {
   const options = {
     allowIPAddressList: [...allowed],
     allowMetaIPAddress: false,
+    // No limit for each host: accounts that have endpoints at one would wait for each other. What bounds all connections is
+    // that a process sends to 2048 endpoints at once (its slots), 50 of them one account's, and to each 8 deliveries.
     keepAlive: true,
-    maxSockets: 16,
+    // Of a connection without a request.
+    timeout: IDLE_MS,
   }
   return {
     'http:': { request: http.request, agent: new filtering.RequestFilteringHttpAgent(options) },
