@@ -44,11 +44,13 @@ export const storeAnswer = (scope: string, key: string, answer: StoredAnswer): Q
     update idempotency_key set status = ${answer.status}, headers = ${JSON.stringify(answer.headers)}::jsonb, body = ${answer.body}
     where scope = ${scope} and key = ${key}`
 
+/** Deletes keys older than a day, without those that are being kept anew; returns how many. */
 export const deleteExpiredIdempotencyKeys = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with expired as (
-      delete from idempotency_key where ctid in (
-        select ctid from idempotency_key where created_at < now() - interval '24 hours' order by created_at limit ${batch})
+      delete from idempotency_key where ctid = any(array(
+        select ctid from idempotency_key where created_at < now() - interval '24 hours'
+        order by created_at limit ${batch} for update skip locked))
       returning 1
     )
     select count(*)::int as count from expired`

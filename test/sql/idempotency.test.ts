@@ -113,4 +113,22 @@ describe('idempotency keys', () => {
     assert.deepEqual(counts, [10, 10, 5, 0])
     assert.deepEqual(await query('select count(*)::int as n from idempotency_key'), [{ n: 5 }])
   })
+
+  test('an old key that is being kept anew is neither waited for nor removed', async () => {
+    await query('delete from idempotency_key')
+    await keep('k8', { answer })
+    await age('k8', '25 hours')
+    const kept = Promise.withResolvers<void>()
+    const removed = Promise.withResolvers<void>()
+    const keeping = db.transaction(async (tx) => {
+      await keep('k8', { answer }, 'new', tx)
+      kept.resolve()
+      await removed.promise
+    })
+    await kept.promise
+    const { count } = await db.one(deleteExpiredIdempotencyKeys(10)).finally(() => removed.resolve())
+    assert.equal(count, 0)
+    await keeping
+    assert.equal((await claim('k8', 'new')).state, 'repeated')
+  })
 })
