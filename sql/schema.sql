@@ -593,6 +593,7 @@ create table job (
   owner_id integer,
   mailbox text not null,
   mailbox_limit integer,
+  later boolean not null default false,
   settle text,
   payload jsonb not null,
   status text not null,
@@ -1453,7 +1454,7 @@ CREATE UNIQUE INDEX job_actor_running_key ON public.job USING btree (mailbox) WH
 
 CREATE INDEX job_finished_at_idx ON public.job USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 
-CREATE INDEX job_mailbox_idx ON public.job USING btree (mailbox, ordinal) WHERE (status = 'queued'::text);
+CREATE INDEX job_mailbox_idx ON public.job USING btree (mailbox, later, ordinal) WHERE (status = 'queued'::text);
 
 CREATE INDEX job_mailbox_running_idx ON public.job USING btree (mailbox) WHERE ((lease_id IS NOT NULL) AND (mailbox_limit IS NOT NULL));
 
@@ -1461,7 +1462,7 @@ CREATE INDEX job_owner_id_idx ON public.job USING btree (owner_id, status, finis
 
 CREATE INDEX job_ownerless_idx ON public.job USING btree (status, finished_at, ordinal) WHERE ((owner_id IS NULL) AND (queue <> ALL (ARRAY['accounts'::text, 'payments'::text, 'webhooks'::text])));
 
-CREATE INDEX job_queued_idx ON public.job USING btree (queue, ordinal) WHERE (status = 'queued'::text);
+CREATE INDEX job_queued_idx ON public.job USING btree (queue, ordinal) WHERE ((status = 'queued'::text) AND (finished_at IS NULL));
 
 CREATE UNIQUE INDEX job_retry_of_key ON public.job USING btree (retry_of) WHERE (retry_of IS NOT NULL);
 
@@ -2052,7 +2053,7 @@ CREATE OR REPLACE FUNCTION public.job_behind(ids uuid[])
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$116bff04ecf9a6ced0b50a41955f1e4c$function$;
+AS $function$b34503b6af5ad7c9e0d851a4800afd4c$function$;
 
 CREATE OR REPLACE FUNCTION public.job_cancel(job_id uuid)
  RETURNS boolean
@@ -2073,7 +2074,7 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$1490d286c6477a474ecb4b9fdea67123$function$;
+AS $function$c934ac4dae69a9fdac46a79a668e7681$function$;
 
 CREATE OR REPLACE FUNCTION public.job_counted(queues text[], more_queued integer, more_running integer)
  RETURNS void
@@ -2114,7 +2115,7 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb)
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$546bf6980ea681566ad1a9dacf98bb54$function$;
+AS $function$439af7dd71feaa9d8f36a64a5e07f6f8$function$;
 
 CREATE OR REPLACE FUNCTION public.job_fence(job_id uuid, of_attempt integer)
  RETURNS boolean
@@ -2171,7 +2172,7 @@ AS $function$fa9506e808fba6053589d6506bbd8e9b$function$;
 CREATE OR REPLACE FUNCTION public.job_repair(patience interval)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
-AS $function$2cd3f990c69b62feb0c260158e07869a$function$;
+AS $function$eb8035ef429cd6a57443fe9e2dda6769$function$;
 
 CREATE OR REPLACE FUNCTION public.job_running(lease uuid)
  RETURNS json
@@ -2214,7 +2215,7 @@ CREATE OR REPLACE FUNCTION public.job_send_next(mailboxes text[], firsts bigint[
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$f504e0b6d0d18aba606588cff55d5fa1$function$;
+AS $function$05898919f68235c8ef3522cfa516c86c$function$;
 
 CREATE OR REPLACE FUNCTION public.job_settle(ids uuid[])
  RETURNS void

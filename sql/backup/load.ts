@@ -74,13 +74,14 @@ export async function endLoad(client: Client, { constraints, tables }: Held): Pr
 
 /**
  * Sends deliveries for the queued jobs to workers, once the functions are those of the tables. The jobs that were running
- * have no worker any more, and the first one that starts takes them over.
+ * have no worker any more, and the first one that starts takes them over. What is for later needs a delivery of its own.
  */
 export async function sendQueued(client: Client): Promise<void> {
   await client.query(`
     select job_send(array_agg(id), array_agg(last)) from (
       select (array_agg(id order by ordinal))[1] as id, case when run_at > now() then max(ordinal) end as last
-      from job where status = 'queued' group by mailbox, greatest(run_at, now()), run_at > now()) firsts`)
+      from job where status = 'queued'
+      group by mailbox, greatest(run_at, now()), run_at > now(), case when later then ordinal end) firsts`)
 }
 
 /** Reads a section to its end, which verifies it; returns its number of bytes. */

@@ -75,7 +75,7 @@ export const claimJobs = (lease: string, wanted: readonly Wanted[], tells = fals
         'int4',
       )},
       ${sql.array(
-        column(({ delivery }) => firstOf(delivery)),
+        column(({ delivery }) => delivery.first),
         'int8',
       )},
       ${sql.array(
@@ -87,9 +87,6 @@ export const claimJobs = (lease: string, wanted: readonly Wanted[], tells = fals
         'int4',
       )}) as claims offset 0) claimed`
 }
-
-// Claims in a limited mailbox start at its oldest queued job, which may be one that was requeued.
-const firstOf = ({ limit, first }: Delivery): number => (limit === null ? first : 0)
 
 type ClaimedList = readonly [
   id: string,

@@ -42,8 +42,8 @@ const ATTEMPTS = `(
 // Jobs of others may hold up an actor; what they are is shown to those who may see them.
 const WAITS_FOR = `case when job.status = 'queued' then json_build_object(
   'ahead', (select count(*) from (
-    select from job earlier where earlier.mailbox = job.mailbox and earlier.status = 'queued' and earlier.ordinal < job.ordinal
-    limit ${MOST_AHEAD}) waiting),
+    select from job earlier where earlier.mailbox = job.mailbox and earlier.status = 'queued' and not earlier.later
+      and earlier.ordinal < job.ordinal limit ${MOST_AHEAD}) waiting),
   'queue', (select json_build_object('paused_at', iso(max(paused_at)), 'most_running', max(most_running))
     from queue_control where queue = job.queue),
   'running', (select coalesce(json_agg(json_build_object('job_id', id, 'name', name) order by ordinal), '[]') from (

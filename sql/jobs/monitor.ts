@@ -26,8 +26,8 @@ export const readMonitor: ReadStatement<[keptSeconds: number]> = {
   text: `
     with waiting as (
       select job.* from (select distinct queue from job_count) q cross join lateral (
-        select id, ordinal, name, queue, created_at, run_at from job where job.queue = q.queue and job.status = 'queued'
-        order by ordinal limit ${MOST_LISTED}) job
+        select id, ordinal, name, queue, created_at, run_at from job
+        where job.queue = q.queue and job.status = 'queued' and job.finished_at is null order by ordinal limit ${MOST_LISTED}) job
     ), running as (
       select * from job where status = 'running'
     )

@@ -38,6 +38,9 @@ create table job (
   mailbox text collate "C" not null,
   -- How many of the mailbox run at once, oldest first; 1: an actor, whose messages keep their order; null: any number.
   mailbox_limit integer,
+  -- Added to a limited mailbox for a time that has not come: it is none of those that wait there, of whom there may be many, until
+  -- its own delivery is claimed.
+  later boolean not null default false,
   -- The SQL function `settle(job)` that is called with this row in the transaction that ends the job, however it ends.
   settle text,
   payload jsonb not null,
@@ -84,13 +87,14 @@ create unique index job_actor_running_key on job (mailbox) where status = 'runni
 -- `job_running_idx`, so that a plan made for an empty table never reads all running jobs.
 create index job_mailbox_running_idx on job (mailbox) where lease_id is not null and mailbox_limit is not null;
 -- The functions of the ledger find queued jobs by it.
-create index job_mailbox_idx on job (mailbox, ordinal) where status = 'queued';
+create index job_mailbox_idx on job (mailbox, later, ordinal) where status = 'queued';
 -- Lists show the jobs of an owner, what nobody owns but everybody may see, or all, of a status.
 create index job_owner_id_idx on job (owner_id, status, finished_at, ordinal) where owner_id is not null;
 create index job_ownerless_idx on job (status, finished_at, ordinal) where owner_id is null
   and queue not in ('accounts', 'payments', 'webhooks');
--- In this order, which no other index of all jobs has: one that has it is read to its first queued job.
-create index job_queued_idx on job (queue, ordinal) where status = 'queued';
+-- In this order, which no other index of all jobs has: one that has it is read to its first queued job. Only for statements that say
+-- of a queued job that it has not finished: with a plan made for an empty table, one that looks for a mailbox's jobs would read all.
+create index job_queued_idx on job (queue, ordinal) where status = 'queued' and finished_at is null;
 create index job_running_idx on job (lease_id) where status = 'running';
 create index job_finished_at_idx on job (finished_at) where finished_at is not null;
 -- For finding the latest failures among many jobs that did not fail.

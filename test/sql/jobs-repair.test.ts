@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
+import { sendQueued } from '../../sql/backup/load.ts'
 import { cancelJob, recoverJobs, repairJobs } from '../../sql/jobs.ts'
 import { testDatabase } from '../database.ts'
-import { type Fields, ledgerOf, spec } from './ledger-help.ts'
+import { type Fields, ledgerOf, spec, withClient } from './ledger-help.ts'
 
 /** Whatever state a job is in, somebody looks for it: also where a row is gone, or is what it was some time ago. */
 
 const base = await testDatabase()
-const { db, query } = base
+const { db, query, url } = base
 const ledger = ledgerOf(base)
 
 beforeEach(() =>
@@ -61,6 +62,25 @@ describe('a job that waits', () => {
     assert.deepEqual(await repair(), [waiting])
   })
 
+  test('and was added for later to an actor is sent again once it is due, whatever else waits or runs there', async () => {
+    const [later, other] = await added({ actor: 'g', delay_ms: 60_000 }, { actor: 'g', delay_ms: 60_000 })
+    const [now] = await added({ actor: 'g' })
+    await query('delete from graphile_worker._private_jobs where run_at > now()')
+    assert.deepEqual(await repair(), [])
+    await query(`update job set run_at = now() - interval '1 s' where id = $1`, [later])
+    assert.deepEqual(await repair(), [later])
+    assert.deepEqual(await repair(), [], 'once')
+    const lease = await ledger.lease()
+    assert.ok(await ledger.claim(now!, lease))
+    assert.deepEqual(
+      await ledger.claimMany(lease, { delivery: await ledger.deliveryOf(later!), places: 1 }),
+      [],
+    )
+    await ledger.finish({ id: now!, attempt: 1, outcome: 'done', limited: 'g' })
+    assert.ok(await ledger.claim(later!, lease))
+    assert.equal(await ledger.status(other!), 'queued')
+  })
+
   test('behind one whose row is gone has its turn', async () => {
     const [first, second, third] = await added({ actor: 'b' }, { actor: 'b' }, { actor: 'b' })
     await added({ actor: 'c' })
@@ -83,6 +103,14 @@ describe('a job that waits', () => {
     assert.equal((await ledger.row(found[0]!)).mailbox, 'f')
     assert.equal(await ledger.state(behind!), 'queued')
   })
+})
+
+test('what a backup has brought back has deliveries again, each of its own for what is later', async () => {
+  const later = { actor: 'h', delay_ms: 60_000 }
+  const [now, , ...laters] = await added({ actor: 'h' }, { actor: 'h' }, later, later)
+  await forget()
+  await withClient(url, sendQueued)
+  assert.deepEqual(new Set((await ledger.deliveries()).map(({ id }) => id)), new Set([now, ...laters]))
 })
 
 describe('what runs', () => {

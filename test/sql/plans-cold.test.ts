@@ -65,12 +65,12 @@ async function claim(): Promise<Attempt[]> {
   return claimed.map(([id, , attempt]) => ({ id, attempt }))
 }
 
-const end = (jobs: readonly Attempt[]) =>
+const end = (jobs: readonly Attempt[], limited: readonly string[] = []) =>
   query('select job_done($1::uuid[], $2::int4[], $3::jsonb, $4::text[])', [
     jobs.map(({ id }) => id),
     jobs.map(({ attempt }) => attempt),
     JSON.stringify(jobs.map(() => ({}))),
-    [],
+    limited,
   ])
 
 await query(
@@ -105,6 +105,26 @@ test('a flood does not make claims, progress and ends read the whole ledger', as
   await cycle()
   await enqueue(FEW)
   assert.ok((await visited()) - visitsBefore < 1000, 'nor all that waits')
+  assert.equal((await read()) - before, 0)
+})
+
+test('what is scheduled ahead for an actor is not read by those who add, claim and end messages of it', async () => {
+  const scheduled = Array.from({ length: FLOOD }, () => spec({ actor: 'actor', delay_ms: 3_600_000 }))
+  const message = async (): Promise<void> => {
+    const job = spec({ actor: 'actor' })
+    await query('select job_enqueue($1::jsonb)', [JSON.stringify([job])])
+    const [row] = await query(
+      `select job_claim((select id from worker_lease), array['test.task'], array['actor'], array[1], array[null::int],
+         array[currval('job_ordinal_seq')], array[null::bigint], array[1]) as claims`,
+    )
+    assert.equal(JSON.parse(row!.claims as string)[0][0], job.id)
+    assert.deepEqual(await end([{ id: job.id, attempt: 1 }], ['actor']), [])
+  }
+  for (let i = 0; i < 8; i++) await message()
+  await query('select job_enqueue($1::jsonb)', [JSON.stringify(scheduled)])
+  const [before, visitsBefore] = [await read(), await visited()]
+  for (let i = 0; i < 8; i++) await message()
+  assert.ok((await visited()) - visitsBefore < 1000)
   assert.equal((await read()) - before, 0)
 })
 

@@ -33,10 +33,17 @@ begin
   if exists (select from unnest(limits) most where most is not null) then
     select coalesce(array_agg(w.mailbox), '{}') into locked from unnest(mailboxes, limits) as w(mailbox, most)
     where w.most is not null and pg_try_advisory_xact_lock(mailbox_lock_key(w.mailbox));
+    -- What was added for later and is now due waits from now on, if its turn has not come.
+    update job set later = false from unnest(mailboxes, firsts) as w(mailbox, first) cross join lateral (
+      select id from job where job.mailbox = w.mailbox and job.status = 'queued' and job.later and job.ordinal = w.first
+        and job.run_at <= clock_timestamp() offset 0) due
+    where w.mailbox = any(locked) and job.id = due.id;
   end if;
 
   with wanted as (
-    select w.*, case when w.most is null then w.places else least(w.places, w.most - (
+    -- Claims in a limited mailbox start at its oldest queued job, which may be one that was requeued.
+    select w.task, w.mailbox, w.most, case when w.most is null then w.first else 0 end as first, w.last,
+      case when w.most is null then w.places else least(w.places, w.most - (
       select count(*) from job where job.mailbox = w.mailbox and job.lease_id is not null and job.mailbox_limit is not null)) end as free
     from unnest(tasks, mailboxes, limits, firsts, lasts, places) as w(task, mailbox, most, first, last, places)
     where w.most is null or w.mailbox = any(locked)
@@ -46,15 +53,15 @@ begin
     from wanted cross join lateral (
       select id from (
         select job.id, job.name, job.run_at, job.ordinal from job
-        where job.mailbox = wanted.mailbox and job.status = 'queued' and job.ordinal >= wanted.first
+        where job.mailbox = wanted.mailbox and job.status = 'queued' and not job.later and job.ordinal >= wanted.first
           and job.ordinal <= coalesce(wanted.last, 9223372036854775807)
-          -- What an actor tries again is its next message, even when that is not due; what was added for later is none until it is.
+          -- What an actor tries again is its next message, even when that is not due.
           and (wanted.most = 1 and job.attempt > 0 or job.run_at <= clock_timestamp())
         order by job.ordinal limit greatest(wanted.free, 0) for no key update skip locked) waiting
       where waiting.run_at <= clock_timestamp() and waiting.name = wanted.task
         -- No message of an actor overtakes one that was passed over.
         and (wanted.most is distinct from 1 or not exists (
-          select from job where job.mailbox = wanted.mailbox and job.status = 'queued' and job.ordinal < waiting.ordinal
+          select from job where job.mailbox = wanted.mailbox and job.status = 'queued' and not job.later and job.ordinal < waiting.ordinal
             and (job.attempt > 0 or job.run_at <= clock_timestamp())))) next
     where job.id = next.id
     returning job.id, job.ordinal, job.name, job.queue, job.attempt, job.tries, job.max_tries, job.interruptions, job.owner_id, job.mailbox,
@@ -81,7 +88,7 @@ begin
   where w.most is null and (w.last is not null or pg_try_advisory_xact_lock(mailbox_lock_key(w.mailbox)));
 
   -- A separate statement: it sees what was committed before it had the locks. Jobs being claimed still look queued.
-  perform job_send_next(array_agg(w.mailbox), array_agg(w.first), array_agg(w.last), case when has_more then interval '0' else pause end)
+  perform job_send_next(array_agg(w.mailbox), array_agg(case when w.most is null then w.first end), array_agg(w.last), case when has_more then interval '0' else pause end)
   from (
     select w.*, w.mailbox = any(more) as has_more from unnest(mailboxes, limits, firsts, lasts) as w(mailbox, most, first, last)
     where w.mailbox = any(locked) and (w.most is null or w.most > (

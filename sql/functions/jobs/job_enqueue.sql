@@ -8,8 +8,8 @@
 --
 -- A job has a delivery, or waits behind one that has: in a limited mailbox behind the jobs that fill it, each of which
 -- sends the next delivery when it ends; in any other behind one that was due when added, from which a claim continues
--- to it. Jobs due later have deliveries of their own; without a limit with an upper bound: claiming one must not scan all
--- others that are not due yet.
+-- to it. Jobs due later have deliveries of their own, so that nothing need scan all others that are not due yet: without a
+-- limit with an upper bound; in a limited mailbox they are `later` until theirs is claimed.
 create or replace function job_enqueue(specs jsonb) returns table (spec_ordinal bigint, job_id uuid, joined boolean)
 language plpgsql
 as $$
@@ -81,13 +81,13 @@ begin
       - (select count(*) from job where mailbox = spec.mailbox and lease_id is not null and mailbox_limit is not null)
       - (select count(*) from (
           -- Not now(): what has committed since this began is due, too.
-          select from job where mailbox = spec.mailbox and status = 'queued'
+          select from job where mailbox = spec.mailbox and status = 'queued' and not later
             and (mailbox_limit = 1 and attempt > 0 or run_at <= clock_timestamp())
           limit spec.mailbox_limit) waiting);
-    insert into job (id, name, queue, owner_id, mailbox, mailbox_limit, settle, payload, status, max_tries, run_at, request_id,
+    insert into job (id, name, queue, owner_id, mailbox, mailbox_limit, later, settle, payload, status, max_tries, run_at, request_id,
       trace_parent)
-    values (spec.id, spec.name, spec.queue, spec.owner_id, spec.mailbox, spec.mailbox_limit, spec.settle, spec.payload, 'queued',
-      spec.max_tries, now() + make_interval(secs => coalesce(spec.delay_ms, 0) / 1000), spec.request_id, spec.trace_parent);
+    values (spec.id, spec.name, spec.queue, spec.owner_id, spec.mailbox, spec.mailbox_limit, coalesce(spec.delay_ms > 0, false), spec.settle,
+      spec.payload, 'queued', spec.max_tries, now() + make_interval(secs => coalesce(spec.delay_ms, 0) / 1000), spec.request_id, spec.trace_parent);
     queues := queues || spec.queue;
     if room > 0 or spec.delay_ms > 0 then
       send := send || spec.id;

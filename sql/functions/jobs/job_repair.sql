@@ -27,14 +27,20 @@ begin
   )
   select coalesce(array_agg(head.id), '{}') into lost
   from line cross join lateral (
-    select job.* from job where job.mailbox = line.mailbox and job.status = 'queued' and (job.mailbox_limit = 1 and job.attempt > 0 or job.run_at <= now())
-    order by job.ordinal limit 1) head
+    (select job.* from job where job.mailbox = line.mailbox and job.status = 'queued' and not job.later
+      and (job.mailbox_limit = 1 and job.attempt > 0 or job.run_at <= now()) order by job.ordinal limit 1)
+    union all
+    (select job.* from job where job.mailbox = line.mailbox and job.status = 'queued' and job.later
+      and job.run_at <= now() order by job.ordinal limit 1)) head
   where greatest(head.created_at, head.run_at) < now() - patience
-    -- For a limited mailbox any delivery will do, and while it is full, each job that ends sends the next one.
+    -- For a limited mailbox any delivery will do, and while it is full, each job that ends sends the next one. What was added to
+    -- it for later needs its own.
     and not exists (
-      select from delivery where delivery.mailbox = head.mailbox and (
-        head.mailbox_limit is not null or delivery.first <= head.ordinal and coalesce(delivery.last, head.ordinal) >= head.ordinal))
-    and (head.mailbox_limit is null or head.mailbox_limit > (
+      select from delivery where delivery.mailbox = head.mailbox and case
+        when head.later then delivery.first = head.ordinal
+        when head.mailbox_limit is not null then true
+        else delivery.first <= head.ordinal and coalesce(delivery.last, head.ordinal) >= head.ordinal end)
+    and (head.mailbox_limit is null or head.later or head.mailbox_limit > (
       select count(*) from job running
       where running.mailbox = head.mailbox and running.lease_id is not null and running.mailbox_limit is not null));
   perform job_send(lost);

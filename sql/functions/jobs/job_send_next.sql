@@ -8,7 +8,7 @@ as $$
 begin
   perform job_send(array_agg(head.id), array_agg(wanted.last), pause)
   from unnest(mailboxes, firsts, lasts) as wanted(mailbox, first, last) cross join lateral (
-    select id from job where job.mailbox = wanted.mailbox and job.status = 'queued' and job.ordinal >= coalesce(wanted.first, 0)
+    select id from job where job.mailbox = wanted.mailbox and job.status = 'queued' and not job.later and job.ordinal >= coalesce(wanted.first, 0)
       and job.ordinal <= coalesce(wanted.last, 9223372036854775807)
       -- Not now(): this may have waited for the transaction that added the job.
       and (job.mailbox_limit = 1 and job.attempt > 0 or job.run_at <= clock_timestamp())
