@@ -174,6 +174,21 @@ describe('what goes wrong', () => {
     })
   }
 
+  test('an answer without end', async () => {
+    const piece = 'x'.repeat(1024 * 1024)
+    const asked = { pieces: Array.from({ length: 20 }, () => piece) }
+    const pieces: string[] = []
+    models.script = () => asked
+    for (const asking of [
+      chat.ask(question, never, (text) => pieces.push(text)),
+      chat.ask(question, never),
+    ]) {
+      const { code, detail } = await failure(asking)
+      assert.deepEqual([code, detail], ['ai.refused', 'AI provider error: its answer is too large'])
+    }
+    assert.ok(pieces.length < 17, `${pieces.length} pieces`)
+  })
+
   test('a refused connection', async () => {
     const gone = await modelServer()
     await gone.stop()

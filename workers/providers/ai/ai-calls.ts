@@ -1,11 +1,11 @@
-import { type Failure, fail } from '../../../sql/errors.ts'
+import { Failure, fail } from '../../../sql/errors.ts'
 import { type AiProvider, keyName } from '../../../tasks/ai/providers.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { retryAfterOf } from '../breaker.ts'
 import { networkError } from '../wait.ts'
 import { clientOf, type OpenAI } from './openai.ts'
 
-/** What all calls to AI providers have in common: clients, the idle timeout, and what errors mean. */
+/** What all calls to AI providers have in common: clients, limits, and what errors mean. */
 
 // The client's own limit must not fire before ours, which says why.
 const SLACK_MS = 5000
@@ -48,8 +48,39 @@ export function createIdleTimeout(seconds: number): IdleTimeout {
   }
 }
 
+/**
+ * How much of an answer is taken, in characters or bytes. A million tokens, the most that one is asked for, are four to five million
+ * characters; a whole day of speech has about a million, and the times of its segments as many again.
+ */
+export const MOST_ANSWER = 16 * 1024 * 1024
+
+export const tooLarge = (): Failure => fail('ai.refused', { reason: 'its answer is too large' })
+
+/**
+ * The JSON of an answer that comes at once; `heard` is called for each piece of it.
+ * @throws {@link tooLarge}; Unreadable.
+ */
+export async function wholeAnswer(response: Response, heard: () => void = () => {}): Promise<unknown> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of response.body ?? []) {
+    heard()
+    size += chunk.length
+    // Leaving the loop cancels the answer.
+    if (size > MOST_ANSWER) throw tooLarge()
+    chunks.push(chunk)
+  }
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString())
+  } catch (error) {
+    throw new Unreadable(UNREADABLE, { cause: error })
+  }
+}
+
 /** An answer that can't be used; the message says why. */
 export class Unreadable extends Error {}
+
+export const UNREADABLE = 'its answer could not be read'
 
 export interface CallEnd {
   readonly provider: AiProvider
@@ -60,8 +91,12 @@ export interface CallEnd {
   readonly refusal?: (status: number, code: unknown) => string | null
 }
 
-/** What an error of the client means. It has none of the provider's own words: those may quote keys and messages. */
+/**
+ * What an error of the client means, unless it is a failure already. It has none of the provider's own words: those may quote keys
+ * and messages.
+ */
 export function callFailure(error: unknown, end: CallEnd): Failure {
+  if (error instanceof Failure) return error
   const { reason, curable, retryAfter } = reasonOf(error, end)
   if (end.begun) return fail('ai.interrupted', { reason }, { cause: error })
   const options = retryAfter === null ? {} : { retryAfter }

@@ -8,7 +8,11 @@ import {
   createIdleTimeout,
   type IdleTimeout,
   isPassing,
+  MOST_ANSWER,
+  tooLarge,
+  UNREADABLE,
   Unreadable,
+  wholeAnswer,
 } from './ai-calls.ts'
 import type { OpenAI } from './openai.ts'
 
@@ -37,7 +41,7 @@ export function createChat({ ai }: Pick<Settings, 'ai'>): ChatModels {
       } catch (error) {
         signal.throwIfAborted()
         const { provider, model } = question
-        // A body that is not JSON is not an answer either.
+        // A piece that is not JSON is not an answer either.
         const cause = error instanceof SyntaxError ? new Unreadable(UNREADABLE, { cause: error }) : error
         throw callFailure(cause, { provider, begun, late: idleTimeout.late, refusal: refusalOf(model) })
       } finally {
@@ -51,8 +55,6 @@ const callOf = ({ provider, model }: Question, url: string) => ({
   ...{ provider, what: 'chat', url },
   attributes: { 'gen_ai.request.model': model },
 })
-
-const UNREADABLE = 'its answer could not be read'
 
 interface Call {
   readonly client: OpenAI
@@ -74,14 +76,13 @@ function parametersOf({ provider, model, system, messages, temperature, maxToken
 }
 
 async function askAtOnce({ client, question, signal }: Call): Promise<Completion> {
-  const completion = await client.chat.completions.create(
-    { ...parametersOf(question), stream: false },
-    { signal },
-  )
-  const choice = completion.choices?.[0]
+  const parameters = { ...parametersOf(question), stream: false } as const
+  const response = await client.chat.completions.create(parameters, { signal }).asResponse()
+  const completion = (await wholeAnswer(response)) as OpenAI.ChatCompletion | null
+  const choice = completion?.choices?.[0]
   if (choice === undefined) throw new Unreadable(UNREADABLE)
   const text = textOf(choice.message)
-  return { text, tokens: tokensOf(completion.usage), finish: choice.finish_reason ?? '' }
+  return { text, tokens: tokensOf(completion?.usage), finish: choice.finish_reason ?? '' }
 }
 
 async function askInPieces(call: Call, onText: (text: string) => void): Promise<Completion> {
@@ -104,6 +105,7 @@ async function askInPieces(call: Call, onText: (text: string) => void): Promise<
     const piece = textOf(choice?.delta)
     if (piece !== '') {
       text += piece
+      if (text.length > MOST_ANSWER) throw tooLarge()
       onText(piece)
     }
     if (choice?.finish_reason) finish = choice.finish_reason

@@ -5,7 +5,8 @@ import { fail } from '../../../sql/errors.ts'
 import type { Embedded, Providers } from '../../../tasks/context.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { recorded } from '../call.ts'
-import { clientOf } from './openai.ts'
+import { wholeAnswer } from './ai-calls.ts'
+import { clientOf, type OpenAI } from './openai.ts'
 
 /** The meaning of texts, as vectors. The only importer of `@xenova/transformers`. */
 
@@ -73,10 +74,14 @@ function remote({ ai }: Settings, model: string): Providers['embed'] {
     try {
       for (let from = 0; from < texts.length; from += REMOTE_TEXTS) {
         const input = texts.slice(from, from + REMOTE_TEXTS)
-        const answer = await recorded({ provider: 'openai', what: 'embeddings', url: baseUrl }, () =>
-          client.embeddings.create({ model, input, encoding_format: 'float' }, { signal }),
+        const answer = await recorded({ provider: 'openai', what: 'embeddings', url: baseUrl }, async () =>
+          wholeAnswer(
+            await client.embeddings
+              .create({ model, input, encoding_format: 'float' }, { signal })
+              .asResponse(),
+          ),
         )
-        const byIndex = [...answer.data].sort((a, b) => a.index - b.index)
+        const byIndex = [...(answer as OpenAI.CreateEmbeddingResponse).data].sort((a, b) => a.index - b.index)
         vectors.push(...byIndex.map(({ embedding }) => normalized(embedding)))
       }
     } catch (error) {

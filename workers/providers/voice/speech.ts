@@ -3,7 +3,7 @@ import type { Speech } from '../../../sql/voice.ts'
 import { isAiProvider } from '../../../tasks/ai/providers.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import type { Speaker } from '../../../tasks/voice/ports.ts'
-import { callFailure, createClients, createIdleTimeout, Unreadable } from '../ai/ai-calls.ts'
+import { callFailure, createClients, createIdleTimeout, Unreadable, wholeAnswer } from '../ai/ai-calls.ts'
 import type { OpenAI } from '../ai/openai.ts'
 import { startCall } from '../call.ts'
 
@@ -62,7 +62,8 @@ async function voxtral(
   signal: AbortSignal,
 ): Promise<Uint8Array> {
   const body = { model, input: text, voice_id: voice, response_format: 'mp3', stream: false }
-  const answer = await client.post<{ audio_data?: unknown } | null>('/audio/speech', { body, signal })
+  const response = await client.post('/audio/speech', { body, signal }).asResponse()
+  const answer = (await wholeAnswer(response)) as { readonly audio_data?: unknown } | null
   if (typeof answer?.audio_data !== 'string') throw new Unreadable('its answer is not audio')
   return Buffer.from(answer.audio_data, 'base64')
 }

@@ -8,7 +8,11 @@ import {
   createClients,
   createIdleTimeout,
   type IdleTimeout,
+  MOST_ANSWER,
+  tooLarge,
+  UNREADABLE,
   Unreadable,
+  wholeAnswer,
 } from '../ai/ai-calls.ts'
 import { type OpenAI, streamingFile } from '../ai/openai.ts'
 import { recorded } from '../call.ts'
@@ -21,8 +25,6 @@ import { languageCode } from './languages.ts'
 const AT_ONCE = 2
 // Longer than any silence that is allowed: the client counts from the beginning, however long the upload takes.
 const CLIENT_TIMEOUT_MS = 4 * 3600 * 1000
-// A whole day of speech has about a million characters, and the times of its segments as many again.
-const MOST_ANSWER = 16 * 1024 * 1024
 
 export function createTranscriber({ ai }: Pick<Settings, 'ai'>): Transcriber {
   const clientFor = createClients({ ai })
@@ -131,24 +133,7 @@ async function bodyOf(call: Call): Promise<Fields & { file: Awaited<ReturnType<t
 async function hearAtOnce(call: Call): Promise<Transcript> {
   const { client, idleTimeout, options } = call
   const response = await client.audio.transcriptions.create(await bodyOf(call), options).asResponse()
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of response.body ?? []) {
-    idleTimeout.heard()
-    size += chunk.length
-    // Leaving the loop cancels the answer.
-    if (size > MOST_ANSWER) throw tooLarge()
-    chunks.push(chunk)
-  }
-  return transcriptOf(parsed(Buffer.concat(chunks).toString()))
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    throw new Unreadable(UNREADABLE, { cause: error })
-  }
+  return transcriptOf(await wholeAnswer(response, idleTimeout.heard))
 }
 
 async function hearInPieces(call: Call, onText: (text: string) => void): Promise<Transcript> {
@@ -169,9 +154,6 @@ async function hearInPieces(call: Call, onText: (text: string) => void): Promise
   // A connection that was closed midway looks like the end.
   throw new Unreadable('the connection was closed')
 }
-
-const UNREADABLE = 'its answer could not be read'
-const tooLarge = (): Failure => fail('ai.refused', { reason: 'its answer is too large' })
 
 const Amount = z.coerce.number().min(0)
 const Count = z.int().min(0)
