@@ -90,9 +90,10 @@ function writtenType(head: Uint8Array, hint: MediaHint): string {
 const latin1 = (bytes: Uint8Array, length: number): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, length)).toString('latin1')
 
-// Comments and declarations may stand before the document's own element.
+// Comments and declarations may stand before the document's own element. A comment ends at its first end: if it could go on
+// to a later one, the time would double with each.
 const isHtml = (head: Uint8Array): boolean =>
-  /^(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?(<!--[\s\S]*?-->\s*)*<(!doctype\s+html|html|head|body)\b/i.test(
+  /^(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?(<!--(?:(?!-->)[\s\S])*-->\s*)*<(!doctype\s+html|html|head|body)\b/i.test(
     latin1(head, 4096),
   )
 

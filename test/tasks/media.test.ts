@@ -62,6 +62,15 @@ test('words that begin like a binary format stay words', async () => {
   }
 })
 
+test('comments before something else take no time that grows with each', async () => {
+  const comments = '<!---->'.repeat(30)
+  const { user, system } = process.cpuUsage()
+  assert.equal(await sniff(`${comments}x`), 'text/plain')
+  const taken = process.cpuUsage({ user, system })
+  assert.ok(taken.user + taken.system < 5_000_000, `${taken.user + taken.system} µs`)
+  assert.equal(await sniff(`${comments}<!-- > -- -> --> <html>`), 'text/html')
+})
+
 test('a PDF behind junk is a PDF, a text about PDF is not', async () => {
   const pdf = Buffer.concat([Buffer.from('\r\n\0junk from a gateway\r\n'), await textPdf(1)])
   assert.equal(await sniff(pdf), 'application/pdf')
