@@ -130,10 +130,11 @@ export interface AgentChanges {
 export const updateAgent = (slug: string, changes: AgentChanges): Query<{ slug: string }> => {
   const given = JSON.stringify(changes)
   return sql.type(z.object({ slug: z.string() }))`
-    update ai_agent a set name = g.name, description = g.description, category = g.category, model_id = g.model_id,
-      temperature = g.temperature, max_tokens = g.max_tokens, system_prompt = g.system_prompt, is_active = g.is_active,
-      updated_at = now()
-    from ai_agent old, jsonb_populate_record(old, ${given}::jsonb) g
-    where a.slug = ${slug} and old.slug = a.slug
+    update ai_agent a set updated_at = now(),
+      (name, description, category, model_id, temperature, max_tokens, system_prompt, is_active) = (
+        -- The row as it is once its lock is there: another change of it may have gone before.
+        select g.name, g.description, g.category, g.model_id, g.temperature, g.max_tokens, g.system_prompt, g.is_active
+        from jsonb_populate_record(a, ${given}::jsonb) g)
+    where a.slug = ${slug}
     returning a.slug`
 }

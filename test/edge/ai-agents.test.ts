@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Moment } from '../../edge/pipeline/schemas.ts'
+import { updateAgent } from '../../sql/ai.ts'
 import { priceOn } from '../../sql/llm.ts'
 import { until } from '../until.ts'
 import { CHAT, startTalk } from './ai-help.ts'
@@ -94,6 +95,21 @@ describe('GET and PATCH /ai/agents', () => {
     ])
     assert.deepEqual(stored, [{ model: 'gpt-4o-mini' }, { model: 'gpt-4o-mini' }])
     await change({ model_id: null, system_prompt: 'You are a helpful assistant.' })
+  })
+
+  test('two changes at once both hold', async () => {
+    const answer = await db.transaction(async (tx) => {
+      await tx.run(updateAgent('assistant', { description: 'Changed first' }))
+      const second = change({ category: 'changed' })
+      await until('the second one waits for the first', async () => {
+        const waiting = await query(`select from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock' and query like '%ai_agent%'`)
+        return waiting.length > 0
+      })
+      return { second }
+    })
+    const { description, category } = (await answer.second).json
+    assert.deepEqual([description, category], ['Changed first', 'changed'])
   })
 
   for (const [what, json] of [
