@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { edgeAndDatabase } from './harness.ts'
 
-const { api } = await edgeAndDatabase()
+const { api, query } = await edgeAndDatabase()
 const PATH = '/api/v1/documents'
 let count = 0
 let people = 0
@@ -58,10 +58,14 @@ test('a label has 1 to 64 characters', async () => {
 
 test('a document has at most 100 tags, also when they are added at once', async () => {
   const id = await document(owner)
-  const answers = await Promise.all(Array.from({ length: 105 }, (_, i) => add(id, `t${i}`)))
-  assert.equal(answers.filter(({ status }) => status === 200).length, 100)
+  await query(
+    `update document set tags = array(select 't' || n from generate_series(1, 90) n) where id = $1`,
+    [id],
+  )
+  const answers = await Promise.all(Array.from({ length: 15 }, (_, i) => add(id, `u${i}`)))
+  assert.equal(answers.filter(({ status }) => status === 200).length, 10)
   assert.equal(answers.filter(({ status }) => status === 400).length, 5)
-  assert.equal((await add(id, 't0')).status, answers[0]!.status)
+  assert.equal((await add(id, 'u0')).status, answers[0]!.status)
 })
 
 test('tags have their counts, most used first, of all own documents, superseded ones too', async () => {

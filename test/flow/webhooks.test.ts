@@ -265,7 +265,7 @@ describe('a callback', () => {
       message: 'hello',
     })
     assert.equal(chat.status, 409)
-    assert.equal((await query('select from job where owner_id is null and queue = $1', ['ai'])).length, 0)
+    assert.equal((await query('select from job where name = $1', ['ai.chat'])).length, 0)
   })
 })
 
