@@ -135,7 +135,7 @@ export const cancelJob = (id: string): Query<{ found: boolean }> =>
 
 /**
  * Proves inside a transaction that an attempt is still the current one, and keeps it so until the commit: a takeover
- * waits for the row lock. No row: the attempt has ended, or another one runs the job now.
+ * waits for the row lock, see `job_fence`. No row: the attempt has ended, or another one runs the job now.
  */
 export const fenceJob = (id: string, attempt: number): Query<{ id: string }> =>
   sql.type(Id)`
@@ -220,9 +220,9 @@ export const unlockPools = (poolIds: readonly string[]): Query<unknown> =>
 export const deleteExpiredJobs = (keepSeconds: number, batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with expired as (
-      delete from job where id in (
-        select id from job where finished_at < now() - make_interval(secs => ${keepSeconds})
-        order by finished_at limit ${batch})
+      delete from job where ctid = any(array(
+        select ctid from job where finished_at < now() - make_interval(secs => ${keepSeconds})
+        order by finished_at limit ${batch} for update skip locked))
       returning id
     )
     select count(*)::int as count from expired`

@@ -1892,7 +1892,7 @@ CREATE OR REPLACE FUNCTION public.comms_send_cancel(send uuid)
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ab0df8ab2271f7da7d23c67fbebcc0cc$function$;
+AS $function$7102d68b674a038c94e3825f406b83aa$function$;
 
 CREATE OR REPLACE FUNCTION public.comms_send_count_delete()
  RETURNS trigger
@@ -2120,7 +2120,7 @@ AS $function$439af7dd71feaa9d8f36a64a5e07f6f8$function$;
 CREATE OR REPLACE FUNCTION public.job_fence(job_id uuid, of_attempt integer)
  RETURNS boolean
  LANGUAGE sql
-AS $function$572fe4ba517bc6e66fb8088fefc6de80$function$;
+AS $function$1a576c799471b79d8d2f03287f9ff299$function$;
 
 CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, most integer)
  RETURNS SETOF uuid
@@ -2130,7 +2130,7 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, mos
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$8a5fda93dcc49bbc9a917ab05b60e143$function$;
+AS $function$722ca95abede597bd4c27f3a1e731efb$function$;
 
 CREATE OR REPLACE FUNCTION public.job_gone()
  RETURNS trigger

@@ -16,7 +16,7 @@ export interface LogLine {
 /** The first lines of a job are kept. */
 export const MOST_LINES = 200
 
-// Jobs that housekeeping deletes at this moment are left out: it may wait for one that is locked here, and this for another.
+// Waits for whoever ends or deletes one of these jobs at this moment: they lock jobs in the same order, or wait for none.
 /** Keeps lines of jobs that there are. */
 export const keepLines = (lines: readonly LogLine[]): Query<unknown> =>
   sql.prepared('job_log_keep', noRows)`
@@ -27,7 +27,7 @@ export const keepLines = (lines: readonly LogLine[]): Query<unknown> =>
         with ordinality as l(job_id, attempt, at, level, message, data, n)
     ), kept as materialized (
       select id, (select count(*) from (select from job_log where job_id = job.id limit ${MOST_LINES}) there) as there
-      from job where id = any(array(select job_id from line)) order by id for key share skip locked
+      from job where id = any(array(select job_id from line)) order by id for key share
     )
     insert into job_log (job_id, attempt, at, level, message, data)
     select job_id, attempt, at, level, message, data from line join kept on kept.id = line.job_id

@@ -192,6 +192,6 @@ export const idsMeant = (which: Meant, after: string | null, limit: number): Que
 
 /** Deletes those of some jobs that have ended; a row for each. */
 export const deleteEnded = (ids: readonly string[]): Query<{ id: string }> =>
-  sql.type(
-    Id,
-  )`delete from job where id = any(${sql.array(ids, 'uuid')}) and finished_at is not null returning id`
+  sql.type(Id)`delete from job where id = any(array(
+      select id from job where id = any(${sql.array(ids, 'uuid')}) and finished_at is not null order by id for update))
+    returning id`

@@ -305,4 +305,21 @@ describe('job_progress', () => {
     await finishing
     assert.equal(await db.maybeOne(fenceJob(job.id, job.attempt)), null)
   })
+
+  test('behind a fence an attempt is reported on, cancelled and done at once, and deleted only after it', async () => {
+    const job = await ledger.running({}, lease)
+    const { deleting } = await withClient(url, async (client) => {
+      await client.query('begin')
+      await client.query('select job_fence($1, 1)', [job.id])
+      const data = { label: 'Swapping', current: null, total: null }
+      assert.deepEqual(await ledger.progress(job.id, 1, { n: 1, data }), [job.id])
+      await db.one(cancelJob(job.id))
+      assert.deepEqual(await ledger.finish({ ...job, outcome: 'done', limited: null }), [job.id])
+      const deleting = query('delete from job where id = $1', [job.id])
+      await lockAwaited(query)
+      await client.query('commit')
+      return { deleting }
+    })
+    await deleting
+  })
 })

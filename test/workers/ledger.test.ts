@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fail } from '../../sql/errors.ts'
 import type { FinishEntry, ProgressEntry } from '../../sql/jobs.ts'
-import { spec } from '../sql/ledger-help.ts'
+import { spec, withClient } from '../sql/ledger-help.ts'
 import { step, workerLedger } from './ledger-parts.ts'
 
 const { base, help, open, running, notes } = await workerLedger()
@@ -82,6 +82,21 @@ describe('the worker ledger', () => {
       assert.equal((await notes(id)).length, i)
       await help.assertSound(id)
     }
+  })
+
+  test('while a job does something behind a fence, it and all others report and end', async () => {
+    const { ledger } = open()
+    const [slow, other] = await running(2)
+    await withClient(base.url, async (client) => {
+      await client.query('begin')
+      await client.query('select job_fence($1, 1)', [slow!.id])
+      ledger.progress(step(slow!.id, 1))
+      assert.equal(await ledger.finish({ ...other!, outcome: 'done', limited: null }), true)
+      assert.deepEqual(await notes(slow!.id), [1])
+      await client.query('commit')
+    })
+    assert.equal(await ledger.finish({ ...slow!, outcome: 'done', limited: null }), true)
+    await help.assertSound(slow!.id)
   })
 
   test('an outage delays and loses nothing', async () => {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
-import { connect } from '../../sql/driver.ts'
+import { test } from 'node:test'
 import { uuidv7 } from '../../sql/ids.ts'
 import { keepLines, MOST_LINES } from '../../sql/jobs/log.ts'
+import { deleteExpiredJobs } from '../../sql/jobs.ts'
 import { createJobLines } from '../../workers/attempts/lines.ts'
-import { testDatabase } from '../database.ts'
-import { ledgerOf, spec } from '../sql/ledger-help.ts'
+import { lockAwaited, testDatabase } from '../database.ts'
+import { ledgerOf, spec, withClient } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
@@ -96,18 +96,36 @@ test('they go with their job, and of a job that is gone none are kept', async ()
   assert.deepEqual(await stored(id), [])
 })
 
-test('who deletes jobs is not waited for', async () => {
-  const [id, other] = [await job(), await job()]
-  const client = await connect({ url, applicationName: 'deleting' })
-  after(() => client.end())
-  await client.query('begin')
-  await client.query('delete from job where id = $1', [id])
+test('they wait for whoever ends or deletes their jobs at this moment', async () => {
+  const [ending, gone] = [await ledger.running(), await job()]
+  const end = JSON.stringify([{ ...ending, outcome: 'failed', code: 'internal' }])
   const lines = createJobLines()
   lines.open(db, log)
-  for (const one of [id, other]) lines.take(line(one))
-  await lines.close()
-  await client.query('commit')
-  assert.deepEqual([(await stored(id)).length, (await stored(other)).length], [0, 1])
+  for (const id of [ending.id, gone]) lines.take(line(id))
+  const closing = await withClient(url, async (client) => {
+    await client.query('begin')
+    await client.query('select job_finish($1, 2, 5)', [end])
+    await client.query('delete from job where id = $1', [gone])
+    const closing = { done: lines.close() }
+    await lockAwaited(query)
+    await client.query('commit')
+    return closing
+  })
+  await closing.done
+  assert.deepEqual([(await stored(ending.id)).length, (await stored(gone)).length], [1, 0])
+})
+
+test('housekeeping does not wait for jobs whose lines are being stored: they would wait for each other', async () => {
+  const [id, other] = [await ledger.running(), await ledger.running()]
+  await ledger.finish({ ...id, outcome: 'done' }, { ...other, outcome: 'done' })
+  await query(`update job set finished_at = now() - interval '1 day' where id = any($1)`, [[id.id, other.id]])
+  await withClient(url, async (client) => {
+    await client.query('begin')
+    await client.query('select from job where id = $1 for key share', [id.id])
+    assert.deepEqual(await db.one(deleteExpiredJobs(3600, 1000)), { count: 1 })
+    await client.query('commit')
+  })
+  assert.deepEqual(await db.one(deleteExpiredJobs(3600, 1000)), { count: 1 })
 })
 
 test('what can not be stored is told, and stops nothing', async () => {

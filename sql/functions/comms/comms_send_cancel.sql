@@ -9,7 +9,7 @@ declare
 begin
   select c.job_id into its_job from comms_send c where c.id = send;
   perform mailbox_lock(array(select mailbox from job where id = its_job and mailbox_limit is not null));
-  perform from job where id = its_job for no key update;
+  perform from job where id = its_job for update;
   select * into s from comms_send where id = send for no key update;
   if s.status in ('scheduled', 'queued', 'failed') and s.provider_id is null
     and exists (select from job where id = its_job and id = s.job_id and finished_at is null) then

@@ -21,6 +21,10 @@ begin
   perform mailbox_lock(array(
     select job.mailbox from jsonb_to_recordset(entries) as e(id uuid) join job on job.id = e.id where job.mailbox_limit is not null));
 
+  -- Waits for what these attempts do behind a fence.
+  perform from jsonb_to_recordset(entries) as e(id uuid, attempt integer) join job on job.id = e.id
+  where job.attempt = e.attempt and job.lease_id is not null order by job.id for update of job;
+
   with entry as (
     select * from jsonb_to_recordset(entries)
       as e(id uuid, attempt integer, outcome text, result jsonb, code text, detail text, delay_ms integer)
