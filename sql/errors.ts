@@ -346,9 +346,11 @@ export function mapDatabaseError(error: unknown): unknown {
     hasCode = true
     if (code.startsWith('40')) return fail('database.busy', {}, { cause: error })
     if (code === '57014') return fail('database.too_slow', {}, { cause: error })
-    if (code === '53300' || code === '55P03') return fail('database.busy', {}, { cause: error })
     if (OUTAGE.has(code) || code.startsWith('08') || code.startsWith('57P'))
       return fail('database.down', {}, { cause: error })
+    // The class 53 lacks memory, locks or connections. It is no outage, which jobs sit out for ever: the statement itself may be what
+    // takes too much.
+    if (code.startsWith('53') || code === '55P03') return fail('database.busy', {}, { cause: error })
   }
   // With a code it may be a wrong password, of which slonik says no more than that there is no connection.
   return isLost && !hasCode ? fail('database.down', {}, { cause: error }) : error
@@ -356,11 +358,12 @@ export function mapDatabaseError(error: unknown): unknown {
 
 // Beside the classes 08 (connection exceptions) and 57P (shut down, starting up): 25006 read_only_sql_transaction (a standby,
 // or a primary that was told so), 25P03 idle_in_transaction_session_timeout (of a process that was frozen), 53100 disk_full,
-// then libuv's errno.
+// 58030 io_error, then libuv's errno.
 const OUTAGE = new Set([
   '25006',
   '25P03',
   '53100',
+  '58030',
   'ECONNREFUSED',
   'EHOSTUNREACH',
   'ENETUNREACH',

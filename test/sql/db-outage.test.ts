@@ -273,5 +273,12 @@ test('an error of a connection is an outage, unless its cause says what else it 
   assert.equal((mapped({}) as Failure).code, 'database.down')
   assert.equal((mapped({ code: '57P03' }) as Failure).code, 'database.down')
   assert.equal((mapped({ code: '53300' }) as Failure).code, 'database.busy')
+  for (const code of ['53000', '53200', '53400'])
+    assert.equal(
+      (mapped({ code }) as Failure).code,
+      'database.busy',
+      'it may be the statement that takes too much',
+    )
+  for (const code of ['53100', '58030']) assert.equal((mapped({ code }) as Failure).code, 'database.down')
   assert.ok(mapped({ code: '28P01' }) instanceof ConnectionError, 'a wrong password does not pass')
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { fail } from '../../sql/errors.ts'
+import { fail, mapDatabaseError } from '../../sql/errors.ts'
 import type { FinishEntry, ProgressEntry } from '../../sql/jobs.ts'
 import { spec, withClient } from '../sql/ledger-help.ts'
 import { step, workerLedger } from './ledger-parts.ts'
@@ -271,6 +271,19 @@ describe('the worker ledger', () => {
     const entry: FinishEntry = { ...job!, outcome: 'done', limited: null }
     assert.equal(await ledger.finish(entry), true)
     assert.equal(named('job_done').length, 4)
+  })
+
+  test('what a server without memory refuses is repeated: a claim, and the end of a job that was done', async () => {
+    const { ledger, db } = open()
+    const [job] = await running(1)
+    const waiting = spec()
+    await help.enqueue(waiting)
+    db.error = () => mapDatabaseError(Object.assign(new Error('out of memory'), { code: '53200' })) as Error
+    db.fault = (name) => (db.calls.filter((call) => call.name === name).length < 3 ? 'before' : null)
+    const claiming = ledger.claim(await help.deliveryOf(waiting.id), 1)
+    assert.equal(await ledger.finish({ ...job!, outcome: 'done', result: '1', limited: null }), true)
+    assert.deepEqual([await help.status(job!.id), (await help.row(job!.id)).result], ['done', 1])
+    assert.equal((await claiming)[0]?.id, waiting.id)
   })
 
   test('work that is said while other work is under way is not forgotten', async () => {
