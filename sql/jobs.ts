@@ -109,11 +109,22 @@ export interface Judge {
   readonly steadyMs: number
 }
 
-/** `whole`: also looks for jobs whose lease disappeared in another way than by expiring. */
-export const recoverJobs = (judge: Judge | null, whole = true): Query<{ id: string }> =>
+/** How many jobs are taken over in one transaction. */
+const RECOVERED_AT_ONCE = 1000
+
+/**
+ * Takes over jobs of lost leases, see `job_recover`; there may be more until it finds none.
+ *
+ * @param whole also looks for jobs whose lease disappeared in another way than by expiring: so has that of those that were left.
+ */
+export const recoverJobs = (
+  judge: Judge | null,
+  whole = true,
+  most = RECOVERED_AT_ONCE,
+): Query<{ id: string }> =>
   sql.prepared('job_recover', Id)`
     select id from job_recover(${judge?.lease ?? null}::uuid, make_interval(secs => ${(judge?.steadyMs ?? 0) / 1000}::float8),
-      ${SUSPECT_FROM}, ${SUSPECT_FROM + MOST_CRASHES}) as id
+      ${SUSPECT_FROM}, ${SUSPECT_FROM + MOST_CRASHES}, ${most}) as id
     where ${whole} or exists (select from worker_lease where expires_at < now())`
 
 /**

@@ -2159,7 +2159,7 @@ CREATE OR REPLACE FUNCTION public.job_progress(entries jsonb)
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$d2c0256e5eaef3ff215ec730886cf3ce$function$;
 
-CREATE OR REPLACE FUNCTION public.job_recover(judge uuid, steady interval, suspect integer, most integer)
+CREATE OR REPLACE FUNCTION public.job_recover(judge uuid, steady interval, suspect integer, most integer, at_once integer)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -2167,7 +2167,7 @@ CREATE OR REPLACE FUNCTION public.job_recover(judge uuid, steady interval, suspe
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$fa9506e808fba6053589d6506bbd8e9b$function$;
+AS $function$9d71695e54bc13e2e4ffde04cfc1fc6e$function$;
 
 CREATE OR REPLACE FUNCTION public.job_repair(patience interval)
  RETURNS SETOF uuid

@@ -10,13 +10,17 @@ export type WebhookWatch = Pick<Periodic, 'stop'>
 
 // What is due is due at a time of its row: a process that dies between an event and this loses nothing.
 const EVERY_MS = 1000
+// Each is an actor, whose lock takes an entry of the lock table that all connections share.
+const AT_ONCE = 1000
 
 export function watchWebhooks(db: Database, log: Log, maxTries: number): WebhookWatch {
   const look = async (): Promise<void> => {
     const due = await db.any(dueEndpoints())
-    if (due.length === 0) return
     const payloads = due.map(({ id }) => ({ endpoint_id: id }))
-    await db.transaction((tx) => enqueueMany(tx, deliver, payloads, { ownerId: null, maxTries }))
+    for (let start = 0; start < payloads.length; start += AT_ONCE) {
+      const some = payloads.slice(start, start + AT_ONCE)
+      await db.transaction((tx) => enqueueMany(tx, deliver, some, { ownerId: null, maxTries }))
+    }
   }
 
   return periodically(EVERY_MS, look, (error) =>

@@ -78,6 +78,22 @@ describe('job_recover', () => {
     assert.deepEqual(await partly(), [orphan.id])
   })
 
+  test('many are taken over some at a time, those that are left without the lease that has run out', async () => {
+    const dead = await ledger.lease()
+    const jobs = await Promise.all(
+      Array.from({ length: 5 }, (_, i) => ledger.running({ actor: `m${i}` }, dead)),
+    )
+    await expire(dead)
+    const some = async (whole: boolean) => (await db.any(recoverJobs(null, whole, 2))).map((row) => row.id)
+    const found = [await some(false), await some(true), await some(true), await some(true)]
+    assert.deepEqual(
+      found.map((ids) => ids.length),
+      [2, 2, 1, 0],
+    )
+    assert.deepEqual(found.flat().sort(), jobs.map((job) => job.id).sort())
+    for (const { id } of jobs) assert.equal(await ledger.state(id), 'delivered')
+  })
+
   test('a worker judges others only when its own lease has been renewed in time for long enough', async () => {
     const lease = await ledger.lease(60_000)
     const use = { poolIds: [], threads: 0, busy: 0, memoryBytes: 0 }

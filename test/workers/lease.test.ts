@@ -181,6 +181,23 @@ describe('a lease', { concurrency: false }, () => {
     assert.equal(await row(dead), undefined)
   })
 
+  test('that had more jobs than one transaction takes over: all of them are, at once', async () => {
+    const looks: number[] = []
+    const { recovered, calls } = await hold(TTL_MS, () => void looks.push(calls('job_recover')))
+    const dead = await help.lease()
+    await query(
+      `insert into job (id, name, queue, mailbox, mailbox_limit, payload, status, max_tries, lease_id, attempt, tries, started_at)
+       select gen_random_uuid(), 'test.task', 'test', 'r' || n, 1, '{}', 'running', 3, $1, 1, 1, now() from generate_series(1, 2500) n`,
+      [dead],
+    )
+    await query(`update worker_lease set expires_at = now() where id = $1`, [dead])
+    await until('the last are taken over', () => new Set(recovered).size === 2500)
+    assert.deepEqual(
+      looks.map((look) => look - looks[0]!),
+      [0, 1, 2],
+    )
+  })
+
   test('an outage of the database costs nothing: the lease is renewed when it is over', async () => {
     const { lease, db, lost } = await hold()
     const job = await help.running({}, lease.id)

@@ -134,13 +134,16 @@ class HeldLease implements Lease {
   /** Takes over the jobs of workers that are gone. */
   async #recover(): Promise<void> {
     const { db, log, ttlMs, onRecovered } = this.#options
-    const judge = { lease: this.#id, steadyMs: ttlMs }
-    const recovered = this.#recoveryThrottle.ready
-      ? await this.#recoveryThrottle.run(() => db.any(recoverJobs(judge)))
-      : await db.any(recoverJobs(judge, false))
-    if (recovered.length === 0) return
-    log.warn({ jobs: recovered.map((row) => row.id) }, 'Took over the jobs of a worker that is gone')
-    await onRecovered(recovered.map((row) => row.id))
+    // Those that the first look leaves have no lease any more, and are found by looking at the whole.
+    for (let whole = this.#recoveryThrottle.ready; !this.#upkeep.isStopped; whole = true) {
+      const judge = { lease: this.#id, steadyMs: ttlMs }
+      const recovered = whole
+        ? await this.#recoveryThrottle.run(() => db.any(recoverJobs(judge)))
+        : await db.any(recoverJobs(judge, false))
+      if (recovered.length === 0) return
+      log.warn({ jobs: recovered.map((row) => row.id) }, 'Took over the jobs of a worker that is gone')
+      await onRecovered(recovered.map((row) => row.id))
+    }
   }
 
   #use(): LeaseUse {
@@ -158,6 +161,10 @@ class Upkeep {
 
   constructor(log: Log) {
     this.#log = log
+  }
+
+  get isStopped(): boolean {
+    return this.#isStopped
   }
 
   /** Runs the work at this interval, never twice at the same time. */

@@ -1,7 +1,8 @@
 -- Takes over the jobs of workers whose lease has expired. After an outage, a restart or a failover every lease looks expired
 -- though its worker is alive: only a worker judges whose own lease has been renewed in time for `steady`, and so long the
--- database was there for all of them. Null: without that condition.
-create or replace function job_recover(judge uuid, steady interval, suspect integer, most integer)
+-- database was there for all of them. Null: without that condition. At most `at_once` jobs, which the caller repeats until there are
+-- none: each limited mailbox takes an entry of the lock table, which all connections share.
+create or replace function job_recover(judge uuid, steady interval, suspect integer, most integer, at_once integer)
 returns setof uuid
 language plpgsql
 as $$
@@ -25,7 +26,9 @@ begin
     perform graphile_worker.force_unlock_workers(dead_pools);
   end if;
   select jsonb_agg(jsonb_build_object('id', id, 'attempt', attempt, 'outcome', 'interrupted')) into lost
-  from job where status = 'running' and not exists (select from worker_lease where worker_lease.id = job.lease_id);
+  from (
+    select id, attempt from job
+    where status = 'running' and not exists (select from worker_lease where worker_lease.id = job.lease_id) limit at_once) found;
   if lost is not null then
     return query select job_finish(lost, suspect, most);
   end if;
