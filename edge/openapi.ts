@@ -196,6 +196,7 @@ function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): 
       codes.add(code)
   if (route.sideEffect)
     for (const code of ['idempotency.mismatch', 'idempotency.running'] as const) codes.add(code)
+  if (route.sideEffect && isJobBacked(route)) codes.add('job.missing')
   if (isJobBacked(route)) for (const code of ['job.cancelled', 'internal'] as const) codes.add(code)
   if (isJobBacked(route) && !route.alwaysWaits)
     for (const code of ['request.invalid', 'webhook.no_account'] as const) codes.add(code)

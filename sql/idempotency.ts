@@ -4,7 +4,7 @@ import { noRows, type Query, sql } from './db.ts'
 /** The first responses to Idempotency-Keys. `scope` is the caller and the route, so keys of others never collide. */
 
 const Claim = z.object({
-  state: z.enum(['first', 'running', 'other', 'repeated']),
+  state: z.enum(['first', 'running', 'other', 'repeated', 'gone']),
   status: z.number().nullable(),
   headers: z.array(z.tuple([z.string(), z.string()])).nullable(),
   body: z.string().nullable(),

@@ -227,12 +227,17 @@ export const unlockPools = (poolIds: readonly string[]): Query<unknown> =>
 
 // Housekeeping.
 
-/** Deletes ended jobs past their time, a batch at a time; returns how many. */
+/**
+ * Deletes ended jobs past their time, a batch at a time; returns how many. One that alone has the answer to a request with an
+ * Idempotency-Key stays for as long as the key.
+ */
 export const deleteExpiredJobs = (keepSeconds: number, batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with expired as (
       delete from job where ctid = any(array(
         select ctid from job where finished_at < now() - make_interval(secs => ${keepSeconds})
+          and not exists (select from idempotency_key k
+            where k.job_id = job.id and k.status is null and k.created_at >= now() - interval '24 hours')
         order by finished_at limit ${batch} for update skip locked))
       returning id
     )

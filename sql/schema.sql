@@ -1450,6 +1450,8 @@ CREATE INDEX email_change_expires_at_idx ON public.email_change USING btree (exp
 
 CREATE INDEX idempotency_key_created_at_idx ON public.idempotency_key USING btree (created_at);
 
+CREATE INDEX idempotency_key_job_id_idx ON public.idempotency_key USING btree (job_id) WHERE (status IS NULL);
+
 CREATE UNIQUE INDEX job_actor_running_key ON public.job USING btree (mailbox) WHERE ((status = 'running'::text) AND (mailbox_limit = 1));
 
 CREATE INDEX job_finished_at_idx ON public.job USING btree (finished_at) WHERE (finished_at IS NOT NULL);
@@ -2020,7 +2022,7 @@ RETURN lower(unaccent('unaccent'::regdictionary, said));
 CREATE OR REPLACE FUNCTION public.idempotency_claim(scope text, key text, fingerprint bytea)
  RETURNS TABLE(state text, status smallint, headers jsonb, body text, job_id uuid)
  LANGUAGE plpgsql
-AS $function$f31a5c4b184423adfafd7582741e2b21$function$;
+AS $function$7591c8a4b0c61094eecfce76aecf82ef$function$;
 
 CREATE OR REPLACE FUNCTION public.invite_address_lock(email text)
  RETURNS void

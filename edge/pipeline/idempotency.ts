@@ -44,9 +44,12 @@ export async function takeKey(tx: Queries, { scope, key, fingerprint }: UsedKey)
   return claim
 }
 
-/** The kept answer of a claim. @throws fail('idempotency.running') while there is none. */
+/**
+ * The kept answer of a claim.
+ * @throws fail('idempotency.running') while there is none, fail('job.missing') when its job, which had it, was deleted.
+ */
 export function keptAnswer(claim: Claim): KeptAnswer {
-  if (claim.status === null) throw fail('idempotency.running')
+  if (claim.status === null) throw fail(claim.state === 'gone' ? 'job.missing' : 'idempotency.running')
   return { status: claim.status, headers: claim.headers ?? [], body: claim.body ?? '' }
 }
 

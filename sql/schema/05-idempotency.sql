@@ -15,3 +15,5 @@ create table idempotency_key (
   -- All of it is new each day.
 ) with (autovacuum_vacuum_scale_factor = 0.02);
 create index idempotency_key_created_at_idx on idempotency_key (created_at);
+-- For not deleting jobs that have the answers.
+create index idempotency_key_job_id_idx on idempotency_key (job_id) where status is null;

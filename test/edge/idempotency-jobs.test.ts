@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import net from 'node:net'
 import { test } from 'node:test'
+import { deleteExpiredJobs } from '../../sql/jobs.ts'
 import { until } from '../until.ts'
 import { type Answered, edgeAndDatabase, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
@@ -212,14 +213,52 @@ test('a key of a request whose client left: 409 while the job runs, then its res
   assert.deepEqual(await jobsOf(document), [id])
 })
 
+/** The first request under a key, whose edge dies before it has answered. */
+const unanswered = async (document: number, key: string): Promise<object> => {
+  const headers = { 'idempotency-key': key }
+  await extract(document, '?background=true', headers)
+  await query(`update idempotency_key set status = null, headers = null, body = null where key = $1`, [key])
+  return headers
+}
+
 test('a key of a request whose edge died: the answer is on the job', async () => {
   const document = await newDocument()
-  const headers = { 'idempotency-key': 'died' }
-  await extract(document, '?background=true', headers)
-  await query(`update idempotency_key set status = null, headers = null, body = null where key = 'died'`)
+  const headers = await unanswered(document, 'died')
   await ledger.finish(await claimed(document), 'done', { result: COUNTS })
   const again = await ended(document, '?background=true', headers)
   assert.deepEqual([again.status, again.json], [200, COUNTS])
   const [kept] = await query(`select status from idempotency_key where key = 'died'`)
   assert.equal(kept!.status, 200)
+})
+
+test('a job whose answer nobody has had under its key is kept for as long as the key', async () => {
+  const document = await newDocument()
+  const headers = await unanswered(document, 'late')
+  const id = await claimed(document)
+  await ledger.finish(id, 'done', { result: COUNTS })
+  await query(`update job set finished_at = now() - interval '2 hours' where id = $1`, [id])
+  const swept = async () => (await database.db.one(deleteExpiredJobs(3600, 1000))).count
+  assert.equal(await swept(), 0)
+  const again = await ended(document, '?background=true', headers)
+  assert.deepEqual([again.status, again.json], [200, COUNTS])
+  assert.equal(await swept(), 1)
+  assert.deepEqual((await extract(document, '?background=true', headers)).json, COUNTS)
+
+  const other = await newDocument()
+  await unanswered(other, 'never')
+  const ownJob = await claimed(other)
+  await ledger.finish(ownJob, 'done', { result: COUNTS })
+  await query(`update job set finished_at = now() - interval '2 hours' where id = $1`, [ownJob])
+  await query(`update idempotency_key set created_at = now() - interval '25 hours' where key = 'never'`)
+  assert.equal(await swept(), 1)
+})
+
+test('a key whose job was deleted before its answer was known does not say that it runs', async () => {
+  const document = await newDocument()
+  const headers = await unanswered(document, 'gone')
+  await query('delete from job where id = $1', [await claimed(document)])
+  const again = await extract(document, '?background=true', headers)
+  assert.deepEqual([again.status, again.json], [404, { detail: 'Job not found' }])
+  assert.deepEqual(await jobsOf(document), [])
+  assert.equal((await extract(document, '?background=true&force=true', headers)).status, 422)
 })

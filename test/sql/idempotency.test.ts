@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import type { Queries } from '../../sql/db.ts'
 import {
@@ -10,8 +9,11 @@ import {
   storeAnswer,
 } from '../../sql/idempotency.ts'
 import { testDatabase } from '../database.ts'
+import { ledgerOf } from './ledger-help.ts'
 
-const { db, query } = await testDatabase()
+const base = await testDatabase()
+const { db, query } = base
+const ledger = ledgerOf(base)
 
 const print = (text: string): Buffer => Buffer.from(text)
 const claim = (key: string, fingerprint = 'same', scope = 'scope', on: Queries = db): Promise<Claim> =>
@@ -57,13 +59,17 @@ describe('idempotency keys', () => {
   })
 
   test('a key that is kept with a job leads to the job, and later to what it answered', async () => {
-    const jobId = randomUUID()
+    const { id: jobId } = await ledger.running()
     await keep('k4', { jobId })
     assert.deepEqual(await claim('k4'), { state: 'repeated', ...nothing, job_id: jobId })
     await db.run(storeAnswer('scope', 'k4', answer))
     assert.deepEqual(await claim('k4'), { state: 'repeated', job_id: jobId, ...answer })
     await keep('k5', { jobId, answer })
     assert.deepEqual(await claim('k5'), { state: 'repeated', job_id: jobId, ...answer })
+    await keep('k5a', { jobId })
+    await query('delete from job where id = $1', [jobId])
+    assert.deepEqual(await claim('k5a'), { state: 'gone', ...nothing, job_id: jobId })
+    assert.equal((await claim('k5')).state, 'repeated', 'its answer is known')
   })
 
   test('a key goes with the transaction that took it', async () => {
@@ -82,7 +88,7 @@ describe('idempotency keys', () => {
     assert.equal((await claim('k7')).state, 'repeated')
     await age('k7', '24 hours 1 second')
     assert.deepEqual(await claim('k7', 'new'), { state: 'first', ...nothing })
-    const jobId = randomUUID()
+    const { id: jobId } = await ledger.running()
     await keep('k7', { jobId }, 'new')
     assert.deepEqual(await claim('k7', 'new'), { state: 'repeated', ...nothing, job_id: jobId })
   })

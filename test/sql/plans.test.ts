@@ -120,6 +120,9 @@ await query(
   `insert into idempotency_key (scope, key, fingerprint, status, body) select 's', n::text, '', 204, '' from generate_series(1, 5000) n`,
 )
 await query(
+  `insert into idempotency_key (scope, key, fingerprint, job_id) select 's', 'of ' || id, '', id from job order by id desc limit 5000`,
+)
+await query(
   `insert into worker_lease (id, name, queues, expires_at) select ('00000000-0000-0000-0000-' || lpad(to_hex(n), 12, '0'))::uuid, 'w',
      '{}', now() + interval '1 h' from generate_series(1, 200) n`,
 )

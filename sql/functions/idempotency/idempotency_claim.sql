@@ -1,6 +1,7 @@
 -- Claims a key for the rest of the transaction, or returns what became of the request that has it; keepKey
 -- (sql/idempotency.ts) stores the key with its response. `first`: nobody has used it for 24 hours; `running`: an open
--- transaction has claimed it; `other`: it was used for another request; `repeated`: for this one.
+-- transaction has claimed it; `other`: it was used for another request; `repeated`: for this one; `gone`: for this one, whose job
+-- was deleted before anybody had its answer.
 --
 -- A repetition writes a record of nothing into the log: its commit then waits for the synchronous standby, which so has
 -- what the first request has committed, too. Without it a request whose wait was cut, by a crash or pg_terminate_backend, is
@@ -17,7 +18,9 @@ begin
     return;
   end if;
   -- A separate statement, so that it sees what the previous holder of the lock has committed.
-  return query select case when k.fingerprint = idempotency_claim.fingerprint then 'repeated' else 'other' end,
+  return query select case when k.fingerprint <> idempotency_claim.fingerprint then 'other'
+        when k.status is null and not exists (select from job where id = k.job_id) then 'gone'
+        else 'repeated' end,
       k.status, k.headers, k.body, k.job_id
     from idempotency_key k
     where k.scope = idempotency_claim.scope and k.key = idempotency_claim.key and k.created_at >= now() - interval '24 hours';
