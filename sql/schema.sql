@@ -1959,7 +1959,7 @@ AS $function$3a3657db948f1c8ef8179e01ae459953$function$;
 CREATE OR REPLACE FUNCTION public.document_supersedes()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$ee9d8720bac5df27498dcd4ab9f06662$function$;
+AS $function$cfa046da7e8debc0a687eed35d55d652$function$;
 
 CREATE OR REPLACE FUNCTION public.document_tag_count_delete()
  RETURNS trigger

@@ -157,6 +157,14 @@ describe('supersession', () => {
     assert.equal((await patch(next, { supersedes_id: old })).status, 200)
   })
 
+  test('one whose superseded document was deleted changes like any other', async () => {
+    const [old, young] = [await document(), await document()]
+    await patch(young, { supersedes_id: old })
+    await api.call('DELETE', `${PATH}/${old}`, { token: owner.token })
+    const answer = await patch(young, { title: 'still mine' })
+    assert.deepEqual([answer.status, answer.json.title], [200, 'still mine'], answer.text)
+  })
+
   test('of many that supersede one at once, one does; of two that supersede each other, one does', async () => {
     for (let round = 0; round < 8; round++) {
       const target = await document()

@@ -2,6 +2,8 @@
 -- document_supersedes_id_key ensures that a document is superseded by one document at most.
 create or replace function document_supersedes() returns trigger language plpgsql as $$
 begin
+  -- Any other change of a document names its column, too, and what it superseded may be in the trash by now.
+  if tg_op = 'UPDATE' and new.supersedes_id = old.supersedes_id then return new; end if;
   -- One change per owner at a time, or two could close a cycle together.
   perform pg_advisory_xact_lock(hashtextextended('millrace.supersede:' || coalesce(new.owner_id, 0), 0));
   if not exists (select from document target where target.id = new.supersedes_id and target.deleted_at is null
