@@ -22,7 +22,7 @@ const KEYS: Readonly<Record<KeyType, z.ZodType>> = {
   uuid: z.uuid(),
   date: Day,
   timestamptz: Moment,
-  text: z.string().max(500),
+  text: z.string(),
   real: z.number(),
 }
 
@@ -32,13 +32,16 @@ export const Paged = { ...Total, page: z.int(), page_size: z.int(), ...Next }
 /** What orders a list, as its statement declares it. */
 type Order = Readonly<Record<string, KeyType>>
 
+// A title has 300 characters, each of up to 6 bytes in JSON, and base64 makes 4 of 3; a path may be longer.
+const MOST_CURSOR = 4000
+
 const NOT_OF_LIST = 'is not a cursor of this list'
 
 /** A query's cursor as the JSON array that a statement takes: the values of what orders the list, in one of its orders. */
 export const cursor = (...orders: readonly Order[]) =>
   z
     .string()
-    .max(1000)
+    .max(MOST_CURSOR)
     .transform((text, context): string => {
       const values = decoded(text)
       if (orders.some((order) => isCursorOf(order, values))) return JSON.stringify(values)

@@ -117,6 +117,14 @@ test('page and page_size have bounds', async () => {
   assert.equal((await list('?page=51&page_size=200')).items.length, 0)
 })
 
+test('a cursor leads on past the longest titles, whatever they are written in', async () => {
+  const cat = await api.register('cat@example.com')
+  const longest = ['\u6b63'.repeat(300), '"'.repeat(300), `a${'\u0001'.repeat(298)}z`, 'z']
+  for (const title of longest) await upload(cat.token, title, { note: 'kept' })
+  for (const search of ['sort=title', 'sort=-title', 'sort=title&search=kept'])
+    assert.equal((await followed(search, cat.token)).length, longest.length, search)
+})
+
 test('a cursor leads on, in the order in which the list is: newest first, or best first', async () => {
   for (const search of ['', 'tag=2024', 'search=invoice', 'search=the']) {
     const all = await titles(`?page_size=200&${search}`)
