@@ -96,6 +96,13 @@ export const lockDigest = (sha256: Buffer): Query<unknown> =>
 export const relocateBlob = (id: number, store: string): Query<unknown> =>
   sql.type(noRows)`update blob set store = ${store}, upload_id = null where id = ${id}`
 
+/**
+ * Makes unfinished uploads into folders those of another store: the service that a backup is from may have finished them
+ * since, and would lose their files when they are collected.
+ */
+export const relocateUnsealed = (store: string): Query<unknown> =>
+  sql.type(noRows)`update blob set store = ${store} where sha256 is null and store like 'file:%'`
+
 /** Gives an uploaded blob its digest; no row when the same bytes are already stored or the blob is marked deleted. */
 export const sealBlob = (id: number, sha256: Buffer, byteSize: number): Query<{ sealed: boolean }> =>
   sql.type(z.object({ sealed: z.boolean() }))`

@@ -1,7 +1,7 @@
 import type { Header } from '../../sql/backup/dump.ts'
 import { BackupError, readSections } from '../../sql/backup/format.ts'
 import { beginLoad, clear, drain, endLoad, isEmpty, loadSection, sendQueued } from '../../sql/backup/load.ts'
-import { relocateBlob } from '../../sql/blobs.ts'
+import { relocateBlob, relocateUnsealed } from '../../sql/blobs.ts'
 import { createDatabase } from '../../sql/db.ts'
 import { type Client, connect } from '../../sql/driver.ts'
 import { migrate, migrateEmpty } from '../../sql/migrate.ts'
@@ -112,6 +112,7 @@ async function fill(
       await drain(data)
     }
     await finish()
+    await db.run(relocateUnsealed(store))
     return report
   } finally {
     await blobs.close()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -164,6 +164,32 @@ test('files may go into the database, and what was lost before is said', async (
     `select bool_and(b.sha256 = sha256(c.bytes)) as same from blob b join blob_chunk c on c.blob_id = b.id`,
   )
   assert.equal(sum!.same, true)
+})
+
+test('what a killed restore has left of a file is replaced', async () => {
+  await api.upload(ann.token, 'restored twice')
+  const report = await backUp(settings(), from, at('twice'))
+  const keys = await source.query('select key from blob where sha256 is not null')
+  for (const { key } of keys) {
+    const folder = join(at('begun'), String(key).slice(0, 2), String(key).slice(2, 4))
+    mkdirSync(folder, { recursive: true })
+    writeFileSync(join(folder, `${key}.part`), 'x'.repeat(10_000))
+  }
+  const url = await emptyDatabase()
+  const { files } = await restore(settings(store('begun')), { url, directUrl: url }, at('twice'))
+  assert.equal(files, report.files)
+})
+
+test('uploads under way in the source are not those of a restored copy, which would remove their files', async () => {
+  const { key } = (await source.query(`insert into blob (store) values ($1) returning key`, [
+    store('files').BLOB_STORE,
+  ]))[0]!
+  await backUp(settings(), from, at('unsealed'))
+  const url = await emptyDatabase()
+  await restore(settings(store('apart')), { url, directUrl: url }, at('unsealed'))
+  const restored = await rowsOf(url, `select store from blob where key = '${key}'`)
+  assert.deepEqual(restored, [{ store: store('apart').BLOB_STORE }])
+  await source.query('delete from blob where key = $1', [key])
 })
 
 test('what is in a bucket is named, not copied', async () => {
