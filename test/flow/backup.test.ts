@@ -181,9 +181,9 @@ test('what a killed restore has left of a file is replaced', async () => {
 })
 
 test('uploads under way in the source are not those of a restored copy, which would remove their files', async () => {
-  const { key } = (await source.query(`insert into blob (store) values ($1) returning key`, [
-    store('files').BLOB_STORE,
-  ]))[0]!
+  const { key } = (
+    await source.query(`insert into blob (store) values ($1) returning key`, [store('files').BLOB_STORE])
+  )[0]!
   await backUp(settings(), from, at('unsealed'))
   const url = await emptyDatabase()
   await restore(settings(store('apart')), { url, directUrl: url }, at('unsealed'))

@@ -38,7 +38,8 @@ export function createFileStore(folder: string): BlobStore {
 const partOf = (path: string): string => `${path}.part`
 
 async function writeThrough(path: string, chunks: AsyncIterable<Uint8Array>): Promise<void> {
-  const file = await open(path, 'wx', 0o600)
+  // There may be what a restore that was killed has left.
+  const file = await open(path, 'w', 0o600)
   try {
     for await (const chunk of chunks) await file.appendFile(chunk)
     await file.sync()
