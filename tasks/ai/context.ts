@@ -61,7 +61,8 @@ async function vectorOf(ctx: TaskContext, asked: AskedCollection, text: string):
   if (of === null || of !== model) return null
   try {
     if (embeddings === 'openai') {
-      const embedded = await ctx.providers.embed([text], ctx.signal)
+      const inTime = AbortSignal.any([ctx.signal, AbortSignal.timeout(VECTOR_MS)])
+      const embedded = await ctx.providers.embed([text], inTime)
       const floats = embedded.model === null ? undefined : embedded.vectors[0]
       return floats === undefined ? null : { model, floats }
     }

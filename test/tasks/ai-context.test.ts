@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { contextFor } from '../../tasks/ai/context.ts'
+import type { TaskContext } from '../../tasks/context.ts'
+import type { Search } from '../../tasks/rag/searcher.ts'
+
+/** What an answer draws on, where a provider makes the vectors. */
+
+const drawing = { collection: 'facts', top_k: 5, sees_all: false }
+
+/** Searches with a provider that never embeds anything. */
+async function searched(signal: AbortSignal, asking: () => void): Promise<Search[]> {
+  const searches: Search[] = []
+  await contextFor(
+    {
+      job: { ownerId: null },
+      settings: { rag: { embeddings: 'openai', model: 'm' } },
+      signal,
+      log: { info: () => {}, warn: () => {}, error: () => {} },
+      providers: {
+        embed: (_: readonly string[], until: AbortSignal) =>
+          new Promise((_, reject) => {
+            until.addEventListener('abort', () => reject(until.reason))
+            asking()
+          }),
+        retrieval: {
+          modelOf: async () => 'm',
+          search: async (search: Search) => {
+            searches.push(search)
+            return []
+          },
+        },
+      },
+    } as unknown as TaskContext,
+    'When does the harbour close?',
+    drawing,
+  )
+  return searches
+}
+
+test('a question that a provider does not embed in time is searched for by its words', async (t) => {
+  const late = new AbortController()
+  const limits: number[] = []
+  t.mock.method(AbortSignal, 'timeout', (ms: number) => {
+    limits.push(ms)
+    return late.signal
+  })
+  const searches = await searched(new AbortController().signal, () => late.abort())
+  assert.deepEqual([limits, searches.map(({ vector }) => vector)], [[5000], [null]])
+})
+
+test('an abort meanwhile ends the attempt', async () => {
+  const abort = new AbortController()
+  await assert.rejects(
+    searched(abort.signal, () => abort.abort('cancelled')),
+    (reason) => reason === 'cancelled',
+  )
+})
