@@ -15,8 +15,8 @@ const Unscored = z.object({
 export type Unscored = z.output<typeof Unscored>
 
 /**
- * Conversations with an unscored answer in which nothing was said for `quietSeconds`, longest waiting first; of each
- * the last `messages`.
+ * Conversations with an unscored answer in which nothing was said for `quietSeconds`, unless judging them is put off, longest
+ * waiting first; of each the last `messages`.
  */
 export const unscoredConversations = (
   quietSeconds: number,
@@ -29,7 +29,7 @@ export const unscoredConversations = (
         select * from ai_message m where m.conversation_id = c.id and m.status = 'complete'
         order by m.ordinal desc limit ${messages}) m) as messages
     from ai_conversation c
-    where c.unscored_since is not null and c.updated_at < now() - make_interval(secs => ${quietSeconds}::float8)
+    where c.unscored_since <= now() and c.updated_at < now() - make_interval(secs => ${quietSeconds}::float8)
     order by c.unscored_since limit ${limit}`
 
 /** A judgement; the score is from -1 to 1. */
@@ -53,10 +53,10 @@ export const storeJudgement = (c: { id: string; since: string }, j: Judgement): 
     on conflict on constraint ai_sentiment_pkey do update set sentiment = excluded.sentiment,
       performance = excluded.performance, score = excluded.score, scored_at = now()`
 
-/** Puts a conversation that could not be judged behind the others. */
+/** Puts a conversation that could not be judged off until tomorrow: each time the model is asked costs. */
 export const postponeJudgement = (c: { id: string; since: string }): Query<unknown> =>
   sql.type(noRows)`
-    update ai_conversation set unscored_since = now() where id = ${c.id}::uuid and unscored_since = ${c.since}::timestamptz`
+    update ai_conversation set unscored_since = now() + interval '1 day' where id = ${c.id}::uuid and unscored_since = ${c.since}::timestamptz`
 
 const counted = (column: string, values: readonly string[]): string =>
   `json_build_object(${values.map((value) => `'${value}', coalesce(sum(scores) filter (where ${column} = '${value}'), 0)`).join(', ')})`

@@ -36,7 +36,7 @@ create table ai_conversation (
   last_response_ms double precision,
   -- How many of its messages are shown, kept by triggers.
   message_count integer not null default 0,
-  -- When the last answer that has no score yet arrived; null: there is none.
+  -- When the last answer that has no score yet arrived, or until when judging it is put off; null: there is none.
   unscored_since timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),

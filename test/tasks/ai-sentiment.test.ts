@@ -50,6 +50,8 @@ async function conversation(said: string, minutesAgo = 10, owner: number | null 
   )
   return id
 }
+const tomorrow = (id: string) =>
+  query(`update ai_conversation set unscored_since = unscored_since - interval '1 day' where id = $1`, [id])
 const verdict = (sentiment: string, performance: string, score: number): string =>
   JSON.stringify({ sentiment, performance, score })
 
@@ -101,18 +103,16 @@ describe('judging conversations', () => {
     assert.ok(used.every(({ user_id, success }) => user_id === 'system' && success === true))
   })
 
-  test('nonsense is no judgement, and waits behind the others', async () => {
+  test('nonsense is no judgement, and is asked for again after a day', async () => {
     const odd = await conversation('odd', 20)
     for (const answer of ['no idea', '{}', verdict('sad', 'good', 0), verdict('neutral', 'good', 2)]) {
       assert.deepEqual(await run(() => answer), { scored: 0, failed: 1 })
-      const [row] = await query(
-        `update ai_conversation set unscored_since = unscored_since - interval '20 minutes' where id = $1
-         returning unscored_since > now() - interval '21 minutes' as postponed`,
-        [odd],
-      )
-      assert.equal(row!.postponed, true)
+      await tomorrow(odd)
     }
     assert.deepEqual(await run(() => fail('ai.refused', { reason: 'x' })), { scored: 0, failed: 1 })
+    assert.deepEqual(await run(() => ''), { scored: 0, failed: 0 }, 'each time it is asked costs')
+    assert.equal(asked.length, 0)
+    await tomorrow(odd)
     assert.deepEqual(await run(() => verdict('neutral', 'acceptable', 0)), { scored: 1, failed: 0 })
   })
 
