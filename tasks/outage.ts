@@ -1,11 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Failure, mapDatabaseError } from '../sql/errors.ts'
 
+// `database.busy` is, of a connection, that the server has none to spare.
+const PASSING: ReadonlySet<string> = new Set(['database.down', 'database.busy'])
 const RETRY_MS = 500
 const TOLD_MS = 10_000
 
 /**
- * Tries until the database can be reached, and says in the log every 10 s that it waits.
+ * Tries until the database can be reached and has a connection to spare, and says in the log every 10 s that it waits.
  * @throws what is no outage, such as a wrong password.
  */
 export async function untilReached<T>(
@@ -20,7 +22,7 @@ export async function untilReached<T>(
       return reached
     } catch (error) {
       const failure = mapDatabaseError(error)
-      if (!(failure instanceof Failure) || failure.code !== 'database.down') throw error
+      if (!(failure instanceof Failure) || !PASSING.has(failure.code)) throw error
       if (performance.now() - toldAt >= TOLD_MS) {
         toldAt = performance.now()
         log.warn(`Waiting for the database: ${reasonOf(error)}`)

@@ -3,11 +3,12 @@ import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
 import { LONG, SEED } from '../runs.ts'
 import { launch } from '../service.ts'
+import { until } from '../until.ts'
 import { type Cut, openCountingLink } from './statements.ts'
 
 /** A process that loses a connection while it starts. */
 
-const { url } = await testDatabase()
+const { url, query } = await testDatabase()
 const link = await openCountingLink(url)
 
 async function statementsOfStart(kind: 'edge' | 'worker', cut: Cut | null): Promise<number> {
@@ -28,4 +29,24 @@ for (const kind of ['edge', 'worker'] as const)
     ])
     const cuts = LONG ? all : [all[SEED % all.length]!, ...all.slice(-2)]
     for (const cut of cuts) await statementsOfStart(kind, cut)
+  })
+
+for (const kind of ['edge', 'worker'] as const)
+  test(`${kind}: it waits for a server that has no connection to spare`, async () => {
+    const role = `crowded_${kind}_${process.pid}`
+    await query(`create role ${role} login password 'p' connection limit 0`)
+    try {
+      const log: string[] = []
+      const starting = launch(kind, url.replace(/\/\/[^@]*@/, `//${role}:p@`), {}, [], log)
+      starting.catch(() => {})
+      await Promise.race([
+        starting,
+        until('it says so', () => log.some((line) => line.includes('Waiting for the database: too many'))),
+      ])
+      // Superusers have no limit.
+      await query(`alter role ${role} superuser`)
+      await (await starting).kill()
+    } finally {
+      await query(`drop role ${role}`)
+    }
   })
