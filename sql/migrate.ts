@@ -12,6 +12,7 @@ import {
   migrationText,
   SEEDS,
 } from './migrations.ts'
+import { poolerProblem } from './pooler.ts'
 import { StartError } from './start-error.ts'
 
 const LOCK = 7_236_501_144
@@ -37,7 +38,8 @@ interface Run extends Required<MigrateOptions> {
  * meanwhile.
  *
  * @returns the names of what this call applied.
- * @throws StartError when the database was made before there was a baseline, or when a lock is not to be had.
+ * @throws StartError when the database was made before there was a baseline, when a lock is not to be had, or behind a pooler
+ *   in transaction mode.
  */
 export function migrate(url: string, options: MigrateOptions = {}): Promise<readonly string[]> {
   return exclusively(url, options, async (run) => {
@@ -71,7 +73,11 @@ async function exclusively<T>(
   { folder = MIGRATIONS, wait = LOCK_WAIT, log = () => {} }: MigrateOptions,
   work: (run: Run) => Promise<T>,
 ): Promise<T> {
-  const client = await connect({ url, applicationName: 'millrace-migrate' })
+  const applicationName = 'millrace-migrate'
+  // The lock would stay with a connection of the pooler, long after this process.
+  const problem = await poolerProblem({ url, directUrl: url, applicationName })
+  if (problem !== null) throw new StartError(problem)
+  const client = await connect({ url, applicationName })
   try {
     // Limits that the role or the database has are meant for requests; an index may take hours.
     await client.query('set statement_timeout = 0; set lock_timeout = 0')

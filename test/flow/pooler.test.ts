@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { createDatabase, sql } from '../../sql/db.ts'
 import { testDatabase } from '../database.ts'
 import { textPdf } from '../pdfs.ts'
-import { Client, startProcess } from '../service.ts'
+import { Client, runScript, startProcess } from '../service.ts'
 import { type PoolerOptions, startPooler } from '../standins/pooler.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
@@ -116,4 +116,7 @@ test('a pooler that can not serve is named at the start', async () => {
   await refused('edge', mixing.url, env, /PgBouncer needs version 1.21 and max_prepared_statements above 0/)
   await refused('worker', mapping.url, {}, /DATABASE_URL_UNPOOLED must name a direct connection/)
   await refused('edge', mapping.url, { DATABASE_URL_UNPOOLED: mixing.url }, /where LISTEN receives nothing/)
+  const release = await runScript('tasks/migrate-main.ts', { DATABASE_URL: mapping.url, NODE_ENV: 'test' })
+  assert.equal(release.status, 1)
+  assert.match(release.stderr, /DATABASE_URL_UNPOOLED must name a direct connection/)
 })
