@@ -1,5 +1,6 @@
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { identify } from './embedded/processes.ts'
+import { StartError } from './start-error.ts'
 
 /**
  * Takes a lock, which is a file that names the process that has it. A lock whose owner is gone is taken over. It only
@@ -7,6 +8,7 @@ import { identify } from './embedded/processes.ts'
  *
  * @param refusal what to throw when its owner, a process with this id, is alive.
  * @returns a function that releases the lock.
+ * @throws StartError when the lock can't be read.
  */
 export function takeLock(file: string, refusal: (pid: number) => Error): () => void {
   const mine = `${file}.${process.pid}`
@@ -49,8 +51,10 @@ function liveOwner(record: string): number | undefined {
 function read(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8')
-  } catch {
-    return undefined
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') return undefined
+    throw new StartError(`${file} can't be read (${code}): start as the user it belongs to`)
   }
 }
 

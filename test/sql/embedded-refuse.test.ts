@@ -66,3 +66,10 @@ test('of many starts at once on a stale lock one wins', async (t) => {
   for (const owner of owners) if (owner.url === '') assert.match(owner.error, /already running/)
   await stopElsewhere(winners[0]!)
 })
+
+test('a start is refused where the lock can not be read', async (t) => {
+  const dataDir = folder(t)
+  mkdirSync(path.join(dataDir, 'lock'))
+  const { error } = await startElsewhere(t, dataDir)
+  assert.match(error, /lock can't be read \(EISDIR\)/)
+})
