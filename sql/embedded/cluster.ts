@@ -37,9 +37,10 @@ export async function prepareCluster(options: ClusterOptions): Promise<string> {
   const exists = inspect(options)
   const kept = readPassword(options.passwordFile)
   const password = kept ?? randomBytes(24).toString('base64url')
-  if (!kept) writeFileSync(options.passwordFile, `${password}\n`, { mode: 0o600 })
   if (!exists) await initialise(options, password)
   else if (!kept) await resetPassword(options, password)
+  // Last: a password in the file is one that was set.
+  if (!kept) writeFileSync(options.passwordFile, `${password}\n`, { mode: 0o600 })
   return password
 }
 

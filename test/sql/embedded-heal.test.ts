@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
@@ -111,4 +111,16 @@ test('a lock whose pid another process has by now is taken over, and so is half 
   writeFileSync(path.join(dataDir, 'postgres.new/PG_VERSION'), '')
   await start(t, dataDir)
   assert.ok(!existsSync(path.join(dataDir, 'postgres.new')))
+})
+
+test('a new password that could not be set is set by the next start', async (t) => {
+  const dataDir = await usedFolder(t)
+  const conf = path.join(dataDir, 'postgres/postgresql.conf')
+  const right = readFileSync(conf, 'utf8')
+  rmSync(path.join(dataDir, 'postgres.password'))
+  writeFileSync(conf, `${right}\nnonsense = on\n`)
+  await assert.rejects(start(t, dataDir), /unrecognized configuration parameter "nonsense"/)
+  writeFileSync(conf, right)
+  const database = await start(t, dataDir)
+  assert.equal((await ask(database.url, 'select 1')).length, 1)
 })
