@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openDataDir } from '../sql/data-dir.ts'
 import { poolerProblem } from '../sql/pooler.ts'
 import { StartError } from '../sql/start-error.ts'
 import type { Log } from './log.ts'
 import { untilReached } from './outage.ts'
-import { parse, type Settings, SettingsError } from './settings.ts'
+import { parse, SECRET_LENGTH, type Settings, SettingsError } from './settings.ts'
 import { START_REFUSED } from './supervised.ts'
 
 /** What every process does at its entry point: settings, secret, signals. */
@@ -71,22 +71,34 @@ export async function databaseOf(settings: Settings, log: Log): Promise<Database
 /**
  * The signing key: the setting, or in development one that is made once and kept in `DATA_DIR`.
  *
- * @throws StartError when it can't be kept there.
+ * @throws StartError when it can't be kept there, or what is kept is none.
  */
 export function secretKeyOf(settings: Settings): string {
   if (settings.secretKey !== undefined) return settings.secretKey
   const file = join(settings.dataDir, 'secret.key')
   if (!existsSync(file)) {
     openDataDir(settings.dataDir)
-    // Exclusive: of two concurrent first starts, the second reads what the first wrote.
-    try {
-      writeFileSync(file, randomBytes(48).toString('base64url'), { flag: 'wx', mode: 0o600 })
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    }
-    chmodSync(file, 0o600)
+    makeSecretKey(file)
   }
-  return readFileSync(file, 'utf8').trim()
+  const key = readFileSync(file, 'utf8').trim()
+  if (key.length < SECRET_LENGTH)
+    throw new StartError(
+      `${file} holds no key: delete it, and another one is made, under which all sign in again`,
+    )
+  return key
+}
+
+/** Linking makes the file appear with all of its content, and only once: of two first starts, the second reads what the first wrote. */
+function makeSecretKey(file: string): void {
+  const mine = `${file}.${process.pid}`
+  try {
+    writeFileSync(mine, randomBytes(48).toString('base64url'), { mode: 0o600, flush: true })
+    linkSync(mine, file)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  } finally {
+    rmSync(mine, { force: true })
+  }
 }
 
 // Ctrl-C reaches a process from its terminal, and a moment later through its manager, such as foreman.

@@ -27,6 +27,8 @@ import { type WebhookSettings, webhookSettings, webhookShape } from './webhooks/
 
 export const AREAS = ['ai', 'llm', 'rag', 'voice', 'comms', 'tasks', 'jobs'] as const
 
+/** The least that a key has. */
+export const SECRET_LENGTH = 32
 const MODELS_DEV = 'https://models.dev/api.json'
 
 /** A connection string of one server or several, none of which may be wanted as `other`. */
@@ -56,7 +58,7 @@ const Environment = z.object({
   DATABASE_URL_UNPOOLED: databaseUrl('standby').optional(),
   DATABASE_REPLICA_URL: databaseUrl('primary').optional(),
   DATA_DIR: z.string().min(1).default('.data'),
-  SECRET_KEY: z.string().min(32, 'must have at least 32 characters').optional(),
+  SECRET_KEY: z.string().min(SECRET_LENGTH, `must have at least ${SECRET_LENGTH} characters`).optional(),
   AUTH_LEVEL: z.enum(['rbac', 'basic', 'none']).default('rbac'),
   OPEN_AREAS: list(...AREAS).optional(),
   ...accountShape,

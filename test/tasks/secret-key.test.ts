@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, beforeEach, test } from 'node:test'
+import { secretKeyOf } from '../../tasks/process.ts'
+import { parse } from '../../tasks/settings.ts'
+
+/** The key that development makes and keeps. */
+
+let dataDir = ''
+const made: string[] = []
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), 'millrace-key-'))
+  made.push(dataDir)
+})
+after(() => {
+  for (const folder of made) rmSync(folder, { recursive: true, force: true })
+})
+
+const key = (): string => secretKeyOf(parse({ NODE_ENV: 'test', DATA_DIR: dataDir }))
+
+test('it is made once, and kept', () => {
+  const first = key()
+  assert.match(first, /^[\w-]{64}$/)
+  assert.equal(key(), first)
+  assert.deepEqual(readdirSync(dataDir), ['secret.key'])
+})
+
+test('what a crash or a full disk has left of it is no key', () => {
+  for (const left of ['', '\n', 'abc']) {
+    writeFileSync(join(dataDir, 'secret.key'), left)
+    assert.throws(key, /secret\.key holds no key: delete it, and another one is made/)
+  }
+})
