@@ -1,5 +1,5 @@
 import { type Client, connect } from './driver.ts'
-import { migrationNames } from './migrations.ts'
+import { APPLIED_FUNCTIONS, type AppliedFunctions, changedAreas, migrationNames } from './migrations.ts'
 
 /** What `npm run doctor` asks a database. */
 export interface Facts {
@@ -17,6 +17,8 @@ export interface Facts {
   readonly vector: string | null
   readonly isVectorInstalled: boolean
   readonly pendingMigrations: readonly string[]
+  /** The areas whose functions are another version's; none before the first migration. */
+  readonly otherFunctions: readonly string[]
   /** How many workers are alive; null before the first migration. */
   readonly workers: number | null
   /** The queues that have waiting jobs and no worker. */
@@ -65,6 +67,7 @@ export async function inspect(url: string, projectName: string): Promise<Facts> 
       clockOffsetMs: offsetOf(now, askedAt, Date.now()),
       connections: { most, ofOthers: others },
       pendingMigrations: await pendingOf(client, isMigrated),
+      otherFunctions: isMigrated ? await otherFunctionsOf(client) : [],
       ...(isMigrated ? await workersOf(client) : { workers: null, unserved: [] }),
     }
   } finally {
@@ -83,6 +86,11 @@ async function pendingOf(client: Client, isMigrated: boolean): Promise<string[]>
     : { rows: [] }
   const applied = new Set(rows.map(({ name }) => name))
   return (await migrationNames()).filter((name) => !applied.has(name))
+}
+
+async function otherFunctionsOf(client: Client): Promise<string[]> {
+  const { rows } = await client.query<AppliedFunctions>(APPLIED_FUNCTIONS)
+  return (await changedAreas(rows)).map(({ name }) => name)
 }
 
 async function workersOf(client: Client): Promise<Pick<Facts, 'workers' | 'unserved'>> {

@@ -4,8 +4,11 @@ import { buildIndex, isConcurrent } from './concurrent-index.ts'
 import { type Client, connect, createQueuePool } from './driver.ts'
 import { LOCK_WAIT, type LockWait, retryLocks } from './lock-retry.ts'
 import {
+  APPLIED_FUNCTIONS,
+  type AppliedFunctions,
   BASELINE,
   BEFORE_BASELINE,
+  changedAreas,
   functionAreas,
   MIGRATIONS,
   migrationNames,
@@ -131,11 +134,7 @@ async function applyMigration(run: Run, name: string): Promise<void> {
 /** Returns the areas whose functions have changed, as `functions/AREA`. */
 async function applyFunctions(run: Run): Promise<string[]> {
   const { client } = run
-  const { rows } = await client.query<{ area: string; digest: string }>(
-    'select area, digest from migration_functions',
-  )
-  const known = new Map(rows.map(({ area, digest }) => [area, digest]))
-  const changed = (await functionAreas()).filter(({ name, digest }) => known.get(name) !== digest)
+  const changed = await changedAreas((await client.query<AppliedFunctions>(APPLIED_FUNCTIONS)).rows)
   for (const { name, text, digest } of changed)
     await inTransaction(run, `The functions of ${name}`, async () => {
       await client.query(text)

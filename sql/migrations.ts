@@ -44,6 +44,20 @@ export async function migrationText(name: string, folder: URL = MIGRATIONS): Pro
   return readFile(new URL(name, folder), 'utf8')
 }
 
+/** What a database says of its functions. */
+export interface AppliedFunctions {
+  readonly area: string
+  readonly digest: string
+}
+
+export const APPLIED_FUNCTIONS = 'select area, digest from migration_functions'
+
+/** The areas whose functions are not those that a database has. */
+export async function changedAreas(applied: readonly AppliedFunctions[]): Promise<readonly FunctionArea[]> {
+  const known = new Map(applied.map(({ area, digest }) => [area, digest]))
+  return (await functionAreas()).filter(({ name, digest }) => known.get(name) !== digest)
+}
+
 /** The functions of all areas. Bodies may refer to what comes later, so they must be applied without being checked. */
 export async function functionAreas(): Promise<readonly FunctionArea[]> {
   const areas = (await readdir(at('./functions/'))).sort()

@@ -58,6 +58,19 @@ test('beside a running service it finds all as it should be, but for what the te
   await worker.kill()
 })
 
+test('functions of another version are named', async () => {
+  const [{ digest }] = (await query("select digest from migration_functions where area = 'jobs'")) as [
+    { digest: string },
+  ]
+  await query("update migration_functions set digest = 'another' where area = 'jobs'")
+  const { lines } = await doctor({})
+  await query(`update migration_functions set digest = '${digest}' where area = 'jobs'`)
+  assert.ok(
+    lines.some((line) => /^note +migrations +the functions of jobs are another version's/.test(line)),
+    lines.join('\n'),
+  )
+})
+
 test('it goes on after what is wrong, names it, and ends with status 1', async () => {
   const taken = createTcpServer((socket) => socket.destroy())
   await once(taken.listen(0, '127.0.0.1'), 'listening')
@@ -107,6 +120,7 @@ const GOOD: Facts = {
   vector: '0.8.1',
   isVectorInstalled: true,
   pendingMigrations: [],
+  otherFunctions: [],
   workers: 2,
   unserved: [],
 }
@@ -124,6 +138,11 @@ describe('what it makes of a database', () => {
     [{ fsync: false }, 'problem', /set fsync = on$/],
     [{ autovacuum: false }, 'problem', /set autovacuum = on$/],
     [{ pendingMigrations: ['000001-x'] }, 'problem', /^000001-x to be applied: npm run migrate$/],
+    [
+      { otherFunctions: ['jobs'] },
+      'note',
+      /^the functions of jobs are another version's: npm run migrate, unless/,
+    ],
     [{ vector: null }, 'note', /a superuser says: create extension vector$/],
     [{ vector: null, isVectorInstalled: false }, 'note', /^not installed: every edge keeps/],
     [{ clockOffsetMs: -61_000 }, 'problem', /^the database is 61 s behind this machine/],

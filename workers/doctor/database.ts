@@ -55,11 +55,20 @@ function server({ version, address, readOnly, fsync, autovacuum }: Facts): Findi
   ]
 }
 
-function migrations({ databaseUrl }: Settings, { pendingMigrations: pending }: Facts): Finding {
+function migrations(
+  { databaseUrl }: Settings,
+  { pendingMigrations: pending, otherFunctions }: Facts,
+): Finding {
   const what = 'migrations'
-  if (pending.length === 0) return ok(what, 'all are applied')
+  if (pending.length === 0 && otherFunctions.length === 0) return ok(what, 'all are applied')
   if (databaseUrl === undefined) return note(what, 'npm start applies them')
-  return problem(what, `${pending.join(', ')} to be applied: npm run migrate`)
+  if (pending.length > 0) return problem(what, `${pending.join(', ')} to be applied: npm run migrate`)
+  // Processes of the version before run on the functions of a newer one.
+  const areas = otherFunctions.join(', ')
+  return note(
+    what,
+    `the functions of ${areas} are another version's: npm run migrate, unless it is a newer one`,
+  )
 }
 
 function vectors({ vector, isVectorInstalled }: Facts): Finding {
