@@ -22,6 +22,7 @@ interface Container {
   readonly ports?: readonly { readonly name: string; readonly containerPort: number }[]
   readonly readinessProbe?: Probe
   readonly livenessProbe?: Probe
+  readonly startupProbe?: Probe & { readonly periodSeconds: number; readonly failureThreshold: number }
   readonly lifecycle?: { readonly preStop: { readonly exec: { readonly command: readonly string[] } } }
   readonly securityContext: unknown
   readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[]
@@ -154,6 +155,13 @@ describe('the Kubernetes example', () => {
     assert.deepEqual(container.readinessProbe!.httpGet, { path: '/ready', port: 'http' })
     assert.deepEqual(container.livenessProbe!.httpGet, { path: '/health', port: 'http' })
     assert.equal(kind('Service')[0]!.spec.ports[0]!.targetPort, 'http')
+  })
+
+  test('lets an edge wait for its database, which it does before it listens', () => {
+    const { httpGet, periodSeconds, failureThreshold } = pods.find(({ name }) => name === 'millrace-web')!
+      .container.startupProbe!
+    assert.deepEqual(httpGet, { path: '/health', port: 'http' })
+    assert.ok(periodSeconds * failureThreshold >= 3600)
   })
 
   test('leaves them the time to stop', () => {
