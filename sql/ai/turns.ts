@@ -79,7 +79,7 @@ export type Turn = z.output<typeof Turn>
 /**
  * What to ask the model: the current agent, and the last `messages` before the answer, oldest first, including the
  * question. An unanswered question is left out: a provider that has refused it would refuse it again, with everything
- * sent along. No row when the conversation is gone.
+ * sent along; and so is one whose answer is blank, which Anthropic refuses. No row when the conversation is gone.
  */
 export const turnToAnswer = (
   answerId: string,
@@ -96,7 +96,7 @@ export const turnToAnswer = (
         select said.* from (
           select a.id, a.content, a.ordinal from ai_message a
           where a.conversation_id = answer.conversation_id and a.role = 'assistant' and a.ordinal <= answer.ordinal
-            and (a.id = answer.id or (a.status in ('complete', 'stopped') and a.content <> ''))
+            and (a.id = answer.id or (a.status in ('complete', 'stopped') and a.content ~ '\\S'))
           order by a.ordinal desc limit ${messages}) a
         cross join lateral (
           (select q.role, q.content, q.ordinal from ai_message q

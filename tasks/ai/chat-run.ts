@@ -28,7 +28,7 @@ export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatR
   const response_time_ms = Math.round((performance.now() - startedAt) * 100) / 100
   const content = payload.stream ? deltas.text : storable(said.text)
   ctx.emit('usage', await spentOn(ctx, question, said.tokens, content))
-  if (content === '') throw fail('ai.refused', { reason: emptyReason(said) })
+  if (content.trim() === '') throw fail('ai.refused', { reason: emptyReason(said) })
   const { message_id, conversation_id } = payload
   return {
     message_id,

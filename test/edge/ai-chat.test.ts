@@ -171,6 +171,7 @@ describe('what providers do wrong', () => {
     ['401', { status: 401 }, 'it does not accept OPENAI_API_KEY', 1, 0],
     ['500', { status: 500 }, 'HTTP status 500', 2, 0],
     ['nothing said', { pieces: [''], finish: 'content_filter' }, 'its filter blocked the answer', 1, 12],
+    ['nothing but blanks', { pieces: ['\n', ' \n'] }, 'the answer was empty', 1, 12],
   ] as const) {
     test(`502 for ${what}, with the question kept and a failure in the usage`, async () => {
       const before = models.asked.length

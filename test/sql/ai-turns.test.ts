@@ -236,6 +236,22 @@ describe('a turn is settled', () => {
   })
 })
 
+test('an answer that was stopped before its first word is not sent along with later questions', async () => {
+  const [blank, later] = [await begin(), await begin()]
+  const attempt = await claim(blank)
+  await emit(blank.jobId, attempt, [chunk('\n\n'), used()])
+  await db.one(cancelJob(blank.jobId))
+  await endJobs(db, [{ id: blank.jobId, attempt, outcome: 'cancelled' }])
+  const { status, content } = (await message(blank))!
+  assert.deepEqual([status, content], ['stopped', '\n\n'])
+  await query('update ai_message set conversation_id = $1 where conversation_id = $2', [
+    blank.conversationId,
+    later.conversationId,
+  ])
+  const { history } = await db.one(turnToAnswer(later.answerId, 'assistant', 5, later.jobId))
+  assert.deepEqual(history, [{ role: 'user', content: 'Q' }])
+})
+
 test('the messages that are shown are counted, whatever is written', async () => {
   const [one, other] = [uuidv7(), uuidv7()].sort()
   await query(
