@@ -6,6 +6,7 @@ import { type Listener, listen } from '../sql/listen.ts'
 import { ACCOUNT_CHANGED, createPublisher, JOB_EVENTS, WORKER_CHANGED } from '../sql/notify.ts'
 import { type Pulse, startPulse } from '../sql/pulse.ts'
 import { createReader } from '../sql/reader.ts'
+import { createSettled, type Settled } from '../sql/settled.ts'
 import { createSlowReads } from '../sql/slow-reads.ts'
 import { createBlobs } from '../tasks/documents/blobs.ts'
 import type { Log } from '../tasks/log.ts'
@@ -110,7 +111,7 @@ async function createCore(
   const warn = (message: string) => (error: unknown) => log.warn({ err: error }, message)
   const { checked: validateRows, databasePooled: pooled, keepResultSeconds } = settings
   const connections = new Connections()
-  const pulse = await untilReached(log, () => feelPulse(options, connections))
+  const { pulse, settled } = await untilReached(log, () => feelPulse(options, connections))
   const common = { url, connections, pooled, slow: slowOf(options) }
   const reader = createReader({
     ...common,
@@ -140,6 +141,7 @@ async function createCore(
     reader: replica?.wal.covering(confirmed) ?? confirmed,
     lists: slowReads.of(ITSELF, 'list'),
     now: () => pulse.now(),
+    settledUntil: settled.until,
     onError: warn('Events could not be read'),
   })
   return {
@@ -165,13 +167,14 @@ async function createCore(
 const slowOf = ({ settings, log }: EdgeOptions) =>
   logSlowStatements(settings.slowQueryMs, (data, message) => log.warn(data, message))
 
-/** Checks once a second whether the database answers, and logs changes. */
-function feelPulse(
+/** Checks once a second whether the database answers, and until when all is settled; logs changes. */
+async function feelPulse(
   { settings, databaseUrl: url, log, silenceMs: answerMs }: EdgeOptions,
   connections: Connections,
-): Promise<Pulse> {
-  return startPulse({
-    url,
+): Promise<{ readonly pulse: Pulse; readonly settled: Settled }> {
+  const settled = createSettled(settings.writeTimeoutMs, () => pulse.now())
+  const pulse = await startPulse({
+    ...{ url, probe: settled.probe, onProbe: settled.onProbe },
     ...(answerMs === undefined ? {} : { answerMs }),
     applicationName: nameOf(settings, '-pulse'),
     connections,
@@ -186,6 +189,7 @@ function feelPulse(
         "This machine's clock and the database's differ, or no longer do: the database's is used",
       ),
   })
+  return { pulse, settled }
 }
 
 /** Forwards the database's notifications. */

@@ -2,7 +2,6 @@ import type { EndedAfter, EndedJobs } from '../pipeline/ended.ts'
 import type { Hub } from './hub.ts'
 import { ENDED, type JobEvent, parseLine, rankOf } from './job-event.ts'
 import type { SseStream, StreamSource } from './sse.ts'
-import { OVERLAP_MS } from './state-watchers.ts'
 
 /** The stream of all jobs that a caller sees. */
 
@@ -23,21 +22,19 @@ export interface EverythingOptions {
   readonly ended: (after: EndedAfter) => Promise<EndedJobs>
   /** Lines of the current states of jobs, ordered by id. */
   readonly states: (ids: readonly string[]) => Promise<readonly string[]>
-  /** The database's time in ms since the epoch: a reader may come back to another process. */
-  readonly now: () => number
   readonly onError: (error: unknown) => void
 }
 
 /**
- * Follows every job that the caller sees: its latest state whenever it has changed. An id is a moment, in ms: a reader
- * that comes back with it may have missed what happened afterwards. For a slow reader only job ids are kept, and if
- * they are too many, none: it is then sent what it would be sent if it came back.
+ * Follows every job that the caller sees: its latest state whenever it has changed. An id is a moment, in ms by the database's
+ * clock: a reader that comes back with it, to whatever process, has been sent every end before it. For a slow reader only job
+ * ids are kept, and if they are too many, none: it is then sent what it would be sent if it came back.
  */
 export function followEverything(hub: Hub, options: EverythingOptions): Exclude<StreamSource, 'ended'> {
   return {
     open: (stream) => {
-      const reader = new Follower(stream, options)
       const stop = hub.watchAll((states) => reader.take(states))
+      const reader = new Follower(hub, stream, options)
       return () => {
         stop()
         reader.close()
@@ -48,6 +45,7 @@ export function followEverything(hub: Hub, options: EverythingOptions): Exclude<
 
 /** One reader: what was sent to it, and what is still to be read and sent. */
 class Follower {
+  readonly #hub: Pick<Hub, 'knownUntil'>
   readonly #stream: SseStream
   readonly #options: EverythingOptions
   /** The last state sent of each job; the job that has been quiet for longest comes first. */
@@ -64,20 +62,21 @@ class Follower {
   #completeUntil: number
   #wake = (): void => {}
 
-  constructor(stream: SseStream, options: EverythingOptions) {
+  constructor(hub: Pick<Hub, 'knownUntil'>, stream: SseStream, options: EverythingOptions) {
+    this.#hub = hub
     this.#stream = stream
     this.#options = options
     this.#endsMissed = options.since
-    this.#completeUntil = options.since ?? this.#options.now()
+    this.#completeUntil = options.since ?? hub.knownUntil
     stream.onWritable(() => this.#wake())
     this.#work()
   }
 
   /** News of the hub: sent at once, or kept as ids. */
   take(states: readonly JobEvent[]): void {
+    if (!this.#working) this.#completeUntil = Math.max(this.#completeUntil, this.#hub.knownUntil)
     const dealtWith = this.#working ? 0 : this.#send(states)
     if (dealtWith === states.length) return
-    if (!this.#working) this.#completeUntil = this.#options.now()
     this.#wait(states.slice(dealtWith))
     this.#work()
   }
@@ -112,12 +111,12 @@ class Follower {
       if (this.#sent.size <= MOST_REMEMBERED) break
       this.#sent.delete(jobId)
     }
-    const id = String(Math.floor(this.#working ? this.#completeUntil : this.#options.now()))
+    const id = String(Math.floor(this.#completeUntil))
     this.#stream.send(states.map((state) => ({ event: 'status', id, data: state.frame })))
   }
 
   #wait(states: readonly JobEvent[]): void {
-    if (this.#waiting.size === 0) this.#waitingSince = this.#options.now()
+    if (this.#waiting.size === 0) this.#waitingSince = this.#hub.knownUntil
     for (const { jobId, ownerId } of states) if (this.#options.sees(ownerId)) this.#waiting.add(jobId)
     if (this.#waiting.size <= MOST_WAITING) return
     this.#waiting.clear()
@@ -157,12 +156,14 @@ class Follower {
   async #deliverEnds(): Promise<void> {
     const from = earlier(this.#nextEnds, this.#endsMissed)
     this.#endsMissed = null
+    // Beyond it, ends may be under way.
+    const { knownUntil } = this.#hub
     const { ids, next } = await this.#options.ended(from)
     await this.#deliver(ids.filter((id) => this.#sent.get(id) !== ENDED))
     this.#nextEnds = next
     if (next === null) return
     const sentUntil = this.#waiting.size === 0 ? next.ms : Math.min(next.ms, this.#waitingSince)
-    this.#completeUntil = Math.max(this.#completeUntil, sentUntil)
+    this.#completeUntil = Math.max(this.#completeUntil, Math.min(sentUntil, knownUntil))
   }
 
   /** Reads and sends states as the reader takes them; only the ids of unsent ones are kept. */
@@ -186,8 +187,7 @@ class Follower {
   }
 }
 
-/** Where to read: the earlier of the two, of which at least one is given. At `since` ends may have been under way. */
+/** Where to read: the earlier of the two, of which at least one is given. */
 function earlier(next: EndedAfter | null, since: number | null): EndedAfter {
-  const from = since === null ? null : since - OVERLAP_MS
-  return next !== null && (from === null || next.ms <= from) ? next : { ms: from!, jobId: null }
+  return next !== null && (since === null || next.ms <= since) ? next : { ms: since!, jobId: null }
 }

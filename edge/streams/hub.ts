@@ -1,7 +1,6 @@
-import type { Reads } from '../../sql/slow-reads.ts'
 import { isTerminal, type JobEvent } from './job-event.ts'
 import { JobWatchers } from './job-watchers.ts'
-import { POLL_MS, StateWatchers } from './state-watchers.ts'
+import { POLL_MS, StateWatchers, type WatchersOptions } from './state-watchers.ts'
 
 /**
  * Fans the ledger's events out to the subscribers in this process. A notification only says where to look; what is
@@ -13,6 +12,8 @@ export interface Hub {
   watchJob(jobId: string, after: number, push: (events: readonly JobEvent[]) => void): () => void
   /** Pushes each new state of any job. Returns how to stop. */
   watchAll(push: (states: readonly JobEvent[]) => void): () => void
+  /** The time in ms of which watchers of all jobs have been told every end before it. */
+  readonly knownUntil: number
   /** Handles a payload of the channel `job_events`; null after a reconnect, when anything may have been missed. */
   notified(payload: string | null): void
   /** The job's terminal event, or null if it does not come in time. */
@@ -23,12 +24,7 @@ export interface Hub {
   close(): void
 }
 
-export interface HubOptions {
-  readonly reader: Reads
-  /** Reads what may be long, for those who follow all jobs. */
-  readonly lists: Reads
-  /** The database's time in ms. */
-  readonly now: () => number
+export interface HubOptions extends WatchersOptions {
   /** Gets read errors; a later read makes up for a failed one. */
   readonly onError: (error: unknown) => void
 }
@@ -52,10 +48,10 @@ class LedgerHub implements Hub {
   #isReading = false
   #isCatchingUp = false
 
-  constructor({ reader, lists, now, onError }: HubOptions) {
-    this.#jobs = new JobWatchers(reader)
-    this.#states = new StateWatchers(reader, lists, now)
-    this.#onError = onError
+  constructor(options: HubOptions) {
+    this.#jobs = new JobWatchers(options.reader)
+    this.#states = new StateWatchers(options)
+    this.#onError = options.onError
     this.#poll = setInterval(() => this.#readEverything(), POLL_MS).unref()
   }
 
@@ -67,6 +63,10 @@ class LedgerHub implements Hub {
 
   watchAll(push: (states: readonly JobEvent[]) => void): () => void {
     return this.#states.add(push)
+  }
+
+  get knownUntil(): number {
+    return this.#states.knownUntil
   }
 
   notified(payload: string | null): void {

@@ -25,7 +25,7 @@ function ledger(events: Record<string, number>, gated = false) {
     },
   } as unknown as Reader
   const onError = (error: unknown): void => assert.fail(String(error))
-  const hub = createHub({ reader, lists: reader, now: Date.now, onError })
+  const hub = createHub({ reader, lists: reader, now: Date.now, settledUntil: Date.now, onError })
   return { hub, readings, gates, events }
 }
 

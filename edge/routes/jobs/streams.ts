@@ -43,21 +43,22 @@ export const streamRoutes = [
     method: 'get',
     path: '/events',
     summary: 'Stream the frames of all jobs that the caller may see',
-    description: `${STREAM_DESCRIPTION} What had ended up to a second before is sent again.`,
+    description: `${STREAM_DESCRIPTION} An id is a time before which every end has been sent, usually some \
+seconds back: what has ended since then is sent again.`,
     produces: 'text/event-stream',
     example: STREAM_EXAMPLE,
     reads: 'list',
     stream: async ({ request, caller, edge, reader }) => {
       const since = /^(\d{1,15})$/.exec(request.header('last-event-id'))?.[1]
       const viewer: Viewer = [caller.ownerId, isAdmin(caller)]
+      const now = edge.pulse.now()
       return followEverything(edge.hub, {
         sees: (ownerId) => isAdmin(caller) || ownerId === null || ownerId === caller.ownerId,
         // Jobs that ended earlier are no longer shown.
         since:
           since === undefined
             ? null
-            : Math.max(Number(since), edge.pulse.now() - edge.settings.keepResultSeconds * 1000),
-        now: () => edge.pulse.now(),
+            : Math.min(now, Math.max(Number(since), now - edge.settings.keepResultSeconds * 1000)),
         live: () => reader.texts(readLiveIds[scopeOf(isAdmin(caller))], [caller.ownerId]),
         ended: (after) => readEnded(reader, viewer, after),
         states: (ids) => edge.reader.texts(readStates, [ids]),

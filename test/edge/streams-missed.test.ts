@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict'
+import { mock, type TestContext, test } from 'node:test'
+import pg from 'pg'
+import { Client, type Stream } from '../service.ts'
+import { until } from '../until.ts'
+import { edgeAndDatabase } from './harness.ts'
+import { ledgerOf } from './ledger.ts'
+
+/** Ends of jobs that are visible late, or of which nothing was said: whoever follows all jobs hears of each. */
+
+// By itself an edge looks at everything each 5 s: here it looks where it is told to.
+mock.timers.enable({ apis: ['setInterval'] })
+const { api, ...database } = await edgeAndDatabase()
+const ledger = ledgerOf(database)
+await api.register('admin@example.com')
+const ann = await api.register('ann@example.com')
+
+async function open(t: TestContext, lastSeen?: string): Promise<Stream> {
+  const client = new Client(api.port)
+  client.token = ann.token
+  const stream = await client.stream(
+    '/api/v1/jobs/events',
+    lastSeen === undefined ? {} : { 'last-event-id': lastSeen },
+  )
+  t.after(() => stream.close())
+  return stream
+}
+const statuses = (stream: Stream, id: string) =>
+  stream.frames.filter(({ data }) => data.job_id === id).map(({ data }) => data.status)
+const hears = (stream: Stream, id: string, status = 'done') =>
+  stream.until(`${id} is ${status}`, () => statuses(stream, id).includes(status))
+
+async function quietly<T>(work: () => Promise<T>): Promise<T> {
+  ledger.quiet = true
+  const value = await work()
+  ledger.quiet = false
+  return value
+}
+
+/** Waits until the edge has looked at everything, and told the stream what it found. */
+async function polled(stream: Stream): Promise<void> {
+  const marker = await quietly(() => ledger.ended(null))
+  await ledger.notify('*')
+  await hears(stream, marker)
+}
+
+/** Lets the edge look, and tell, until it has done so some seconds after a time. */
+const polledLongAfter = (stream: Stream, ms: number): Promise<unknown> =>
+  until('it has looked some seconds later', async () => {
+    const startedAt = Date.now()
+    await polled(stream)
+    await hears(stream, await ledger.ended(ann.id))
+    return startedAt > ms + 3_000
+  })
+
+async function running(stream: Stream): Promise<{ id: string; attempt: number }> {
+  const id = await ledger.add(ann.id)
+  const attempt = await ledger.claim(id)
+  await hears(stream, id, 'running')
+  // A stream that has just begun may have found that before it was told: the second comes after what it was told.
+  for (const _ of ['begun', 'told']) await hears(stream, await ledger.ended(null))
+  return { id, attempt }
+}
+
+/** A worker whose transaction has begun, and ends the job when it is let: as if it waited for a lock meanwhile. */
+async function endingLate(t: TestContext, { id, attempt }: { id: string; attempt: number }) {
+  const worker = new pg.Client({ connectionString: database.url })
+  await worker.connect()
+  t.after(() => worker.end())
+  await worker.query('begin')
+  const { rows } = await worker.query('select extract(epoch from now()) * 1000 as ms')
+  return {
+    begunAt: Number(rows[0].ms),
+    end: async () => {
+      await worker.query('select job_finish($1::jsonb, 2, 5)', [
+        JSON.stringify([{ id, attempt, outcome: 'done' }]),
+      ])
+      await worker.query('commit')
+    },
+  }
+}
+
+test('who comes back hears of an end that was under way for seconds, though others ended meanwhile', async (t) => {
+  const stream = await open(t)
+  const job = await running(stream)
+  const late = await endingLate(t, job)
+  await polledLongAfter(stream, late.begunAt)
+  stream.close()
+  await late.end()
+  const again = await open(t, stream.lastId)
+  await hears(again, job.id)
+  await polled(again)
+  assert.deepEqual(statuses(again, job.id), ['done'])
+})
+
+test('so does who comes back before it is over, and who has stayed, though nothing is said of it', async (t) => {
+  const stays = await open(t)
+  const job = await running(stays)
+  const late = await endingLate(t, job)
+  const leaves = await open(t)
+  await hears(leaves, job.id, 'running')
+  await polledLongAfter(stays, late.begunAt)
+  leaves.close()
+  const again = await open(t, leaves.lastId)
+  await hears(again, job.id, 'running')
+  await late.end()
+  await polled(stays)
+  await polled(again)
+  assert.deepEqual([statuses(again, job.id).at(-1), statuses(stays, job.id).at(-1)], ['done', 'done'])
+})
+
+test('who comes back hears of an end of which nothing was said, though others ended seconds later', async (t) => {
+  const stream = await open(t)
+  const { id } = await running(stream)
+  await quietly(() => ledger.finish(id, 'done', { result: null }))
+  const endedAt = Date.now()
+  await until('others ended later', async () => {
+    await hears(stream, await ledger.ended(ann.id))
+    return Date.now() > endedAt + 3_000
+  })
+  assert.equal(statuses(stream, id).at(-1), 'running')
+  stream.close()
+  await hears(await open(t, stream.lastId), id)
+})
+
+test('ids move on with what is certain: whoever comes back is not sent again what ended long before', async (t) => {
+  const stream = await open(t)
+  const old = await ledger.ended(ann.id)
+  await hears(stream, old)
+  await polledLongAfter(stream, Date.now())
+  await polled(stream)
+  const last = await ledger.ended(ann.id)
+  await hears(stream, last)
+  stream.close()
+  const again = await open(t, stream.lastId)
+  await hears(again, last)
+  assert.deepEqual(statuses(again, old), [])
+})
