@@ -17,7 +17,10 @@ interface Asked {
   readonly body: { model: string; messages: { content: { type: string; image_url?: { url: string } }[] }[] }
 }
 const asked: Asked[] = []
-let answer: { status: number; text: string | null } | 'silence' = { status: 200, text: '' }
+let answer: { status: number; text: string | null; finish?: string } | 'silence' | 'a beginning' = {
+  status: 200,
+  text: '',
+}
 const server = createServer(async (request, response) => {
   asked.push({
     path: request.url ?? '',
@@ -25,11 +28,19 @@ const server = createServer(async (request, response) => {
     body: JSON.parse(await textOf(request)),
   })
   if (answer === 'silence') return
+  if (answer === 'a beginning') {
+    response.writeHead(200, { 'content-type': 'application/json' }).write('{"choices":')
+    return
+  }
   const body =
     answer.status === 200
       ? {
           choices: [
-            { index: 0, finish_reason: 'stop', message: { role: 'assistant', content: answer.text } },
+            {
+              index: 0,
+              finish_reason: answer.finish ?? 'stop',
+              message: { role: 'assistant', content: answer.text },
+            },
           ],
         }
       : { error: { message: 'no' } }
@@ -111,14 +122,19 @@ test('whatever goes wrong with the model, tesseract reads the page', async () =>
     { status: 401, text: null },
     { status: 200, text: null },
     { status: 200, text: ' ' },
+    { status: 200, text: 'Harbour off', finish: 'length' },
+    { status: 200, text: 'Harbour off', finish: 'model_length' },
+    { status: 200, text: 'Harbour off', finish: 'content_filter' },
   ]) {
     answer = wrong
     const page = await read()
     assert.deepEqual([page.status, page.model, page.text], ['read', 'tesseract/eng', words])
   }
-  answer = 'silence'
-  const late = await read('openai', { AI_TIMEOUT_SECONDS: '1' })
-  assert.deepEqual([late.model, late.text], ['tesseract/eng', words])
+  for (const late of ['silence', 'a beginning'] as const) {
+    answer = late
+    const page = await read('openai', { AI_TIMEOUT_SECONDS: '1' })
+    assert.deepEqual([page.model, page.text], ['tesseract/eng', words])
+  }
 })
 
 test('a provider needs its key', () => {

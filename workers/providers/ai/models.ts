@@ -1,7 +1,8 @@
 /** Models that read pages. */
 import type { AiModel } from '../../../tasks/settings.ts'
 import { recorded } from '../call.ts'
-import { clientOf } from './openai.ts'
+import { Unreadable, wholeAnswer } from './ai-calls.ts'
+import { clientOf, type OpenAI } from './openai.ts'
 
 /** A model's answer to a request. */
 export interface Answered {
@@ -14,14 +15,19 @@ const TRANSCRIBE =
   'Transcribe all text on this page exactly as it is written, in reading order, with its line breaks. ' +
   'Answer with the text alone: no comments, no markup. Answer with nothing if the page has no text.'
 
-/** Has a model read the words in a picture. Throws the client's error: it was refused, failed or took too long. */
+// Why an answer ended before the page did, in the words of the providers: `length`, Mistral's `model_length`, `content_filter`.
+const CUT = /length|filter|error/
+
+/** Has a model read the words in a picture. Throws when it was refused, failed, took too long, or was cut off. */
 export async function transcribe(
   model: AiModel,
   png: Uint8Array,
-  options: { readonly signal?: AbortSignal | undefined; readonly timeoutMs: number },
+  options: { readonly signal: AbortSignal; readonly timeoutMs: number },
 ): Promise<Answered> {
   // The client's own retries count against the page's time limit: only one, for a connection that broke.
   const client = await clientOf(model, options.timeoutMs, 1)
+  // Its own limit ends with the head of an answer.
+  const signal = AbortSignal.any([options.signal, AbortSignal.timeout(2 * options.timeoutMs)])
   const url = `data:image/png;base64,${Buffer.from(png.buffer, png.byteOffset, png.byteLength).toString('base64')}`
   const question = {
     model: model.name,
@@ -36,10 +42,12 @@ export async function transcribe(
       },
     ],
   }
-  const completion = await recorded(
+  const completion = (await recorded(
     { provider: model.provider, what: 'transcribe', url: model.baseUrl },
-    () => client.chat.completions.create(question, { signal: options.signal ?? null }),
-  )
-  const text = completion.choices[0]?.message.content ?? ''
+    async () => wholeAnswer(await client.chat.completions.create(question, { signal }).asResponse()),
+  )) as OpenAI.ChatCompletion
+  const [choice] = completion.choices
+  if (CUT.test(choice?.finish_reason ?? '')) throw new Unreadable('its answer was cut off')
+  const text = choice?.message.content ?? ''
   return { text, model: `${model.provider}/${model.name}` }
 }
