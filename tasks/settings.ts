@@ -78,7 +78,10 @@ const Environment = z.object({
     .optional(),
   WORKER_PROCESSES: count(1, 0, 256),
   WORKER_THREADS: count(8, 1, 256),
-  WORKER_QUEUES: list().optional(),
+  WORKER_QUEUES: list()
+    .transform((queues) => [...new Set(queues)])
+    .refine((queues) => queues.length > 0, 'must be a comma-separated list of queues')
+    .optional(),
   LEASE_SECONDS: z
     .string()
     .regex(/^\d{1,3}(\.\d{1,3})?$/, 'must be a number')

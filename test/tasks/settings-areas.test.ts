@@ -125,3 +125,11 @@ test('a language whose data is not installed is refused, with what to install', 
     /OCR_LANGUAGES: needs what is not installed: @tesseract\.js-data\/xxx$/m,
   )
 })
+
+test('a worker has each of its queues once, and at least one', () => {
+  assert.deepEqual(parse({ WORKER_QUEUES: 'ai, system,ai' }).workerQueues, ['ai', 'system'])
+  assert.throws(
+    () => parse({ WORKER_QUEUES: ',' }),
+    /WORKER_QUEUES: must be a comma-separated list of queues/,
+  )
+})
