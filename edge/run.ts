@@ -26,6 +26,9 @@ export async function runEdge(): Promise<void> {
 }
 
 async function start(settings: Settings, log: Log): Promise<void> {
+  // Until there is anything to stop.
+  let stop = (_reason: string): void => process.exit()
+  onParentGone(() => stop('the parent process is gone'))
   const database = await databaseOf(settings, log)
   const serving = await serveEdge(
     {
@@ -40,8 +43,7 @@ async function start(settings: Settings, log: Log): Promise<void> {
       lingers: process.env[ALL_IN_ONE] === undefined,
     },
   )
-  const stop = stopOnSignals(log, STOP_MS, () => serving.stop())
-  onParentGone(() => stop('the parent process is gone'))
+  stop = stopOnSignals(log, STOP_MS, () => serving.stop())
   log.info({ port: serving.port }, 'The edge is listening')
   const { any: hasAdmin } = await untilReached(log, () => serving.edge.db.one(anyAdmin()))
   process.send?.({ ready: true, port: serving.port, lacksAdmin: !hasAdmin })

@@ -17,6 +17,9 @@ export async function runWorker(): Promise<void> {
 }
 
 async function start(settings: Settings, log: Log, lines: JobLines): Promise<void> {
+  // Until there is anything to stop.
+  let stop = (_reason: string): void => process.exit()
+  onParentGone(() => stop('the parent process is gone'))
   const database = await databaseOf(settings, log)
   const worker = await startWorker({
     settings: { ...settings, secretKey: secretKeyOf(settings) },
@@ -24,8 +27,7 @@ async function start(settings: Settings, log: Log, lines: JobLines): Promise<voi
     log,
     lines,
   })
-  const stop = stopOnSignals(log, STOP_MS, () => worker.stop())
-  onParentGone(() => stop('the parent process is gone'))
+  stop = stopOnSignals(log, STOP_MS, () => worker.stop())
   log.info({ lease: worker.lease.id }, 'The worker is fetching jobs')
   process.send?.({ ready: true, lease: worker.lease.id })
   // Now, because a killed process writes no cache at exit.

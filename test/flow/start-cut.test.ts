@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { testDatabase } from '../database.ts'
 import { LONG, SEED } from '../runs.ts'
-import { launch } from '../service.ts'
+import { collectLines, launch } from '../service.ts'
 import { until } from '../until.ts'
 import { type Cut, openCountingLink } from './statements.ts'
 
@@ -48,5 +51,25 @@ for (const kind of ['edge', 'worker'] as const)
       await (await starting).kill()
     } finally {
       await query(`drop role ${role}`)
+    }
+  })
+
+for (const script of ['edge/main.ts', 'workers/main.ts'])
+  test(`${script}: it does not wait for a database longer than its supervisor lives`, async () => {
+    const child = fork(fileURLToPath(new URL(`../../${script}`, import.meta.url)), [], {
+      execArgv: ['--disable-warning=ExperimentalWarning'],
+      env: { ...process.env, DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/none', MILLRACE_SUPERVISED: '1' },
+      stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    })
+    const ended = once(child, 'exit')
+    try {
+      const log: string[] = []
+      collectLines(child.stdout!, log)
+      await until('it waits', () => log.some((line) => line.includes('Waiting for the database')))
+      child.disconnect()
+      const late = AbortSignal.timeout(20_000)
+      await Promise.race([ended, once(late, 'abort').then(() => assert.fail('it waits on'))])
+    } finally {
+      child.kill('SIGKILL')
     }
   })
