@@ -49,14 +49,13 @@ export function isPoor(text: string): boolean {
 }
 
 /**
- * UTF-16 by its byte order mark, what the file `declared`, UTF-8, else windows-1252; every kind of line end becomes a line
- * feed.
+ * UTF-8 or UTF-16 by its byte order mark, what the file `declared`, UTF-8, else windows-1252; every kind of line end becomes a
+ * line feed.
  */
 export function decodeText(bytes: Uint8Array, declared?: string): string {
   // No encoding needs more than four bytes per character; the rest would be cut off anyway.
   const head = bytes.subarray(0, 4 * (MOST_CHARACTERS + 2))
-  const marked = encodingOf(head)
-  const first = marked === 'utf-8' ? (declared ?? marked) : marked
+  const first = encodingOf(head, declared)
   const text = decode(head, first) ?? decode(head, 'utf-8') ?? decode(head, 'windows-1252') ?? ''
   return text.replace(/\r\n?/g, '\n')
 }
@@ -68,14 +67,16 @@ export const latin1 = (bytes: Uint8Array): string =>
 /** All of an XML file, in the encoding of its byte order mark or declaration, else as UTF-8 (XML 1.0, appendix F). */
 export function decodeXml(bytes: Uint8Array): string {
   const start = latin1(bytes.subarray(0, 200))
-  const marked = encodingOf(bytes)
   const declared = /^<\?xml[^>]*\sencoding\s*=\s*["']([\w-]+)/.exec(start)?.[1]
-  return decode(bytes, marked === 'utf-8' ? (declared ?? marked) : marked) ?? new TextDecoder().decode(bytes)
+  return decode(bytes, encodingOf(bytes, declared)) ?? new TextDecoder().decode(bytes)
 }
 
-function encodingOf(bytes: Uint8Array): string {
+/** A byte order mark tells more than what is declared. What declares UTF-16 in ASCII is not: it once was a string in memory. */
+function encodingOf(bytes: Uint8Array, declared = 'utf-8'): string {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf-16le'
-  return bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : 'utf-8'
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return 'utf-16be'
+  const isMarked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
+  return isMarked || /utf-16|unicode|ucs-2/i.test(declared) ? 'utf-8' : declared
 }
 
 function decode(bytes: Uint8Array, encoding: string): string | null {

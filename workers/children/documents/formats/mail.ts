@@ -1,6 +1,6 @@
 import PostalMime, { type Address, type Attachment as Part } from 'postal-mime'
 import { Unreadable } from '../images.ts'
-import { openHtml } from './markup.ts'
+import { htmlText } from './epub.ts'
 import { Pages, type Texts, textsOf } from './texts.ts'
 
 /** Mail as it is sent (RFC 5322, MIME). The only importer of `postal-mime`. */
@@ -41,7 +41,7 @@ export async function openMail(bytes: Uint8Array): Promise<Mail> {
       ['Cc', addresses(mail.cc)],
       ['Date', mail.date],
     ],
-    body: mail.text?.trim() ? mail.text : await htmlBody(Buffer.from(mail.html ?? '')),
+    body: mail.text?.trim() ? mail.text : htmlText(mail.html ?? ''),
     attachments: mail.attachments.filter((part) => !isPicture(part)).map(attachmentOf),
   })
 }
@@ -56,9 +56,6 @@ export function mailOf({ headers, body, attachments }: MailParts): Mail {
   for (const { name, bytes } of kept) pages.add(`${name} (${bytes.length} bytes)\n`)
   return { ...textsOf([pages.end().join('\n')]), attachments: kept }
 }
-
-/** The text of an HTML body. */
-export const htmlBody = async (html: Uint8Array): Promise<string> => openHtml(html).text(1)
 
 const addresses = (all: readonly Address[] | undefined): string | undefined =>
   all

@@ -1,6 +1,8 @@
 import MsgReader from '@kenjiuno/msgreader'
 import { Unreadable } from '../images.ts'
-import { type Attachment, htmlBody, type Mail, mailOf } from './mail.ts'
+import { htmlText } from './epub.ts'
+import { type Attachment, type Mail, mailOf } from './mail.ts'
+import { openHtml } from './markup.ts'
 
 /** Mail as Outlook stores it (MS-OXMSG). The only importer of `@kenjiuno/msgreader`. */
 
@@ -14,7 +16,8 @@ export async function openOutlook(bytes: Uint8Array): Promise<Mail> {
       .filter(({ recipType = 'to' }) => recipType === type)
       .map(({ name, smtpAddress, email }) => person(name, smtpAddress ?? email))
       .join(', ')
-  const html = mail.html ?? Buffer.from(mail.bodyHtml ?? '')
+  const ofHtml = async (): Promise<string> =>
+    mail.html ? openHtml(mail.html).text(1) : htmlText(mail.bodyHtml ?? '')
   return mailOf({
     headers: [
       ['Subject', mail.subject],
@@ -23,7 +26,7 @@ export async function openOutlook(bytes: Uint8Array): Promise<Mail> {
       ['Cc', recipients('cc')],
       ['Date', mail.messageDeliveryTime ?? mail.clientSubmitTime ?? mail.creationTime],
     ],
-    body: mail.body?.trim() ? mail.body : await htmlBody(html),
+    body: mail.body?.trim() ? mail.body : await ofHtml(),
     attachments: (mail.attachments ?? [])
       // Hidden ones are the pictures of the body.
       .filter(({ attachmentHidden }) => attachmentHidden !== true)

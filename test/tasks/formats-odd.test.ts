@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { type MediaHint, sniffMediaType } from '../../tasks/documents/media.ts'
+import { openPages } from '../../workers/children/documents/pages.ts'
+
+/** Documents that programs write otherwise than their formats say, or than most do. */
+
+/** The texts of the pages, as an extraction of an upload reads them. */
+async function read(file: Uint8Array | string, hint: MediaHint = {}): Promise<readonly string[]> {
+  const bytes = Buffer.from(file as string)
+  const reader = await openPages(new Uint8Array(bytes), await sniffMediaType(bytes, hint), { sight: 'none' })
+  const texts = []
+  for (let n = 1; n <= reader.pageCount; n++) texts.push((await reader.read(n)).text)
+  await reader.close()
+  return texts
+}
+
+describe('encodings', () => {
+  const DECLARED = '<meta http-equiv="Content-Type" content="text/html; charset=iso-8859-1">'
+  const page = (head: string) => `<html><head>${head}</head><body><p>Grüße</p></body></html>`
+
+  test('a mail is decoded by its headers, whatever its HTML declares', async () => {
+    const head = 'From: a@example.com\nDate: Sat, 14 Mar 2026 10:00:00 +0000\nMIME-Version: 1.0\n'
+    const eightBit = `${head}Content-Type: text/html; charset=iso-8859-1\nContent-Transfer-Encoding: 8bit\n\n${page(DECLARED)}`
+    assert.match((await read(Buffer.from(eightBit, 'latin1'), { fileName: 'a.eml' }))[0]!, /\n\nGrüße$/)
+    const utf8 = `${head}Content-Type: text/html; charset=utf-8\n\n${page(DECLARED)}`
+    assert.match((await read(utf8))[0]!, /\n\nGrüße$/)
+  })
+
+  test('a byte order mark tells more than what is declared', async () => {
+    assert.deepEqual(await read(`\ufeff${page(DECLARED)}`), ['Grüße'])
+    const xml = '\ufeff<?xml version="1.0" encoding="iso-8859-1"?><r><a>Grüße</a></r>'
+    assert.deepEqual(await read(xml), ['a: Grüße'])
+  })
+
+  test('what declares UTF-16 in single bytes is UTF-8', async () => {
+    const xml = '<?xml version="1.0" encoding="utf-16"?><r><a>Grüße</a></r>'
+    assert.deepEqual(await read(xml), ['a: Grüße'])
+    assert.deepEqual(await read(Buffer.from(`\ufeff${xml}`, 'utf16le')), await read(xml))
+    assert.deepEqual(await read(page('<meta charset="unicode">')), ['Grüße'])
+  })
+})
