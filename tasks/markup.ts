@@ -39,7 +39,8 @@ function parsed(markup: string, from: number, xmlMode: boolean, events: MarkupEv
         if (!stopped) events.text?.(data, from + parser.startIndex)
       },
     },
-    { xmlMode },
+    // Also in HTML: books and pages that were written as XML have an empty title or script, which would go on to their end.
+    { xmlMode, recognizeSelfClosing: true },
   )
   parser.write(from === 0 ? markup : markup.slice(from))
   if (stopped) return from + parser.endIndex + 1

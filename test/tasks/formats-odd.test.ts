@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type MediaHint, sniffMediaType } from '../../tasks/documents/media.ts'
 import { openPages } from '../../workers/children/documents/pages.ts'
+import { zipOf } from '../zip.ts'
 
 /** Documents that programs write otherwise than their formats say, or than most do. */
 
@@ -38,5 +39,24 @@ describe('encodings', () => {
     assert.deepEqual(await read(xml), ['a: Grüße'])
     assert.deepEqual(await read(Buffer.from(`\ufeff${xml}`, 'utf16le')), await read(xml))
     assert.deepEqual(await read(page('<meta charset="unicode">')), ['Grüße'])
+  })
+})
+
+describe('HTML that was written as XML', () => {
+  const PAGE =
+    '<html xmlns="http://www.w3.org/1999/xhtml"><head><title/><script src="a.js"/><style/></head><body><h1>One</h1><iframe src="b"/><p>Text</p></body></html>'
+
+  test('elements without content end where they begin', async () => {
+    assert.deepEqual(await read(`<?xml version="1.0"?>${PAGE}`, { fileName: 'a.xhtml' }), ['One\n\nText'])
+    const book = zipOf([
+      ['mimetype', 'application/epub+zip'],
+      ['META-INF/container.xml', '<container><rootfiles><rootfile full-path="a.opf"/></rootfiles></container>'],
+      [
+        'a.opf',
+        '<package><manifest><item id="c" href="c.xhtml"/></manifest><spine><itemref idref="c"/></spine></package>',
+      ],
+      ['c.xhtml', PAGE],
+    ])
+    assert.deepEqual(await read(book, { fileName: 'a.epub' }), ['One\n\nText'])
   })
 })
