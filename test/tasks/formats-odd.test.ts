@@ -16,6 +16,23 @@ async function read(file: Uint8Array | string, hint: MediaHint = {}): Promise<re
   return texts
 }
 
+/** A workbook of one sheet; its cell formats, and its rows. */
+const workbook = (formats: string, rows: string): Buffer =>
+  zipOf([
+    ['[Content_Types].xml', '<Types/>'],
+    [
+      '_rels/.rels',
+      '<Relationships><Relationship Id="a" Type="x/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+    ],
+    ['xl/workbook.xml', '<workbook><sheets><sheet name="S" r:id="s"/></sheets></workbook>'],
+    [
+      'xl/_rels/workbook.xml.rels',
+      '<Relationships><Relationship Id="s" Type="x/worksheet" Target="s.xml"/><Relationship Id="y" Type="x/styles" Target="y.xml"/></Relationships>',
+    ],
+    ['xl/y.xml', `<styleSheet>${formats}</styleSheet>`],
+    ['xl/s.xml', `<worksheet><sheetData>${rows}</sheetData></worksheet>`],
+  ])
+
 describe('encodings', () => {
   const DECLARED = '<meta http-equiv="Content-Type" content="text/html; charset=iso-8859-1">'
   const page = (head: string) => `<html><head>${head}</head><body><p>Grüße</p></body></html>`
@@ -50,7 +67,10 @@ describe('HTML that was written as XML', () => {
     assert.deepEqual(await read(`<?xml version="1.0"?>${PAGE}`, { fileName: 'a.xhtml' }), ['One\n\nText'])
     const book = zipOf([
       ['mimetype', 'application/epub+zip'],
-      ['META-INF/container.xml', '<container><rootfiles><rootfile full-path="a.opf"/></rootfiles></container>'],
+      [
+        'META-INF/container.xml',
+        '<container><rootfiles><rootfile full-path="a.opf"/></rootfiles></container>',
+      ],
       [
         'a.opf',
         '<package><manifest><item id="c" href="c.xhtml"/></manifest><spine><itemref idref="c"/></spine></package>',
@@ -58,5 +78,32 @@ describe('HTML that was written as XML', () => {
       ['c.xhtml', PAGE],
     ])
     assert.deepEqual(await read(book, { fileName: 'a.epub' }), ['One\n\nText'])
+  })
+})
+
+describe('long documents take time that grows with their length', () => {
+  /** What of it takes less than this is not quadratic: that took half a minute. */
+  const MOST_MS = 5000
+  async function timed(read: () => Promise<unknown>): Promise<void> {
+    const before = process.cpuUsage()
+    await read()
+    const { user, system } = process.cpuUsage(before)
+    assert.ok(user + system < 1000 * MOST_MS, `${(user + system) / 1000} ms of CPU time`)
+  }
+
+  test('a sheet of 100,000 rows', async () => {
+    const row = '<row><c><v>123456</v></c><c><v>3</v></c></row>'
+    const sheet = workbook('', row.repeat(100_000))
+    await timed(async () => assert.equal((await read(sheet, { fileName: 'a.xlsx' }))[0]!.length, 900_001))
+  })
+
+  test('an XML file of one text with 400,000 elements in it', async () => {
+    const xml = `<?xml version="1.0"?><a>x${'<b>y</b>'.repeat(400_000)}</a>`
+    await timed(async () => assert.equal((await read(xml))[0]!.length, 400_004))
+  })
+
+  test('200,000 spaces amid a line', async () => {
+    const rtf = `{\\rtf1 a${' '.repeat(200_000)}b}`
+    await timed(async () => assert.equal((await read(rtf))[0]!.length, 200_002))
   })
 })

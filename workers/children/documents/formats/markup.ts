@@ -23,13 +23,15 @@ export function openXml(bytes: Uint8Array): Texts {
     open(qualified, attributes) {
       const parent = open.at(-1)
       // An element amid a text is part of it.
-      const isInline = parent !== undefined && (parent.isInline || parent.text.trim() !== '')
+      const isInline = parent !== undefined && (parent.isInline || parent.hasWords)
       if (!isInline && parent !== undefined) say(parent, pages)
-      open.push({ label: labelOf(localName(qualified), attributes), text: '', isInline })
+      open.push({ label: labelOf(localName(qualified), attributes), text: '', hasWords: false, isInline })
     },
     text(data) {
       const element = open.at(-1)
-      if (element !== undefined) element.text += data
+      if (element === undefined) return
+      element.text += data
+      element.hasWords ||= data.trim() !== ''
     },
     close() {
       const element = open.pop()
@@ -45,6 +47,8 @@ export function openXml(bytes: Uint8Array): Texts {
 interface Element {
   label: string
   text: string
+  /** Whether its own text is more than white space. */
+  hasWords: boolean
   readonly isInline: boolean
 }
 
@@ -62,6 +66,7 @@ function say(element: Element, pages: Pages): void {
   if (text !== '') pages.add(`${element.label}: ${text}\n`)
   else if (element.label.includes('=')) pages.add(`${element.label}\n`)
   element.text = ''
+  element.hasWords = false
   element.label = element.label.split(' ', 1)[0]!
 }
 

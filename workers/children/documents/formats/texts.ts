@@ -16,15 +16,19 @@ export function textsOf(pages: readonly string[]): Texts {
 export class Pages {
   #pages: string[] = []
   #page = ''
+  // To look at the end of the page itself would copy all of it, once for each line.
+  #isLineEnd = true
 
   add(text: string): void {
     // One more character is what says that there was more.
-    if (this.#page.length <= MOST_CHARACTERS) this.#page += text
+    if (this.#page.length > MOST_CHARACTERS || text === '') return
+    this.#page += text
+    this.#isLineEnd = text.endsWith('\n')
   }
 
   /** Ends the line, unless it has just begun. */
   line(): void {
-    if (this.#page !== '' && !this.#page.endsWith('\n')) this.add('\n')
+    if (!this.#isLineEnd) this.add('\n')
   }
 
   /** Ends the page, unless nothing is on it: writers mark the same end in several ways. */
@@ -32,6 +36,7 @@ export class Pages {
     const page = tidied(this.#page)
     if (page !== '') this.#pages.push(page)
     this.#page = ''
+    this.#isLineEnd = true
   }
 
   /** All pages; the last one ends here. */
@@ -44,7 +49,7 @@ export class Pages {
 // Cells and paragraphs end with white space, whatever follows.
 const tidied = (text: string): string =>
   text
-    .replace(/ +\t/g, '\t')
-    .replace(/[ \t]+\n/g, '\n')
+    .replace(/(?<! ) +\t/g, '\t')
+    .replace(/(?<![ \t])[ \t]+\n/g, '\n')
     .replace(/\n{3,}/g, '\n\n')
     .trim()
