@@ -81,6 +81,37 @@ describe('HTML that was written as XML', () => {
   })
 })
 
+describe('sheets', () => {
+  const text = async (formats: string, rows: string) =>
+    (await read(workbook(formats, rows), { fileName: 'a.xlsx' }))[0]!
+
+  test('a value stands in its column, whatever cells before it are empty or left out', async () => {
+    const say = (words: string) => `t="inlineStr"><is><t>${words}</t></is>`
+    const rows = `<row><c r="A1" ${say('Debit')}</c><c r="B1" ${say('Credit')}</c><c r="C1" ${say('Note')}</c></row>
+      <row><c r="B2"><v>100</v></c></row><row><c r="A3"/><c r="B3"/><c r="C3" ${say('none')}</c></row>
+      <row><c><v>1</v></c><c/><c><v>3</v></c></row><row><c r="XFD5"><v>5</v></c></row>`
+    const far = `${'\t'.repeat(100)}5`
+    assert.equal(await text('', rows), `S\nDebit\tCredit\tNote\n\t100\n\t\tnone\n1\t\t3\n${far}`)
+  })
+
+  test('a duration is hours, also of several days; the first days of 1900 are what programs show', async () => {
+    const formats = `<numFmts><numFmt numFmtId="170" formatCode="[h]:mm"/></numFmts>
+      <cellXfs><xf numFmtId="170"/><xf numFmtId="46"/><xf numFmtId="14"/></cellXfs>`
+    const cells = [
+      [0, 1.7708333333333333],
+      [1, 0.5],
+      [0, -0.25],
+      [2, 1],
+      [2, 59],
+      [2, 61],
+    ].map(([format, value]) => `<c s="${format}"><v>${value}</v></c>`)
+    assert.equal(
+      await text(formats, `<row>${cells.join('')}</row>`),
+      'S\n42:30:00\t12:00:00\t-06:00:00\t1900-01-01\t1900-02-28\t1900-03-01',
+    )
+  })
+})
+
 describe('long documents take time that grows with their length', () => {
   /** What of it takes less than this is not quadratic: that took half a minute. */
   const MOST_MS = 5000

@@ -4,11 +4,14 @@ import { Pages, type Texts } from './texts.ts'
 
 /** Spreadsheets of Office Open XML (ECMA-376, part 1, chapter 18): a page for each sheet, a line for each row. */
 
+/** A number itself, a date or time of day, or how long something took. */
+type Shown = 'number' | 'date' | 'duration'
+
 /** How the values of a workbook are shown. */
 interface Book {
   readonly strings: readonly string[]
-  /** Whether a cell format shows a date or time. */
-  readonly dates: readonly boolean[]
+  /** What a cell format shows a number as. */
+  readonly formats: readonly Shown[]
   /** Days count from 1904 on, as on old Macintoshes. */
   readonly is1904: boolean
 }
@@ -31,7 +34,7 @@ export async function openXlsx(bytes: Uint8Array): Promise<Texts> {
   })
   const book = {
     strings: sharedStrings(await partOf('sharedStrings')),
-    dates: dateFormats(await partOf('styles')),
+    formats: cellFormats(await partOf('styles')),
     is1904,
   }
   return {
@@ -70,20 +73,24 @@ function sharedStrings(xml: string): readonly string[] {
 }
 
 // 18.8.30: the formats that every program has. Those of East Asian dates are among the second group.
-const isBuiltInDate = (id: number): boolean =>
-  (id >= 14 && id <= 22) || (id >= 27 && id <= 36) || (id >= 45 && id <= 47) || (id >= 50 && id <= 58)
+function builtIn(id: number): Shown {
+  if (id === 46) return 'duration'
+  const isDate =
+    (id >= 14 && id <= 22) || (id >= 27 && id <= 36) || (id >= 45 && id <= 47) || (id >= 50 && id <= 58)
+  return isDate ? 'date' : 'number'
+}
 
-/** Which cell formats, by their numbers, show a date or time. */
-function dateFormats(xml: string): readonly boolean[] {
-  const own = new Map<string, boolean>()
-  const formats: boolean[] = []
+/** What the cell formats show, by their numbers. */
+function cellFormats(xml: string): readonly Shown[] {
+  const own = new Map<string, Shown>()
+  const formats: Shown[] = []
   let isCells = false
   readMarkup(xml, 'xml', {
     open(qualified, { numFmtId = '', formatCode = '' }) {
       const name = localName(qualified)
-      if (name === 'numFmt') own.set(numFmtId, isDate(formatCode))
+      if (name === 'numFmt') own.set(numFmtId, shownBy(formatCode))
       else if (name === 'cellXfs') isCells = true
-      else if (name === 'xf' && isCells) formats.push(own.get(numFmtId) ?? isBuiltInDate(Number(numFmtId)))
+      else if (name === 'xf' && isCells) formats.push(own.get(numFmtId) ?? builtIn(Number(numFmtId)))
     },
     close(qualified) {
       if (localName(qualified) === 'cellXfs') isCells = false
@@ -92,9 +99,18 @@ function dateFormats(xml: string): readonly boolean[] {
   return formats
 }
 
-/** Whether a format has codes of a date or time outside of quoted text, colours and conditions. */
-const isDate = (code: string): boolean =>
-  /[dmyhs]/i.test(code.replace(/"[^"]*"|\\.|_.|\*.|\[(?!(?:h+|m+|s+)\])[^\]]*\]|general/gi, ''))
+// Hours beyond 23, or minutes or seconds beyond 59.
+const ELAPSED = /\[(?:h+|m+|s+)\]/i
+
+/** What a format shows: it has codes of a date or time outside of quoted text, colours and conditions, or none. */
+function shownBy(code: string): Shown {
+  const codes = code.replace(/"[^"]*"|\\.|_.|\*.|\[(?!(?:h+|m+|s+)\])[^\]]*\]|general/gi, '')
+  if (ELAPSED.test(codes)) return 'duration'
+  return /[dmyhs]/i.test(codes) ? 'date' : 'number'
+}
+
+// A gap between cells is as many tabs, but for what stands far from all others.
+const MOST_GAP = 100
 
 function sheetText(title: string, xml: string, book: Book): string {
   const pages = new Pages()
@@ -102,10 +118,14 @@ function sheetText(title: string, xml: string, book: Book): string {
   let cell = { type: '', format: 0 }
   let value = ''
   let isValue = false
+  // The columns of the cell, and of the one that is written next.
+  let [at, next] = [-1, 0]
   readMarkup(xml, 'xml', {
     open(qualified, attributes) {
       const name = localName(qualified)
-      if (name === 'c') {
+      if (name === 'row') [at, next] = [-1, 0]
+      else if (name === 'c') {
+        at = columnOf(attributes.r ?? '') ?? at + 1
         cell = { type: attributes.t ?? 'n', format: Number(attributes.s ?? 0) }
         value = ''
       } else if (name === 'v' || name === 't') isValue = true
@@ -116,11 +136,21 @@ function sheetText(title: string, xml: string, book: Book): string {
     close(qualified) {
       const name = localName(qualified)
       if (name === 'v' || name === 't') isValue = false
-      else if (name === 'c' && value !== '') pages.add(`${shown(value, cell, book)}\t`)
-      else if (name === 'row') pages.line()
+      else if (name === 'c' && value !== '') {
+        const gap = Math.max(0, Math.min(at - next, MOST_GAP))
+        pages.add(`${'\t'.repeat(gap)}${shown(value, cell, book)}\t`)
+        next = at + 1
+      } else if (name === 'row') pages.line()
     },
   })
   return pages.end().join('\n')
+}
+
+/** The number of the column in a reference such as `AB12`, from 0; null when there is none. */
+function columnOf(reference: string): number | null {
+  const [letters] = /^[A-Z]{1,3}/.exec(reference) ?? []
+  if (letters === undefined) return null
+  return [...letters].reduce((sum, letter) => 26 * sum + letter.charCodeAt(0) - 64, 0) - 1
 }
 
 function shown(value: string, { type, format }: { type: string; format: number }, book: Book): string {
@@ -132,7 +162,9 @@ function shown(value: string, { type, format }: { type: string; format: number }
     case 'n': {
       const number = Number(value)
       if (!Number.isFinite(number)) return value
-      if (book.dates[format] === true) return dateOf(number, book.is1904) ?? value
+      const as = book.formats[format]
+      if (as === 'date') return dateOf(number, book.is1904) ?? value
+      if (as === 'duration') return durationOf(number)
       // Programs compute with 15 digits, and store the 17 of binary numbers.
       return String(Number(number.toPrecision(15)))
     }
@@ -145,12 +177,22 @@ const DAY_MS = 86_400_000
 // Day 60 is 29 February 1900, which was not: later days count from one day earlier.
 const DAY_ZERO = Date.UTC(1899, 11, 30)
 const DAY_ZERO_1904 = Date.UTC(1904, 0, 1)
+const NO_DAY = 60
 
 /** A date, a time, or both, as ISO 8601 has them; null for what is none. */
 function dateOf(days: number, is1904: boolean): string | null {
-  const time = new Date((is1904 ? DAY_ZERO_1904 : DAY_ZERO) + Math.round((days * DAY_MS) / 1000) * 1000)
+  const counted = !is1904 && days < NO_DAY ? days + 1 : days
+  const time = new Date((is1904 ? DAY_ZERO_1904 : DAY_ZERO) + Math.round((counted * DAY_MS) / 1000) * 1000)
   if (days < 0 || Number.isNaN(time.getTime()) || time.getUTCFullYear() > 9999) return null
   const [date, clock] = [time.toISOString().slice(0, 10), time.toISOString().slice(11, 19)]
   if (days < 1) return clock
   return Number.isInteger(days) ? date : `${date} ${clock}`
+}
+
+/** Hours, minutes and seconds, such as 42:30:00. */
+function durationOf(days: number): string {
+  const seconds = Math.round((Math.abs(days) * DAY_MS) / 1000)
+  const two = (part: number): string => String(Math.floor(part) % 60).padStart(2, '0')
+  const clock = `${String(Math.floor(seconds / 3600)).padStart(2, '0')}:${two(seconds / 60)}:${two(seconds)}`
+  return days < 0 ? `-${clock}` : clock
 }
