@@ -35,8 +35,9 @@ export async function embedBuild(
       chunks += files[done]!.chunk_count
     }
     const result = await embedByJob(ctx, { files: batch }, MOST_WAIT_MS)
-    if (result.model !== null) continue
-    ctx.log.warn({ reason: result.reason }, 'The collection is indexed by words only')
+    // A worker that still has other settings has made other vectors.
+    if (result.model === model) continue
+    ctx.log.warn({ reason: result.reason, model: result.model }, 'The collection is indexed by words only')
     return null
   }
   return model

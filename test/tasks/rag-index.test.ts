@@ -245,6 +245,23 @@ describe('a run with a model', () => {
     assert.deepEqual(await found('none', 'remain'), ['a.txt'])
   })
 
+  test('whose worker has another one keeps the vectors that there are', async () => {
+    writeInto(root, { 'moving/a.txt': 'words' })
+    await indexed('moving')
+    await query(
+      `insert into rag_vector (file_id, model, dimensions, floats) select id, 'old', 1, '\\x0000803f' from rag_file
+       where source = 'moving/a.txt'`,
+    )
+    const result = JSON.stringify({ model: 'old', vector: null, reason: null })
+    const [indexing] = await Promise.all([
+      indexed('moving', { model: 'new' }),
+      ending(`status = 'done', result = '${result}'`),
+    ])
+    assert.equal(indexing.embedding_model, null)
+    const [collection] = await query(`select embedding_model from rag_collection where name = 'moving'`)
+    assert.equal(collection!.embedding_model, 'old')
+  })
+
   test('that fails leaves the old index', async () => {
     await changed('fails')
     const failed = `status = 'failed', error_code = 'rag.embedding_failed', error_detail = 'no'`
