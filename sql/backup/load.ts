@@ -2,7 +2,7 @@ import type { Client } from '../driver.ts'
 import { copyIn } from './copy.ts'
 import type { Header } from './dump.ts'
 import { BackupError, type Section } from './format.ts'
-import { copyInStatement, quoted, tablesOf } from './tables.ts'
+import { copyInStatement, neighboursLength, quoted, tablesOf } from './tables.ts'
 
 /** Whether a database holds nothing of ours, so that it may be filled. */
 export async function isEmpty(client: Client): Promise<boolean> {
@@ -33,7 +33,22 @@ export async function loadSection(client: Client, { header, data }: Section<Head
   if (header.kind !== 'table') throw new BackupError('The backup is damaged or incomplete')
   if (header.since !== null && header.part === 0)
     await client.query('select partitions_keep($1::regclass, 0, $2)', [quoted([header.name]), header.since])
-  return copyIn(client, copyInStatement(header), data)
+  const length = neighboursLength(header.name)
+  if (length === null || (await takesNeighbours(client, length)))
+    return copyIn(client, copyInStatement(header), data)
+  await drain(data)
+  return 0
+}
+
+/** Makes the table of pgvector's for vectors of a length. Without pgvector they are searched in memory. */
+async function takesNeighbours(client: Client, length: number): Promise<boolean> {
+  const { rows } = await client.query<{ ready: boolean }>('select rag_neighbours_prepare($1) as ready', [
+    length,
+  ])
+  const { ready } = rows[0]!
+  if (!ready)
+    await client.query('update rag_collection set has_neighbours = false where dimensions = $1', [length])
+  return ready
 }
 
 interface Held {

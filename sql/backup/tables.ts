@@ -12,6 +12,13 @@ export interface Table {
 // The leases of workers that run elsewhere, and what the migrations themselves write.
 const LEFT_OUT = ['worker_lease', 'migration', 'migration_functions']
 
+// Made by `rag_neighbours_prepare` with a reference to vectors that are there already: after all others.
+const NEIGHBOURS = '^rag_neighbour_[0-9]+$'
+
+/** The length of the vectors in a table of pgvector's; null: it is another table. */
+export const neighboursLength = (name: string): number | null =>
+  new RegExp(NEIGHBOURS).test(name) ? Number(name.slice(name.lastIndexOf('_') + 1)) : null
+
 export async function tablesOf(client: Client): Promise<Table[]> {
   const { rows } = await client.query<Table>(
     `select relname as name,
@@ -21,7 +28,7 @@ export async function tablesOf(client: Client): Promise<Table[]> {
          where inhparent = c.oid and inhrelid::regclass::text ~ '_\\d{4}_\\d\\d$') as since
      from pg_class c where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and relname <> all($1)
        and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype = 'e')
-     order by relname collate "C"`,
+     order by relname ~ '${NEIGHBOURS}', relname collate "C"`,
     [LEFT_OUT],
   )
   return rows

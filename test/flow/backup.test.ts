@@ -192,6 +192,21 @@ test('uploads under way in the source are not those of a restored copy, which wo
   await source.query('delete from blob where key = $1', [key])
 })
 
+test('where there is no pgvector, collections that had it are restored to be searched in memory', async () => {
+  await source.query('create table rag_neighbour_3 (file_id bigint, embedding text)')
+  await source.query(`insert into rag_neighbour_3 values (1, '[1,0,0]')`)
+  await source.query(
+    `insert into rag_collection (name, embedding_model, dimensions, has_neighbours) values ('near', 'm', 3, true)`,
+  )
+  await backUp(settings(), from, at('near'))
+  const url = await emptyDatabase()
+  await restore(settings(), { url, directUrl: url }, at('near'))
+  const near = await rowsOf(url, `select dimensions, has_neighbours from rag_collection where name = 'near'`)
+  assert.deepEqual(near, [{ dimensions: 3, has_neighbours: false }])
+  await source.query('drop table rag_neighbour_3')
+  await source.query(`delete from rag_collection where name = 'near'`)
+})
+
 test('what is in a bucket is named, not copied', async () => {
   await source.query(`insert into blob (sha256, byte_size, store) values (sha256('x'), 5, 's3://bucket')`)
   const report = await backUp(settings(), from, at('bucket'))
