@@ -25,6 +25,8 @@ export interface Script {
   /** Sent before the pieces, as deltas of their own kinds. */
   readonly aside?: readonly object[]
   readonly finish?: string | null
+  /** What is done after the finish instead of telling the usage. */
+  readonly breaksAtEnd?: 'hang' | 'cut' | 'error'
 }
 
 export interface AskedModel {
@@ -155,6 +157,7 @@ async function stream(
   }
   if (script.breaks !== undefined) return breakOff(response, script.breaks.does)
   if (finish !== null) await write(delta({}, finish))
+  if (script.breaksAtEnd !== undefined) return breakOff(response, script.breaksAtEnd)
   const usage = script.usage === undefined ? USAGE : script.usage
   if (usage !== null) await write(chunk([], { usage }))
   response.end('data: [DONE]\n\n')

@@ -92,6 +92,22 @@ describe('what is said', () => {
     assert.equal((await chat.ask({ ...question, provider: 'mistral' }, never)).text, 'Hello there')
   })
 
+  test('all of it, although the provider does not end it', async (t) => {
+    const limit = holdTimer(t, SILENT_SECONDS * 1000)
+    const asking = ask({ breaksAtEnd: 'hang' })
+    // After its role, two pieces and the finish.
+    await until('it has said all that it says', () => limit.restarts === 4)
+    limit.goOff()
+    assert.equal((await asking).text, 'Hello there')
+  })
+
+  for (const breaksAtEnd of ['cut', 'error'] as const) {
+    test(`all of it, although the usage is missing (${breaksAtEnd})`, async () => {
+      const { text, tokens, finish } = await ask({ breaksAtEnd })
+      assert.deepEqual([text, tokens, finish], ['Hello there', null, 'stop'])
+    })
+  }
+
   for (const [what, usage, tokens] of [
     ['as OpenAI tells', { prompt_tokens: 9, completion_tokens: 5, total_tokens: 14 }, [9, 0, 5, 0]],
     [

@@ -98,17 +98,22 @@ async function askInPieces(call: Call, onText: (text: string) => void): Promise<
   let text = ''
   let tokens: Tokens | null = null
   let finish = ''
-  for await (const chunk of stream) {
-    idleTimeout.heard()
-    tokens = tokensOf(chunk.usage ?? groqUsage(chunk)) ?? tokens
-    const choice = chunk.choices?.[0]
-    const piece = textOf(choice?.delta)
-    if (piece !== '') {
-      text += piece
-      if (text.length > MOST_ANSWER) throw tooLarge()
-      onText(piece)
+  try {
+    for await (const chunk of stream) {
+      idleTimeout.heard()
+      tokens = tokensOf(chunk.usage ?? groqUsage(chunk)) ?? tokens
+      const choice = chunk.choices?.[0]
+      const piece = textOf(choice?.delta)
+      if (piece !== '') {
+        text += piece
+        if (text.length > MOST_ANSWER) throw tooLarge()
+        onText(piece)
+      }
+      if (choice?.finish_reason) finish = choice.finish_reason
     }
-    if (choice?.finish_reason) finish = choice.finish_reason
+  } catch (error) {
+    // After its finish an answer is whole: only its usage may be missing.
+    if (finish === '') throw error
   }
   // A connection that was closed midway looks like the end.
   if (finish === '') throw new Unreadable('the connection was closed')
