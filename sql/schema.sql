@@ -2174,7 +2174,7 @@ AS $function$9d71695e54bc13e2e4ffde04cfc1fc6e$function$;
 CREATE OR REPLACE FUNCTION public.job_repair(patience interval)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
-AS $function$eb8035ef429cd6a57443fe9e2dda6769$function$;
+AS $function$7aaebb7254bfa0ff8306c91374c74b3c$function$;
 
 CREATE OR REPLACE FUNCTION public.job_running(lease uuid)
  RETURNS json

@@ -159,3 +159,18 @@ test('of several that look at once one does', async () => {
   const found = await Promise.all(Array.from({ length: 4 }, () => repair()))
   assert.deepEqual(found.flat(), [id])
 })
+
+test('an entry of the schedule that a worker ran in the future goes on', async () => {
+  await query(
+    `insert into graphile_worker._private_known_crontabs (identifier, known_since, last_execution)
+     values ('ahead', now(), now() + interval '10 years'), ('right', now(), now() + interval '1 min')`,
+  )
+  await repair()
+  const rows = await query(
+    `select identifier, last_execution > now() as is_future from graphile_worker._private_known_crontabs order by 1`,
+  )
+  assert.deepEqual(rows, [
+    { identifier: 'ahead', is_future: false },
+    { identifier: 'right', is_future: true },
+  ])
+})

@@ -1,7 +1,8 @@
 -- Repairs what no other function looks for: queued jobs that are due and have no delivery, and deliveries that have
 -- been locked for long, also by the pool of a live worker. The service never leaves such rows behind by itself; a database
 -- that has gone back to an earlier moment does, where a pool does not know what it had locked then. A delivery is handled
--- within moments, and twice without harm. What became due within `patience` is left alone.
+-- within moments, and twice without harm. What became due within `patience` is left alone. Entries of the schedule that
+-- ran last in the future go on, too.
 -- Returns the jobs for which it sent a delivery.
 create or replace function job_repair(patience interval) returns setof uuid language plpgsql as $$
 declare
@@ -14,6 +15,9 @@ begin
     select distinct locked_by from graphile_worker._private_jobs
     where locked_by is not null and locked_at < now() - patience) stale
   having count(*) > 0;
+
+  -- An entry of the schedule runs at no time before its last one: a worker whose clock was ahead has stopped it until then.
+  update graphile_worker._private_known_crontabs set last_execution = now() where last_execution > now() + interval '5 min';
 
   -- Skips from mailbox to mailbox by the index, however many jobs each has.
   with recursive line as (
