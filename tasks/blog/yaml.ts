@@ -30,5 +30,11 @@ const indented = (text: string): string => text.replace(/(?<![^\n])(?![\s#-]|[\w
 
 /** Keys and values as a YAML block. */
 export function writeYaml(values: object): string {
-  return new Document(values).toString({ lineWidth: 0, blockQuote: false, singleQuote: false })
+  return new Document(values).toString({
+    lineWidth: 0,
+    blockQuote: false,
+    singleQuote: false,
+    // On several lines, the library writes a line of nothing but a space as one of a backslash.
+    doubleQuotedMinMultiLineLength: Number.MAX_SAFE_INTEGER,
+  })
 }

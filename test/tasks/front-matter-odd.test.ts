@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { toMarkdown } from '../../tasks/blog/markdown.ts'
 import { PICTURE } from '../../tasks/blog/public.ts'
 import { testDatabase } from '../database.ts'
 import { imports } from './import-help.ts'
@@ -34,6 +35,16 @@ describe('the odd', () => {
       ] as const)
         await assertPost('x.md', `${open}${close}${content}`, { title: 'x', content })
     }
+  })
+  test('what an export writes of a text of several lines is that text', async () => {
+    for (const line of ['', ' ', '\t', '---', '...', '\\', ' \\', '# x', '\u2028', '\r'])
+      for (const excerpt of [
+        `A line that is rather long\n${line}\nand another one`,
+        `${line}\n${line}\n${line}`,
+      ]) {
+        const file = toMarkdown({ title: 'x', slug: 'x', excerpt, content: 'y' })
+        await assertPost('x.md', file, { title: 'x', excerpt, content: 'y' })
+      }
   })
   test('front matter that ends with the file', async () => {
     for (const text of [
