@@ -94,6 +94,26 @@ describe('sheets', () => {
     assert.equal(await text('', rows), `S\nDebit\tCredit\tNote\n\t100\n\t\tnone\n1\t\t3\n${far}`)
   })
 
+  test('of OpenDocument: what is repeated is there as often, also below what is merged', async () => {
+    const cell = (words: string, more = '') =>
+      `<table:table-cell ${more}>${words && `<text:p>${words}</text:p>`}</table:table-cell>`
+    const row = (cells: string, more = '') => `<table:table-row ${more}>${cells}</table:table-row>`
+    const times = (n: number) => `table:number-columns-repeated="${n}"`
+    const rows = [
+      row(cell('Jan') + cell('Feb') + cell('Mar') + cell('', times(16_381))),
+      row(cell('100', times(2)) + cell('120')),
+      row(cell('', times(2)) + cell('9'), 'table:number-rows-repeated="2"'),
+      row(`${cell('wide')}<table:covered-table-cell/>${cell('end')}`),
+      row(cell('', times(16_384)), 'table:number-rows-repeated="1048570"'),
+    ]
+    const ods = zipOf([
+      ['mimetype', 'application/vnd.oasis.opendocument.spreadsheet'],
+      ['content.xml', `<o><table:table table:name="S">${rows.join('')}</table:table></o>`],
+    ])
+    const lines = ['S', 'Jan\tFeb\tMar', '100\t100\t120', '\t\t9', '\t\t9', 'wide\t\tend']
+    assert.deepEqual(await read(ods), [lines.join('\n')])
+  })
+
   test('a duration is hours, also of several days; the first days of 1900 are what programs show', async () => {
     const formats = `<numFmts><numFmt numFmtId="170" formatCode="[h]:mm"/></numFmts>
       <cellXfs><xf numFmtId="170"/><xf numFmtId="46"/><xf numFmtId="14"/></cellXfs>`

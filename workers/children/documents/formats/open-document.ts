@@ -1,16 +1,21 @@
 import { readMarkup } from '../../../../tasks/markup.ts'
 import { Unreadable } from '../images.ts'
+import { MOST_CHARACTERS } from '../texts.ts'
 import { Archive, localName } from './archive.ts'
 import { Pages, type Texts, textsOf } from './texts.ts'
 
 /** Files of OpenDocument (ISO/IEC 26300-3): texts, spreadsheets and presentations. */
 
 const PARAGRAPHS = new Set(['p', 'h'])
+// Those of a sheet; the second is hidden below a wider one.
+const CELLS = new Set(['table-cell', 'covered-table-cell'])
 // What was deleted, and how words are spoken.
 const SILENT = new Set(['tracked-changes', 'ruby-text'])
 const REGIONS = /^(header|footer)(-left|-first)?$/
-// An empty cell may be repeated to the end of its row.
 const MOST_SPACES = 100
+// An empty cell may be repeated to the end of its row, and an empty row to the end of the sheet.
+const MOST_CELLS = 100
+const MOST_ROWS = 1000
 
 /** The element with which a page begins, and the attribute that names it; texts note where a page ended instead. */
 const PAGE_OF: Readonly<Record<string, readonly [element: string, name: string]>> = {
@@ -38,10 +43,53 @@ interface Which {
   readonly page?: readonly [element: string, name: string]
 }
 
+type Attributes = Readonly<Record<string, string>>
+
+const timesOf = (repeated: string | undefined, most: number): number =>
+  Math.min(Number(repeated ?? 1) || 1, most)
+
+/** A row of a sheet. Rows, and cells of a row, that are alike and follow each other are written once. */
+class Row {
+  #text = ''
+  #cell = ''
+  #cells = 1
+  #rows = 1
+
+  begin(attributes: Attributes): void {
+    this.#text = ''
+    this.#rows = timesOf(attributes['table:number-rows-repeated'], MOST_ROWS)
+  }
+
+  beginCell(attributes: Attributes): void {
+    this.#cell = ''
+    this.#cells = timesOf(attributes['table:number-columns-repeated'], MOST_CELLS)
+  }
+
+  add(text: string): void {
+    if (this.#cell.length <= MOST_CHARACTERS) this.#cell += text
+  }
+
+  endCell(): void {
+    for (let n = 0; n < this.#cells && this.#text.length <= MOST_CHARACTERS; n++)
+      this.#text += `${this.#cell}\t`
+  }
+
+  end(pages: Pages): void {
+    const rows = this.#text.trim() === '' ? 1 : this.#rows
+    for (let n = 0; n < rows; n++) {
+      pages.add(this.#text)
+      pages.line()
+    }
+  }
+}
+
 function addText(xml: string, pages: Pages, { only, page }: Which): void {
   let within = only === undefined ? 1 : 0
   let [paragraphs, silent, cells, pageDepth] = [0, 0, 0, 0]
   let style = ''
+  // Only in sheets; what is in a cell of a table in a cell is in the outer one.
+  const row = page?.[0] === 'table' ? new Row() : null
+  const add = (text: string): void => (cells > 0 ? (row ?? pages) : pages).add(text)
   // Styles of paragraphs that begin a page.
   const breaking = new Set<string | undefined>()
   readMarkup(xml, 'xml', {
@@ -59,16 +107,17 @@ function addText(xml: string, pages: Pages, { only, page }: Which): void {
         paragraphs++
         if (breaking.has(attributes['text:style-name'])) pages.break()
       }
-      if (name === 'table-cell') cells++
-      else if (name === 'soft-page-break') pages.break()
+      if (row !== null && cells === 0 && name === 'table-row') row.begin(attributes)
+      if (name === 'table-cell' || (row !== null && CELLS.has(name))) {
+        if (cells++ === 0) row?.beginCell(attributes)
+      } else if (name === 'soft-page-break') pages.break()
       else if (paragraphs === 0 || silent > 0 || within === 0) return
-      else if (name === 's')
-        pages.add(' '.repeat(Math.min(Number(attributes['text:c'] ?? 1) || 1, MOST_SPACES)))
-      else if (name === 'tab') pages.add('\t')
-      else if (name === 'line-break') pages.add('\n')
+      else if (name === 's') add(' '.repeat(timesOf(attributes['text:c'], MOST_SPACES)))
+      else if (name === 'tab') add('\t')
+      else if (name === 'line-break') add('\n')
     },
     text(data) {
-      if (paragraphs > 0 && silent === 0 && within > 0) pages.add(data.replace(/[ \t\r\n]+/g, ' '))
+      if (paragraphs > 0 && silent === 0 && within > 0) add(data.replace(/[ \t\r\n]+/g, ' '))
     },
     close(qualified) {
       const name = localName(qualified)
@@ -77,11 +126,16 @@ function addText(xml: string, pages: Pages, { only, page }: Which): void {
       if (name === page?.[0]) pageDepth--
       if (PARAGRAPHS.has(name)) {
         paragraphs--
-        if (silent === 0 && within > 0) pages.add(cells > 0 ? ' ' : '\n')
-      } else if (name === 'table-cell') {
+        if (silent === 0 && within > 0) add(cells > 0 ? ' ' : '\n')
+      } else if (name === 'table-cell' || (row !== null && CELLS.has(name))) {
         cells--
-        pages.add('\t')
-      } else if (name === 'table-row') pages.line()
+        if (row !== null && cells === 0) row.endCell()
+        else add('\t')
+      } else if (name === 'table-row') {
+        if (row === null) pages.line()
+        else if (cells === 0) row.end(pages)
+        else add('\n')
+      }
     },
   })
 }
