@@ -59,6 +59,13 @@ describe('encodings', () => {
   })
 })
 
+test('a line of a calendar may be folded amid a character', async () => {
+  const whole = Buffer.from('BEGIN:VCALENDAR\r\nSUMMARY:Grüße\r\nEND:VCALENDAR\r\n')
+  const amid = whole.indexOf('ü') + 1
+  const folded = Buffer.concat([whole.subarray(0, amid), Buffer.from('\r\n '), whole.subarray(amid)])
+  assert.match((await read(folded))[0]!, /^SUMMARY:Grüße$/m)
+})
+
 describe('HTML that was written as XML', () => {
   const PAGE =
     '<html xmlns="http://www.w3.org/1999/xhtml"><head><title/><script src="a.js"/><style/></head><body><h1>One</h1><iframe src="b"/><p>Text</p></body></html>'

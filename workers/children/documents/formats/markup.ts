@@ -72,8 +72,11 @@ function say(element: Element, pages: Pages): void {
 
 /** Calendars and address cards: their long lines are folded, and some signs are escaped (RFC 5545, 3.1 and 3.3.11). */
 export function openFolded(bytes: Uint8Array): Texts {
-  const unfolded = decodeText(bytes).replace(/\n[ \t]/g, '')
-  return textsOf([unfolded.replace(/\\([nN,;\\])/g, (_, sign) => (/n/i.test(sign) ? '\n' : sign))])
+  // Before the encoding: a line may be folded amid a character.
+  const unfolded = Buffer.from(latin1(bytes).replace(/\r?\n[ \t]/g, ''), 'latin1')
+  return textsOf([
+    decodeText(unfolded).replace(/\\([nN,;\\])/g, (_, sign) => (/n/i.test(sign) ? '\n' : sign)),
+  ])
 }
 
 /** Subtitles, without their marks of voices and styles (WebVTT). */
