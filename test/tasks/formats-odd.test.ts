@@ -59,6 +59,36 @@ describe('encodings', () => {
   })
 })
 
+test('a picture of a mail is a file of its own, unless the body shows it', async () => {
+  const picture = (name: string, more: readonly string[]) => [
+    '--b',
+    `Content-Type: image/jpeg; name=${name}`,
+    `Content-Disposition: inline; filename=${name}`,
+    ...more,
+    'Content-Transfer-Encoding: base64',
+    '',
+    'AAAA',
+  ]
+  const mail = [
+    'From: a@example.com',
+    'Date: Sat, 14 Mar 2026 10:00:00 +0000',
+    'MIME-Version: 1.0',
+    'Content-Type: multipart/mixed; boundary=b',
+    '',
+    '--b',
+    'Content-Type: text/html',
+    '',
+    '<p>The receipt</p><img src="cid:logo@example.com">',
+    ...picture('logo.jpg', ['Content-Id: <logo@example.com>']),
+    ...picture('receipt.jpg', ['Content-Id: <photo@example.com>']),
+    ...picture('other.jpg', []),
+    '--b--',
+    '',
+  ]
+  const [text] = await read(mail.join('\r\n'))
+  assert.match(text!, /\nThe receipt\n\nAttachments:\nreceipt\.jpg \(3 bytes\)\nother\.jpg \(3 bytes\)$/)
+})
+
 test('a line of a calendar may be folded amid a character', async () => {
   const whole = Buffer.from('BEGIN:VCALENDAR\r\nSUMMARY:Grüße\r\nEND:VCALENDAR\r\n')
   const amid = whole.indexOf('ü') + 1

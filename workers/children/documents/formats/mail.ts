@@ -42,7 +42,7 @@ export async function openMail(bytes: Uint8Array): Promise<Mail> {
       ['Date', mail.date],
     ],
     body: mail.text?.trim() ? mail.text : htmlText(mail.html ?? ''),
-    attachments: mail.attachments.filter((part) => !isPicture(part)).map(attachmentOf),
+    attachments: mail.attachments.filter((part) => !isShown(part, mail.html ?? '')).map(attachmentOf),
   })
 }
 
@@ -63,9 +63,11 @@ const addresses = (all: readonly Address[] | undefined): string | undefined =>
     .map(({ name, address }) => (name && address ? `${name} <${address}>` : name || address))
     .join(', ')
 
-// The signs and logos that the body shows.
-const isPicture = ({ related, disposition, mimeType }: Part): boolean =>
-  mimeType.startsWith('image/') && (related === true || disposition === 'inline')
+// The signs and logos that the body shows. Apple's programs call any picture inline, also a photo that is a file of its own.
+const isShown = ({ related, disposition, mimeType, contentId = '' }: Part, html: string): boolean =>
+  mimeType.startsWith('image/') &&
+  (related === true ||
+    (disposition === 'inline' && contentId !== '' && html.includes(`cid:${contentId.replace(/^<|>$/g, '')}`)))
 
 function attachmentOf({ filename, mimeType, content }: Part, n: number): Attachment {
   const bytes = typeof content === 'string' ? Buffer.from(content) : new Uint8Array(content)
