@@ -4,7 +4,7 @@ import { textOf } from './read.ts'
 import { hashOf, termsOf } from './words.ts'
 
 /** Increased whenever the same bytes would give other chunks or terms: files of an older version are analyzed again. */
-export const ANALYSIS = 2
+export const ANALYSIS = 3
 
 /** The chunks of a file, or why there are none. */
 export type Analyzed = { readonly chunks: readonly NewChunk[] } | { readonly reason: string }

@@ -59,6 +59,23 @@ describe('encodings', () => {
   })
 })
 
+test('how a word is spoken does not stand amid it', async () => {
+  const html =
+    '<html><body><p><ruby>日<rp>(</rp><rt>に</rt><rp>)</rp>本<rt>ほん</ruby>語</p><p>x</p></body></html>'
+  assert.deepEqual(await read(html), ['日本語\n\nx'])
+  const ruby = (base: string, spoken: string) =>
+    `<w:r><w:ruby><w:rubyPr/><w:rt><w:r><w:t>${spoken}</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>${base}</w:t></w:r></w:rubyBase></w:ruby></w:r>`
+  const docx = zipOf([
+    ['[Content_Types].xml', '<Types/>'],
+    [
+      '_rels/.rels',
+      '<Relationships><Relationship Id="a" Type="x/officeDocument" Target="d.xml"/></Relationships>',
+    ],
+    ['d.xml', `<w:document><w:p>${ruby('日', 'に')}${ruby('本', 'ほん')}</w:p></w:document>`],
+  ])
+  assert.deepEqual(await read(docx, { fileName: 'a.docx' }), ['日本'])
+})
+
 test('a picture of a mail is a file of its own, unless the body shows it', async () => {
   const picture = (name: string, more: readonly string[]) => [
     '--b',

@@ -1,7 +1,8 @@
 import { type MarkupEvents, readMarkup } from '../../markup.ts'
 import type { Block } from './block.ts'
 
-const SILENT = new Set(['script', 'style', 'noscript', 'template', 'svg', 'math', 'iframe', 'object', 'nav'])
+// The last two are how Chinese and Japanese words are spoken, which stands amid them.
+const SILENT = new Set('script style noscript template svg math iframe object nav rt rp'.split(' '))
 const INLINE = new Set(
   'a abbr acronym b bdi bdo big cite code data dfn em font i img ins kbd label mark q rp rt ruby s samp small span strike strong sub sup time tt u var wbr'.split(
     ' ',

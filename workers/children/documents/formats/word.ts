@@ -4,8 +4,9 @@ import { Pages, type Texts, textsOf } from './texts.ts'
 
 /** Word processing documents and presentations of Office Open XML (ECMA-376, part 1). */
 
-// What has elements of the same names as text (a tab stop, a tab), what is there twice, and what has been moved away.
-const SILENT = new Set(['pPr', 'rPr', 'tblPr', 'Fallback', 'moveFrom'])
+// What has elements of the same names as text (a tab stop, a tab), what is there twice, what has been moved away, and how
+// Chinese and Japanese words are spoken, which stands amid them.
+const SILENT = new Set(['pPr', 'rPr', 'tblPr', 'Fallback', 'moveFrom', 'rt'])
 const isOff = (value: string | undefined): boolean => /^(0|false|off)$/.test(value ?? '')
 
 /** Adds the text of a part, with its pages where a word processor has noted where they ended. */
