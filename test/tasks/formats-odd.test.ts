@@ -168,6 +168,11 @@ describe('sheets', () => {
     assert.deepEqual(await read(ods), [lines.join('\n')])
   })
 
+  test('characters that are written by their numbers', async () => {
+    const rows = `<row><c t="inlineStr"><is><t>one_x000D_\ntwo _x005F_x000D_ a_x_b</t></is></c></row>`
+    assert.equal(await text('', rows), 'S\none two _x000D_ a_x_b')
+  })
+
   test('a duration is hours, also of several days; the first days of 1900 are what programs show', async () => {
     const formats = `<numFmts><numFmt numFmtId="170" formatCode="[h]:mm"/></numFmts>
       <cellXfs><xf numFmtId="170"/><xf numFmtId="46"/><xf numFmtId="14"/></cellXfs>`

@@ -156,7 +156,7 @@ function columnOf(reference: string): number | null {
 function shown(value: string, { type, format }: { type: string; format: number }, book: Book): string {
   switch (type) {
     case 's':
-      return (book.strings[Number(value)] ?? '').replace(/\s+/g, ' ')
+      return inLine(book.strings[Number(value)] ?? '')
     case 'b':
       return value === '1' ? 'TRUE' : 'FALSE'
     case 'n': {
@@ -169,9 +169,15 @@ function shown(value: string, { type, format }: { type: string; format: number }
       return String(Number(number.toPrecision(15)))
     }
     default:
-      return value.replace(/\s+/g, ' ')
+      return inLine(value)
   }
 }
+
+/** A text in one line; characters that XML does not have, and line ends, may be written by their numbers (22.9.2.19). */
+const inLine = (text: string): string =>
+  text
+    .replace(/_x([\da-f]{4})_/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+    .replace(/\s+/g, ' ')
 
 const DAY_MS = 86_400_000
 // Day 60 is 29 February 1900, which was not: later days count from one day earlier.
