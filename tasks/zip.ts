@@ -18,7 +18,8 @@ export interface ZipRules {
   readonly isText: boolean
 }
 
-const MOST_ENTRIES = 10_000
+// As many as a list of posts may have: an export has a file for each. Their headers are looked at in a second.
+const MOST_ENTRIES = 100_000
 const MOST_BYTES = 512 * 1024 * 1024
 // Text compresses to about a tenth of its size; among large files, only zip bombs exceed this ratio.
 const MOST_RATIO = 100

@@ -96,7 +96,7 @@ export const zipBombs: readonly Bomb[] = [
     const file = packedRepeat('a', 4_000_000)
     return Array.from({ length: 140 }, (_, i) => [`${i}.md`, file] as const)
   }),
-  zip('10,001 files', () => Array.from({ length: 10_001 }, (_, i) => [`${i}.md`, 'x'] as const)),
+  zip('100,001 files', () => Array.from({ length: 100_001 }, (_, i) => [`${i}.md`, 'x'] as const)),
   zip('files that take a second each', () =>
     Array.from({ length: 200 }, (_, i) => [`${i}.md`, quotes] as const),
   ),
