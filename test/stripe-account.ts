@@ -29,6 +29,8 @@ export interface StripeAccount {
 export interface Answer {
   readonly status: number
   readonly body: unknown
+  /** It is what an earlier request under the same key was answered. */
+  readonly isReplayed?: boolean
 }
 
 interface Call {

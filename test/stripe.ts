@@ -134,15 +134,19 @@ function idempotent(account: StripeAccount, kept: Map<string, Kept>, asked: Aske
       'idempotency_error',
       'Keys for idempotent requests can only be used with the same parameters',
     )
-  if (first?.answer) return first.answer
+  if (first?.answer) return { ...first.answer, isReplayed: true }
   const answer = dispatch(account, asked)
   kept.set(asked.idempotencyKey, { fingerprint, answer })
   return answer
 }
 
-function send(response: ServerResponse, { status, body }: Answer): void {
+function send(response: ServerResponse, { status, body, isReplayed = false }: Answer): void {
   if (response.socket?.destroyed) return
-  response.writeHead(status, { 'content-type': 'application/json', 'request-id': 'req_standin' })
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'request-id': 'req_standin',
+    ...(isReplayed ? { 'idempotent-replayed': 'true' } : {}),
+  })
   response.end(JSON.stringify(body))
 }
 

@@ -111,6 +111,27 @@ test('a time of the provider’s clock comes with what it answers', async () => 
   assert.equal(object.cancel_at_period_end, true)
 })
 
+test('a repeated cancellation is answered with the subscription as it is, not as it was at first', async () => {
+  stripe.account.subscriptions.set('sub_2', { id: 'sub_2', status: 'active' })
+  const key = once()
+  await provider.cancelSubscription('sub_2', key)
+  stripe.account.subscriptions.set('sub_2', { id: 'sub_2', status: 'canceled' })
+  const { at, object } = await provider.cancelSubscription('sub_2', key)
+  assert.equal(object.status, 'canceled')
+  assert.ok(Math.abs(at - Date.now() / 1000) < 60)
+})
+
+test('a repeated refund is told of the time at which it was made', async () => {
+  const charge = { id: 'ch_1', payment_intent: 'pi_1', amount: 100, currency: 'usd' }
+  stripe.account.charges.set(charge.id, charge)
+  const [refund, key] = [{ payment: { charge: charge.id }, amount: 1, reason: null, metadata: {} }, once()]
+  const first = await provider.createRefund(refund, key)
+  const made = Math.floor(Date.now() / 1000) - 100
+  Object.assign(stripe.account.refunds.at(-1)!, { created: made })
+  const again = await provider.createRefund(refund, key)
+  assert.deepEqual([again.object.id, again.at], [first.object.id, made])
+})
+
 test('lists are read to their end', async () => {
   const created = 1_700_000_000
   for (let n = 0; n < 250; n++)

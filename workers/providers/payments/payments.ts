@@ -35,13 +35,20 @@ export function createPayments(
     createCheckout: (checkout, once) =>
       call('checkout.sessions.create', once.signal, (client) => openSession(client, checkout, once)),
     createRefund: (refund, { key, signal }) =>
-      call('refunds.create', signal, async ({ refunds }) =>
-        answered(await refunds.create(refundParams(refund), { idempotencyKey: key })),
-      ),
+      call('refunds.create', signal, async ({ refunds }) => {
+        const made = await refunds.create(refundParams(refund), { idempotencyKey: key })
+        const answer = answered(made)
+        return isRepeated(made) ? { ...answer, at: made.created } : answer
+      }),
     cancelSubscription: (id, { key, signal }) =>
-      call('subscriptions.update', signal, async ({ subscriptions }) =>
-        answered(await subscriptions.update(id, { cancel_at_period_end: true }, { idempotencyKey: key })),
-      ),
+      call('subscriptions.update', signal, async ({ subscriptions }) => {
+        const changed = await subscriptions.update(
+          id,
+          { cancel_at_period_end: true },
+          { idempotencyKey: key },
+        )
+        return answered(isRepeated(changed) ? await subscriptions.retrieve(id) : changed)
+      }),
     subscription: (id, signal) =>
       call('subscriptions.retrieve', signal, async ({ subscriptions }) => {
         const found = await missingAs(null, subscriptions.retrieve(id))
@@ -161,8 +168,18 @@ function objects(given: readonly object[]): ProviderObject[] {
   return given as unknown as ProviderObject[]
 }
 
+type Responded = object & { lastResponse?: { headers?: Record<string, string> } }
+
+/**
+ * Whether an answer is that of an earlier request under the same key: with a state of that time and a date of now, it would
+ * overrule events that came in between.
+ */
+function isRepeated({ lastResponse }: Responded): boolean {
+  return lastResponse?.headers?.['idempotent-replayed'] === 'true'
+}
+
 /** An answer with the time by the provider's clock, which also dates its events. */
-function answered(object: object & { lastResponse?: { headers?: Record<string, string> } }): Answered {
+function answered(object: Responded): Answered {
   const date = Date.parse(object.lastResponse?.headers?.date ?? '')
   const at = Math.floor((Number.isNaN(date) ? Date.now() : date) / 1000)
   return { object: object as unknown as ProviderObject, at }
