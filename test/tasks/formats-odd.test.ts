@@ -168,6 +168,16 @@ describe('sheets', () => {
     assert.deepEqual(await read(ods), [lines.join('\n')])
   })
 
+  test('of OpenDocument: what is empty to the end of each row takes no place of other rows', async () => {
+    const rest = '<table:table-cell table:number-columns-repeated="16383"/>'
+    const row = `<table:table-row><table:table-cell><text:p>1</text:p></table:table-cell>${rest}</table:table-row>`
+    const ods = zipOf([
+      ['mimetype', 'application/vnd.oasis.opendocument.spreadsheet'],
+      ['content.xml', `<o><table:table table:name="S">${row.repeat(25_000)}</table:table></o>`],
+    ])
+    assert.deepEqual(await read(ods), [`S${'\n1'.repeat(25_000)}`])
+  })
+
   test('characters that are written by their numbers', async () => {
     const rows = `<row><c t="inlineStr"><is><t>one_x000D_\ntwo _x005F_x000D_ a_x_b</t></is></c></row>`
     assert.equal(await text('', rows), 'S\none two _x000D_ a_x_b')

@@ -77,8 +77,8 @@ class Row {
   end(pages: Pages): void {
     const rows = this.#text.trim() === '' ? 1 : this.#rows
     for (let n = 0; n < rows; n++) {
-      pages.add(this.#text)
-      pages.line()
+      // Without what is empty to its end: it would take the place of other rows.
+      pages.add(`${this.#text.trimEnd()}\n`)
     }
   }
 }
