@@ -122,3 +122,13 @@ test('a body has at most 10,000 keys and items', async () => {
     )
   }
 })
+
+test('at most 100 places are said, in keys of at most 100 characters, so that an answer is no longer than a page', async () => {
+  const flaws = Object.fromEntries(Array.from({ length: 4900 }, (_, n) => [`a${n}`, '\0']))
+  const body = JSON.stringify({ ['k'.repeat(100_000)]: flaws })
+  const { status, text, json } = await api.post('/api/v1/auth/register', { body, headers: type })
+  assert.equal(status, 422)
+  assert.ok(text.length < 50_000, `${text.length} characters`)
+  assert.equal(json.errors.length, 100)
+  assert.deepEqual(json.errors[99].loc, ['body', 'k'.repeat(100), 'a99'])
+})
