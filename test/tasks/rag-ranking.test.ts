@@ -98,6 +98,11 @@ describe('words', () => {
     assert.deepEqual(search('"red fox"', Uint8Array.of(0, 1, 0, 0, 0)), [1])
   })
 
+  test('in more than eight phrases stand side by side in the first eight', () => {
+    assert.deepEqual(search('"red fox"'.repeat(8).concat('"fox jumps"')).sort(), [0, 1])
+    assert.equal(queryOf('"xx yy"'.repeat(500)).phrases.length, 8)
+  })
+
   test('that the best chunks lend find what the query does not name', () => {
     const others = Array.from({ length: 9 }, (_, i) => `filler${i}`)
     const texts = ['car engine motor', 'car engine motor', 'motor repair', ...others]
