@@ -42,11 +42,8 @@ export function createPayments(
       }),
     cancelSubscription: (id, { key, signal }) =>
       call('subscriptions.update', signal, async ({ subscriptions }) => {
-        const changed = await subscriptions.update(
-          id,
-          { cancel_at_period_end: true },
-          { idempotencyKey: key },
-        )
+        const once = { idempotencyKey: key }
+        const changed = await subscriptions.update(id, { cancel_at_period_end: true }, once)
         return answered(isRepeated(changed) ? await subscriptions.retrieve(id) : changed)
       }),
     subscription: (id, signal) =>
