@@ -156,12 +156,15 @@ export const takenIds = (
 
 const Unknown = z.object({ id: z.string(), channel: z.enum(CHANNELS) })
 
-/** Text messages and calls whose outcome has been unknown for less than a day: the provider may still report it. */
+/**
+ * Some of the text messages and calls whose outcome has been unknown for less than a day: the provider may still report it. In no
+ * order, so that those which it never got keep no others from their turn.
+ */
 export const unknownSends = (limit: number): Query<z.output<typeof Unknown>> =>
   sql.type(Unknown)`
     select id, channel from comms_send
     where status = 'unknown' and channel in ('sms', 'call') and requested_at > now() - interval '1 day'
-    order by id desc limit ${limit}`
+    order by random() limit ${limit}`
 
 /**
  * Settles messages that no job works on any more, because it was given up in the middle of a request, or deleted: a request in

@@ -7,6 +7,7 @@ import { email } from '../../tasks/comms/email.ts'
 import { settle } from '../../tasks/comms/settle.ts'
 import { sms } from '../../tasks/comms/sms.ts'
 import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
 import { type Bench, benchOf, unknown } from './comms-help.ts'
 
 /** The ledger comes to tell the truth about what no job works on any more. */
@@ -39,6 +40,22 @@ test('what was unknown is found at the provider later, and each message is the a
     { status: 'unknown', provider_id: null },
   ])
   assert.equal((await run(first)).found, 0)
+})
+
+test('what the provider has is found among many that it has not', async () => {
+  await query(`delete from comms_send`)
+  const oldest = await unknownSms('+14155550003')
+  for (let n = 0; n < 60; n++) await unknownSms(`+1415555${1000 + n}`)
+  await query('update comms_send set id = $2 where id = $1', [
+    oldest.id,
+    '00000000-0000-7000-8000-000000000000',
+  ])
+  const one = await benchOf(database, 'sms')
+  Object.assign(one.context.providers.comms, {
+    findSms: async ({ to }: { to: string }) =>
+      to === '+14155550003' ? [{ providerId: 'SM3', status: 'delivered' }] : [],
+  })
+  await until('it is found', async () => (await run(one)).found === 1)
 })
 
 test('what can not be asked, or is a mail, or is old, stays unknown', async () => {
