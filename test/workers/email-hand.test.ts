@@ -149,6 +149,20 @@ describe('a mail whose attempt ends while its request is being recorded', () => 
   }
 })
 
+test('what is said of a mail whose connection breaks while its request is being recorded holds', async () => {
+  const { server, mailer } = await line('take', { silentMs: 1000 })
+  let isRecorded = false
+  const begin = async (): Promise<void> => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    setTimeout(resolve, 2000)
+    await promise
+    isRecorded = true
+  }
+  assert.equal((await failure(mailer, { ...request(), begin })).code, 'email.failed')
+  assert.ok(isRecorded)
+  assert.equal(server.taken.length, 0)
+})
+
 describe('a mail that was certainly not taken', () => {
   for (const [mode, code] of [
     [{ status: 550, at: 'rcpt' }, 'email.refused'],

@@ -172,12 +172,12 @@ function smtp(url: string, compose: Compose, limits: typeof LIMITS): Hand {
       breaker.succeeded()
       return { kind: 'taken', providerId: null, status: 'sent', detail: partlyRefused(waited.value) }
     }
-    if (waited.kind === 'error') return unansweredOf(waited.error, gate, breaker)
-    breaker.failed()
-    if (gate.passed) return { kind: 'unknown', reason: 'the server did not answer in time', answered: false }
     gate.shut = true
     // What is being recorded ends first: what is said of the message then holds.
     await gate.begun?.catch(() => {})
+    if (waited.kind === 'error') return unansweredOf(waited.error, gate, breaker)
+    breaker.failed()
+    if (gate.passed) return { kind: 'unknown', reason: 'the server did not answer in time', answered: false }
     request.signal.throwIfAborted()
     throw fail('email.failed', { reason: 'no answer in time' })
   }
@@ -219,7 +219,7 @@ function guarded(content: Readable, gate: Gate): Readable {
       if (gate.shut) throw new Error('It came too late')
       gate.passed = true
     } catch (error) {
-      gate.refusal = error
+      if (!gate.shut) gate.refusal = error
       throw new Error('The message was held back')
     }
   }
