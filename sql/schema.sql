@@ -1456,6 +1456,8 @@ CREATE UNIQUE INDEX job_actor_running_key ON public.job USING btree (mailbox) WH
 
 CREATE INDEX job_finished_at_idx ON public.job USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 
+CREATE INDEX job_later_idx ON public.job USING btree (mailbox, run_at) WHERE ((status = 'queued'::text) AND later);
+
 CREATE INDEX job_mailbox_idx ON public.job USING btree (mailbox, later, ordinal) WHERE (status = 'queued'::text);
 
 CREATE INDEX job_mailbox_running_idx ON public.job USING btree (mailbox) WHERE ((lease_id IS NOT NULL) AND (mailbox_limit IS NOT NULL));
@@ -2076,7 +2078,7 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$c934ac4dae69a9fdac46a79a668e7681$function$;
+AS $function$39a10b54af5353c649b7a6da4a5dea9c$function$;
 
 CREATE OR REPLACE FUNCTION public.job_counted(queues text[], more_queued integer, more_running integer)
  RETURNS void
@@ -2174,7 +2176,7 @@ AS $function$9d71695e54bc13e2e4ffde04cfc1fc6e$function$;
 CREATE OR REPLACE FUNCTION public.job_repair(patience interval)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
-AS $function$7aaebb7254bfa0ff8306c91374c74b3c$function$;
+AS $function$abb6db4e719d64fa0a56ab03f5ccfb50$function$;
 
 CREATE OR REPLACE FUNCTION public.job_running(lease uuid)
  RETURNS json

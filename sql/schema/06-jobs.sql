@@ -39,7 +39,7 @@ create table job (
   -- How many of the mailbox run at once, oldest first; 1: an actor, whose messages keep their order; null: any number.
   mailbox_limit integer,
   -- Added to a limited mailbox for a time that has not come: it is none of those that wait there, of whom there may be many, until
-  -- its own delivery is claimed.
+  -- a delivery of it is claimed after that time.
   later boolean not null default false,
   -- The SQL function `settle(job)` that is called with this row in the transaction that ends the job, however it ends.
   settle text,
@@ -88,6 +88,8 @@ create unique index job_actor_running_key on job (mailbox) where status = 'runni
 create index job_mailbox_running_idx on job (mailbox) where lease_id is not null and mailbox_limit is not null;
 -- The functions of the ledger find queued jobs by it.
 create index job_mailbox_idx on job (mailbox, later, ordinal) where status = 'queued';
+-- For finding what was added for later and is now due.
+create index job_later_idx on job (mailbox, run_at) where status = 'queued' and later;
 -- Lists show the jobs of an owner, what nobody owns but everybody may see, or all, of a status.
 create index job_owner_id_idx on job (owner_id, status, finished_at, ordinal) where owner_id is not null;
 create index job_ownerless_idx on job (status, finished_at, ordinal) where owner_id is null

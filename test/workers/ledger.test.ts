@@ -228,6 +228,30 @@ describe('the worker ledger', () => {
     assert.equal(await help.state(jobs[2]!.id), 'delivered')
   })
 
+  test('messages of an actor that were scheduled have their turns, whether their deliveries are handled or put back together', async () => {
+    const { ledger } = open()
+    const jobs = Array.from({ length: 4 }, () => spec({ actor: 'scheduled', delay_ms: 60_000 }))
+    const [later, ...due] = jobs.map(({ id }) => id)
+    await help.enqueue(...jobs)
+    await base.query(`update job set run_at = now() where id = any($1)`, [due])
+    const taken = await Promise.all(due.map((id) => help.deliveryOf(id)))
+    await base.query('delete from graphile_worker._private_jobs where payload ->> $1 = $2', [
+      'mailbox',
+      'scheduled',
+    ])
+    await Promise.all(taken.map((delivery) => ledger.sendAgain(delivery)))
+    for (const id of due) {
+      const deliveries = (await help.deliveries()).filter(({ mailbox }) => mailbox === 'scheduled')
+      const claimed = await Promise.all(deliveries.map((delivery) => ledger.claim(delivery, 1)))
+      assert.deepEqual(
+        claimed.flat().map((job) => job.id),
+        [id],
+      )
+      await help.finish({ id, attempt: 1, outcome: 'done', limited: 'scheduled' })
+    }
+    assert.equal(await help.status(later!), 'queued')
+  })
+
   test('a delivery that is put back comes again', async () => {
     const { ledger } = open()
     const job = spec()

@@ -33,11 +33,13 @@ begin
   if exists (select from unnest(limits) most where most is not null) then
     select coalesce(array_agg(w.mailbox), '{}') into locked from unnest(mailboxes, limits) as w(mailbox, most)
     where w.most is not null and pg_try_advisory_xact_lock(mailbox_lock_key(w.mailbox));
-    -- What was added for later and is now due waits from now on, if its turn has not come.
-    update job set later = false from unnest(mailboxes, firsts) as w(mailbox, first) cross join lateral (
-      select id from job where job.mailbox = w.mailbox and job.status = 'queued' and job.later and job.ordinal = w.first
-        and job.run_at <= clock_timestamp() offset 0) due
-    where w.mailbox = any(locked) and job.id = due.id;
+    -- What was added for later and is now due waits from now on, if its turn has not come: whichever its delivery was, since
+    -- those of a mailbox that are handled together become one. What is beyond the limit has its turn with a later claim: each end
+    -- of what waits leads to one. now(), which an index takes, is later than the time at which a delivery was found to be due.
+    update job set later = false from unnest(locked) as w(mailbox) cross join lateral (
+      select id from job where job.mailbox = w.mailbox and job.status = 'queued' and job.later and job.run_at <= now()
+      order by job.run_at limit 500) due
+    where job.id = due.id;
   end if;
 
   with wanted as (

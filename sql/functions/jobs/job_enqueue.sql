@@ -9,7 +9,7 @@
 -- A job has a delivery, or waits behind one that has: in a limited mailbox behind the jobs that fill it, each of which
 -- sends the next delivery when it ends; in any other behind one that was due when added, from which a claim continues
 -- to it. Jobs due later have deliveries of their own, so that nothing need scan all others that are not due yet: without a
--- limit with an upper bound; in a limited mailbox they are `later` until theirs is claimed.
+-- limit with an upper bound; in a limited mailbox they are `later` until a delivery is claimed after their time.
 create or replace function job_enqueue(specs jsonb) returns table (spec_ordinal bigint, job_id uuid, joined boolean)
 language plpgsql
 as $$

@@ -37,13 +37,11 @@ begin
     (select job.* from job where job.mailbox = line.mailbox and job.status = 'queued' and job.later
       and job.run_at <= now() order by job.ordinal limit 1)) head
   where greatest(head.created_at, head.run_at) < now() - patience
-    -- For a limited mailbox any delivery will do, and while it is full, each job that ends sends the next one. What was added to
-    -- it for later needs its own.
+    -- For a limited mailbox any delivery will do, and while it is full, each job that ends sends the next one, but not for what
+    -- was added to it for later.
     and not exists (
-      select from delivery where delivery.mailbox = head.mailbox and case
-        when head.later then delivery.first = head.ordinal
-        when head.mailbox_limit is not null then true
-        else delivery.first <= head.ordinal and coalesce(delivery.last, head.ordinal) >= head.ordinal end)
+      select from delivery where delivery.mailbox = head.mailbox and (
+        head.mailbox_limit is not null or delivery.first <= head.ordinal and coalesce(delivery.last, head.ordinal) >= head.ordinal))
     and (head.mailbox_limit is null or head.later or head.mailbox_limit > (
       select count(*) from job running
       where running.mailbox = head.mailbox and running.lease_id is not null and running.mailbox_limit is not null));
