@@ -17,10 +17,8 @@ interface Asked {
   readonly body: { model: string; messages: { content: { type: string; image_url?: { url: string } }[] }[] }
 }
 const asked: Asked[] = []
-let answer: { status: number; text: string | null; finish?: string } | 'silence' | 'a beginning' = {
-  status: 200,
-  text: '',
-}
+type Answer = { status: number; text: string | object[] | null; finish?: string } | 'silence' | 'a beginning'
+let answer: Answer = { status: 200, text: '' }
 const server = createServer(async (request, response) => {
   asked.push({
     path: request.url ?? '',
@@ -116,6 +114,14 @@ for (const provider of AI_PROVIDERS) {
     assert.deepEqual(png, Buffer.from(page.image!.png!))
   })
 }
+
+test('a page is read by a model of Mistral that reasons, without its reasoning', async () => {
+  const thinking = { type: 'thinking', thinking: [{ type: 'text', text: 'Let me see' }] }
+  answer = { status: 200, text: [thinking, { type: 'text', text: 'What the model saw\n' }] }
+  const page = await read('mistral')
+  assert.deepEqual([page.method, page.text], ['vision', 'What the model saw'])
+  assert.match(page.model!, /^mistral\//)
+})
 
 test('whatever goes wrong with the model, tesseract reads the page', async () => {
   for (const wrong of [

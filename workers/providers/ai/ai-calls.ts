@@ -77,6 +77,21 @@ export async function wholeAnswer(response: Response, heard: () => void = () => 
   }
 }
 
+/**
+ * The text of an answer, or of a piece of one. Reasoning and tool calls are not part of it: they come in fields of their own, or,
+ * of Mistral's models that reason, as other parts of a list (docs.mistral.ai/capabilities/reasoning).
+ */
+export function textOf(said: { readonly content?: unknown; readonly refusal?: unknown } | undefined): string {
+  const given = said?.content ?? said?.refusal
+  if (typeof given === 'string') return given
+  const parts: readonly { readonly type?: unknown; readonly text?: unknown }[] = Array.isArray(given)
+    ? given
+    : []
+  return parts
+    .map((part) => (part?.type === 'text' && typeof part.text === 'string' ? part.text : ''))
+    .join('')
+}
+
 /** An answer that can't be used; the message says why. */
 export class Unreadable extends Error {}
 

@@ -9,6 +9,7 @@ import {
   type IdleTimeout,
   isPassing,
   MOST_ANSWER,
+  textOf,
   tooLarge,
   UNREADABLE,
   Unreadable,
@@ -118,21 +119,6 @@ async function askInPieces(call: Call, onText: (text: string) => void): Promise<
   // A connection that was closed midway looks like the end.
   if (finish === '') throw new Unreadable('the connection was closed')
   return { text, tokens, finish }
-}
-
-/**
- * The text of an answer, or of a piece of one. Reasoning and tool calls are not part of it: they come in fields of their own, or,
- * of Mistral's models that reason, as other parts of a list (docs.mistral.ai/capabilities/reasoning).
- */
-function textOf(said: { readonly content?: unknown; readonly refusal?: unknown } | undefined): string {
-  const given = said?.content ?? said?.refusal
-  if (typeof given === 'string') return given
-  const parts: readonly { readonly type?: unknown; readonly text?: unknown }[] = Array.isArray(given)
-    ? given
-    : []
-  return parts
-    .map((part) => (part?.type === 'text' && typeof part.text === 'string' ? part.text : ''))
-    .join('')
 }
 
 /** Groq reports the usage of a stream in a field of its own. */

@@ -1,7 +1,7 @@
 /** Models that read pages. */
 import type { AiModel } from '../../../tasks/settings.ts'
 import { recorded } from '../call.ts'
-import { Unreadable, wholeAnswer } from './ai-calls.ts'
+import { textOf, Unreadable, wholeAnswer } from './ai-calls.ts'
 import { clientOf, type OpenAI } from './openai.ts'
 
 /** A model's answer to a request. */
@@ -48,6 +48,7 @@ export async function transcribe(
   )) as OpenAI.ChatCompletion
   const [choice] = completion.choices
   if (CUT.test(choice?.finish_reason ?? '')) throw new Unreadable('its answer was cut off')
-  const text = choice?.message.content ?? ''
+  // Not its refusal, which is no text of the page.
+  const text = textOf({ content: choice?.message.content })
   return { text, model: `${model.provider}/${model.name}` }
 }
