@@ -50,7 +50,7 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
     if (route.limit !== undefined) await edge.limits.take(route.limit, exchange.address, exchange.caller)
     const params = parsePart(route.params, 'path', match.params)
     const query = parseQuery(entry, request.query)
-    const readmit = (): void | Promise<void> => admitAgain(edge, exchange, entry, match.params)
+    const readmit = (): Promise<void> => admitAgain(edge, exchange, entry, match.params)
     const body = hasParsedBody(route) ? await readBody(edge, request, route, readmit) : null
     const { caller } = exchange
     const reader = readerOf(edge, exchange, route)
@@ -92,8 +92,7 @@ function hasParsedBody(route: AnyRoute): boolean {
 
 async function readBody(edge: Edge, request: EdgeRequest, route: AnyRoute, readmit: Ending['readmit']) {
   const body = await parseBody(route, request, jsonBytes(edge.settings, route))
-  const pending = readmit()
-  if (pending !== undefined) await pending
+  await readmit()
   return body
 }
 
@@ -126,20 +125,15 @@ function admit(
  * Admits the caller once more, as they are by now: the session, key or role that admitted them may have ended while the
  * body came, for which they have as long as they like. @throws the refusal.
  */
-function admitAgain(
+async function admitAgain(
   edge: Edge,
   exchange: RequestContext,
   entry: Entry,
   params: Match['params'],
-): void | Promise<void> {
+): Promise<void> {
   const { caller } = exchange
-  if (caller === null) return
-  const now = permitted(edge, entry, params, () => edge.accounts.renew(caller))
-  if (now instanceof Promise)
-    return now.then((renewed) => {
-      exchange.caller = renewed
-    })
-  exchange.caller = now
+  if (caller !== null)
+    exchange.caller = await permitted(edge, entry, params, () => edge.accounts.renew(caller))
 }
 
 /** The caller that `identify` finds, if the route admits them. @throws the refusal. */

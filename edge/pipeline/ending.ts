@@ -14,7 +14,7 @@ export interface Ending {
   readonly entry: Entry
   readonly input: never
   /** Admits the caller once more after what took its time: `exchange` then has them as they are by now. @throws the refusal. */
-  readonly readmit: () => void | Promise<void>
+  readonly readmit: () => Promise<void>
   /** What a repetition under an Idempotency-Key must equal. */
   readonly fingerprint: () => Buffer
 }
