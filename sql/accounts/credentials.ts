@@ -1,3 +1,4 @@
+import { endMailedTokens, endSessions } from '../accounts.ts'
 import { noRows, type Query, sql } from '../db.ts'
 
 /** Whatever lets somebody sign in to an account, act for it, or hear of it. */
@@ -19,9 +20,8 @@ export const endCredentials = (accountId: number): Query<unknown> =>
       passkeys as (delete from passkey where account_id = ${accountId}),
       codes as (delete from account_totp where account_id = ${accountId}),
       changes as (delete from email_change where account_id = ${accountId}),
-      tokens as (update account_token set used_at = now() where account_id = ${accountId} and used_at is null),
+      tokens as (${endMailedTokens(accountId)}),
       endpoints as (
         update webhook_endpoint set is_active = false, deleted_at = now()
         where account_id = ${accountId} and deleted_at is null)
-    update session set revoked_at = coalesce(revoked_at, now()), ended_at = now()
-    where account_id = ${accountId} and ended_at is null`
+    ${endSessions(accountId, null)}`

@@ -74,13 +74,11 @@ address are deleted, too.`,
         if (used === null) throw fail('account.token')
         const { account_id: id } = used
         await tx.run(setPassword(id, passwordHash))
-        await tx.run(endSessions(id, null))
+        const isProved = (await tx.run(setVerified(id))) > 0
+        await tx.run(isProved ? endCredentials(id) : endSessions(id, null))
         const about = { actorId: id, accountId: id }
         await tx.run(audit(input, 'account.password_reset', about))
-        if ((await tx.run(setVerified(id))) > 0) {
-          await tx.run(endCredentials(id))
-          await tx.run(audit(input, 'account.verified', about))
-        }
+        if (isProved) await tx.run(audit(input, 'account.verified', about))
         await tx.run(accountChanged(id))
         tx.afterCommit(() => edge.accounts.forget(id))
         return { detail: 'The password has been set; sign in with it' }
