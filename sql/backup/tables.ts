@@ -13,11 +13,13 @@ export interface Table {
 const LEFT_OUT = ['worker_lease', 'migration', 'migration_functions']
 
 // Made by `rag_neighbours_prepare` with a reference to vectors that are there already: after all others.
-const NEIGHBOURS = '^rag_neighbour_[0-9]+$'
+const NEIGHBOURS = '^rag_neighbour_([0-9]+)$'
 
 /** The length of the vectors in a table of pgvector's; null: it is another table. */
-export const neighboursLength = (name: string): number | null =>
-  new RegExp(NEIGHBOURS).test(name) ? Number(name.slice(name.lastIndexOf('_') + 1)) : null
+export function neighboursLength(name: string): number | null {
+  const length = new RegExp(NEIGHBOURS).exec(name)?.[1]
+  return length === undefined ? null : Number(length)
+}
 
 export async function tablesOf(client: Client): Promise<Table[]> {
   const { rows } = await client.query<Table>(

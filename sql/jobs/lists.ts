@@ -28,13 +28,16 @@ type Direction = List['direction']
 const running = (scope: Scope, after: string, limit: string, way: Direction = 'desc'): string =>
   parts(scope, `job.status = 'running' and ${after}`, `job.finished_at ${way}, job.ordinal ${way}`, limit)
 
+/** Queued jobs, in the words that `job_queued_idx` is for. */
+export const QUEUED = `job.status = 'queued' and job.finished_at is null`
+
 // All queued jobs are found queue by queue: of these there are few.
 const queued = (scope: Scope, after: string, limit: string, way: Direction = 'asc'): string =>
   scope === 'own'
     ? parts(scope, `job.status = 'queued' and ${after}`, `job.finished_at ${way}, job.ordinal ${way}`, limit)
     : `select job.* from (select distinct queue from job_count) q cross join lateral (
         select job.id, job.ordinal, job.finished_at from job
-        where job.queue = q.queue and job.status = 'queued' and job.finished_at is null and ${after} order by job.ordinal ${way} limit ${limit}) job`
+        where job.queue = q.queue and ${QUEUED} and ${after} order by job.ordinal ${way} limit ${limit}) job`
 
 const KEPT = 'job.finished_at > now() - make_interval(secs => $3::float8)'
 const ENDED = ['done', 'failed', 'cancelled']
@@ -163,8 +166,7 @@ export const LIVE_COUNTS = `(select queue, sum(queued)::int as queued, sum(runni
  */
 export const waitingSince = (queue: string): string => `(
   select min(greatest(created_at, run_at)) filter (where run_at <= now()) from (
-    select created_at, run_at from job where status = 'queued' and finished_at is null and queue = ${queue}
-    order by ordinal limit 100) first)`
+    select created_at, run_at from job where ${QUEUED} and queue = ${queue} order by ordinal limit 100) first)`
 
 /** Jobs by queue and state, with the age of the oldest queued one, for metrics. */
 export const readQueueDepths: ReadStatement<[]> = {
