@@ -7,8 +7,6 @@ import { Pages, type Texts, textsOf } from './texts.ts'
 /** Files of OpenDocument (ISO/IEC 26300-3): texts, spreadsheets and presentations. */
 
 const PARAGRAPHS = new Set(['p', 'h'])
-// Those of a sheet; the second is hidden below a wider one.
-const CELLS = new Set(['table-cell', 'covered-table-cell'])
 // What was deleted, and how words are spoken.
 const SILENT = new Set(['tracked-changes', 'ruby-text'])
 const REGIONS = /^(header|footer)(-left|-first)?$/
@@ -75,11 +73,10 @@ class Row {
   }
 
   end(pages: Pages): void {
-    const rows = this.#text.trim() === '' ? 1 : this.#rows
-    for (let n = 0; n < rows; n++) {
-      // Without what is empty to its end: it would take the place of other rows.
-      pages.add(`${this.#text.trimEnd()}\n`)
-    }
+    // Without what is empty to its end: it would take the place of other rows.
+    const text = this.#text.trimEnd()
+    const rows = text === '' ? 1 : this.#rows
+    for (let n = 0; n < rows; n++) pages.add(`${text}\n`)
   }
 }
 
@@ -89,6 +86,9 @@ function addText(xml: string, pages: Pages, { only, page }: Which): void {
   let style = ''
   // Only in sheets; what is in a cell of a table in a cell is in the outer one.
   const row = page?.[0] === 'table' ? new Row() : null
+  // A covered cell is hidden below a wider one.
+  const isCell = (name: string): boolean =>
+    name === 'table-cell' || (row !== null && name === 'covered-table-cell')
   const add = (text: string): void => (cells > 0 ? (row ?? pages) : pages).add(text)
   // Styles of paragraphs that begin a page.
   const breaking = new Set<string | undefined>()
@@ -108,7 +108,7 @@ function addText(xml: string, pages: Pages, { only, page }: Which): void {
         if (breaking.has(attributes['text:style-name'])) pages.break()
       }
       if (row !== null && cells === 0 && name === 'table-row') row.begin(attributes)
-      if (name === 'table-cell' || (row !== null && CELLS.has(name))) {
+      if (isCell(name)) {
         if (cells++ === 0) row?.beginCell(attributes)
       } else if (name === 'soft-page-break') pages.break()
       else if (paragraphs === 0 || silent > 0 || within === 0) return
@@ -127,7 +127,7 @@ function addText(xml: string, pages: Pages, { only, page }: Which): void {
       if (PARAGRAPHS.has(name)) {
         paragraphs--
         if (silent === 0 && within > 0) add(cells > 0 ? ' ' : '\n')
-      } else if (name === 'table-cell' || (row !== null && CELLS.has(name))) {
+      } else if (isCell(name)) {
         cells--
         if (row !== null && cells === 0) row.endCell()
         else add('\t')
