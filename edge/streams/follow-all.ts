@@ -1,4 +1,4 @@
-import type { EndedAfter, EndedJobs } from '../pipeline/ended.ts'
+import type { EndedAfter, EndedJobs } from './ended-jobs.ts'
 import type { Hub } from './hub.ts'
 import { ENDED, type JobEvent, parseLine, rankOf } from './job-event.ts'
 import type { SseStream, StreamSource } from './sse.ts'

@@ -1,6 +1,6 @@
 import type { Settings } from '../../tasks/settings.ts'
 import type { EventSink, Responder } from '../http/server.ts'
-import { createPlaces, type Place, type PlaceOf } from '../pipeline/places.ts'
+import { createPlaces, type Place, type PlaceOf } from './places.ts'
 
 /**
  * Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html). A source pushes frames; it may

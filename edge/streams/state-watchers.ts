@@ -1,7 +1,7 @@
 import { readLiveIds } from '../../sql/jobs/lists.ts'
 import { readStates } from '../../sql/jobs.ts'
 import type { Reads } from '../../sql/slow-reads.ts'
-import { type EndedAfter, type EndedJobs, readEnded, type Viewer } from '../pipeline/ended.ts'
+import { type EndedAfter, type EndedJobs, readEnded, type Viewer } from './ended-jobs.ts'
 import { ENDED, type JobEvent, parseLine, rankOf } from './job-event.ts'
 
 // How soon a lost notification is made up for: a crash between storing and notifying loses only the notification.
