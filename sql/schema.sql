@@ -413,7 +413,7 @@ create table comms_send (
   constraint comms_send_error_check CHECK (((status = 'failed'::text) = (error_code IS NOT NULL))),
   constraint comms_send_message_check CHECK (((message IS NOT NULL) OR (status = ANY (ARRAY['sent'::text, 'cancelled'::text])) OR (provider_id IS NOT NULL))),
   constraint comms_send_provider_id_check CHECK (((status <> ALL (ARRAY['delivered'::text, 'bounced'::text, 'complained'::text])) OR (provider_id IS NOT NULL))),
-  constraint comms_send_purpose_check CHECK ((purpose = ANY (ARRAY['caller'::text, 'account'::text]))),
+  constraint comms_send_purpose_check CHECK ((purpose = ANY (ARRAY['caller'::text, 'account'::text, 'gone'::text]))),
   constraint comms_send_recipients_check CHECK ((cardinality(recipients) > 0)),
   constraint comms_send_requested_check CHECK (((status = ANY (ARRAY['scheduled'::text, 'queued'::text, 'failed'::text, 'cancelled'::text])) OR (requested_at IS NOT NULL))),
   constraint comms_send_scheduled_check CHECK (((status <> 'scheduled'::text) OR (send_at IS NOT NULL))),
@@ -1928,6 +1928,11 @@ CREATE OR REPLACE FUNCTION public.comms_send_count_update()
  SET enable_mergejoin TO 'off'
 AS $function$d52af2d1fa6c4b0e9d810ad293d2c032$function$;
 
+CREATE OR REPLACE FUNCTION public.comms_send_left()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$56a476e5e105a98bb53742c853cb7333$function$;
+
 CREATE OR REPLACE FUNCTION public.comms_send_settle(ended job)
  RETURNS void
  LANGUAGE plpgsql
@@ -2770,6 +2775,8 @@ CREATE TRIGGER comms_send_count_delete AFTER DELETE ON public.comms_send REFEREN
 CREATE TRIGGER comms_send_count_insert AFTER INSERT ON public.comms_send REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION comms_send_count_insert();
 
 CREATE TRIGGER comms_send_count_update AFTER UPDATE ON public.comms_send REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION comms_send_count_update();
+
+CREATE TRIGGER comms_send_left BEFORE UPDATE OF owner_id ON public.comms_send FOR EACH ROW WHEN (((old.owner_id IS NOT NULL) AND (new.owner_id IS NULL))) EXECUTE FUNCTION comms_send_left();
 
 CREATE TRIGGER webhook_send_changed AFTER UPDATE OF status ON public.comms_send FOR EACH ROW WHEN (((new.status IS DISTINCT FROM old.status) AND (new.status <> ALL (ARRAY['scheduled'::text, 'queued'::text, 'sending'::text])) AND (new.purpose = 'caller'::text) AND (new.owner_id IS NOT NULL))) EXECUTE FUNCTION webhook_send_changed();
 

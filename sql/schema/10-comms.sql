@@ -17,7 +17,8 @@
 create table comms_send (
   id uuid not null,
   channel text not null,
-  -- caller: asked for by a caller; account: a mail of an account, such as a token, whose text is not stored.
+  -- caller: asked for by a caller; account: a mail of an account, such as a token, whose text is not stored; gone: asked for by
+  -- an account that is gone, which is not what callers without an account have sent.
   purpose text not null default 'caller',
   owner_id integer,
   -- The job that sends it; it is deleted sooner than this row.
@@ -50,7 +51,7 @@ create table comms_send (
   constraint comms_send_pkey primary key (id),
   constraint comms_send_owner_id_fkey foreign key (owner_id) references account (id) on delete set null,
   constraint comms_send_channel_check check (channel in ('email', 'sms', 'call')),
-  constraint comms_send_purpose_check check (purpose in ('caller', 'account')),
+  constraint comms_send_purpose_check check (purpose in ('caller', 'account', 'gone')),
   constraint comms_send_recipients_check check (cardinality(recipients) > 0),
   constraint comms_send_status_check check (status in
     ('scheduled', 'queued', 'sending', 'sent', 'failed', 'unknown', 'cancelled', 'delivered', 'bounced', 'complained')),

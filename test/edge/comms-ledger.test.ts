@@ -117,16 +117,22 @@ describe('GET /comms/sends', () => {
       assert.equal((await get(`/sends?${query}`)).status, 422, query)
   })
 
-  test('of an account that is gone, what was sent stays, and is nobody’s', async () => {
+  test('of an account that is gone, what was sent stays, is nobody’s, and is shown to admins alone', async () => {
     const account = await newcomer()
-    const id = (await post('/email/send', { to: ['a@example.com'], subject: 's', text: 't' }, account.token))
-      .json.id
+    const email = { to: ['a@example.com'], subject: 's', text: 't' }
+    const { id } = (await post('/email/send', email, account.token)).json
     const gone = await api.call('DELETE', `/api/v1/auth/users/${account.id}`, { token: admin.token })
     assert.equal(gone.status, 204)
     await purge(db)
     assert.deepEqual(await query('select owner_id, status from comms_send where id = $1', [id]), [
       { owner_id: null, status: 'sent' },
     ])
+    const shown = async (path: string, token: string) =>
+      (await get(path, token)).json.some((send: { id: string }) => send.id === id)
+    for (const path of ['/sends', '/sends?status=sent', '/sends?channel=email&status=sent'])
+      assert.deepEqual([await shown(path, admin.token), await shown(path, other.token)], [true, false], path)
+    assert.equal((await get(`/sends/${id}`)).status, 200)
+    assert.equal((await get(`/sends/${id}`, other.token)).status, 404)
   })
 })
 
