@@ -39,8 +39,8 @@ const COUNTERS: Readonly<Record<Counter, readonly [name: string, help: string]>>
 }
 
 // Two a decade, of the five that are kept.
-const SHOWN = BOUNDS.map((bound, place) => ({ bound, place })).filter(
-  ({ place }) => place >= 5 && (place % 5) % 3 === 0,
+const SHOWN = BOUNDS.map((bound, bucket) => ({ bound, bucket })).filter(
+  ({ bucket }) => bucket >= 5 && (bucket % 5) % 3 === 0,
 )
 
 export function jobMetrics({ tallies, counters, workers }: Totals): string {
@@ -90,15 +90,17 @@ const countOf = ({ queue, name, outcome, attempts }: Tally): Sample => [
 /** The samples of one task, of whatever outcome. */
 function histogram(
   some: readonly Tally[],
-  places: 'runs' | 'waits',
+  buckets: 'runs' | 'waits',
   sum: 'run_seconds' | 'wait_seconds',
 ): Sample[] {
   const { queue, name: task } = some[0]!
   const upTo = (last: number): number =>
-    some.reduce((total, tally) => total + tally[places].slice(0, last + 1).reduce((a, b) => a + b, 0), 0)
+    some.reduce((total, tally) => total + tally[buckets].slice(0, last + 1).reduce((a, b) => a + b, 0), 0)
   const all = upTo(BOUNDS.length)
   return [
-    ...SHOWN.map(({ bound, place }): Sample => [{ queue, task, le: String(bound) }, upTo(place), '_bucket']),
+    ...SHOWN.map(
+      ({ bound, bucket }): Sample => [{ queue, task, le: String(bound) }, upTo(bucket), '_bucket'],
+    ),
     [{ queue, task, le: '+Inf' }, all, '_bucket'],
     [{ queue, task }, some.reduce((total, tally) => total + tally[sum], 0), '_sum'],
     [{ queue, task }, all, '_count'],

@@ -4,7 +4,7 @@ import pino from 'pino'
 import { createMatcher } from '../../edge/pipeline/match.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { addTallies, BOUNDS } from '../../sql/jobs/tallies.ts'
-import { placeOf } from '../../workers/attempts/tally.ts'
+import { bucketOf } from '../../workers/attempts/tally.ts'
 import { freePort } from '../free-port.ts'
 import { until } from '../until.ts'
 import { type Api, edgeAndDatabase, startEdge } from './harness.ts'
@@ -95,9 +95,9 @@ test('what workers have counted is there, of every task by its outcome', async (
   await db.run(
     addTallies(
       [
-        { ...of, outcome: 'done', runs: times(placeOf(0.5)), waits: times(placeOf(2)) },
-        { ...of, outcome: 'failed', runs: times(placeOf(0.5)), waits: times(placeOf(2)) },
-        { ...of, outcome: 'retry', runs: times(placeOf(5e6)), waits: times(placeOf(0)) },
+        { ...of, outcome: 'done', runs: times(bucketOf(0.5)), waits: times(bucketOf(2)) },
+        { ...of, outcome: 'failed', runs: times(bucketOf(0.5)), waits: times(bucketOf(2)) },
+        { ...of, outcome: 'retry', runs: times(bucketOf(5e6)), waits: times(bucketOf(0)) },
       ],
       { children_lost: 4 },
     ),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { BOUNDS } from '../../sql/jobs/tallies.ts'
-import { createTallies, placeOf } from '../../workers/attempts/tally.ts'
+import { bucketOf, createTallies } from '../../workers/attempts/tally.ts'
 import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
@@ -18,9 +18,9 @@ const attempt = {
 } as const
 
 test('a time is counted by the first bound that it does not exceed', () => {
-  assert.deepEqual([placeOf(0), placeOf(BOUNDS[0]!), placeOf(BOUNDS[0]! + 1e-9)], [0, 0, 1])
-  for (const [place, bound] of BOUNDS.entries()) assert.equal(placeOf(bound), place)
-  assert.equal(placeOf(1e9), BOUNDS.length)
+  assert.deepEqual([bucketOf(0), bucketOf(BOUNDS[0]!), bucketOf(BOUNDS[0]! + 1e-9)], [0, 0, 1])
+  for (const [bucket, bound] of BOUNDS.entries()) assert.equal(bucketOf(bound), bucket)
+  assert.equal(bucketOf(1e9), BOUNDS.length)
 })
 
 test('counts are stored at intervals, the rest at the end, and none twice', async () => {
@@ -38,7 +38,7 @@ test('counts are stored at intervals, the rest at the end, and none twice', asyn
   assert.equal(await stored(), 3)
   const [row] =
     await query(`select attempts::int, round(run_seconds::numeric, 3)::float8 as run, wait_seconds as wait,
-    runs[${placeOf(0.02) + 1}]::int as runs, waits[${placeOf(3) + 1}]::int as waits from job_tally where span = 0 and outcome = 'done'`)
+    runs[${bucketOf(0.02) + 1}]::int as runs, waits[${bucketOf(3) + 1}]::int as waits from job_tally where span = 0 and outcome = 'done'`)
   assert.deepEqual(row, { attempts: 2, run: 0.04, wait: 6, runs: 2, waits: 2 })
   assert.deepEqual(await query('select name, value::int from worker_counter'), [
     { name: 'leases_lost', value: 2 },

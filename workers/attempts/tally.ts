@@ -70,8 +70,8 @@ class StoredTallies implements Tallies {
     tally.attempts++
     tally.run_seconds += runSeconds
     tally.wait_seconds += waitSeconds
-    tally.runs[placeOf(runSeconds)]!++
-    tally.waits[placeOf(waitSeconds)]!++
+    tally.runs[bucketOf(runSeconds)]!++
+    tally.waits[bucketOf(waitSeconds)]!++
   }
 
   count(what: Counter): void {
@@ -90,8 +90,8 @@ class StoredTallies implements Tallies {
 
 const zeros = (): number[] => new Array(BOUNDS.length + 1).fill(0)
 
-/** The place of a time among the bounds: the first that it does not exceed. */
-export function placeOf(seconds: number): number {
+/** The number of the bucket that counts a time: that of the first of `BOUNDS` that it does not exceed. */
+export function bucketOf(seconds: number): number {
   let [low, high] = [0, BOUNDS.length]
   while (low < high) {
     const middle = (low + high) >> 1

@@ -7,7 +7,7 @@ import type { StreamSource } from '../../streams/sse.ts'
 import { type Who, whoOf } from './callers.ts'
 import { ByUser, ChatQuery, ChatRequest, ChatResponse, StreamParams } from './shapes.ts'
 import { beginStream, beginTurn, turnFor } from './turn.ts'
-import { exampleStream, followTurn, placeOf } from './turn-stream.ts'
+import { exampleStream, followTurn, positionOf } from './turn-stream.ts'
 
 const ERRORS = [
   'ai.not_yours',
@@ -103,9 +103,9 @@ export const chatRoutes = [
     errors: ['ai.not_yours', 'turn.missing', 'conversation.denied'],
     stream: async ({ params, query, request, caller, edge }) => {
       const { message_id: messageId } = params
-      const place = placeOf(request.header('last-event-id'))
+      const position = positionOf(request.header('last-event-id'))
       const turn = await turnFor(edge, whoOf(caller, query.user_id), { messageId })
-      return followTurn(edge.hub, turn, place?.messageId === messageId ? place.seq : null)
+      return followTurn(edge.hub, turn, position?.messageId === messageId ? position.seq : null)
     },
   }),
 ]
@@ -121,10 +121,10 @@ function following<I extends Asking>(userIdOf: (input: I) => string | undefined)
   const who = (input: I): Who => whoOf(input.caller, userIdOf(input))
   return {
     resume: async (input): Promise<StreamSource | null> => {
-      const place = placeOf(input.request.header('last-event-id'))
-      if (place === null) return null
-      const turn = await turnFor(input.edge, who(input), { messageId: place.messageId })
-      return followTurn(input.edge.hub, turn, place.seq)
+      const position = positionOf(input.request.header('last-event-id'))
+      if (position === null) return null
+      const turn = await turnFor(input.edge, who(input), { messageId: position.messageId })
+      return followTurn(input.edge.hub, turn, position.seq)
     },
     open: async (input, jobId) =>
       followTurn(input.edge.hub, await turnFor(input.edge, who(input), { jobId }), null),

@@ -12,16 +12,16 @@ import { frameText, type SseFrame, type SseStream, type StreamSource } from '../
  */
 
 /** A reader's position: in which answer, and after which event. */
-export interface Place {
+export interface Position {
   readonly messageId: string
   readonly seq: number
 }
 
-const PLACE = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.(\d{1,9})$/
+const POSITION = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.(\d{1,9})$/
 
 /** Parses a Last-Event-ID; null if it is not one of ours. */
-export function placeOf(lastEventId: string): Place | null {
-  const [, messageId, seq] = PLACE.exec(lastEventId) ?? []
+export function positionOf(lastEventId: string): Position | null {
+  const [, messageId, seq] = POSITION.exec(lastEventId) ?? []
   return messageId === undefined ? null : { messageId, seq: Number(seq) }
 }
 

@@ -65,8 +65,8 @@ const attemptsOf = (some: readonly Span[]): number =>
   some.reduce((sum, [, , , attempts]) => sum + attempts, 0)
 
 function timesOf(counted: readonly (readonly number[])[]): Times | null {
-  const counts = Array.from({ length: BOUNDS.length + 1 }, (_, place) =>
-    counted.reduce((sum, one) => sum + (one[place] ?? 0), 0),
+  const counts = Array.from({ length: BOUNDS.length + 1 }, (_, bucket) =>
+    counted.reduce((sum, one) => sum + (one[bucket] ?? 0), 0),
   )
   const total = counts.reduce((a, b) => a + b, 0)
   if (total === 0) return null
@@ -80,12 +80,12 @@ function timesOf(counted: readonly (readonly number[])[]): Times | null {
 /** Below which a part of the times are, in seconds: between the two bounds around it, evenly by their logarithms. */
 export function percentile(counts: readonly number[], total: number, part: number): number {
   let before = 0
-  for (const [place, count] of counts.entries()) {
+  for (const [bucket, count] of counts.entries()) {
     const wanted = part * total - before
     before += count
     if (count === 0 || wanted > count) continue
-    const upper = BOUNDS[Math.min(place, BOUNDS.length - 1)]!
-    const lower = BOUNDS[place - 1] ?? upper / 2
+    const upper = BOUNDS[Math.min(bucket, BOUNDS.length - 1)]!
+    const lower = BOUNDS[bucket - 1] ?? upper / 2
     return Number((lower * (upper / lower) ** (wanted / count)).toPrecision(3))
   }
   return BOUNDS.at(-1)!
