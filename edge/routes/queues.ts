@@ -33,7 +33,7 @@ const Control = {
 const Times = z
   .strictObject({ p50: z.number(), p95: z.number(), p99: z.number() })
   .nullable()
-  .describe('Seconds, at most a fifth off; null: nothing ended')
+  .describe('Seconds, within a factor of 1.6 from 1 ms to 10,000 s; null: nothing ended')
 
 const Queue = z
   .strictObject({

@@ -5,8 +5,8 @@ import type { ReadStatement } from '../reader.ts'
 /** How attempts have ended, by spans of time: kept after the jobs are gone. */
 
 /**
- * The bounds of times, in seconds: five a decade from 1 ms to 10,000 s, so that a percentile read between two of them is at
- * most a fifth off.
+ * The bounds of times, in seconds: five a decade from 1 ms to 10,000 s, so that a percentile, which is read between two of them,
+ * is within a factor of 1.6 (the fifth root of ten).
  */
 export const BOUNDS: readonly number[] = Array.from({ length: 36 }, (_, n) =>
   Number((10 ** (n / 5 - 3)).toPrecision(3)),
