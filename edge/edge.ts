@@ -52,8 +52,8 @@ export interface EdgeOptions {
   readonly silenceMs?: number
 }
 
-/** An edge without its socket: tests call it, and `serveEdge` puts it behind a port. */
-export interface EdgeParts {
+/** An edge without its socket, which `serveEdge` adds. */
+interface EdgeParts {
   readonly edge: Edge
   readonly dispatch: Dispatch
   /** Ends every stream, asking its reader to reconnect. */
@@ -62,7 +62,7 @@ export interface EdgeParts {
 }
 
 /** Connects to the database and creates what requests need. */
-export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
+async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
   const streams = createStreams(options.settings.maxStreams)
   const core = await createCore(options, streams)
   const listener = await listenToChanges(options, core, streams)

@@ -13,7 +13,7 @@ export const takeRequest = (
   sql.prepared('request_limit_take', z.object({ wait_ms: z.number() }))`
     select request_limit_take(${name}, ${subject}, ${most}, make_interval(secs => ${spanSeconds})) as wait_ms`
 
-export const LOGIN_ENDS = ['ok', 'wrong', 'wrong, now locked', 'locked', 'incomplete'] as const
+const LOGIN_ENDS = ['ok', 'wrong', 'wrong, now locked', 'locked', 'incomplete'] as const
 export type LoginEnd = (typeof LOGIN_ENDS)[number]
 
 /** The second factor of an account, and what came of it. */

@@ -16,7 +16,7 @@ const MIXED_UP = new Set(['42P05', '26000'])
  *
  * @throws what `pg` throws when the server can't be reached.
  */
-export async function wayTo(options: ConnectOptions): Promise<Way> {
+async function wayTo(options: ConnectOptions): Promise<Way> {
   const first = await connect(options)
   try {
     const held = await backendOf(first, 'select pg_backend_pid() as pid')

@@ -58,7 +58,6 @@ export function createServer(handler: Handler, options: { onError: (error: unkno
       listening = await bind(app, target)
       return { port: uWS.us_socket_local_port(listening as uWS.us_socket) }
     },
-    stopListening,
     async leave() {
       shared.leaving = true
       const held: (() => void)[] = []

@@ -100,8 +100,6 @@ export type Handler = (request: EdgeRequest, responder: Responder) => void | Pro
 export interface EdgeServer {
   /** @throws when the port is not available; `exclusive` refuses to share it with another process. */
   listen(options: { host: string; port: number; exclusive: boolean }): Promise<{ port: number }>
-  /** Refuses new connections, keeps existing ones. Those in the kernel's queue are reset: see `leave`. */
-  stopListening(): void
   /**
    * Accepts the connections that are already waiting, refuses new ones, and makes every response its connection's last
    * (`Connection: close`), so that clients move elsewhere without losing anything.

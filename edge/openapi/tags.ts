@@ -2,7 +2,6 @@
 export const TAGS: Readonly<Record<string, string>> = {
   accounts: 'Accounts, sessions and their administration.',
   organizations: 'Organizations, their members and invites.',
-  orgs: 'Organizations, their members and invites.',
   blog: 'Posts and tags; published posts are public.',
   documents: 'Files, and the text of their pages.',
   comms: 'Email, text messages and calls, each sent only once.',
@@ -11,7 +10,6 @@ export const TAGS: Readonly<Record<string, string>> = {
   jobs: 'Background jobs: progress, results, cancellation and retries.',
   schedules: 'Tasks that run by themselves: when, how the last run ended, pause and run now.',
   payments: 'Checkouts, transactions, refunds, subscriptions and disputes.',
-  payment: 'Checkouts, transactions, refunds, subscriptions and disputes.',
   ai: 'Chat, conversations, agents and their usage.',
   llm: 'Model vendors and models, with their prices.',
   rag: 'Text collections with semantic search.',

@@ -34,7 +34,7 @@ export interface WrittenPosition {
 
 type Who = number | string
 
-export const POSITION_HEADER = 'millrace-position'
+const POSITION_HEADER = 'millrace-position'
 // The most callers that are remembered by name.
 const MOST = 100_000
 const EVERYBODY = ''

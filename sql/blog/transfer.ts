@@ -36,7 +36,7 @@ export function exportedOf(line: string): Exported {
   return { id: Number(line.slice(0, space)), json: line.slice(space + 1) }
 }
 
-export const UPLOAD_FORMATS = ['markdown', 'zip', 'json'] as const
+const UPLOAD_FORMATS = ['markdown', 'zip', 'json'] as const
 export type UploadFormat = (typeof UPLOAD_FORMATS)[number]
 
 const Id = z.object({ id: z.number() })

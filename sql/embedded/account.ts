@@ -49,7 +49,7 @@ function createUser(name: string): Account | undefined {
 }
 
 /** Whether `account` can really enter `folder`, through all its parents. */
-export function canEnter(account: Account, folder: string): boolean {
+function canEnter(account: Account, folder: string): boolean {
   return asAccount(account, 'cd "$1"', folder)
 }
 

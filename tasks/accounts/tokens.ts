@@ -58,7 +58,7 @@ export function totpSecretOf(secretKey: string, id: string): Buffer {
 
 // Those of Crockford's Base 32, without what looks alike.
 const DIGITS = '0123456789abcdefghjkmnpqrstvwxyz'
-export const RECOVERY_CODES = 10
+const RECOVERY_CODES = 10
 
 /**
  * The recovery codes of a batch, 80 bits each: enough that their stored digests give none away. They stay valid when the

@@ -52,19 +52,6 @@ test('an address of another machine is refused', async () => {
   })
 })
 
-test('shutdown: stopListening refuses new connections and keeps the existing ones', async (t) => {
-  const { port, server } = await serve(t, (_, responder) =>
-    responder.send({ status: 200, headers: [], body: 'served' }),
-  )
-  const client = await Client.connect(t, port)
-  await client.send(request('GET /')).has('served')
-  server.stopListening()
-  server.stopListening()
-  await assert.rejects(Client.connect(t, port), /ECONNREFUSED/)
-  client.arrivals.length = 0
-  await client.send(request('GET /')).has('served')
-})
-
 test('shutdown: close cuts every connection, and those who wait for one hear of it', async (t) => {
   const closed: string[] = []
   const { port, server } = await serve(t, (seen, responder) => {

@@ -8,7 +8,7 @@ import { createCostThrottle } from './throttle.ts'
 export type Repair = Pick<Periodic, 'stop'>
 
 /** How often to look, and how long a job must have been left alone, in ms: within a minute all of them go on. */
-export const REPAIR_MS = 20_000
+const REPAIR_MS = 20_000
 
 export function startRepair(db: Database, log: Log, everyMs = REPAIR_MS): Repair {
   // It reads everything that waits in the queue: during a flood it may take at most a fiftieth of the time.

@@ -28,7 +28,7 @@ const SendAt = Moment.optional().describe(
   `When to send it, at most ${MOST_DAYS_AHEAD} days ahead; the answer comes at once then`,
 )
 
-export const TemplateName = z
+const TemplateName = z
   .string()
   .regex(
     /^[a-z0-9][a-z0-9._-]{0,63}$/,

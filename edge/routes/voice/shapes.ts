@@ -42,7 +42,7 @@ const Id = z.string().min(1).max(100)
 /** ISO 639-1, or 639-3 where that has none. */
 const Language = z.string().regex(/^[a-z]{2,3}$/, 'must be a language code such as en')
 
-export const Speed = z.number().min(0.25).max(4)
+const Speed = z.number().min(0.25).max(4)
 export const Text = z.string().trim().min(1).max(1000)
 
 export const VoiceSettings = z

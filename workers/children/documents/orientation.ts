@@ -102,7 +102,7 @@ const INK = 128
  * Whether lines of text clearly run from top to bottom. Along the lines, the ink changes much from one row of pixels to
  * the next: full in a line, none between two. Across the lines, letters even it out.
  */
-export function linesRunDown({ data, width, height }: Grey): boolean {
+function linesRunDown({ data, width, height }: Grey): boolean {
   const across = Math.ceil(width / STRIP)
   const down = Math.ceil(height / STRIP)
   const rows = new Float64Array(height * across)
