@@ -56,17 +56,22 @@ export const unknownEvents = (ids: readonly string[]): Query<{ id: string }> =>
     select given as id from unnest(${sql.array(ids, 'text')}) given
     where not exists (select from payment_event e where e.id = given)`
 
-const ReadUntil = z.object({ at: z.number() })
+const ReadUntil = z.object({ now: z.number(), at: z.number().nullable() })
 
-/** The time up to which the provider's list of events was read, in seconds; no row when it never was. */
+// A clock may have been ahead once, which is not to keep events from being read until that time has come.
+const PLAUSIBLE = sql.fragment`r.read_until < now() + interval '10 minutes'`
+
+/** The time, and that up to which the provider's list of events was read, in seconds; null when it never was. */
 export const readUntil = (): Query<z.output<typeof ReadUntil>> =>
-  sql.type(ReadUntil)`select extract(epoch from read_until)::float8 as at from payment_reconciliation`
+  sql.type(ReadUntil)`
+    select floor(extract(epoch from now()))::float8 as now,
+      (select extract(epoch from r.read_until)::float8 from payment_reconciliation r where ${PLAUSIBLE}) as at`
 
 export const setReadUntil = (seconds: number): Query<unknown> =>
   sql.type(noRows)`
     insert into payment_reconciliation as r (read_until) values (to_timestamp(${seconds}::float8))
     on conflict on constraint payment_reconciliation_pkey do update
-    set read_until = greatest(r.read_until, excluded.read_until)`
+    set read_until = greatest(case when ${PLAUSIBLE} then r.read_until end, excluded.read_until)`
 
 // Customers.
 

@@ -54,9 +54,8 @@ async function ingestUnapplied(ctx: TaskContext): Promise<number> {
 
 /** Ingests missed events from the provider's list since it was last read to its end. */
 async function ingestMissedEvents(ctx: TaskContext): Promise<number> {
-  const now = Math.floor(Date.now() / 1000)
-  const known = await ctx.db.maybeOne(readUntil())
-  const since = Math.floor(Math.max(known?.at ?? 0, now - REMEMBERED_SECONDS)) - OVERLAP_SECONDS
+  const { now, at } = await ctx.db.one(readUntil())
+  const since = Math.floor(Math.max(at ?? 0, now - REMEMBERED_SECONDS)) - OVERLAP_SECONDS
   let missed = 0
   for await (const page of ctx.providers.payments.eventsSince(since, LISTED_TYPES, ctx.signal)) {
     missed += await ctx.fenced((tx) => ingestPage(tx, page, optionsOf(ctx)))

@@ -86,6 +86,17 @@ test('a list that was cut short is read again from where it began', async () => 
   await waitUntilApplied(late.id)
 })
 
+test('a list that was read to a time that has not come is read from the beginning', async () => {
+  await query(`update payment_reconciliation set read_until = now() + interval '20 days'`)
+  const late = event('payment_intent.succeeded', intentObject({ name: 'ahead1x' }), { created: now() - 7200 })
+  stripe.account.events.push(late as never)
+  assert.equal((await run()).missed, 1)
+  await waitUntilApplied(late.id)
+  assert.equal((await run()).missed, 0)
+  const since = Number(stripe.eventsAsked.at(-1)!.fields['created[gte]'])
+  assert.ok(since > now() - 700 && since <= now(), 'it goes on from where it was')
+})
+
 test('an event that was stored and never applied gets another job', async () => {
   const given = event('payment_intent.succeeded', intentObject({ name: 'left' }))
   await query(
