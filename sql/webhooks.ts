@@ -118,6 +118,7 @@ const Owned = z.object({
   account_id: z.number(),
   organization_id: z.number().nullable(),
   url: z.string().nullable(),
+  events: z.array(z.enum(WEBHOOK_EVENTS)),
 })
 export type OwnedEndpoint = z.output<typeof Owned>
 
@@ -127,7 +128,7 @@ export const managedEndpoint = (
   [account, everything, organization]: Manager,
 ): Query<OwnedEndpoint> =>
   sql.type(Owned)`
-    select e.account_id, e.organization_id, e.url from webhook_endpoint e
+    select e.account_id, e.organization_id, e.url, e.events from webhook_endpoint e
     where e.id = ${id} and webhook_managed(e, ${account}::int, ${everything}::boolean, ${organization}::int)
     for no key update`
 
@@ -162,11 +163,13 @@ export const hideEndpoint = (id: number): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     update webhook_endpoint set is_active = false, deleted_at = now() where id = ${id} and deleted_at is null returning id`
 
+const SentAgain = JsonText.extend({ type: z.enum(WEBHOOK_EVENTS) })
+
 /** Has a delivery sent again, with another day of attempts; no row when the endpoint has none. */
-export const sendDeliveryAgain = (endpoint: number, id: number): Query<{ json: string }> =>
-  sql.type(JsonText)`
+export const sendDeliveryAgain = (endpoint: number, id: number): Query<z.output<typeof SentAgain>> =>
+  sql.type(SentAgain)`
     update webhook_delivery d set status = 'pending', due_at = now(), since = now(), attempts = 0, ended_at = null
-    where d.id = ${id} and d.endpoint_id = ${endpoint} returning webhook_delivery_json(d)::text as json`
+    where d.id = ${id} and d.endpoint_id = ${endpoint} returning d.type, webhook_delivery_json(d)::text as json`
 
 /** Has a job of an account tell a URL of its end. */
 export const addCallback = (jobId: string, accountId: number, url: string): Query<unknown> =>

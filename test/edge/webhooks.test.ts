@@ -257,11 +257,45 @@ describe('it is', () => {
 
   test('managed with an API key of its scope', async () => {
     const account = await newcomer()
-    const { key } = await keyOf(api, account, { scopes: ['webhooks:write'] })
+    const { key } = await keyOf(api, account, { scopes: ['webhooks:write', 'jobs:read'] })
     const { id } = await added({ token: key })
     const reading = await keyOf(api, account, { scopes: ['webhooks:read'] })
     assert.equal((await api.get(`${PATH}/${id}`, { token: reading.key })).status, 200)
     assert.equal((await add({ token: reading.key })).status, 403)
+  })
+
+  test('tells an API key of nothing that it may not read', async () => {
+    const account = await newcomer()
+    const keyed = async (...scopes: readonly string[]) => ({
+      token: (await keyOf(api, account, { scopes: ['webhooks:write', ...scopes] })).key,
+    })
+    const needs = (area: string) => [403, `The API key needs the scope ${area}:read`] as const
+    const without = await keyed()
+    const areas = {
+      jobs: 'job.failed',
+      documents: 'document.read',
+      comms: 'send.changed',
+      payments: 'payment.changed',
+    }
+    for (const [area, event] of Object.entries(areas)) {
+      assertRefused(await add(without, { events: [event] }), ...needs(area))
+      await added(await keyed(`${area}:read`), { events: [event] })
+      await added(await keyed('*:read'), { events: [event] })
+    }
+    const { id } = await added(account, { events: ['payment.changed'] })
+    const [jobs, both] = [await keyed('jobs:read'), await keyed('jobs:read', 'payments:read')]
+    for (const who of [without, jobs])
+      for (const fields of [{ url: `${TARGET}/2` }, { events: ['job.done'] }])
+        assertRefused(await change(who, id, fields), ...needs('payments'))
+    assert.equal((await change(without, id, { description: 'of a key', is_active: false })).status, 200)
+    assert.equal((await change(both, id, { events: ['job.done'] })).status, 200)
+    const delivery = `${PATH}/${id}/deliveries/${await deliver(id, 'failed')}`
+    for (const { token } of [without, await keyed('payments:read')]) {
+      assertRefused(await api.get(delivery, { token }), ...needs('jobs'))
+      assertRefused(await api.post(`${delivery}/send`, { token }), ...needs('jobs'))
+    }
+    assert.equal((await api.get(delivery, jobs)).json.status, 'failed')
+    assert.equal((await api.post(`${delivery}/send`, jobs)).status, 202)
   })
 })
 

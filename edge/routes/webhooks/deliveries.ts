@@ -6,11 +6,12 @@ import {
   readDeliveries,
   readDelivery,
   sendDeliveryAgain,
+  type WebhookEvent,
 } from '../../../sql/webhooks.ts'
 import { array, cursor, cursorValues } from '../../pipeline/lists.ts'
 import { json, route, verbatim } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
-import { managerOf, requireOwn } from './endpoints.ts'
+import { managerOf, requireEvents, requireOwn } from './endpoints.ts'
 import { Delivery, DeliveryParams, EndpointParams, WholeDelivery } from './shapes.ts'
 
 /** What was sent to an endpoint, and what it answered. */
@@ -42,6 +43,7 @@ export const deliveryRoutes = [
     method: 'get',
     path: '/:endpoint_id/deliveries/:delivery_id',
     summary: 'Get a delivery with what is sent and what was answered',
+    description: 'An API key needs the scope to read what it tells of.',
     params: DeliveryParams,
     response: WholeDelivery,
     errors: ['webhook.delivery_missing', 'webhook.not_yours'],
@@ -49,7 +51,9 @@ export const deliveryRoutes = [
       const values = [params.endpoint_id, ...managerOf(caller), params.delivery_id] as const
       const text = await reader.text(readDelivery, values)
       if (text === null) throw fail('webhook.delivery_missing')
-      return verbatim(shown(text))
+      const { type } = JSON.parse(shown(text)) as { type: WebhookEvent }
+      requireEvents(caller, [type])
+      return verbatim(text)
     },
   }),
 
@@ -57,7 +61,8 @@ export const deliveryRoutes = [
     method: 'post',
     path: '/:endpoint_id/deliveries/:delivery_id/send',
     summary: 'Send a delivery again',
-    description: 'The same message with the same `webhook-id`, at once, and for another day.',
+    description:
+      'The same message with the same `webhook-id`, at once, and for another day. An API key needs the scope to read what it tells of.',
     params: DeliveryParams,
     response: Delivery,
     status: 202,
@@ -70,6 +75,7 @@ export const deliveryRoutes = [
         if (endpoint !== null) requireOwn(input.caller, endpoint)
         const sent = endpoint && (await tx.maybeOne(sendDeliveryAgain(endpoint_id, delivery_id)))
         if (sent === null) throw fail('webhook.delivery_missing')
+        requireEvents(input.caller, [sent.type])
         return json(sent.json)
       }),
   }),

@@ -18,6 +18,7 @@ import {
   readOrganizationEndpoints,
   rollSecret,
   updateEndpoint,
+  type WebhookEvent,
 } from '../../../sql/webhooks.ts'
 import { webhookSecretOf } from '../../../tasks/webhooks/signature.ts'
 import { webhookUrlProblem } from '../../../tasks/webhooks/url.ts'
@@ -28,6 +29,7 @@ import { invalid } from '../../pipeline/input.ts'
 import { array, cursor, cursorValues } from '../../pipeline/lists.ts'
 import { type Answer, type Input, json, route, verbatim, type Writes } from '../../pipeline/route.ts'
 import { count, RowId } from '../../pipeline/schemas.ts'
+import { requireScope } from '../../pipeline/scopes.ts'
 import { enter, RANKED, requireReach, seen } from '../orgs/access.ts'
 import {
   CreatedEndpoint,
@@ -48,7 +50,8 @@ export const endpointRoutes = [
 the secret, which only this answer shows, and repeated for a day until it answers 2xx. With \
 \`organization_id\` it is of an organization as well: it ends when the account leaves, and admins and owners see, describe, \
 deactivate and delete it. What it is told is still the account's, so to change its URL, events or secret, to activate it and to \
-see deliveries is for that account alone, and for admins of the service. An account may have ${MOST_ENDPOINTS}.`,
+see deliveries is for that account alone, and for admins of the service. An account may have ${MOST_ENDPOINTS}. An API key needs \
+the scope to read what its events tell of: \`jobs\`, \`documents\`, \`comms\` or \`payments\`.`,
     body: NewEndpoint,
     response: CreatedEndpoint,
     status: 201,
@@ -106,7 +109,8 @@ see deliveries is for that account alone, and for admins of the service. An acco
     path: '/:endpoint_id',
     summary: 'Change, activate or deactivate a webhook endpoint',
     description: `To activate one that was switched off has what waits for it sent. The endpoint of callbacks has no URL and \
-no events to change. Admins and owners of an organization may describe and deactivate what another account has added, no more.`,
+no events to change. Admins and owners of an organization may describe and deactivate what another account has added, no more. \
+To change URL or events, an API key needs the scope to read what the events, previous and new ones, tell of.`,
     params: EndpointParams,
     body: EndpointChange,
     response: Endpoint,
@@ -170,6 +174,23 @@ export function requireOwn(caller: Caller, endpoint: OwnedEndpoint): void {
   if (!everything && endpoint.account_id !== account) throw fail('webhook.not_yours')
 }
 
+const AREA_OF = {
+  'job.done': 'jobs',
+  'job.failed': 'jobs',
+  'job.cancelled': 'jobs',
+  'document.read': 'documents',
+  'send.changed': 'comms',
+  'payment.changed': 'payments',
+} as const satisfies Readonly<Record<WebhookEvent, string>>
+
+/**
+ * Refuses an API key that may not read what events tell of.
+ * @throws fail('auth.scope')
+ */
+export function requireEvents(caller: Caller, events: readonly WebhookEvent[]): void {
+  for (const event of events) requireScope(caller, AREA_OF[event], 'read')
+}
+
 type OfEndpoint<R, B = undefined> = Input<{ endpoint_id: number }, undefined, B, Caller> & Writes<R>
 
 /** Changes an endpoint in one transaction that locks it. @throws webhook.missing */
@@ -208,6 +229,7 @@ function addEndpoint(input: Adding): Promise<Answer<z.input<typeof CreatedEndpoi
   const { ownerId } = caller
   if (ownerId === null) throw fail('webhook.no_account')
   checkUrl(edge, url)
+  requireEvents(caller, body.events)
   const events = [...new Set(body.events)].sort()
   return input.transaction(async (tx) => {
     if (organizationId !== null) await enter(tx, { params: { org_id: organizationId }, caller }, 'admin')
@@ -241,6 +263,8 @@ function changeEndpoint(
     // What waits is sent once it is activated, to a URL that its account may have stopped trusting.
     if (fields.url !== undefined || fields.events !== undefined || fields.is_active === true)
       requireOwn(caller, endpoint)
+    if (fields.url !== undefined || fields.events !== undefined)
+      requireEvents(caller, [...endpoint.events, ...(body.events ?? [])])
     if (endpoint.url === null && (fields.url !== undefined || fields.events !== undefined))
       throw fail('webhook.callbacks')
     const { json: text } = await tx.one(updateEndpoint(params.endpoint_id, fields))
