@@ -174,7 +174,9 @@ async function feelPulse(
 ): Promise<{ readonly pulse: Pulse; readonly settled: Settled }> {
   const settled = createSettled(settings.writeTimeoutMs, () => pulse.now())
   const pulse = await startPulse({
-    ...{ url, probe: settled.probe, onProbe: settled.onProbe },
+    url,
+    probe: settled.probe,
+    onProbe: settled.onProbe,
     ...(answerMs === undefined ? {} : { answerMs }),
     applicationName: nameOf(settings, '-pulse'),
     connections,

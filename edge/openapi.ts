@@ -257,7 +257,11 @@ function typed({ pattern, ...schema }: Json): Json {
 function backgroundOf(route: AnyRoute): Json[] {
   if (!isJobBacked(route) || route.alwaysWaits) return []
   const parameter = (name: string, schema: Json, description: string): Json => ({
-    ...{ name, in: 'query', required: false, description, schema },
+    name,
+    in: 'query',
+    required: false,
+    description,
+    schema,
   })
   return [
     parameter('background', { type: 'boolean' }, BACKGROUND),

@@ -32,7 +32,10 @@ export function createReplica(
   if (url === undefined) return null
   const wal = watchWal(primary.reader, MAX_LAG_MS)
   const reads = createReplicaReads({
-    ...{ url, pooled, limits, wal },
+    url,
+    pooled,
+    limits,
+    wal,
     slow: logSlowStatements(settings.slowQueryMs, (data, message) => log.warn(data, message)),
     applicationName: `${projectName}-edge-replica`,
     primary: primary.slowReads,

@@ -38,7 +38,6 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
     exchange.entry = entry
     const admitted = admit(edge, exchange, entry, match.params)
     exchange.caller = admitted instanceof Promise ? await admitted : admitted
-    const { requestId } = exchange
     if (edge.keyLimits !== null && exchange.caller?.key) {
       const allowance = edge.keyLimits.take(exchange.caller.key.id)
       exchange.allowance = allowance instanceof Promise ? await allowance : allowance
@@ -52,11 +51,7 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
     const query = parseQuery(entry, request.query)
     const readmit = (): Promise<void> => admitAgain(edge, exchange, entry, match.params)
     const body = hasParsedBody(route) ? await readBody(edge, request, route, readmit) : null
-    const { caller } = exchange
-    const reader = readerOf(edge, exchange, route)
-    const input = {
-      ...{ params, query, body: body?.value, caller, edge, reader, request, requestId, exchange },
-    } as never
+    const input = inputOf(edge, exchange, route, { params, query, body: body?.value })
     const fingerprint = (): Buffer =>
       fingerprintOf(edge.secretKey, request.method, request.path, request.query, body?.bytes ?? '')
     await endingOf(route)({ edge, streams, exchange, entry, input, readmit, fingerprint })
@@ -94,6 +89,18 @@ async function readBody(edge: Edge, request: EdgeRequest, route: AnyRoute, readm
   const body = await parseBody(route, request, jsonBytes(edge.settings, route))
   await readmit()
   return body
+}
+
+/** What a handler is given, see `Input`: its types are those of the route's schemas, which `read` was parsed by. */
+function inputOf(
+  edge: Edge,
+  exchange: RequestContext,
+  route: AnyRoute,
+  read: { readonly params: unknown; readonly query: unknown; readonly body: unknown },
+): never {
+  const { caller, request, requestId } = exchange
+  const reader = readerOf(edge, exchange, route)
+  return { ...read, caller, edge, reader, request, requestId, exchange } as never
 }
 
 function endingOf(route: AnyRoute): (ending: Ending) => Promise<void> {

@@ -18,7 +18,11 @@ export async function run(
     await endSubscription(ctx, id, subscription)
   const { requestId } = job
   const event = (email: string): AuditEvent => ({
-    ...{ kind: 'account.deleted', actorId: null, accountId: id, address: null, requestId },
+    kind: 'account.deleted',
+    actorId: null,
+    accountId: id,
+    address: null,
+    requestId,
     data: { email },
   })
   return fenced(async (tx) => {

@@ -142,7 +142,10 @@ async function beginChange(input: Asked): Promise<Answer<z.input<typeof EmailCha
     const digest = (side: (typeof SIDES)[number]) => digestOf(emailChangeTokenOf(secretKey, side, id))
     const begun = await tx.one(
       beginEmailChange({
-        ...{ id, accountId: caller.id, email: body.email, sessionId: caller.sessionId },
+        id,
+        accountId: caller.id,
+        email: body.email,
+        sessionId: caller.sessionId,
         digests: { old: digest('old'), new: digest('new') },
         lifetimeSeconds: settings.verifyTokenSeconds,
       }),

@@ -77,7 +77,9 @@ admins.`,
       if (!isStored(content)) throw fail('document.bytes_missing')
       const { byte_size: byteSize, sha256, day } = content
       return sendStored(input, {
-        ...{ at: content, byteSize, sha256 },
+        at: content,
+        byteSize,
+        sha256,
         headers: [
           ['content-type', 'application/zip'],
           ['content-disposition', `attachment; filename="account-${day}.zip"`],

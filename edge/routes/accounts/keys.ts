@@ -132,7 +132,12 @@ function createKey(input: Making): Promise<Answer<z.input<typeof CreatedKey>>> {
     const scopes = [...new Set(body.scopes)].sort()
     const created = await tx.one(
       insertApiKey({
-        ...{ id, accountId: ownerId, organizationId, name: body.name, scopes, expiresAt },
+        id,
+        accountId: ownerId,
+        organizationId,
+        name: body.name,
+        scopes,
+        expiresAt,
         digest: digestOf(key),
         hint: key.slice(-4),
       }),

@@ -206,8 +206,12 @@ async function createPasskey(input: Making): Promise<Answer<Made>> {
     const id = uuidv7()
     const { json: text } = await tx.one(
       insertPasskey({
-        ...{ id, accountId, name: device, transports: response.transports },
-        ...{ counter: made.counter, isSynced: made.isSynced },
+        id,
+        accountId,
+        name: device,
+        transports: response.transports,
+        counter: made.counter,
+        isSynced: made.isSynced,
         credentialId: Buffer.from(made.id, 'base64url'),
         publicKey: Buffer.from(made.publicKey),
       }),

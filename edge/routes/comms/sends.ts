@@ -62,8 +62,14 @@ returned id. ${ONCE} ${LATER}`,
           : given(await renderedFor(input.tx, 'email', { template, variables }))
       const { to } = envelope
       return sendJob(input, {
-        ...{ channel: 'email', task: email, payload: {}, to, message: { ...envelope, ...content } },
-        ...{ sendAt, template, attachments: attached },
+        channel: 'email',
+        task: email,
+        payload: {},
+        to,
+        message: { ...envelope, ...content },
+        sendAt,
+        template,
+        attachments: attached,
         scheduled: (answer) => ({ ...answer, to }),
       })
     },
@@ -89,8 +95,13 @@ any other, each of several holds 153 or 67. ${ONCE} ${LATER}`,
           : (await renderedFor(input.tx, 'sms', { template, variables })).text!
       const payload = { to, segments: segmentsOf(text).count }
       return sendJob(input, {
-        ...{ channel: 'sms', task: sms, payload, to: [to], message: { to, body: text } },
-        ...{ sendAt, template },
+        channel: 'sms',
+        task: sms,
+        payload,
+        to: [to],
+        message: { to, body: text },
+        sendAt,
+        template,
         scheduled: (answer) => ({ ...answer, ...payload, sid: null }),
       })
     },
@@ -112,7 +123,13 @@ any other, each of several holds 153 or 67. ${ONCE} ${LATER}`,
       const { send_at: sendAt, ...message } = body
       const payload = { to: message.to }
       return sendJob(input, {
-        ...{ channel: 'call', task: call, payload, to: [message.to], message, sendAt, template: undefined },
+        channel: 'call',
+        task: call,
+        payload,
+        to: [message.to],
+        message,
+        sendAt,
+        template: undefined,
         scheduled: (answer) => ({ ...answer, ...payload, sid: null }),
       })
     },

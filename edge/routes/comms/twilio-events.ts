@@ -14,9 +14,15 @@ const STATUSES: Readonly<Record<string, SendEvent['status']>> = {
     delivered: 'delivered',
     read: 'delivered',
   },
-  ...{ undelivered: 'failed', failed: 'failed', canceled: 'failed' },
-  ...{ initiated: 'sent', ringing: 'sent', 'in-progress': 'sent', completed: 'delivered' },
-  ...{ busy: 'failed', 'no-answer': 'failed' },
+  undelivered: 'failed',
+  failed: 'failed',
+  canceled: 'failed',
+  initiated: 'sent',
+  ringing: 'sent',
+  'in-progress': 'sent',
+  completed: 'delivered',
+  busy: 'failed',
+  'no-answer': 'failed',
 }
 
 /** The parameters of a callback, and the id of ours in its URL; null: it tells nothing of a message or call. */

@@ -53,7 +53,9 @@ export function createChat({ ai }: Pick<Settings, 'ai'>): ChatModels {
 }
 
 const callOf = ({ provider, model }: Question, url: string) => ({
-  ...{ provider, what: 'chat', url },
+  provider,
+  what: 'chat',
+  url,
   attributes: { 'gen_ai.request.model': model },
 })
 

@@ -197,7 +197,9 @@ function transcriptOf(answer: unknown): Transcript {
     language: languageCode(language ?? languages?.[0]?.code),
     durationSeconds: duration,
     segments: (segments ?? []).map(({ start, end, text, speaker, speaker_id }) => ({
-      ...{ start, end, text },
+      start,
+      end,
+      text,
       speaker: speaker ?? speaker_id ?? null,
     })),
     used: {
