@@ -15,6 +15,7 @@ export const WEBHOOK_EVENTS = [
   'send.changed',
   'payment.changed',
 ] as const
+export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
 
 /** The most endpoints that an account may have. */
 export const MOST_ENDPOINTS = 50
