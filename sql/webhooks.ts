@@ -169,7 +169,7 @@ const SentAgain = JsonText.extend({ type: z.enum(WEBHOOK_EVENTS) })
 /** Has a delivery sent again, with another day of attempts; no row when the endpoint has none. */
 export const sendDeliveryAgain = (endpoint: number, id: number): Query<z.output<typeof SentAgain>> =>
   sql.type(SentAgain)`
-    update webhook_delivery d set status = 'pending', due_at = now(), since = now(), attempts = 0, ended_at = null
+    update webhook_delivery d set status = 'pending', due_at = now(), attempts = 0, ended_at = null
     where d.id = ${id} and d.endpoint_id = ${endpoint} returning d.type, webhook_delivery_json(d)::text as json`
 
 /** Has a job of an account tell a URL of its end. */
@@ -212,7 +212,8 @@ export const takeDeliveries = (endpoint: number, most: number, holdSeconds: numb
       select e.* from webhook_endpoint e join account a on a.id = e.account_id
       where e.id = ${endpoint} and e.is_active and a.is_active and coalesce(e.rests_until <= now(), true)
     ), taken as (
-      update webhook_delivery d set due_at = now() + make_interval(secs => ${holdSeconds})
+      update webhook_delivery d set due_at = now() + make_interval(secs => ${holdSeconds}),
+        since = case when d.attempts = 0 then now() else d.since end
       where d.id in (
         select w.id from webhook_delivery w where w.endpoint_id = (select id from endpoint) and w.due_at <= now()
         order by w.due_at, w.id limit (select case when failures >= ${PATIENCE} then 1 else ${most}::int end from endpoint)

@@ -54,7 +54,7 @@ create table webhook_delivery (
   status text not null default 'pending',
   -- When it is sent next: while it is being sent, when it is sent again if that is never heard of.
   due_at timestamptz default now(),
-  -- From when on its day counts.
+  -- From when on its day counts: from its first attempt, for which it may have waited longer than that.
   since timestamptz not null default now(),
   attempts integer not null default 0,
   -- The attempts, the latest one last: what was answered, or why nothing was.

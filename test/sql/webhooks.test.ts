@@ -249,6 +249,20 @@ describe('deliveries', () => {
     assert.equal(await settle(one), 'failed')
   })
 
+  test('have all of their time from the first attempt on, however long they have waited for it', async () => {
+    const id = await endpoint(['job.done'])
+    const one = await delivery(id)
+    await query(`update webhook_delivery set since = now() - interval '601 seconds' where id = $1`, [one])
+    const again = async () => {
+      await query('update webhook_delivery set due_at = now() where id = $1', [one])
+      assert.equal((await take(id)).length, 1)
+      return settle(one)
+    }
+    assert.deepEqual([await again(), await again()], ['pending', 'pending'])
+    await query(`update webhook_delivery set since = now() - interval '601 seconds' where id = $1`, [one])
+    assert.equal(await again(), 'failed')
+  })
+
   test('of accounts and endpoints that are not active wait', async () => {
     const id = await endpoint(['job.done'])
     await delivery(id)
