@@ -35,10 +35,10 @@ export const previewRoutes = [
     method: 'post',
     path: '/preview',
     summary: 'Generate a preview of a voice',
-    description: HOW,
+    description: `${HOW} \`Prefer: respond-async\` asks for the job as \`background\` does.`,
     query: z.object({
       background: z.string().optional().meta({ type: 'boolean', description: BACKGROUND }),
-      callback_url: z.string().optional().meta({ format: 'uri', description: CALLBACK_URL }),
+      callback_url: z.string().optional().meta({ format: 'uri', maxLength: 2000, description: CALLBACK_URL }),
     }),
     body: PreviewRequest,
     alsoAnswers: { 202: 'The job that generates it, if requested or if it takes long: `{job_id}`' },
