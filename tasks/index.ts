@@ -44,7 +44,7 @@ import { transcribe } from './voice/transcribe.ts'
 import { deliver } from './webhooks/deliver.ts'
 import { switchedOffMail } from './webhooks/switched-off.ts'
 
-/** Every task, one line each. */
+/** Every task, one line each, sorted by name. */
 export const tasks: readonly AnyTask[] = [
   addDomain,
   applyEvent,
@@ -73,13 +73,12 @@ export const tasks: readonly AnyTask[] = [
   indexFiles,
   invite,
   listDomains,
-  lookUp,
   ...loadTestTasks,
+  lookUp,
   measure,
   noop,
   passwordReset,
   preview,
-  transcribe,
   purge,
   purgeAccounts,
   reconcile,
@@ -92,6 +91,7 @@ export const tasks: readonly AnyTask[] = [
   sms,
   switchedOffMail,
   sync,
+  transcribe,
   verification,
 ] as unknown as readonly AnyTask[]
 
