@@ -11,30 +11,31 @@ import { purge } from './rag/purge.ts'
 import { housekeeping } from './system/housekeeping.ts'
 import { measure } from './system/measure.ts'
 import { retention } from './system/retention.ts'
-import { type AnyTask, type EnqueueOptions, specsOf } from './task.ts'
+import { type EnqueueOptions, specsOf, type TaskDefinition } from './task.ts'
 
-/** A task that runs on a schedule. `match` is cron's five fields, in UTC; the payload is always `{}`. */
+/** A task that runs on a schedule, which has nothing to give it. `match` is cron's five fields, in UTC. */
 export interface CronEntry {
   /** Permanent: under another name it would run once more. */
   readonly identifier: string
   readonly match: string
-  readonly task: AnyTask
+  readonly task: TaskDefinition<Record<string, never>, unknown>
 }
 
 export const schedule: readonly CronEntry[] = [
-  { identifier: 'housekeeping', match: '* * * * *', task: housekeeping as unknown as AnyTask },
+  { identifier: 'housekeeping', match: '* * * * *', task: housekeeping },
   // Not on the hour, when most scheduled jobs start.
-  { identifier: 'collect', match: '17 * * * *', task: collect as unknown as AnyTask },
-  { identifier: 'comms-settle', match: '*/5 * * * *', task: settle as unknown as AnyTask },
-  { identifier: 'llm-sync', match: '41 * * * *', task: sync as unknown as AnyTask },
-  { identifier: 'ai-sentiment', match: '*/15 * * * *', task: sentiment as unknown as AnyTask },
-  { identifier: 'payments', match: '*/5 * * * *', task: reconcile as unknown as AnyTask },
+  { identifier: 'collect', match: '17 * * * *', task: collect },
+  { identifier: 'comms-settle', match: '*/5 * * * *', task: settle },
+  // Its payload is for those who ask for it.
+  { identifier: 'llm-sync', match: '41 * * * *', task: sync as unknown as CronEntry['task'] },
+  { identifier: 'ai-sentiment', match: '*/15 * * * *', task: sentiment },
+  { identifier: 'payments', match: '*/5 * * * *', task: reconcile },
   // What the job of a request did not finish, whatever kept it from doing so.
-  { identifier: 'accounts-purge', match: '33 * * * *', task: purgeAccounts as unknown as AnyTask },
-  { identifier: 'blog-retag', match: '37 * * * *', task: retag as unknown as AnyTask },
-  { identifier: 'retention', match: '53 * * * *', task: retention as unknown as AnyTask },
-  { identifier: 'measure', match: '29 * * * *', task: measure as unknown as AnyTask },
-  { identifier: 'rag-purge', match: '43 * * * *', task: purge as unknown as AnyTask },
+  { identifier: 'accounts-purge', match: '33 * * * *', task: purgeAccounts },
+  { identifier: 'blog-retag', match: '37 * * * *', task: retag },
+  { identifier: 'retention', match: '53 * * * *', task: retention },
+  { identifier: 'measure', match: '29 * * * *', task: measure },
+  { identifier: 'rag-purge', match: '43 * * * *', task: purge },
 ]
 
 /**
@@ -46,7 +47,7 @@ export async function runEntry(
   { identifier, task }: CronEntry,
   { evenPaused, ...options }: Omit<EnqueueOptions, 'ownerId'> & { readonly evenPaused: boolean },
 ): Promise<string | null> {
-  const [job] = specsOf(task, [{} as never], { ownerId: null, ...options })
+  const [job] = specsOf(task, [{}], { ownerId: null, ...options })
   const added = await db.maybeOne(runScheduled(identifier, job!, evenPaused))
   return added?.job_id ?? null
 }
