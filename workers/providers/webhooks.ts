@@ -3,6 +3,7 @@ import type { Settings } from '../../tasks/settings.ts'
 import type { PostWebhook, WebhookPosted } from '../../tasks/webhooks/ports.ts'
 import { webhookUrlProblem } from '../../tasks/webhooks/url.ts'
 import { startCall } from './call.ts'
+import { createLookup } from './names.ts'
 import { networkError, waitFor } from './wait.ts'
 
 /** Sending webhooks, to public addresses only. */
@@ -68,6 +69,8 @@ async function createSenders(allowed: readonly string[]): Promise<Senders> {
     // No limit for each host: accounts that have endpoints at one would wait for each other. What bounds all connections is
     // that a process sends to 2048 endpoints at once (its slots), 50 of them one account's, and to each 8 deliveries.
     keepAlive: true,
+    // Who permits addresses of an own network may have own names, too.
+    lookup: createLookup(allowed.length > 0),
     // Of a connection without a request.
     timeout: IDLE_MS,
   }
