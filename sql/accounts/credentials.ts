@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { endMailedTokens, endSessions } from '../accounts.ts'
 import { noRows, type Query, sql } from '../db.ts'
 
@@ -25,3 +26,13 @@ export const endCredentials = (accountId: number): Query<unknown> =>
         update webhook_endpoint set is_active = false, deleted_at = now()
         where account_id = ${accountId} and deleted_at is null)
     ${endSessions(accountId, null)}`
+
+/**
+ * Whether neither the session nor the API key has ended; null: there is none. Asked while the account is locked: who ends all that
+ * an account has locks it, too.
+ */
+export const isLive = (sessionId: string | null, keyId: string | null): Query<{ live: boolean }> =>
+  sql.type(z.object({ live: z.boolean() }))`
+    select not exists (select from session where id = ${sessionId}::uuid and ended_at is not null)
+      and (${keyId}::uuid is null or exists (
+        select from api_key where id = ${keyId}::uuid and coalesce(expires_at > now(), true))) as live`

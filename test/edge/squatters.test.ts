@@ -193,3 +193,27 @@ describe('a reset', () => {
     assert.equal((await me(api, key)).status, 200)
   })
 })
+
+test('what has ended makes nothing that outlasts it, on an edge that has not heard of that', async () => {
+  const account = await newcomer()
+  const { id, token } = account
+  const { key, id: keyId } = await keyOf(api, account)
+  const device = new Authenticator(ORIGIN)
+  const options = (await api.post(`${PASSKEYS}/options`, { token, json: {} })).json
+  for (const known of [token, key]) assert.equal((await me(api, known)).status, 200)
+  await query('update session set revoked_at = now(), ended_at = now() where account_id = $1', [id])
+  await query('update api_key set expires_at = now() where id = $1', [keyId])
+  const hook = { url: 'https://example.com/hook', events: ['job.done'] }
+  for (const [path, json, by = token] of [
+    ['/api/v1/auth/keys', { name: 'to stay', scopes: ['*:write'] }],
+    [PASSKEYS, { credential: device.create(options) }],
+    ['/api/v1/webhooks', hook],
+    ['/api/v1/webhooks', hook, key],
+    ['/api/v1/auth/totp', {}],
+    ['/api/v1/auth/me/email', { email: 'to.stay@example.com' }],
+  ] as const) {
+    const answer = await api.post(path, { token: by, json })
+    assert.ok([401, 403].includes(answer.status), `${path}: ${answer.text}`)
+  }
+  assert.deepEqual(await kept(account), { ...NOTHING, keys: 1 })
+})

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { lockAccount } from '../../../sql/accounts.ts'
 import {
   API_KEY_ORDER,
   apiKeyOwners,
@@ -23,6 +22,7 @@ import { type Answer, type Input, json, route, type Writes } from '../../pipelin
 import { count, Moment, RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { SCOPES } from '../../pipeline/scopes.ts'
 import { enter, RANKED, seen } from '../orgs/access.ts'
+import { lockCaller } from './proof.ts'
 
 const Scope = z.enum(SCOPES as [string, ...string[]])
 
@@ -124,8 +124,7 @@ function createKey(input: Making): Promise<Answer<z.input<typeof CreatedKey>>> {
     throw invalid('body', 'expires_at', 'must be in the future', 'too_small')
   return input.transaction(async (tx) => {
     if (organizationId !== null) await enter(tx, { params: { org_id: organizationId }, caller }, 'admin')
-    // Deleted since it was authenticated.
-    if ((await tx.maybeOne(lockAccount(ownerId))) === null) throw fail('auth.required')
+    await lockCaller(tx, caller)
     if ((await tx.one(countApiKeys(ownerId))).count >= MOST_KEYS) throw fail('key.limit', { most: MOST_KEYS })
     const id = uuidv7()
     const key = apiKeyOf(edge.secretKey, id)

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
-import { lockAccount } from '../../../sql/accounts.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid, uuidv7 } from '../../../sql/ids.ts'
 import {
@@ -22,7 +21,7 @@ import { array, cursor, cursorValues } from '../../pipeline/lists.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { count, Timestamp } from '../../pipeline/schemas.ts'
 import { base64url, CredentialFields, challengeFields, passkeySignInRoutes } from './passkey-sign-in.ts'
-import { isRefused, PROOF_ERRORS, proofFields, proofOf } from './proof.ts'
+import { isRefused, lockCaller, PROOF_ERRORS, proofFields, proofOf } from './proof.ts'
 
 const Name = z.string().trim().min(1).max(100)
 
@@ -199,8 +198,7 @@ async function createPasskey(input: Making): Promise<Answer<Made>> {
     // Used up, whatever comes of it.
     const isOurs = (await tx.maybeOne(useChallenge(challenge, accountId))) !== null
     if (!isOurs || 'refused' in made) return fail('passkey.refused')
-    // Deleted since it was authenticated.
-    if ((await tx.maybeOne(lockAccount(accountId))) === null) throw fail('auth.required')
+    await lockCaller(tx, caller)
     if ((await tx.any(credentialIdsOf(accountId))).length >= MOST_PASSKEYS)
       return fail('passkey.limit', { most: MOST_PASSKEYS })
     const id = uuidv7()

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { credentialsOf, lockCredentials, recentSession } from '../../../sql/accounts.ts'
+import { isLive } from '../../../sql/accounts/credentials.ts'
+import { credentialsOf, lockAccount, lockCredentials, recentSession } from '../../../sql/accounts.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { type ErrorCode, Failure, fail } from '../../../sql/errors.ts'
 import { endLogin, type GivenFactor, type LoginEnd } from '../../../sql/limits.ts'
@@ -118,9 +119,21 @@ async function signedInLately(
   id: number,
   sessionId: string | null,
 ): Promise<Failure | { readonly email: string }> {
+  const account = await tx.maybeOne(lockCredentials(id, null))
+  if (account === null) return fail('auth.required')
+  // Whoever has had the lock before may have ended the session.
   const isRecent = (await tx.maybeOne(recentSession(id, sessionId, RECENT_SECONDS))) !== null
-  if (!isRecent) return fail('auth.proof_required')
-  return (await tx.maybeOne(lockCredentials(id, null))) ?? fail('auth.required')
+  return isRecent ? account : fail('auth.proof_required')
+}
+
+/**
+ * Locks the account of a caller for what is to last longer than the session or API key that they came with. What admitted them may
+ * be seconds old, or have ended while they waited for the lock: then its owner would not get rid of it.
+ * @throws auth.required when the account is gone, or the session or key has ended.
+ */
+export async function lockCaller(tx: Queries, { ownerId, sessionId, key }: Caller): Promise<void> {
+  const isThere = (await tx.maybeOne(lockAccount(ownerId ?? 0))) !== null
+  if (!isThere || !(await tx.one(isLive(sessionId, key?.id ?? null))).live) throw fail('auth.required')
 }
 
 /** Tells a refusal from the account. */

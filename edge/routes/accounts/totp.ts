@@ -7,7 +7,7 @@ import {
   setRecoveryCodes,
   totpOf,
 } from '../../../sql/accounts/totp.ts'
-import { credentialsOf, lockAccount } from '../../../sql/accounts.ts'
+import { credentialsOf } from '../../../sql/accounts.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
@@ -23,6 +23,7 @@ import {
   countedFailure,
   factorFields,
   isRefused,
+  lockCaller,
   PROOF_ERRORS,
   proofFields,
   proofOf,
@@ -165,7 +166,7 @@ async function begin(
   return input.transaction(async (tx) => {
     const proven = await proof.settle(tx)
     if (isRefused(proven)) return proven
-    if ((await locked(tx, proof.id))?.is_on === true) return fail('account.totp_on')
+    if ((await locked(tx, input.caller))?.is_on === true) return fail('account.totp_on')
     const id = uuidv7()
     await tx.run(insertTotp(id, proof.id))
     return json(JSON.stringify({ id, email: proven.email }))
@@ -195,7 +196,7 @@ async function confirm(
     const { outcome } = await tx.one(ended)
     if (outcome !== 'ok') return countedFailure(tx, input, outcome, 'account.totp_code')
     // Sign-ins that have checked a password alone wait for this lock, and then are refused.
-    const totp = await unconfirmed(locked(tx, id))
+    const totp = await unconfirmed(locked(tx, caller))
     // Begun anew meanwhile.
     if (totp.id !== begun.id) throw fail('account.totp_code')
     const batch = uuidv7()
@@ -247,10 +248,10 @@ async function refusedOff(tx: Queries, accountId: number): Promise<Failure | nul
   return (await tx.maybeOne(totpOf(accountId)))?.is_on === true ? null : fail('account.totp_off')
 }
 
-/** The one-time codes of an account, which is locked. @throws auth.required when it has been deleted. */
-async function locked(tx: Queries, accountId: number) {
-  if ((await tx.maybeOne(lockAccount(accountId))) === null) throw fail('auth.required')
-  return tx.maybeOne(totpOf(accountId))
+/** The one-time codes of a caller, whose account is locked. @throws what {@link lockCaller} does. */
+async function locked(tx: Queries, caller: Caller) {
+  await lockCaller(tx, caller)
+  return tx.maybeOne(totpOf(caller.id))
 }
 
 const digestsOf = ({ secretKey }: Edge, batch: string): Buffer[] =>

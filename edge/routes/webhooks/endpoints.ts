@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { lockAccount } from '../../../sql/accounts.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import {
@@ -30,6 +29,7 @@ import { array, cursor, cursorValues } from '../../pipeline/lists.ts'
 import { type Answer, type Input, json, route, verbatim, type Writes } from '../../pipeline/route.ts'
 import { count, RowId } from '../../pipeline/schemas.ts'
 import { requireScope } from '../../pipeline/scopes.ts'
+import { lockCaller } from '../accounts/proof.ts'
 import { enter, RANKED, requireReach, seen } from '../orgs/access.ts'
 import {
   CreatedEndpoint,
@@ -233,8 +233,7 @@ function addEndpoint(input: Adding): Promise<Answer<z.input<typeof CreatedEndpoi
   const events = [...new Set(body.events)].sort()
   return input.transaction(async (tx) => {
     if (organizationId !== null) await enter(tx, { params: { org_id: organizationId }, caller }, 'admin')
-    // Deleted since it was authenticated.
-    if ((await tx.maybeOne(lockAccount(ownerId))) === null) throw fail('auth.required')
+    await lockCaller(tx, caller)
     if ((await tx.one(countEndpoints(ownerId))).count >= MOST_ENDPOINTS)
       throw fail('webhook.limit', { most: MOST_ENDPOINTS })
     const created = await tx.one(
