@@ -9,7 +9,7 @@ import { promisify } from 'node:util'
 import { Client } from '../service.ts'
 import { until } from '../until.ts'
 
-const START = fileURLToPath(new URL('../../workers/start.ts', import.meta.url))
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'millrace-start-'))
 // As root the database runs as another user, who must be able to reach it.
 chmodSync(folder, 0o755)
@@ -23,14 +23,16 @@ interface Started {
   stop(signal: NodeJS.Signals): Promise<number | null>
 }
 
-/** Starts it on a folder; what it says collects in `output`. */
+/** Starts it on a folder, as `npm start` does; what it says collects in `output`. Signals go to npm alone. */
 function spawnStart(dataDir: string): {
   child: ChildProcess
   output: string[]
   ended: Promise<number | null>
 } {
   const output: string[] = []
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', START], {
+  const child = spawn('npm', ['start'], {
+    cwd: ROOT,
+    detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       ...process.env,
@@ -45,7 +47,13 @@ function spawnStart(dataDir: string): {
     stream.on('data', (data: Buffer) => output.push(...data.toString().split('\n').filter(Boolean)))
   }
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
-  after(() => child.kill('SIGKILL'))
+  after(() => {
+    try {
+      process.kill(-child.pid!, 'SIGKILL')
+    } catch {
+      // All of them have ended.
+    }
+  })
   return { child, output, ended }
 }
 

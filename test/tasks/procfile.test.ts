@@ -8,7 +8,7 @@ const fileAt = (path: string): string => readFileSync(new URL(`../../${path}`, i
 
 // The flags of `npm start`, on the project's own Node, whatever the system has. `exec`: a shell would take the signals.
 const { start, migrate } = JSON.parse(fileAt('package.json')).scripts as Record<string, string>
-const node = (script: string): string => script.replace(/^node /, 'node_modules/.bin/node ')
+const node = (script: string): string => script.replace(/^(exec )?node /, 'node_modules/.bin/node ')
 const startOf = (file: string): string => node(start!.replace(/\S+$/, file))
 const malloc = Object.entries(WORKER_MALLOC)
   .map(([name, value]) => `${name}=${value}`)
