@@ -15,9 +15,10 @@ const UNKNOWN = new Set(['ENOTFOUND', 'ENODATA', 'ECONNREFUSED'])
  * @param servers in place of the machine's.
  */
 export function createLookup(local: boolean, servers?: readonly string[]): LookupFunction {
-  const resolver = new promises.Resolver({ timeout: TIMEOUT_MS, tries: TRIES })
-  if (servers !== undefined) resolver.setServers(servers)
   return (name, options, callback) => {
+    // For each name (0.1 ms): it reads which servers the machine has only once, and a network may change.
+    const resolver = new promises.Resolver({ timeout: TIMEOUT_MS, tries: TRIES })
+    if (servers !== undefined) resolver.setServers(servers)
     const known = /(^|\.)localhost$/i.test(name) ? Promise.reject(UNASKED) : addressesOf(resolver, name)
     known.then(
       (found) =>
