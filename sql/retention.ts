@@ -78,10 +78,9 @@ const byAge = (
 }
 
 export const SWEPT: readonly Sweep[] = [
-  // The ledger is a record for people, who can copy what they need for longer.
-  byAge('comms_send', 'sends', 'created_at', {
-    where: sql.fragment`status not in ('scheduled', 'queued', 'sending')`,
-  }),
+  // The ledger is a record for people, who can copy what they need for longer. Not from when a message was asked for: one that was
+  // scheduled is tried again, and its provider tells of it, long after that.
+  byAge('comms_send', 'sends', 'settled_at'),
   // What was used goes from the statistics, too.
   byAge('ai_usage', 'usage', 'created_at'),
   byAge('voice_preview', 'previews', 'used_at', { along: ['voice_preview_chunk'] }),

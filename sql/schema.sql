@@ -1386,8 +1386,6 @@ CREATE INDEX blog_upload_created_at_idx ON public.blog_upload USING btree (creat
 
 CREATE INDEX comms_send_channel_idx ON public.comms_send USING btree (channel, created_at DESC, id DESC);
 
-CREATE INDEX comms_send_created_at_idx ON public.comms_send USING btree (created_at);
-
 CREATE INDEX comms_send_open_idx ON public.comms_send USING btree (job_id) WHERE (status = ANY (ARRAY['scheduled'::text, 'queued'::text, 'sending'::text, 'failed'::text]));
 
 CREATE INDEX comms_send_owner_id_idx ON public.comms_send USING btree (owner_id, channel, created_at DESC, id DESC) WHERE (owner_id IS NOT NULL);
@@ -1397,6 +1395,8 @@ CREATE INDEX comms_send_owner_id_status_idx ON public.comms_send USING btree (ow
 CREATE UNIQUE INDEX comms_send_provider_id_key ON public.comms_send USING btree (channel, provider_id) WHERE (provider_id IS NOT NULL);
 
 CREATE INDEX comms_send_recipient_idx ON public.comms_send USING btree (channel, (recipients[1]), requested_at) WHERE (provider_id IS NOT NULL);
+
+CREATE INDEX comms_send_settled_at_idx ON public.comms_send USING btree (settled_at);
 
 CREATE INDEX comms_send_status_idx ON public.comms_send USING btree (status, channel, created_at DESC, id DESC);
 

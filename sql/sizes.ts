@@ -51,7 +51,7 @@ const OLDEST: Readonly<Record<string, readonly [time: string, order: string]>> =
   document: ['created_at', 'id'],
   blob: ['created_at', 'id'],
   blog_post: ['created_at', 'created_at'],
-  comms_send: ['created_at', 'created_at'],
+  comms_send: ['created_at', 'settled_at'],
   payment_customer: ['created_at', 'id'],
   payment_event: ['received_at', 'received_at'],
   ai_usage: ['created_at', 'created_at'],

@@ -78,7 +78,7 @@ create index comms_send_owner_id_status_idx on comms_send (owner_id, status, cha
   where owner_id is not null;
 create index comms_send_unowned_status_idx on comms_send (status, channel, created_at desc, id desc)
   where owner_id is null and purpose = 'caller';
-create index comms_send_created_at_idx on comms_send (created_at);
+create index comms_send_settled_at_idx on comms_send (settled_at);
 -- No channel has every status: nothing tells of calls that were delivered. A plan that took the two for independent would look for
 -- them among all calls, by their time.
 create statistics comms_send_status_channel (mcv) on status, channel from comms_send;

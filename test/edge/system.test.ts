@@ -14,7 +14,8 @@ const { admin, moderator, user } = await castOf(api)
 const get = (path: string, token = admin.token) => api.get(`/api/v1/system${path}`, { token })
 
 await query(`insert into comms_send (id, channel, job_id, recipients, status, requested_at, settled_at, created_at)
-  select gen_random_uuid(), 'sms', gen_random_uuid(), '{x}', 'sent', now(), now(), now() - n * interval '1 day' from generate_series(0, 9) n`)
+  select gen_random_uuid(), 'sms', gen_random_uuid(), '{x}', 'sent', at, at, at
+  from generate_series(0, 9) n, lateral (select now() - n * interval '1 day' as at) times`)
 await query(`insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, cost, estimated, success, created_at)
   select 'u', 'chat', 'openai', model, 5, 2, cost, false, true, now() - n * interval '1 day'
   from generate_series(0, 9) n, (values ('small', 0.001), ('large', 0.25), ('odd', null)) m (model, cost)`)

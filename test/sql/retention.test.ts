@@ -119,7 +119,7 @@ describe('what is old is found by an index', async () => {
   )
   for (const rows of [
     `comms_send (id, channel, job_id, recipients, status, requested_at, settled_at, created_at)
-     select gen_random_uuid(), 'email', gen_random_uuid(), '{x}', 'sent', now(), now(), ${times}`,
+     select gen_random_uuid(), 'email', gen_random_uuid(), '{x}', 'sent', ${times}, ${times}, ${times}`,
     `ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, estimated, success, created_at)
      select 'u', 'chat', 'v', 'm', 1, 1, false, true, ${times}`,
     `voice_preview (digest, provider, model, voice, speed, text, used_at) select sha256(n::text::bytea), 'p', 'm', 'v', 1, 't', ${times}`,

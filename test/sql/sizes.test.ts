@@ -18,7 +18,7 @@ const AGO = `now() - n * interval '1 hour'`
 // As many days of a quarter of the rows.
 const LONG_AGO = `now() - n * interval '4 hours'`
 await query(`insert into comms_send (id, channel, job_id, recipients, status, requested_at, settled_at, created_at)
-  select gen_random_uuid(), 'email', gen_random_uuid(), '{x}', 'sent', now(), now(), ${LONG_AGO} from generate_series(1, 5000) n`)
+  select gen_random_uuid(), 'email', gen_random_uuid(), '{x}', 'sent', ${LONG_AGO}, ${LONG_AGO}, ${LONG_AGO} from generate_series(1, 5000) n`)
 await query(`insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, estimated, success, created_at)
   select 'u', 'chat', 'v', 'm', 1, 1, false, true, ${LONG_AGO} from generate_series(1, 5000) n`)
 await query(`insert into payment_event (id, type, created_at, received_at, applied_at, data)

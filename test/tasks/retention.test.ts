@@ -21,7 +21,7 @@ const AGES = (days: number): string =>
   `(values ('old', now() - interval '${days} days 1 hour'), ('young', now() - interval '${days} days' + interval '1 hour')) given(name, at)`
 
 describe('retention', { concurrency: false }, () => {
-  test('deletes sends after 90 days, more than a batch of them, and none that are under way', async () => {
+  test('deletes sends 90 days after their end, more than a batch of them, and none that are under way', async () => {
     const send = (n: number, status: string, rest: string) =>
       query(`insert into comms_send (id, channel, job_id, recipients, status, requested_at, settled_at, message, detail, created_at)
         select gen_random_uuid(), 'email', gen_random_uuid(), '{x}', ${status}, ${rest}, name, at from ${AGES(90)}, generate_series(1, ${n})`)
@@ -29,6 +29,8 @@ describe('retention', { concurrency: false }, () => {
     await send(1, `'unknown'`, `at, at, '{}'`)
     await send(1, `'sending'`, `at, null, '{}'`)
     await send(1, `'queued'`, `null, null, '{}'`)
+    // Scheduled long before: its provider may still tell of it.
+    await send(1, `'sent'`, `now(), now(), null`)
     assert.equal((await run()).comms_send, 2501)
     const kept = await query(
       `select status, detail, count(*)::int as n from comms_send group by 1, 2 order by 1, 2`,
@@ -40,7 +42,8 @@ describe('retention', { concurrency: false }, () => {
         'queued young 1',
         'sending old 1',
         'sending young 1',
-        'sent young 2500',
+        'sent old 1',
+        'sent young 2501',
         'unknown young 1',
       ],
     )

@@ -39,7 +39,7 @@ export const ledgerRoutes = [
     method: 'get',
     path: '/sends',
     summary: 'List the sends of the caller, newest first, unless `sort` is given; admins see all',
-    description: 'Sends are kept for 90 days.',
+    description: 'Sends are kept for 90 days after the last that became of them.',
     query: z.object({
       channel: z.enum(CHANNELS).optional(),
       status: z.enum(SEND_STATUSES).optional(),
