@@ -95,6 +95,15 @@ export const linkCustomer = (userId: number, providerCustomerId: string): Query<
     on conflict on constraint payment_customer_provider_customer_id_key do update
     set user_id = excluded.user_id where c.user_id is null`
 
+/** Puts another customer in the place of one that the provider no longer has; what events still say of that is of this one. */
+export const replaceCustomer = (userId: number, former: string, providerCustomerId: string): Query<unknown> =>
+  sql.type(noRows)`
+    with replaced as (
+      update payment_customer set provider_customer_id = ${providerCustomerId}
+      where user_id = ${userId} and provider_customer_id = ${former} returning id
+    )
+    insert into payment_customer (provider_customer_id, same_as) select ${former}, id from replaced`
+
 // Refunds.
 
 const Reserved = z.object({

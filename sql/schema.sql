@@ -863,10 +863,12 @@ create table payment_customer (
   id bigint not null generated always as identity,
   user_id integer,
   provider_customer_id text not null,
+  same_as bigint,
   created_at timestamp with time zone not null default now(),
   constraint payment_customer_pkey PRIMARY KEY (id),
   constraint payment_customer_provider_customer_id_key UNIQUE (provider_customer_id),
   constraint payment_customer_user_id_key UNIQUE (user_id),
+  constraint payment_customer_same_as_fkey FOREIGN KEY (same_as) REFERENCES payment_customer(id),
   constraint payment_customer_user_id_fkey FOREIGN KEY (user_id) REFERENCES account(id) ON DELETE SET NULL
 );
 
@@ -1513,6 +1515,8 @@ CREATE INDEX organization_member_user_id_idx ON public.organization_member USING
 CREATE INDEX passkey_account_id_idx ON public.passkey USING btree (account_id, id DESC);
 
 CREATE INDEX passkey_challenge_expires_at_idx ON public.passkey_challenge USING btree (expires_at);
+
+CREATE INDEX payment_customer_same_as_idx ON public.payment_customer USING btree (same_as) WHERE (same_as IS NOT NULL);
 
 CREATE INDEX payment_dispute_customer_id_idx ON public.payment_dispute USING btree (customer_id, id DESC) WHERE (customer_id IS NOT NULL);
 
@@ -2375,7 +2379,7 @@ AS $function$589db6b295828a57ab61424c6d99ab07$function$;
 CREATE OR REPLACE FUNCTION public.payment_customer_of(provider_customer text)
  RETURNS bigint
  LANGUAGE plpgsql
-AS $function$be1b85d1a2d0c9818c5729e21edc5abb$function$;
+AS $function$731051001c37046deb1a0a75764c986a$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_dispute_json(d payment_dispute, t payment_transaction)
  RETURNS json

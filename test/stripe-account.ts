@@ -4,6 +4,8 @@ type Row = Record<string, unknown> & { readonly id: string }
 
 export interface StripeAccount {
   readonly customers: Row[]
+  /** Ids of customers that there are no longer. */
+  readonly deleted: Set<string>
   readonly sessions: Row[]
   /** Payments that can be refunded, by charge. */
   readonly charges: Map<
@@ -42,6 +44,7 @@ interface Call {
 export function newAccount(): StripeAccount {
   return {
     customers: [],
+    deleted: new Set(),
     sessions: [],
     charges: new Map(),
     refunds: [],
@@ -125,6 +128,11 @@ function createSession(account: StripeAccount, fields: Call['fields']): Answer {
     return error(400, 'invalid_request_error', `No such price: '${price}'`, {
       code: 'resource_missing',
       param: 'line_items[0][price]',
+    })
+  if (customer !== null && account.deleted.has(customer))
+    return error(400, 'invalid_request_error', `No such customer: '${customer}'`, {
+      code: 'resource_missing',
+      param: 'customer',
     })
   const id = newId('cs_test')
   const session = {

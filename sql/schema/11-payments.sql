@@ -10,12 +10,16 @@ create table payment_customer (
   id bigint generated always as identity,
   user_id integer,
   provider_customer_id text not null,
+  -- The customer that the provider has had since it has none of this id: what is said of this one is about that one.
+  same_as bigint,
   created_at timestamptz not null default now(),
   constraint payment_customer_pkey primary key (id),
   constraint payment_customer_user_id_key unique (user_id),
   constraint payment_customer_provider_customer_id_key unique (provider_customer_id),
-  constraint payment_customer_user_id_fkey foreign key (user_id) references account (id) on delete set null
+  constraint payment_customer_user_id_fkey foreign key (user_id) references account (id) on delete set null,
+  constraint payment_customer_same_as_fkey foreign key (same_as) references payment_customer (id)
 );
+create index payment_customer_same_as_idx on payment_customer (same_as) where same_as is not null;
 
 create function payment_status(is_refund boolean, facts jsonb, refunds bigint) returns text
 language sql immutable parallel safe

@@ -9,7 +9,11 @@ import type { ProviderObject } from './reading.ts'
 export interface PaymentProvider {
   /** Returns the customer's id. */
   createCustomer(customer: NewCustomer, call: Once): Promise<string>
-  createCheckout(checkout: NewCheckout, call: Once): Promise<{ readonly id: string; readonly url: string }>
+  /** Returns null when there is no such customer, or no longer. */
+  createCheckout(
+    checkout: NewCheckout,
+    call: Once,
+  ): Promise<{ readonly id: string; readonly url: string } | null>
   createRefund(refund: NewRefund, call: Once): Promise<Answered>
   /** Ends a subscription at the end of its paid period. */
   cancelSubscription(id: string, call: Once): Promise<Answered>

@@ -4,6 +4,7 @@ import { redirect } from '../../edge/routes/payments/checkout.ts'
 import { parse } from '../../tasks/settings.ts'
 import { startEdge } from '../edge/harness.ts'
 import { assertRefused } from '../edge/orgs-help.ts'
+import { event } from '../payment-events.ts'
 import { paymentsWorld } from '../payments-world.ts'
 
 const world = await paymentsWorld()
@@ -31,7 +32,7 @@ describe('a checkout', () => {
     assert.equal(session.cancel_url, 'https://mill.example.com/payment/cancel')
     const { fields, idempotencyKey } = stripe.asked.at(-1)!
     assert.equal(fields['line_items[0][quantity]'], '1')
-    assert.match(idempotencyKey, /^[0-9a-f-]{36}:session$/)
+    assert.match(idempotencyKey, /^[0-9a-f-]{36}:session:cus_\d+$/)
   })
 
   test('makes a customer of an account once, whatever it buys at once and afterwards', async () => {
@@ -52,6 +53,24 @@ describe('a checkout', () => {
       new Set([customer!.id]),
     )
     assert.equal(stripe.asked.at(-1)!.fields['line_items[0][quantity]'], '3')
+  })
+
+  test('is possible for one whose customer was deleted at the provider, and what that one paid stays theirs', async () => {
+    const [who] = await people(1)
+    await world.link(who!, 'gone')
+    const id = await world.paid('gone', 500, { customer: 'cus_gone' })
+    stripe.account.deleted.add('cus_gone')
+    for (let i = 0; i < 2; i++) {
+      const answer = await call(who!, 'POST', '/checkout', BUY)
+      assert.equal(answer.status, 200, answer.text)
+      assert.equal(lastSession().customer, stripe.account.customers.at(-1)!.id)
+    }
+    const made = stripe.account.customers.filter(({ email }) => email === who!.email)
+    assert.equal(made.length, 1)
+    const { amount, currency } = { amount: 500, currency: 'usd' }
+    const refunded = { id: 'ch_gone', payment_intent: 'pi_gone', amount, currency, amount_refunded: 500 }
+    await world.send(event('charge.refunded', { object: 'charge', ...refunded, customer: 'cus_gone' }))
+    assert.equal((await world.transaction(who!, id)).status, 'refunded')
   })
 
   test('always waits: nobody is answered before its end', async () => {

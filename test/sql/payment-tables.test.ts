@@ -42,6 +42,10 @@ describe('constraints', () => {
       'payment_customer_user_id_fkey',
       `insert into payment_customer (user_id, provider_customer_id) values (999999, 'cus_3')`,
     )
+    await assertBroken(
+      'payment_customer_same_as_fkey',
+      `insert into payment_customer (provider_customer_id, same_as) values ('cus_4', 999999)`,
+    )
   })
 
   test('of transactions', async () => {

@@ -33,7 +33,9 @@ export function createPayments(
         return (await customers.create(params, { idempotencyKey: key })).id
       }),
     createCheckout: (checkout, once) =>
-      call('checkout.sessions.create', once.signal, (client) => openSession(client, checkout, once)),
+      call('checkout.sessions.create', once.signal, (client) =>
+        openSession(client, checkout, once).catch(nullForCustomer),
+      ),
     createRefund: (refund, { key, signal }) =>
       call('refunds.create', signal, async ({ refunds }) => {
         const made = await refunds.create(refundParams(refund), { idempotencyKey: key })
@@ -131,6 +133,12 @@ async function openSession(
   )
   if (typeof session.url !== 'string') throw fail('payment.failed', { reason: 'its session has no URL' })
   return { id: session.id, url: session.url }
+}
+
+/** Null for what was refused because there is no such customer, or no longer. */
+function nullForCustomer(error: Partial<Stripe.errors.StripeError>): null {
+  if (error.code === 'resource_missing' && error.param === 'customer') return null
+  throw error
 }
 
 function refundParams({ payment, amount, reason, metadata }: NewRefund): Stripe.RefundCreateParams {
