@@ -2011,7 +2011,7 @@ CREATE OR REPLACE FUNCTION public.document_vector(title text, note text, tags te
  RETURNS tsvector
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-AS $function$3bcfcc5cb080227d4574c42bfe2eaebe$function$;
+AS $function$52f48b4b8d7f0b4f8dbdc8611b99b756$function$;
 
 CREATE OR REPLACE FUNCTION public.email_change_confirm(digest bytea)
  RETURNS TABLE(account_id integer, side text, outcome text, old_email text, new_email text, session_id uuid)
@@ -2336,7 +2336,7 @@ CREATE OR REPLACE FUNCTION public.page_words(given text)
  RETURNS tsvector
  LANGUAGE plpgsql
  IMMUTABLE PARALLEL SAFE
-AS $function$433129a3a2973335554715abe948a3b8$function$;
+AS $function$037ecb4ea1b9f1cab6044b5052d0af91$function$;
 
 CREATE OR REPLACE FUNCTION public.partitions_keep(of_table regclass, keep_days integer, since timestamp with time zone DEFAULT now(), OUT made integer, OUT dropped integer)
  RETURNS record
@@ -2600,7 +2600,7 @@ CREATE OR REPLACE FUNCTION public.search_terms(p_owner integer, given text)
  RETURNS TABLE(n integer, negated boolean, is_phrase boolean, exact tsquery, wide tsquery, words tsquery)
  LANGUAGE plpgsql
  STABLE ROWS 3
-AS $function$98ed909e9fe3cf934b37da1b74abc624$function$;
+AS $function$e526e9949b1473814d07d146c5ee22c6$function$;
 
 CREATE OR REPLACE FUNCTION public.search_words_kept()
  RETURNS trigger
@@ -2729,6 +2729,12 @@ CREATE OR REPLACE FUNCTION public.webhook_wanted(account integer, type text)
  LANGUAGE sql
  STABLE
 AS $function$a64cf8fe91822f8144383ebfe21b3004$function$;
+
+CREATE OR REPLACE FUNCTION public.words_parted(said text, parting text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN (said ~ '[^\x01-\x7f]'::text) THEN regexp_replace(translate(said, '‐‑−­'::text, '---'::text), '([\u0080-\u00a9\u00ab\u00ac\u00ae-\u00b1\u00b4\u00b6-\u00b8\u00bb\u00bf\u00d7\u00f7\u2000-\u200b\u2012-\u202f\u2030-\u205f\u20a0-\u20cf\u2190-\u2bff\u2e00-\u2e7f\u3000-\u3004\u3008-\u3020\u3030\u303d-\u303f\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65\uffe0-\uffee])'::text, parting, 'g'::text) ELSE said END;
 
 CREATE TRIGGER account_last_admin_delete AFTER DELETE ON public.account FOR EACH ROW WHEN (((old.role = 'admin'::text) AND old.is_active AND (old.deletion_at IS NULL))) EXECUTE FUNCTION account_last_admin();
 

@@ -14,6 +14,10 @@ const SNIPPET = 'MaxFragments=1, MinWords=10, MaxWords=25, ShortWord=0, StartSel
 // Of a longer page: finding the words again takes a second for two million characters.
 const SNIPPET_CHARACTERS = 200_000
 
+// Its words are parted as those that were indexed, and its marks stay: each is between characters that no text shows.
+const snippet = (text: string, query: string): string =>
+  `translate(ts_headline('folded', words_parted(${text}, E'\\x01\\\\1\\x01'), ${query}, '${SNIPPET}'), E'\\x01', '')`
+
 /** What `words` of a search's terms are looked for in. */
 const owned = (row: string): string => `owned_vector(${row}.owner_id, ${row}.search)`
 
@@ -31,7 +35,7 @@ export const SEARCH_ORDERS = {
 
 const HITS = `(
   select coalesce(json_agg(json_build_object('page_number', hit.page_number, 'snippet',
-    ts_headline('folded', unhyphenated(left(hit.text, ${SNIPPET_CHARACTERS})), sought.query, '${SNIPPET}')) order by hit.page_number), '[]')
+    ${snippet(`unhyphenated(left(hit.text, ${SNIPPET_CHARACTERS}))`, 'sought.query')}) order by hit.page_number), '[]')
   from (select string_agg('(' || wide::text || ')', ' | ')::tsquery as query from term where not negated) sought
     cross join lateral (
       select p.page_number, p.text from document_page p where p.document_id = d.id and p.search @@ sought.query

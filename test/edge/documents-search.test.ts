@@ -40,6 +40,21 @@ const search = async (token: string, text: string, more = ''): Promise<number[]>
 }
 
 describe('searching documents', () => {
+  test('marks and spaces beyond ASCII part words as those of ASCII do, and are shown', async () => {
+    const token = await somebody()
+    const text =
+      'the “invoice” of mill—wind, Total\u00a0amount €1,284.50… l’école «merci» 10–20 e\u2010mail co\u00adop'
+    const ids = [await document(token, { pages: [text] }), await document(token, { note: text })]
+    const phrases = ['"the invoice"', '"invoice of"', '"mill wind"', '"total amount"']
+    const words = ['wind', "l'école", 'l’école', '“invoice”', '20', '1284.50', '€1,284.50', 'e-mail', 'coop']
+    for (const typed of [...phrases, ...words])
+      assert.deepEqual((await search(token, typed)).sort(), ids, typed)
+    assert.deepEqual(await search(token, 'amount -invoice'), [])
+    const { json } = await api.get(`${PATH}?search=invoice&hits=true`, { token })
+    const shown = json.items.flatMap(({ hits }: { hits: { snippet: string }[] }) => hits)
+    assert.match(shown[0].snippet, /the “invoice” of mill—wind, Total\u00a0amount €1,284\.50/)
+  })
+
   test('finds words in title, note, tags and the text of any page', async () => {
     const token = await somebody()
     const ids = [

@@ -2,8 +2,8 @@
 -- compound; they come after everything else.
 create or replace function page_words(given text) returns tsvector language plpgsql immutable parallel safe as $$
 begin
-  if given !~ '[-\u00ad\u2010]\n' then return to_tsvector('folded', given); end if;
-  return to_tsvector('folded', unhyphenated(given)) || coalesce(to_tsvector('folded', (
+  if given !~ '[-\u00ad\u2010]\n' then return to_tsvector('folded', words_parted(given, ' ')); end if;
+  return to_tsvector('folded', words_parted(unhyphenated(given), ' ')) || coalesce(to_tsvector('folded', (
     select string_agg(divided[1] || '-' || divided[2], ' ')
     from regexp_matches(given, '([[:alpha:]]+)[-\u00ad\u2010]\n\s*([[:lower:]][[:alpha:]]*)', 'g') divided)), '');
 end $$;

@@ -8,6 +8,7 @@ returns table (n integer, negated boolean, is_phrase boolean, exact tsquery, wid
 declare
   term text[];
   bare text;
+  said text;
   part text;
   notations text[];
   finds bigint;
@@ -17,13 +18,14 @@ begin
     negated := term[1] = '-';
     is_phrase := term[2] is not null;
     bare := rtrim(coalesce(term[3], ''), '*');
-    exact := case when is_phrase then phraseto_tsquery('folded', term[2]) else plainto_tsquery('folded', bare) end;
+    said := words_parted(coalesce(term[2], bare), ' ');
+    exact := case when is_phrase then phraseto_tsquery('folded', said) else plainto_tsquery('folded', said) end;
     if numnode(exact) = 0 then continue; end if;
     n := n + 1;
     wide := exact;
     -- A query's text ends with its last word, which `:*` makes a prefix.
     if not is_phrase then wide := exact || (exact::text || ':*')::tsquery; end if;
-    words := owned_query(p_owner, case when is_phrase then plainto_tsquery('folded', term[2]) else wide end);
+    words := owned_query(p_owner, case when is_phrase then plainto_tsquery('folded', said) else wide end);
     notations := search_notations(coalesce(term[2], bare));
     if notations is not null then
       -- Each is a phrase of the tokens that such a text has.
@@ -40,7 +42,7 @@ begin
       end if;
       words := owned_query(p_owner, words);
     elsif not is_phrase and numnode(exact) = 1 and not negated then
-      select lexeme into part from unnest(to_tsvector('folded', bare));
+      select lexeme into part from unnest(to_tsvector('folded', said));
       -- Two ASCII letters occur everywhere; two characters of other scripts can be a word.
       if length(part) > 2 or length(part) = 2 and part ~ '[^\x01-\x7f]' then
         finds := search_found(words);
