@@ -14,7 +14,7 @@ export interface OpenOptions {
   readonly sight: Sight
   /** Those that the engine in the child reads, e.g. `deu+fra`; default English. */
   readonly languages?: string | undefined
-  /** Does without PDFium, which has crashed over a page of the document. */
+  /** Does without PDFium, which has crashed over the document. */
   readonly careful?: boolean
   /** A document that claims to have more is not opened. */
   readonly maxPages?: number
@@ -31,15 +31,8 @@ export interface Work {
   /** A piece of the file that the next request is about. */
   readonly bytes: { readonly request: Uint8Array; readonly answer: null }
   readonly 'document.open': {
-    readonly request: {
-      readonly mediaType: string
-      readonly password: string | null
-      readonly sight: Sight
-      readonly languages?: string | undefined
-      /** Does without PDFium, which has crashed over the document. */
-      readonly careful: boolean
-      readonly maxPages: number
-    }
+    /** With every option, so that no limit is forgotten. */
+    readonly request: Required<OpenOptions> & { readonly mediaType: string }
     readonly answer: {
       readonly pageCount: number
       readonly isLocked: boolean

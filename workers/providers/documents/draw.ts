@@ -14,7 +14,14 @@ export async function drawPage(
   try {
     await sendBytes(lease, bytes)
     // Without PDFium, which draws nothing that is stored.
-    const request = { mediaType, password, sight: 'none', careful: true, maxPages } as const
+    const request = {
+      mediaType,
+      password,
+      sight: 'none',
+      languages: undefined,
+      careful: true,
+      maxPages,
+    } as const
     await lease.ask('document.open', request, limits)
     return await lease.ask('document.draw', page, limits)
   } catch (error) {
