@@ -45,12 +45,12 @@ const SWEEP_MS = 100
 interface Running {
   /** With its attempt's span as what it belongs to, if it is traced. */
   readonly job: Claimed
-  /** In terms of `performance.now()`, as those below. */
+  /** By `performance.now()`, as the times below. */
   readonly startedAt: number
   readonly span: Span | null
   /**
-   * By when it must have ended, and by when it must have reported something, in terms of `performance.now()`; never while
-   * it waits for a thread or a process.
+   * By when it must have ended, and by when it must have reported something; never while it waits for a thread or a
+   * process.
    */
   endsBy: number
   reportsBy: number
@@ -88,7 +88,6 @@ class JobExecutor implements Executor {
   readonly #options: ExecutorOptions
   readonly #retryMs: number
   readonly #running = new Map<string, Running>()
-  // Jobs that the database lists as running here, but that are not known here.
   #unknown = new Map<string, Unknown>()
   #sweeper: NodeJS.Timeout | undefined
 

@@ -20,6 +20,7 @@ const STORE_MS = 1_000
 // What is kept until the next time: 100,000 jobs that fail at once have this many lines in a second, not 100,000.
 const MOST_WAITING = 500
 const MOST_CHARACTERS = 4_000
+
 export function createJobLines(storeMs = STORE_MS): JobLines {
   let waiting: LogLine[] = []
   let close = (): Promise<void> => Promise.resolve()

@@ -178,6 +178,7 @@ class DocumentReader implements PageReader {
     }
     if (this.#waiting.length === 0 || this.#members >= this.#mostMembers()) return
     if (this.#members === 0 || this.#isLong) return void this.#more()
+    // What is being read does not count yet: if it takes until then, its pages have taken as long as the opening, too.
     this.#patience = setTimeout(() => {
       this.#readMs = this.#joinMs
       void this.#more()
