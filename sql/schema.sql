@@ -1456,6 +1456,8 @@ CREATE INDEX idempotency_key_job_id_idx ON public.idempotency_key USING btree (j
 
 CREATE UNIQUE INDEX job_actor_running_key ON public.job USING btree (mailbox) WHERE ((status = 'running'::text) AND (mailbox_limit = 1));
 
+CREATE INDEX job_delayed_idx ON public.job USING btree (queue, run_at) WHERE ((status = 'queued'::text) AND (finished_at IS NULL) AND (run_at > created_at));
+
 CREATE INDEX job_finished_at_idx ON public.job USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 
 CREATE INDEX job_later_idx ON public.job USING btree (mailbox, run_at) WHERE ((status = 'queued'::text) AND later);
@@ -1468,7 +1470,11 @@ CREATE INDEX job_owner_id_idx ON public.job USING btree (owner_id, status, finis
 
 CREATE INDEX job_ownerless_idx ON public.job USING btree (status, finished_at, ordinal) WHERE ((owner_id IS NULL) AND (queue <> ALL (ARRAY['accounts'::text, 'payments'::text, 'webhooks'::text])));
 
-CREATE INDEX job_queued_idx ON public.job USING btree (queue, ordinal) WHERE ((status = 'queued'::text) AND (finished_at IS NULL));
+CREATE INDEX job_queued_idx ON public.job USING btree (queue, (
+CASE
+    WHEN (run_at > created_at) THEN 1
+    ELSE 0
+END), ordinal) WHERE ((status = 'queued'::text) AND (finished_at IS NULL));
 
 CREATE UNIQUE INDEX job_retry_of_key ON public.job USING btree (retry_of) WHERE (retry_of IS NOT NULL);
 

@@ -30,14 +30,18 @@ const running = (scope: Scope, after: string, limit: string, way: Direction = 'd
 
 /** Queued jobs, in the words that `job_queued_idx` is for. */
 export const QUEUED = `job.status = 'queued' and job.finished_at is null`
+/** The parts of that index, each of which is in order: of each queue what was due when added, and what is delayed. */
+export const QUEUES = `(select distinct queue, delayed from job_count, (values (0), (1)) part(delayed))`
+const DELAYED = 'case when job.run_at > job.created_at then 1 else 0 end'
+export const OF_PART = `${QUEUED} and job.queue = q.queue and ${DELAYED} = q.delayed`
 
 // All queued jobs are found queue by queue: of these there are few.
 const queued = (scope: Scope, after: string, limit: string, way: Direction = 'asc'): string =>
   scope === 'own'
     ? parts(scope, `job.status = 'queued' and ${after}`, `job.finished_at ${way}, job.ordinal ${way}`, limit)
-    : `select job.* from (select distinct queue from job_count) q cross join lateral (
+    : `select job.* from ${QUEUES} q cross join lateral (
         select job.id, job.ordinal, job.finished_at from job
-        where job.queue = q.queue and ${QUEUED} and ${after} order by job.ordinal ${way} limit ${limit}) job`
+        where ${OF_PART} and ${after} order by job.ordinal ${way} limit ${limit}) job`
 
 const KEPT = 'job.finished_at > now() - make_interval(secs => $3::float8)'
 const ENDED = ['done', 'failed', 'cancelled']
@@ -161,12 +165,14 @@ function liveIds(scope: Scope): ReadStatement<[who: number | null]> {
 export const LIVE_COUNTS = `(select queue, sum(queued)::int as queued, sum(running)::int as running from job_count group by queue)`
 
 /**
- * Since when the job of a queue waits that has waited longest: of the hundred that were added first, since those that are due
- * later may be older. Null: none is due.
+ * Since when the job of a queue waits that has waited longest: the first of those that were due when added, or of those that have
+ * become due since. Null: none is due.
  */
 export const waitingSince = (queue: string): string => `(
-  select min(greatest(created_at, run_at)) filter (where run_at <= now()) from (
-    select created_at, run_at from job where ${QUEUED} and queue = ${queue} order by ordinal limit 100) first)`
+  select min(since) from (
+    (select created_at as since from job where ${QUEUED} and queue = ${queue} and ${DELAYED} = 0 order by ordinal limit 1)
+    union all
+    (select run_at from job where ${QUEUED} and queue = ${queue} and run_at > created_at and run_at <= now() order by run_at limit 1)) first)`
 
 /** Jobs by queue and state, with the age of the oldest queued one, for metrics. */
 export const readQueueDepths: ReadStatement<[]> = {

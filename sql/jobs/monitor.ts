@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reader.ts'
-import { LIVE_COUNTS, QUEUED, waitingSince } from './lists.ts'
+import { LIVE_COUNTS, OF_PART, QUEUES, waitingSince } from './lists.ts'
 
 /** What the monitor shows: one statement, so that all parts are from the same moment. */
 
@@ -25,9 +25,9 @@ export const readMonitor: ReadStatement<[keptSeconds: number]> = {
   name: 'monitor',
   text: `
     with waiting as (
-      select job.* from (select distinct queue from job_count) q cross join lateral (
+      select job.* from ${QUEUES} q cross join lateral (
         select id, ordinal, name, queue, created_at, run_at from job
-        where job.queue = q.queue and ${QUEUED} order by ordinal limit ${MOST_LISTED}) job
+        where ${OF_PART} order by ordinal limit ${MOST_LISTED}) job
     ), running as (
       select * from job where status = 'running'
     )

@@ -96,7 +96,10 @@ create index job_ownerless_idx on job (status, finished_at, ordinal) where owner
   and queue not in ('accounts', 'payments', 'webhooks');
 -- In this order, which no other index of all jobs has: one that has it is read to its first queued job. Only for statements that say
 -- of a queued job that it has not finished: with a plan made for an empty table, one that looks for a mailbox's jobs would read all.
-create index job_queued_idx on job (queue, ordinal) where status = 'queued' and finished_at is null;
+-- What is due later than added is apart: there may be any number of it ahead of what is due.
+create index job_queued_idx on job (queue, (case when run_at > created_at then 1 else 0 end), ordinal)
+  where status = 'queued' and finished_at is null;
+create index job_delayed_idx on job (queue, run_at) where status = 'queued' and finished_at is null and run_at > created_at;
 create index job_running_idx on job (lease_id) where status = 'running';
 create index job_finished_at_idx on job (finished_at) where finished_at is not null;
 -- For finding the latest failures among many jobs that did not fail.

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { readLiveIds, readQueueDepths } from '../../sql/jobs/lists.ts'
+import { createReader } from '../../sql/reader.ts'
+import { testDatabase } from '../database.ts'
+import { ledgerOf, spec } from './ledger-help.ts'
+
+/** How long the oldest job of a queue has waited. */
+
+const base = await testDatabase()
+const help = ledgerOf(base)
+const reader = createReader({ url: base.url, applicationName: 'waiting' })
+after(() => reader.close())
+
+const waited = async (queue: string): Promise<number | null> => {
+  const depths = JSON.parse((await reader.text(readQueueDepths, []))!) as {
+    queue: string
+    oldest_seconds: number | null
+  }[]
+  return depths.find((each) => each.queue === queue)!.oldest_seconds
+}
+const addMany = (queue: string) =>
+  help.enqueue(...Array.from({ length: 150 }, () => spec({ queue, delay_ms: 3_600_000 })))
+
+test('what is due has waited, whatever was added before it for later', async () => {
+  await addMany('documents')
+  assert.equal(await waited('documents'), null)
+  const [added] = await help.enqueue(spec({ queue: 'documents' }))
+  await base.query(
+    `update job set created_at = created_at - interval '1 min', run_at = run_at - interval '1 min' where id = $1`,
+    [added!.job_id],
+  )
+  const seconds = await waited('documents')
+  assert.ok(seconds !== null && seconds >= 60 && seconds < 300, `${seconds} s`)
+})
+
+test('what was added for later has waited since it is due', async () => {
+  await addMany('comms')
+  const [added] = await help.enqueue(spec({ queue: 'comms', delay_ms: 3_600_000 }))
+  await base.query(
+    `update job set created_at = now() - interval '1 hour', run_at = now() - interval '1 min' where id = $1`,
+    [added!.job_id],
+  )
+  const seconds = await waited('comms')
+  assert.ok(seconds !== null && seconds >= 60 && seconds < 300, `${seconds} s`)
+})
+
+test('live jobs are listed in the order in which they were added, for whenever they are', async () => {
+  const rows = await base.query(`select id from job where status = 'queued' order by ordinal`)
+  const lines = await reader.texts(readLiveIds.all, [null])
+  assert.deepEqual(
+    lines,
+    rows.map(({ id }) => id),
+  )
+})
