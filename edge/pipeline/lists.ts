@@ -4,6 +4,7 @@ import type { EdgeRequest } from '../http/server.ts'
 import { invalid } from './input.ts'
 import { type Answer, json } from './route.ts'
 import { count, Day, grouped, integer, Moment } from './schemas.ts'
+import { textProblems } from './texts.ts'
 
 /** Lists in pages, all in one way: by number, as far as a list counts, and by cursor without an end. */
 
@@ -23,7 +24,10 @@ const KEYS: Readonly<Record<KeyType, z.ZodType>> = {
   date: Day,
   timestamptz: Moment,
   text: z.string(),
-  real: z.number(),
+  real: z.number().refine((value) => {
+    const stored = Math.fround(value)
+    return Number.isFinite(stored) && (stored !== 0 || value === 0)
+  }),
 }
 
 /** The fields of a list in numbered pages, beside its items. */
@@ -64,6 +68,8 @@ function isCursorOf(order: Order, values: unknown): boolean {
   return (
     Array.isArray(values) &&
     values.length === types.length &&
+    // Within the text of the parameter, these were only base64url.
+    textProblems(values, []).length === 0 &&
     types.every((type, n) => KEYS[type].safeParse(values[n]).success)
   )
 }

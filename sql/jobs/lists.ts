@@ -85,7 +85,7 @@ const asks = (status: string): string => `coalesce($2::text, '${status}') = '${s
 export const readJobs: Readonly<Record<Scope, ListOfJobs>> = { own: jobs('own'), all: jobs('all') }
 
 function jobs(scope: Scope): ListOfJobs {
-  const part = '($6::jsonb ->> 0)::int'
+  const part = '($6::jsonb ->> 0)::bigint'
   const ordinal = '($6::jsonb ->> 2)::bigint'
   const last = `($6::jsonb is null or ${part} < 2 or (job.finished_at, job.ordinal) < (($6::jsonb ->> 1)::timestamptz, ${ordinal}))`
   return {

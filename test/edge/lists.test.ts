@@ -82,6 +82,18 @@ for (const [what, cursor] of [
     assert.deepEqual(json.errors[0].loc, ['query', 'cursor'])
   })
 
+for (const [what, path, cursor, expected] of [
+  ['NUL', 'blog/tags?', '["\\u0000","a"]', 422],
+  ['half a character', 'blog/tags?', '["a","\\ud800"]', 422],
+  ['a rank that is too large', 'documents?search=a&', '[1e300,1]', 422],
+  ['a rank that is too small', 'documents?search=a&', '[1e-300,1]', 422],
+  ['a part that the list does not have', 'jobs?', '[1e15,"2026-01-01T00:00:00Z",1]', 200],
+] as const)
+  test(`a cursor of ${what} is no error of the service`, async () => {
+    const { status } = await api.get(`/api/v1/${path}cursor=${encoded(cursor)}`, { token: admin.token })
+    assert.equal(status, expected)
+  })
+
 test('page numbers reach as far as a list counts; beyond it there are cursors', async () => {
   assert.equal((await get('/audit?page=51&page_size=200')).status, 200)
   const { status, json } = await get('/audit?page=52&page_size=200')
