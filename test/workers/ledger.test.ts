@@ -54,6 +54,22 @@ describe('the worker ledger', () => {
     assert.deepEqual([named('job_claim').length, marked.length], [2, 201])
   })
 
+  test('a claim that fails for good takes no other with it, and not the worker', async () => {
+    const { ledger, db, named } = open()
+    const jobs = [spec(), spec()]
+    await help.enqueue(...jobs)
+    const deliveries = await help.deliveries(...jobs.map(({ id }) => id))
+    db.error = () =>
+      Object.assign(new Error('index "job_pkey" contains unexpected zero page'), { code: 'XX002' })
+    db.fault = () => (named('job_claim').length < 3 ? 'before' : null)
+    const claimed = await Promise.all(deliveries.map((delivery) => ledger.claim(delivery, 1)))
+    assert.deepEqual(
+      claimed.map((each) => each.length),
+      [0, 1],
+    )
+    await ledger.idle()
+  })
+
   test('more than a batch is cut, and nothing of it lost', async () => {
     const { ledger, named } = open()
     const [job] = await running(1)

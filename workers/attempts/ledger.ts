@@ -124,7 +124,7 @@ class BatchedLedger implements Ledger {
   async #claimLoop(): Promise<void> {
     await nextTurn()
     while (this.#claims.length > 0) {
-      await claimBatch(this.#options, this.#claims.splice(0, MAX_ENTRIES))
+      await claimAll(this.#options, this.#claims.splice(0, MAX_ENTRIES))
       this.#answered++
     }
     this.#claiming = null
@@ -186,6 +186,28 @@ class BatchedLedger implements Ledger {
 
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
+}
+
+/**
+ * Claims a batch; a delivery whose claim fails for good fails alone. It is lost here, and the repair sends another: a worker that
+ * ended for it would interrupt all jobs that it runs, and meet it again.
+ */
+async function claimAll(
+  options: LedgerOptions,
+  batch: readonly Waiting<Wanted, readonly Claimed[]>[],
+): Promise<void> {
+  try {
+    await claimBatch(options, batch)
+  } catch (error) {
+    if (batch.length > 1) for (const each of batch) await claimAll(options, [each])
+    if (batch.length > 1) return
+    const { item, resolve } = batch[0]!
+    options.log.error(
+      { err: error, mailbox: item.delivery.mailbox },
+      'The jobs of a delivery could not be claimed',
+    )
+    resolve([])
+  }
 }
 
 async function claimBatch(
