@@ -320,9 +320,8 @@ export const hideCollection = (id: number): Query<{ id: number }> =>
   )`update rag_collection set deleted_at = now() where id = ${id} and deleted_at is null returning id`
 
 /** Collections that were deleted and still have rows. */
-export const deletedCollections = (): Query<{ id: number; name: string }> =>
-  sql.type(z.object({ id: z.number(), name: z.string() }))`
-    select id, name from rag_collection where deleted_at is not null order by id`
+export const deletedCollections = (): Query<{ id: number }> =>
+  sql.type(Row)`select id from rag_collection where deleted_at is not null order by id`
 
 /** Deletes files of builds whose jobs no longer run, a batch at a time; returns how many. */
 export const deleteDeadBuilds = (batch: number): Query<{ count: number }> =>

@@ -11,8 +11,9 @@ const BATCH = 200
 export async function run(ctx: TaskContext): Promise<{ rows: number }> {
   const { db, signal } = ctx
   let rows = await inBatches(signal, BATCH, () => db.one(deleteDeadBuilds(BATCH)))
-  for (const { id, name } of await db.any(deletedCollections()))
-    rows += await purgeBelongings(ctx, `Collection ${name}`, id, OF_COLLECTION)
+  // By their ids: whoever sees the job need not be who knows their names.
+  for (const { id } of await db.any(deletedCollections()))
+    rows += await purgeBelongings(ctx, `Collection ${id}`, id, OF_COLLECTION)
   await db.run(deleteEmptyCollections())
   if (rows > 0) for (const vacuum of VACUUMS) await db.run(vacuum)
   return { rows }

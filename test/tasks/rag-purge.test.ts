@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { TaskContext } from '../../tasks/context.ts'
+import { purge } from '../../tasks/rag/purge.ts'
+import { testDatabase } from '../database.ts'
+
+/** What deleted collections had goes, whoever has had it. */
+
+const { db, query } = await testDatabase()
+
+test('a purge, which anybody may look at, does not say what the collections of others were called', async () => {
+  const [row] = await query(
+    `insert into rag_collection (name, selection, deleted_at) values ('divorce', '{}', now()) returning id`,
+  )
+  await query(`insert into rag_file (collection_id, source, document_id, title, sha256, byte_size, format, analysis, chunk_count, term_count)
+    select id, 'documents/1', 1, 't', sha256(''), 1, 'document', 1, 0, 0 from rag_collection`)
+  const labels: string[] = []
+  const progress = (label: string): void => void labels.push(label)
+  const context = { db, progress, signal: new AbortController().signal }
+  assert.deepEqual(await purge.run(context as unknown as TaskContext, {}), { rows: 1 })
+  assert.deepEqual(labels, [`Collection ${row!.id}: files`])
+  assert.deepEqual(await query('select from rag_collection'), [])
+})
