@@ -1,4 +1,6 @@
+import { accountChanged } from '../../sql/accounts.ts'
 import { readApiKey } from '../../sql/api-keys.ts'
+import type { Transaction } from '../../sql/db.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import type { Reader } from '../../sql/reader.ts'
 import { hasKeyPrefix, isApiKey } from '../../tasks/accounts/api-keys.ts'
@@ -72,6 +74,11 @@ export interface Accounts {
   renew(caller: Caller): Caller | Promise<Caller>
   /** Whether {@link renew} admits a caller, and with the same role. */
   isStillAuthorized(caller: Caller): Promise<boolean>
+  /**
+   * Has every edge admit an account's callers as the transaction leaves it: this one from its commit on, the others once they are
+   * notified.
+   */
+  changed(tx: Transaction, accountId: number): Promise<void>
   /** Drops what is cached about an account that has changed; null: about all. */
   forget(accountId: number | null): void
 }
@@ -198,6 +205,11 @@ class TokenAccounts implements Accounts {
 
   sign(account: { id: number; role: string }, sessionId: string): Promise<string> {
     return this.#tokens.sign(account, sessionId)
+  }
+
+  async changed(tx: Transaction, accountId: number): Promise<void> {
+    await tx.run(accountChanged(accountId))
+    tx.afterCommit(() => this.forget(accountId))
   }
 
   forget(accountId: number | null): void {

@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { lockStanding, markForDeletion, unmarkForDeletion } from '../../../sql/accounts/deletions.ts'
-import { accountChanged } from '../../../sql/accounts.ts'
 import type { Transaction } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { deleteDue } from '../../../tasks/accounts/delete.ts'
@@ -61,13 +60,13 @@ async function deleteOwn(input: Own<z.output<typeof Deletion>>): Promise<Answer<
     const about = { accountId: caller.id, data: { deletion_at } }
     await tx.run(audit(input, 'account.deletion_requested', about))
     await enqueueNext(tx, input, marked.due)
-    await told(tx, input)
+    await edge.accounts.changed(tx, caller.id)
     return json(marked.json)
   })
 }
 
 async function restoreOwn(input: Own<undefined>): Promise<Answer<Account>> {
-  const { caller } = input
+  const { caller, edge } = input
   return input.transaction(async (tx) => {
     const standing = await tx.maybeOne(lockStanding(caller.ownerId ?? 0))
     if (standing === null) throw fail('account.missing')
@@ -75,7 +74,7 @@ async function restoreOwn(input: Own<undefined>): Promise<Answer<Account>> {
     if (!standing.marked) return json(standing.json)
     const restored = await tx.one(unmarkForDeletion(caller.id))
     await tx.run(audit(input, 'account.deletion_cancelled', { accountId: caller.id }))
-    await told(tx, input)
+    await edge.accounts.changed(tx, caller.id)
     return json(restored.json)
   })
 }
@@ -89,9 +88,4 @@ async function enqueueNext(tx: Transaction, input: Own<unknown>, isDue: boolean)
     ? await enqueue(tx, deleteDue, about, options)
     : await enqueue(tx, deletionMail, about, options)
   tx.afterCommit(() => edge.publisher.notify(jobId))
-}
-
-async function told(tx: Transaction, { caller, edge }: Own<unknown>): Promise<void> {
-  await tx.run(accountChanged(caller.id))
-  tx.afterCommit(() => edge.accounts.forget(caller.id))
 }

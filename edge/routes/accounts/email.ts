@@ -7,7 +7,7 @@ import {
   refuseEmailChange,
   SIDES,
 } from '../../../sql/accounts/email-changes.ts'
-import { accountChanged, endMailedTokens, endSessions } from '../../../sql/accounts.ts'
+import { endMailedTokens, endSessions } from '../../../sql/accounts.ts'
 import { appendAudit } from '../../../sql/audit.ts'
 import type { Transaction } from '../../../sql/db.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
@@ -183,7 +183,6 @@ async function confirmChange(tx: Transaction, input: Confirming): Promise<z.inpu
   await tx.run(appendAudit(events))
   await tx.run(endSessions(id, change.session_id))
   await tx.run(endMailedTokens(id))
-  await tx.run(accountChanged(id))
-  tx.afterCommit(() => edge.accounts.forget(id))
+  await edge.accounts.changed(tx, id)
   return { detail: 'The address of the account has been changed' }
 }

@@ -1,13 +1,6 @@
 import { z } from 'zod'
 import { endCredentials, lockFactors } from '../../../sql/accounts/credentials.ts'
-import {
-  accountChanged,
-  endSessions,
-  mailedToken,
-  setPassword,
-  setVerified,
-  useMailedToken,
-} from '../../../sql/accounts.ts'
+import { endSessions, mailedToken, setPassword, setVerified, useMailedToken } from '../../../sql/accounts.ts'
 import { fail } from '../../../sql/errors.ts'
 import { unlockLogin } from '../../../sql/limits.ts'
 import { passwordReset } from '../../../tasks/accounts/password-reset.ts'
@@ -79,8 +72,7 @@ address are deleted, too.`,
         const about = { actorId: id, accountId: id }
         await tx.run(audit(input, 'account.password_reset', about))
         if (isProved) await tx.run(audit(input, 'account.verified', about))
-        await tx.run(accountChanged(id))
-        tx.afterCommit(() => edge.accounts.forget(id))
+        await edge.accounts.changed(tx, id)
         return { detail: 'The password has been set; sign in with it' }
       })
     },
@@ -112,8 +104,7 @@ address are deleted, too.`,
         await tx.run(setPassword(caller.id, passwordHash!))
         await tx.run(endSessions(caller.id, caller.sessionId))
         await tx.run(audit(input, 'account.password_changed', about))
-        await tx.run(accountChanged(caller.id))
-        tx.afterCommit(() => edge.accounts.forget(caller.id))
+        await edge.accounts.changed(tx, caller.id)
         return { detail: 'The password has been changed; all other sessions have ended' }
       })
     },
@@ -136,8 +127,7 @@ address are deleted, too.`,
         const { account_id: id } = used
         await tx.run(setVerified(id))
         await tx.run(audit(input, 'account.verified', { actorId: id, accountId: id }))
-        await tx.run(accountChanged(id))
-        tx.afterCommit(() => edge.accounts.forget(id))
+        await edge.accounts.changed(tx, id)
         return { detail: 'The address is verified' }
       })
     },

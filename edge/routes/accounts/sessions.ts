@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import {
-  accountChanged,
   endSession,
   endSessions,
   readSessions,
@@ -111,8 +110,7 @@ is used.`,
         const ended = caller.ownerId === null ? 0 : await tx.run(endSessions(caller.id, caller.sessionId))
         if (ended === 0) return undefined
         await tx.run(audit(input, 'session.ended', { accountId: caller.id, data: { others: ended } }))
-        await tx.run(accountChanged(caller.id))
-        tx.afterCommit(() => edge.accounts.forget(caller.id))
+        await edge.accounts.changed(tx, caller.id)
         return undefined
       })
     },
@@ -134,8 +132,7 @@ is used.`,
         await tx.run(
           audit(input, 'session.ended', { accountId: caller.id, data: { session: params.session_id } }),
         )
-        await tx.run(accountChanged(caller.id))
-        tx.afterCommit(() => edge.accounts.forget(caller.id))
+        await edge.accounts.changed(tx, caller.id)
         return undefined
       })
     },
@@ -163,8 +160,7 @@ async function refresh(input: Public<SignedIn>): Promise<Answer<SignedIn>> {
     await tx.run(
       audit(input, 'session.replayed', { actorId: null, accountId: id, data: { session: sessionId } }),
     )
-    await tx.run(accountChanged(id))
-    tx.afterCommit(() => edge.accounts.forget(id))
+    await edge.accounts.changed(tx, id)
     return fail('auth.refresh')
   })
 }

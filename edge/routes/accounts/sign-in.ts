@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
-import { accountChanged, credentials, insertSession, touchLogin } from '../../../sql/accounts.ts'
+import { credentials, insertSession, touchLogin } from '../../../sql/accounts.ts'
 import type { Queries, Transaction } from '../../../sql/db.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
@@ -107,8 +107,7 @@ export async function beginSignedIn(
   const begun = await beginSession(edge, tx, id, exchange)
   const data = { session: begun.sessionId, ...by }
   await tx.run(audit(input, 'account.signed_in', { actorId: id, accountId: id, data }))
-  await tx.run(accountChanged(id))
-  tx.afterCommit(() => edge.accounts.forget(id))
+  await edge.accounts.changed(tx, id)
   return signedIn(edge, account, begun)
 }
 

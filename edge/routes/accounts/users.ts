@@ -242,8 +242,7 @@ async function changed(
     if (row === null) throw fail('account.missing')
     if (kind === 'account.deactivated') await tx.run(endSessions(id, null))
     await tx.run(audit(input, kind, { accountId: id, data }))
-    await tx.run(accountChanged(id))
-    tx.afterCommit(() => edge.accounts.forget(id))
+    await edge.accounts.changed(tx, id)
     return json(row.json)
   })
 }
