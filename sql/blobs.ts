@@ -103,6 +103,10 @@ export const relocateBlob = (id: number, store: string): Query<unknown> =>
 export const relocateUnsealed = (store: string): Query<unknown> =>
   sql.type(noRows)`update blob set store = ${store} where sha256 is null and store like 'file:%'`
 
+/** Forgets those into buckets: it is the same bucket, whichever service has it now. Leaves what none finishes there. */
+export const forgetUnsealed = (): Query<unknown> =>
+  sql.type(noRows)`delete from blob where sha256 is null and store like 's3:%'`
+
 /** Gives an uploaded blob its digest; no row when the same bytes are already stored or the blob is marked deleted. */
 export const sealBlob = (id: number, sha256: Buffer, byteSize: number): Query<{ sealed: boolean }> =>
   sql.type(z.object({ sealed: z.boolean() }))`

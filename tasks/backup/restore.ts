@@ -1,7 +1,7 @@
 import type { Header } from '../../sql/backup/dump.ts'
 import { BackupError, readSections } from '../../sql/backup/format.ts'
 import { beginLoad, clear, drain, endLoad, isEmpty, loadSection, sendQueued } from '../../sql/backup/load.ts'
-import { relocateBlob, relocateUnsealed } from '../../sql/blobs.ts'
+import { forgetUnsealed, relocateBlob, relocateUnsealed } from '../../sql/blobs.ts'
 import { createDatabase } from '../../sql/db.ts'
 import { type Client, connect } from '../../sql/driver.ts'
 import { migrate, migrateEmpty } from '../../sql/migrate.ts'
@@ -113,6 +113,7 @@ async function fill(
     }
     await finish()
     await db.run(relocateUnsealed(store))
+    await db.run(forgetUnsealed())
     return report
   } finally {
     await blobs.close()

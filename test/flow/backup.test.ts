@@ -192,6 +192,15 @@ test('uploads under way in the source are not those of a restored copy, which wo
   await source.query('delete from blob where key = $1', [key])
 })
 
+test("uploads under way into a bucket are the source's alone", async () => {
+  await source.query(`insert into blob (store, upload_id) values ('s3://bucket', 'u1')`)
+  await backUp(settings(), from, at('unsealed-bucket'))
+  const url = await emptyDatabase()
+  await restore(settings(store('apart')), { url, directUrl: url }, at('unsealed-bucket'))
+  assert.deepEqual(await rowsOf(url, `select id from blob where store = 's3://bucket'`), [])
+  await source.query(`delete from blob where store = 's3://bucket'`)
+})
+
 test('where there is no pgvector, collections that had it are restored to be searched in memory', async () => {
   await source.query('create table rag_neighbour_3 (file_id bigint, embedding text)')
   await source.query(`insert into rag_neighbour_3 values (1, '[1,0,0]')`)
