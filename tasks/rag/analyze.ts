@@ -4,7 +4,7 @@ import { textOf } from './read.ts'
 import { hashOf, termsOf } from './words.ts'
 
 /** Increased whenever the same bytes would give other chunks or terms: files of an older version are analyzed again. */
-export const ANALYSIS = 3
+export const ANALYSIS = 4
 
 /** The chunks of a file, or why there are none. */
 export type Analyzed = { readonly chunks: readonly NewChunk[] } | { readonly reason: string }
@@ -27,7 +27,7 @@ export const MOST_PAGES_CHARACTERS = 20_000_000
 export function analyze(bytes: Buffer, { format, fileName, arePages = false }: Analyzable): Analyzed {
   const { text, starts } = arePages
     ? joined(JSON.parse(bytes.toString()))
-    : { text: textOf(bytes), starts: [] }
+    : { text: textOf(bytes, format), starts: [] }
   if (text === null) return { reason: 'not text' }
   if (hasMoreLines(text, MOST_LINES)) return { reason: `more than ${MOST_LINES} lines` }
   const chunks = chunksOf(text, format, starts)

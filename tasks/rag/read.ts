@@ -48,18 +48,28 @@ async function readAtMost(file: FileHandle, size: number): Promise<Buffer> {
 // Text has no control characters except white space, and the escape that colours logs.
 const CONTROL = /(?!\s)\p{Cc}/u
 
-/** The text of bytes: UTF-8, UTF-16 with a byte order mark, or Windows-1252; null when they are not text. */
-export function textOf(bytes: Buffer): string | null {
+// Where a page says what it is written in (https://html.spec.whatwg.org/#prescan-a-byte-stream-to-determine-its-encoding).
+const DECLARED =
+  /<(?:meta\b[^>]*?\bcharset|\?xml\b[^>]*?\bencoding)\s*=\s*["']?\s*(?!utf-16|unicode|ucs-2)([\w-]+)/i
+const DECLARED_WITHIN = 1024
+
+/**
+ * The text of bytes: UTF-8, UTF-16 with a byte order mark, what a page says, or Windows-1252; null when they are not
+ * text.
+ */
+export function textOf(bytes: Buffer, format: Format = 'text'): string | null {
   const little = bytes[0] === 0xff && bytes[1] === 0xfe
   const big = bytes[0] === 0xfe && bytes[1] === 0xff
-  const text = little || big ? decoded(bytes, little ? 'utf-16le' : 'utf-16be') : ofEightBits(bytes)
+  const declared =
+    format === 'html' ? DECLARED.exec(bytes.toString('latin1', 0, DECLARED_WITHIN))?.[1] : undefined
+  const text = little || big ? decoded(bytes, little ? 'utf-16le' : 'utf-16be') : ofEightBits(bytes, declared)
   return text === null || CONTROL.test(text.slice(0, 8192).replaceAll('\x1b', '')) || text.includes('\0')
     ? null
     : text.toWellFormed()
 }
 
-function ofEightBits(bytes: Buffer): string | null {
-  return decoded(bytes, 'utf-8') ?? decoded(bytes, 'windows-1252')
+function ofEightBits(bytes: Buffer, declared = 'windows-1252'): string | null {
+  return decoded(bytes, 'utf-8') ?? decoded(bytes, declared) ?? decoded(bytes, 'windows-1252')
 }
 
 function decoded(bytes: Buffer, encoding: string): string | null {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
+import { analyze } from '../../tasks/rag/analyze.ts'
 import { htmlBlocks } from '../../tasks/rag/blocks/html.ts'
 import { type Chunk, chunksOf, type Format, MOST_CHARACTERS } from '../../tasks/rag/chunks.ts'
 
@@ -28,6 +29,27 @@ describe('chunks', () => {
   test('of nothing are none', () => {
     for (const format of ['text', 'markdown', 'code', 'html', 'pdf'] as const)
       for (const text of ['', '\n\n', ' \t\r\n ']) assert.deepEqual(chunksOf(text, format), [], format)
+  })
+
+  test('of a page are of what it says that it is written in, unless it is UTF-8', () => {
+    const cyrillic = Buffer.from([...'Мельница'].map((letter) => letter.charCodeAt(0) - 0x410 + 0xc0))
+    for (const declared of [
+      '<meta charset=windows-1251>',
+      `<META http-equiv="Content-Type" content="text/html; charset=windows-1251">`,
+      '<?xml version="1.0" encoding="windows-1251"?>',
+    ])
+      for (const bytes of [cyrillic, Buffer.from('Мельница')]) {
+        const page = Buffer.concat([Buffer.from(`${declared}<p>`), bytes])
+        const analyzed = analyze(page, { format: 'html', fileName: 'a.html' })
+        assert.ok('chunks' in analyzed)
+        assert.deepEqual(
+          analyzed.chunks.map(({ content }) => content),
+          ['Мельница'],
+          declared,
+        )
+      }
+    const odd = Buffer.from('<meta charset="utf-16"><p>M\xfchle', 'latin1')
+    assert.ok(JSON.stringify(analyze(odd, { format: 'html', fileName: 'a.html' })).includes('Mühle'))
   })
 
   test('of paragraphs hold neighbours together', () => {
