@@ -42,3 +42,16 @@ test('a picture that is not drawn in time is asked for again later', async () =>
   assert.deepEqual([answer.status, answer.headers.get('retry-after')], [503, '5'])
   assert.deepEqual(await answer.json(), { detail: 'The image is still being rendered; try again shortly' })
 })
+
+test('a picture of a page that was read anew while it was drawn is asked for again later', async () => {
+  // As when another extraction has stored the page: what is drawn of the former one goes nowhere.
+  await query(`create function nowhere() returns trigger language plpgsql as 'begin return null; end'`)
+  await query(
+    'create trigger nowhere before update of image on document_page for each row execute function nowhere()',
+  )
+  const worker = await startProcess('worker', url, { WORKER_QUEUES: 'documents,pictures' })
+  const [page] = await query('select document_id from document_page where image is null')
+  const answer = await client.fetch(`/api/v1/documents/${page!.document_id}/pages/2/image`)
+  assert.deepEqual([answer.status, answer.headers.get('retry-after')], [503, '5'])
+  await worker.kill('SIGTERM')
+})

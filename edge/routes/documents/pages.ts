@@ -165,7 +165,7 @@ const PENDING_SECONDS = 5
 async function drawn(
   edge: Edge,
   { id, number, requestId, ownerId }: Wanted,
-  look: () => Promise<{ readonly image: Uint8Array | null } | null>,
+  look: () => Promise<{ readonly image: Uint8Array | null; readonly drawable: boolean } | null>,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
   const options = { ownerId, requestId, maxTries: edge.settings.workerMaxTries }
@@ -174,7 +174,11 @@ async function drawn(
   const end = await edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, signal)
   if (end === null) throw fail('document.image_pending', {}, { retryAfter: PENDING_SECONDS })
   if (end.status !== 'done') throw jobFailure(end)
-  const image = (await look())?.image ?? null
-  if (image === null) throw fail('document.image_missing')
-  return image
+  const found = await look()
+  if (found === null) throw fail('document.page_missing')
+  // An extraction has read the page anew meanwhile.
+  if (found.image === null && found.drawable)
+    throw fail('document.image_pending', {}, { retryAfter: PENDING_SECONDS })
+  if (found.image === null) throw fail('document.image_missing')
+  return found.image
 }
