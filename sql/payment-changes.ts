@@ -104,6 +104,11 @@ export const replaceCustomer = (userId: number, former: string, providerCustomer
     )
     insert into payment_customer (provider_customer_id, same_as) select ${former}, id from replaced`
 
+/** The customer of the provider that an account is; no row for an account that is none. */
+export const customerOf = (userId: number): Query<{ provider_customer_id: string }> =>
+  sql.type(z.object({ provider_customer_id: z.string() }))`
+    select provider_customer_id from payment_customer where user_id = ${userId}`
+
 // Refunds.
 
 const Reserved = z.object({

@@ -64,6 +64,11 @@ export function error(status: number, type: string, message: string, more: objec
 const ok = (body: unknown): Answer => ({ status: 200, body })
 const missing = (what: string, id: string): Answer =>
   error(404, 'invalid_request_error', `No such ${what}: '${id}'`, { code: 'resource_missing', param: 'id' })
+const missingCustomer = (id: string): Answer =>
+  error(400, 'invalid_request_error', `No such customer: '${id}'`, {
+    code: 'resource_missing',
+    param: 'customer',
+  })
 const now = (): number => Math.floor(Date.now() / 1000)
 let count = 0
 const newId = (prefix: string): string => `${prefix}_${String(++count).padStart(14, '0')}`
@@ -79,13 +84,14 @@ function group(fields: Call['fields'], name: string): Record<string, string> {
 
 /** Carries a request out. */
 export function dispatch(account: StripeAccount, call: Call): Answer {
-  const [, , kind = '', one = '', two = ''] = call.path.split('/')
+  const [, , kind = '', one = '', two = '', three = ''] = call.path.split('/')
   switch (`${call.method} ${kind}`) {
     case 'POST customers':
       return createCustomer(account, call.fields)
     case 'POST checkout':
-      return createSession(account, call.fields)
+      return three === 'expire' ? expireSession(account, two) : createSession(account, call.fields)
     case 'GET checkout':
+      if (two === '') return listOfCustomer(account, account.sessions, call.fields)
       return found(
         'checkout.session',
         account.sessions.find(({ id }) => id === two),
@@ -96,6 +102,7 @@ export function dispatch(account: StripeAccount, call: Call): Answer {
     case 'GET refunds':
       return listRefunds(account, call.fields)
     case 'GET subscriptions':
+      if (one === '') return listSubscriptions(account, call.fields)
       return found('subscription', account.subscriptions.get(one), one)
     case 'POST subscriptions':
       return updateSubscription(account, one, call.fields)
@@ -129,20 +136,46 @@ function createSession(account: StripeAccount, fields: Call['fields']): Answer {
       code: 'resource_missing',
       param: 'line_items[0][price]',
     })
-  if (customer !== null && account.deleted.has(customer))
-    return error(400, 'invalid_request_error', `No such customer: '${customer}'`, {
-      code: 'resource_missing',
-      param: 'customer',
-    })
+  if (customer !== null && account.deleted.has(customer)) return missingCustomer(customer)
   const id = newId('cs_test')
   const session = {
     ...{ id, object: 'checkout.session', mode, customer, success_url, cancel_url, price },
     ...{ url: `https://checkout.example/${id}`, payment_intent: mode === 'payment' ? newId('pi') : null },
     ...{ metadata: group(fields, 'metadata'), client_reference_id: fields.client_reference_id ?? null },
     customer_creation: fields.customer_creation ?? null,
+    status: 'open',
   }
   account.sessions.push(session)
   return ok(session)
+}
+
+function expireSession(account: StripeAccount, id: string): Answer {
+  const at = account.sessions.findIndex((session) => session.id === id)
+  const session = account.sessions[at]
+  if (session === undefined) return missing('checkout.session', id)
+  if (session.status !== 'open')
+    return error(
+      400,
+      'invalid_request_error',
+      'Only Checkout Sessions with a status in ["open"] can be expired.',
+    )
+  account.sessions[at] = { ...session, status: 'expired', url: null }
+  return ok(account.sessions[at])
+}
+
+function listSubscriptions(account: StripeAccount, fields: Call['fields']): Answer {
+  const running = [...account.subscriptions.values()].filter(({ status }) => status !== 'canceled')
+  return listOfCustomer(account, running, fields)
+}
+
+/** Those of a customer, of the status that is asked for, the newest first. */
+function listOfCustomer(account: StripeAccount, rows: readonly Row[], fields: Call['fields']): Answer {
+  const { customer = '', status } = fields
+  if (account.deleted.has(customer)) return missingCustomer(customer)
+  const found = rows.filter(
+    (row) => row.customer === customer && (status === undefined || row.status === status),
+  )
+  return list(fields, found.reverse())
 }
 
 function chargeOf(account: StripeAccount, fields: Call['fields']) {

@@ -1,7 +1,7 @@
 import { isDue } from '../../sql/accounts/deletions.ts'
 import type { AuditEvent } from '../../sql/audit.ts'
 import { Failure, fail } from '../../sql/errors.ts'
-import { applyChanges, runningSubscriptions } from '../../sql/payment-changes.ts'
+import { applyChanges, customerOf, runningSubscriptions } from '../../sql/payment-changes.ts'
 import type { TaskContext } from '../context.ts'
 import { cancelAtProvider } from '../payments/cancel-at-provider.ts'
 import { subscriptionChange } from '../payments/subscriptions.ts'
@@ -14,8 +14,7 @@ export async function run(
 ): Promise<{ deleted: boolean }> {
   const { db, job, settings, fenced } = ctx
   if (!(await db.one(isDue(id))).due) return { deleted: false }
-  for (const { provider_subscription_id: subscription } of await db.any(runningSubscriptions(id)))
-    await endSubscription(ctx, id, subscription)
+  for (const subscription of await subscriptionsOf(ctx, id)) await endSubscription(ctx, id, subscription)
   const { requestId } = job
   const event = (email: string): AuditEvent => ({
     kind: 'account.deleted',
@@ -34,6 +33,24 @@ export async function run(
     const options = { requestId, maxTries: settings.workerMaxTries }
     return { deleted: await deleteForAll(tx, id, event, options) }
   })
+}
+
+/**
+ * What an account would pay for again, as it is known here and to the provider: it may have begun just now. Nothing can
+ * begin after that, since checkouts that are still open expire.
+ */
+async function subscriptionsOf(ctx: TaskContext, id: number): Promise<ReadonlySet<string>> {
+  const { db, settings, signal } = ctx
+  const { payments } = ctx.providers
+  const ids = new Set<string>()
+  const customer = await db.maybeOne(customerOf(id))
+  // Without a key nothing can be asked; what is running here is then not ended, and the account stays.
+  if (customer !== null && settings.payments.secretKey !== undefined) {
+    await payments.expireCheckouts(customer.provider_customer_id, signal)
+    for (const one of await payments.runningSubscriptions(customer.provider_customer_id, signal)) ids.add(one)
+  }
+  for (const { provider_subscription_id: one } of await db.any(runningSubscriptions(id))) ids.add(one)
+  return ids
 }
 
 /** Ends a subscription; one that the provider refuses to end because it has ended, or has never heard of, is over here, too. */

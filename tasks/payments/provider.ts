@@ -14,9 +14,13 @@ export interface PaymentProvider {
     checkout: NewCheckout,
     call: Once,
   ): Promise<{ readonly id: string; readonly url: string } | null>
+  /** Expires what a customer could still pay at: checkouts that are open. None when there is no such customer. */
+  expireCheckouts(customer: string, signal: AbortSignal): Promise<void>
   createRefund(refund: NewRefund, call: Once): Promise<Answered>
   /** Ends a subscription at the end of its paid period. */
   cancelSubscription(id: string, call: Once): Promise<Answered>
+  /** The ids of what a customer would pay for again: subscriptions that have not ended and will not end with their period. */
+  runningSubscriptions(customer: string, signal: AbortSignal): Promise<readonly string[]>
   /** A subscription as it is; null when there is none. */
   subscription(id: string, signal: AbortSignal): Promise<Answered | null>
   /** The payment intent that an invoice or a session was paid by; null when there is none. */

@@ -22,6 +22,8 @@ const working = await worker()
 // Only when it is asked to: the schedule would look in the middle of any test.
 await api.post('/api/v1/schedules/housekeeping/pause', { token: admin!.token })
 let names = 0
+// Before a subscription is ended, open checkouts and running subscriptions are listed.
+const LISTED = [null, null]
 
 /** Somebody who is to be deleted, with a subscription that is running here and perhaps at the provider. */
 async function leaver(at: object | null = {}) {
@@ -102,6 +104,24 @@ test('one stays and works while the provider fails, and each hour has another tr
   assert.equal((await one.events()).length, 1)
 })
 
+test('one that may just have subscribed, or still could, has nothing left to pay for', async () => {
+  const [who] = await people(1)
+  await world.link(who!, 'late1x')
+  const open = { customer: 'cus_late1x', status: 'open' }
+  stripe.account.sessions.push({ id: 'cs_late1x', ...open }, { id: 'cs_paid1x', ...open, status: 'complete' })
+  stripe.account.subscriptions.set('sub_late1x', subscriptionObject({ name: 'late1x' }) as never)
+  const answer = await api.call('DELETE', `/api/v1/auth/users/${who!.id}`, { token: admin!.token })
+  assert.equal(answer.status, 204)
+  const there = () => query('select from account where id = $1', [who!.id])
+  await until('it is gone', async () => (await there()).length === 0)
+  const sessions = stripe.account.sessions.filter(({ customer }) => customer === open.customer)
+  assert.deepEqual(
+    sessions.map(({ status }) => status),
+    ['expired', 'complete'],
+  )
+  assert.equal(stripe.account.subscriptions.get('sub_late1x')!.cancel_at_period_end, true)
+})
+
 test('one whose subscription the provider has ended, or has never heard of, is deleted', async () => {
   const [ended, unknown] = [await leaver({ status: 'canceled' }), await leaver(null)]
   await keepHouse()
@@ -110,7 +130,7 @@ test('one whose subscription the provider has ended, or has never heard of, is d
 
 test('one whose subscription the provider will not end stays', async () => {
   const one = await leaver()
-  stripe.faults.push('invalid')
+  stripe.faults.push(...LISTED, 'invalid')
   await keepHouse()
   await until('the job has failed', async () => (await one.jobs())[0]?.status === 'failed')
   assert.deepEqual(await one.jobs(), [{ status: 'failed', error_code: 'payment.rejected' }])
@@ -154,7 +174,7 @@ test('an admin who deletes an account with a subscription has it ended as well',
 
 test('a worker that is killed while it asks the provider leaves the rest to the next one, which does it once', async () => {
   const one = await leaver()
-  stripe.faults.push('hang-after')
+  stripe.faults.push(...LISTED, 'hang-after')
   await keepHouse()
   await until('the provider is asked', () => one.asked().length === 1)
   await working.kill()

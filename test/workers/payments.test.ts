@@ -104,6 +104,37 @@ test('a call that is aborted ends at once, with the reason', async () => {
   await assert.rejects(provider.prices(abort.signal), reason)
 })
 
+test('what a customer could pay for is none of one that the provider no longer has', async () => {
+  stripe.account.deleted.add('cus_gone')
+  stripe.account.sessions.push({ id: 'cs_gone', customer: 'cus_gone', status: 'open' })
+  stripe.account.subscriptions.set('sub_gone', { id: 'sub_gone', customer: 'cus_gone', status: 'active' })
+  await provider.expireCheckouts('cus_gone', signal)
+  assert.deepEqual(await provider.runningSubscriptions('cus_gone', signal), [])
+})
+
+test('all that a customer could pay for is found, however much it is', async () => {
+  const ids = Array.from({ length: 120 }, (_, i) => i)
+  const ours = { customer: 'cus_1' }
+  for (const i of ids) {
+    stripe.account.sessions.push({ id: `cs_${i}`, ...ours, status: i % 2 === 0 ? 'open' : 'complete' })
+    const cancels = { cancel_at_period_end: i % 2 === 1 }
+    stripe.account.subscriptions.set(`sub_of_${i}`, {
+      id: `sub_of_${i}`,
+      ...ours,
+      status: 'active',
+      ...cancels,
+    })
+  }
+  await provider.expireCheckouts('cus_1', signal)
+  const open = stripe.account.sessions.filter((one) => one.customer === 'cus_1' && one.status === 'open')
+  assert.deepEqual(open, [])
+  const running = await provider.runningSubscriptions('cus_1', signal)
+  assert.deepEqual(
+    [...running].reverse(),
+    ids.filter((i) => i % 2 === 0).map((i) => `sub_of_${i}`),
+  )
+})
+
 test('a time of the provider’s clock comes with what it answers', async () => {
   stripe.account.subscriptions.set('sub_1', { id: 'sub_1', status: 'active' })
   const { at, object } = await provider.cancelSubscription('sub_1', once())

@@ -12,7 +12,7 @@ import {
 import { AUDIT_KINDS, AUDIT_ORDERS, readAudit } from '../../../sql/audit.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
-import { runningSubscriptions } from '../../../sql/payment-changes.ts'
+import { customerOf } from '../../../sql/payment-changes.ts'
 import { deleteDue } from '../../../tasks/accounts/delete.ts'
 import { deleteForAll } from '../../../tasks/accounts/deletion.ts'
 import { enqueue } from '../../../tasks/task.ts'
@@ -162,7 +162,7 @@ accents. In the order of \`last_login\` who has never signed in comes as the lon
     path: '/users/:user_id',
     summary: 'Delete an account permanently, with its documents and memberships',
     description:
-      'It is gone at once; a job then deletes what belongs to it. One with a running subscription is deactivated at once, and gone as soon as the payment provider has cancelled that. An organization of which it is the only owner passes to the highest-ranked, longest-standing member, or is deleted if there is none.',
+      'It is gone at once; a job then deletes what belongs to it. One that is a customer of the payment provider is deactivated at once, and gone as soon as nothing of it is open or running there. An organization of which it is the only owner passes to the highest-ranked, longest-standing member, or is deleted if there is none.',
     auth: 'admin',
     params: UserParams,
     errors: ['account.missing', 'account.last_admin'],
@@ -172,7 +172,7 @@ accents. In the order of \`last_login\` who has never signed in comes as the lon
       const options = { requestId, maxTries: edge.settings.workerMaxTries }
       const event = (email: string) => eventOf(input, 'account.deleted', { accountId: id, data: { email } })
       return input.transaction(async (tx) => {
-        if ((await tx.any(runningSubscriptions(id))).length > 0) await deleteLater(tx, input)
+        if ((await tx.maybeOne(customerOf(id))) !== null) await deleteLater(tx, input)
         else if (!(await deleteForAll(tx, id, event, options))) throw fail('account.missing')
         tx.afterCommit(() => edge.accounts.forget(id))
         return undefined
@@ -216,7 +216,7 @@ accents. In the order of \`last_login\` who has never signed in comes as the lon
 type Changed = z.input<typeof User>
 type OfUser = Input<z.output<typeof UserParams>, unknown, unknown, Caller> & Writes<Changed>
 
-/** Has an account deleted by a job, which ends its subscriptions first; nobody can use it meanwhile. */
+/** Has an account deleted by a job, which first ends what it would pay for; nobody can use it meanwhile. */
 async function deleteLater(tx: Queries, input: Omit<OfUser, keyof Writes<Changed>>): Promise<void> {
   const { params, edge, requestId } = input
   const id = params.user_id

@@ -36,6 +36,7 @@ export function createPayments(
       call('checkout.sessions.create', once.signal, (client) =>
         openSession(client, checkout, once).catch(nullForCustomer),
       ),
+    expireCheckouts: (customer, signal) => expireCheckouts(call, customer, signal),
     createRefund: (refund, { key, signal }) =>
       call('refunds.create', signal, async ({ refunds }) => {
         const made = await refunds.create(refundParams(refund), { idempotencyKey: key })
@@ -48,6 +49,7 @@ export function createPayments(
         const changed = await subscriptions.update(id, { cancel_at_period_end: true }, once)
         return answered(isRepeated(changed) ? await subscriptions.retrieve(id) : changed)
       }),
+    runningSubscriptions: (customer, signal) => runningSubscriptions(call, customer, signal),
     subscription: (id, signal) =>
       call('subscriptions.retrieve', signal, async ({ subscriptions }) => {
         const found = await missingAs(null, subscriptions.retrieve(id))
@@ -68,16 +70,7 @@ export function createPayments(
           events.list({ created: { gte: seconds }, types: [...types], limit: 100, ...after }),
         ),
       ),
-    prices: async (signal) => {
-      const found: ProviderObject[] = []
-      const listed = pages((after) =>
-        call('prices.list', signal, ({ prices }) =>
-          prices.list({ active: true, limit: 100, expand: ['data.product'], ...after }),
-        ),
-      )
-      for await (const page of listed) if (found.push(...page) >= MOST_PRICES) break
-      return found.slice(0, MOST_PRICES)
-    },
+    prices: (signal) => activePrices(call, signal),
   }
 }
 
@@ -139,6 +132,45 @@ async function openSession(
 function nullForCustomer(error: Partial<Stripe.errors.StripeError>): null {
   if (error.code === 'resource_missing' && error.param === 'customer') return null
   throw error
+}
+
+async function expireCheckouts(call: Ask, customer: string, signal: AbortSignal): Promise<void> {
+  const open = pages((after) =>
+    call('checkout.sessions.list', signal, ({ checkout }) =>
+      checkout.sessions.list({ customer, status: 'open', limit: 100, ...after }).catch(noneForCustomer),
+    ),
+  )
+  for await (const page of open)
+    for (const { id } of page)
+      await call('checkout.sessions.expire', signal, ({ checkout }) => checkout.sessions.expire(String(id)))
+}
+
+async function runningSubscriptions(call: Ask, customer: string, signal: AbortSignal): Promise<string[]> {
+  const running: string[] = []
+  // Those that have ended are left out.
+  const listed = pages((after) =>
+    call('subscriptions.list', signal, ({ subscriptions }) =>
+      subscriptions.list({ customer, limit: 100, ...after }).catch(noneForCustomer),
+    ),
+  )
+  for await (const page of listed)
+    running.push(...page.filter((one) => one.cancel_at_period_end !== true).map(({ id }) => String(id)))
+  return running
+}
+
+async function activePrices(call: Ask, signal: AbortSignal): Promise<ProviderObject[]> {
+  const found: ProviderObject[] = []
+  const listed = pages((after) =>
+    call('prices.list', signal, ({ prices }) =>
+      prices.list({ active: true, limit: 100, expand: ['data.product'], ...after }),
+    ),
+  )
+  for await (const page of listed) if (found.push(...page) >= MOST_PRICES) break
+  return found.slice(0, MOST_PRICES)
+}
+
+function noneForCustomer(error: Partial<Stripe.errors.StripeError>): Page {
+  return nullForCustomer(error) ?? { data: [], has_more: false }
 }
 
 function refundParams({ payment, amount, reason, metadata }: NewRefund): Stripe.RefundCreateParams {
