@@ -39,7 +39,8 @@ export function isWithin(folder: string, path: string): boolean {
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
 }
 
-function refusal(error: unknown): Failure {
+/** Why a place can't be indexed. */
+export function refusal(error: unknown): Failure {
   const { code } = error as NodeJS.ErrnoException
   return code === 'EACCES' || code === 'EPERM' ? fail('rag.path_denied') : fail('rag.path_missing')
 }

@@ -4,7 +4,7 @@ import { basename, dirname, join, relative, sep } from 'node:path'
 import ignore, { type Ignore } from 'ignore'
 import { fail } from '../../sql/errors.ts'
 import { extensionOf } from './formats.ts'
-import { isWithin, type Place } from './place.ts'
+import { isWithin, type Place, refusal } from './place.ts'
 
 /** Finds the files to index. The only importer of `ignore`. */
 
@@ -87,7 +87,8 @@ const MOST_FILES = 100_000
 /**
  * Every file of a place that is to be read, in order of its source. Symbolic links are not followed: targets inside the
  * place are found where they are. Unreadable files are reported, excluded ones are not.
- * @throws fail('rag.path_excluded'), fail('rag.too_many_files'), fail('rag.exclude_invalid').
+ * @throws fail('rag.path_excluded'), fail('rag.path_denied'), fail('rag.path_missing'), fail('rag.too_many_files'),
+ *   fail('rag.exclude_invalid').
  */
 export async function walk(place: Place, options: WalkOptions): Promise<Walked> {
   const files: Found[] = []
@@ -118,11 +119,14 @@ export async function walk(place: Place, options: WalkOptions): Promise<Walked> 
     return null
   }
 
-  const folders = [place.isFolder ? place.path : dirname(place.path)]
+  const top = place.isFolder ? place.path : dirname(place.path)
+  const folders = [top]
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
     options.signal.throwIfAborted()
     const at = folder
     const entries = await readdir(at, { withFileTypes: true }).catch((error) => {
+      // All that is indexed of it would be gone.
+      if (at === top) throw refusal(error)
       skipped.push({ source: sourceOf(at), reason: reasonOf(error) })
       return []
     })

@@ -170,6 +170,7 @@ describe('reading', () => {
         [{ source: 'locked', reason: 'permission denied' }],
       )
       await refused('rag.path_denied', 'locked/in.txt')
+      await refused('rag.path_denied', 'locked')
     }
     // Root may read anything.
     const isRoot = process.getuid!() === 0
