@@ -20,8 +20,8 @@ export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
 /** The most endpoints that an account may have. */
 export const MOST_ENDPOINTS = 50
 
-/** After so many failed attempts in a row an endpoint rests. */
-export const PATIENCE = 5
+/** How many failed attempts in a row make an endpoint rest. */
+export const RESTS_FROM = 5
 
 /** How long the previous secret of an endpoint goes on signing, too. */
 export const ROLL_HOURS = 24
@@ -216,7 +216,7 @@ export const takeDeliveries = (endpoint: number, most: number, holdSeconds: numb
         since = case when d.attempts = 0 then now() else d.since end
       where d.id in (
         select w.id from webhook_delivery w where w.endpoint_id = (select id from endpoint) and w.due_at <= now()
-        order by w.due_at, w.id limit (select case when failures >= ${PATIENCE} then 1 else ${most}::int end from endpoint)
+        order by w.due_at, w.id limit (select case when failures >= ${RESTS_FROM} then 1 else ${most}::int end from endpoint)
         for update skip locked)
       returning d.id, d.message_id, d.url, d.body
     )
@@ -249,7 +249,7 @@ export const settleDelivery = (
 ): Query<{ end: (typeof WEBHOOK_ENDS)[number] | null }> =>
   sql.type(z.object({ end: z.enum(WEBHOOK_ENDS).nullable() }))`
     select webhook_settle(${id}::bigint, ${outcome}, ${JSON.stringify(answer)}::jsonb, ${sql.array([...waits], 'int4')},
-      ${PATIENCE}) as end`
+      ${RESTS_FROM}) as end`
 
 const Notified = z.object({
   email: z.string(),

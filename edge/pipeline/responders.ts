@@ -102,7 +102,7 @@ async function beginJob(
     return { jobId, atOnce: background ? accepted(jobId) : null }
   }
   return edge.db.transaction(async (tx) => {
-    const used = key === null ? null : { ...key, fingerprint: printOf(ending, received) }
+    const used = key === null ? null : { ...key, fingerprint: fingerprintFor(ending, received) }
     const first = used === null ? null : await takeKey(tx, used)
     if (first !== null) return { first }
     const { jobId, answer } = await addWithin(tx, ending, received)
@@ -120,7 +120,8 @@ function givenAnswer({ edge, entry }: Ending, value: unknown): KeptAnswer {
   return { status: answer.status ?? 200, headers: answer.headers, body: textOf(answer) }
 }
 
-function printOf({ edge, exchange, fingerprint }: Ending, received: Received | undefined): Buffer {
+/** What a repetition must equal: the request, with what was `received` in place of a body. */
+function fingerprintFor({ edge, exchange, fingerprint }: Ending, received: Received | undefined): Buffer {
   if (received === undefined) return fingerprint()
   const { method, path, query } = exchange.request
   return fingerprintOf(edge.secretKey, method, path, query, received.fingerprint)

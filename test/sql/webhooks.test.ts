@@ -10,8 +10,8 @@ import {
   addCallback,
   dueEndpoints,
   hideEndpoint,
-  PATIENCE,
   purgeEndpoints,
+  RESTS_FROM,
   settleDelivery,
   takeDeliveries,
   updateEndpoint,
@@ -280,11 +280,11 @@ describe('an endpoint', () => {
   test('that fails several times rests, then is tried with one delivery, and is well after one success', async () => {
     const id = await endpoint(['job.done'])
     const ids: number[] = []
-    for (let n = 0; n < PATIENCE + 2; n++) ids.push(await delivery(id))
-    for (const one of ids.slice(0, PATIENCE - 1)) await settle(one)
+    for (let n = 0; n < RESTS_FROM + 2; n++) ids.push(await delivery(id))
+    for (const one of ids.slice(0, RESTS_FROM - 1)) await settle(one)
     assert.equal((await stateOf(id))!.rests, null)
-    await settle(ids[PATIENCE - 1]!)
-    assert.deepEqual(await stateOf(id), { is_active: true, failures: PATIENCE, rests: true, off: false })
+    await settle(ids[RESTS_FROM - 1]!)
+    assert.deepEqual(await stateOf(id), { is_active: true, failures: RESTS_FROM, rests: true, off: false })
     assert.deepEqual([await db.any(dueEndpoints()), await take(id)], [[], []])
     await query('update webhook_endpoint set rests_until = now()')
     const probe = await take(id)
