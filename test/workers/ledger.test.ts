@@ -70,6 +70,16 @@ describe('the worker ledger', () => {
     await ledger.idle()
   })
 
+  test('a delivery that cannot be put back ends no worker', async () => {
+    const { ledger, db } = open()
+    const job = spec()
+    await help.enqueue(job)
+    db.error = () => Object.assign(new Error('permission denied'), { code: '42501' })
+    db.fault = () => 'before'
+    await ledger.sendAgain(await help.deliveryOf(job.id))
+    await ledger.idle()
+  })
+
   test('more than a batch is cut, and nothing of it lost', async () => {
     const { ledger, named } = open()
     const [job] = await running(1)

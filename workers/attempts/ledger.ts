@@ -142,7 +142,10 @@ class BatchedLedger implements Ledger {
       const deliveries = byMailbox(batch, ({ item }) => item).map((group) =>
         unionOf(group.map(({ item }) => item)),
       )
-      await untilStored(log, () => db.run(sendAgain(deliveries, AGAIN_MS)))
+      await untilStored(log, () => db.run(sendAgain(deliveries, AGAIN_MS))).catch((error) => {
+        // The repair sends others.
+        log.error({ err: error }, 'Deliveries could not be put back')
+      })
       for (const { resolve } of batch) resolve()
     }
     this.#sending = null
