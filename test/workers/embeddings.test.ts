@@ -64,7 +64,9 @@ describe('a provider', () => {
       const json = JSON.parse(body)
       asked.push([request.url, request.headers.authorization, json.model, json.input.length])
       const [status, value] = answer(json.input)
-      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value))
+      response
+        .writeHead(status, { 'content-type': 'application/json', 'retry-after-ms': '1' })
+        .end(JSON.stringify(value))
     })
   })
   server.listen(0, '127.0.0.1')
@@ -92,6 +94,21 @@ describe('a provider', () => {
     ])
     assert.ok(Math.abs(embedded.vectors[3]![0]! / embedded.vectors[3]![1]! - 3) < 1e-5)
     assert.ok(Math.abs(cosine(embedded.vectors[69]!, embedded.vectors[69]!) - 1) < 1e-5)
+  })
+
+  test('that has too much to do is asked again, before the vectors of many texts are lost', async () => {
+    let asks = 0
+    answer = (input) =>
+      input[0] === '64' && ++asks < 5
+        ? [429, {}]
+        : [200, { data: input.map((_, index) => ({ index, embedding: [1, 1] })) }]
+    const texts = Array.from({ length: 70 }, (_, i) => String(i))
+    const embedded = await embedder(env())(texts, signal)
+    assert.ok(embedded.model !== null)
+    assert.deepEqual([embedded.vectors.length, asks], [70, 5])
+    asks = 0
+    await assert.rejects(embedder(env())(['64'], signal), { code: 'rag.embedding_failed' })
+    assert.equal(asks, 2)
   })
 
   test('that refuses or answers wrongly is a failure without its words', async () => {

@@ -15,6 +15,9 @@ const TEXTS_AT_ONCE = 16
 // A model that could not be loaded is tried again after this: by then its folder may exist, or the hub be reachable.
 const RETRY_MS = 60_000
 const REMOTE_TEXTS = 64
+// A request of many is worth waiting for, 15 s or as long as the provider says: if one fails, the vectors of all are lost, and what
+// they cost. Whoever asks a question waits for a single one.
+const MOST_REPEATS = 5
 
 export function createEmbedder(settings: Settings): Providers['embed'] {
   const { embeddings, model } = settings.rag
@@ -71,13 +74,14 @@ function remote({ ai }: Settings, model: string): Providers['embed'] {
     if (apiKey === null) return { model: null, reason: 'OPENAI_API_KEY is not set' }
     const client = await clientOf({ apiKey, baseUrl }, ai.timeoutSeconds * 1000, 1)
     const vectors: Float32Array[] = []
+    const maxRetries = texts.length > REMOTE_TEXTS ? MOST_REPEATS : 1
     try {
       for (let from = 0; from < texts.length; from += REMOTE_TEXTS) {
         const input = texts.slice(from, from + REMOTE_TEXTS)
         const answer = await recorded({ provider: 'openai', what: 'embeddings', url: baseUrl }, async () =>
           wholeAnswer(
             await client.embeddings
-              .create({ model, input, encoding_format: 'float' }, { signal })
+              .create({ model, input, encoding_format: 'float' }, { signal, maxRetries })
               .asResponse(),
           ),
         )
