@@ -257,7 +257,7 @@ export class World {
   async webhookDelivery(): Promise<{ endpoint_id: number; delivery_id: number }> {
     const endpoint_id = await this.webhook()
     const delivery_id = await this.insert(
-      `webhook_delivery (endpoint_id, type, body) values ($1, 't', '{}')`,
+      `webhook_delivery (endpoint_id, type, body) values ($1, 'job.done', '{}')`,
       endpoint_id,
     )
     return { endpoint_id, delivery_id }
