@@ -165,7 +165,8 @@ function written(value: unknown, type: string): Made {
     if (type !== 'application/x-www-form-urlencoded') return JSON.stringify(value) ?? ''
     const pairs = Object.entries((value ?? {}) as object).map(([name, each]) => [
       name,
-      String(each).toWellFormed(),
+      // As JSON: an object may have a `toString` of its own, that is no function.
+      (typeof each === 'string' ? each : (JSON.stringify(each) ?? '')).toWellFormed(),
     ])
     return new URLSearchParams(Object.fromEntries(pairs)).toString()
   }
