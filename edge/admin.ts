@@ -26,7 +26,7 @@ export async function ensureAdmin({ settings, passwords, db, log }: Edge): Promi
     return row
   })
   if (admin === null) log.info('The account of ADMIN_EMAIL is an admin already')
-  else log[admin.change === 'replaced' ? 'warn' : 'info']({ account: admin.id }, TOLD[admin.change])
+  else log[admin.change === 'replaced' ? 'warn' : 'info']({ account: admin.id }, MESSAGES[admin.change])
 }
 
 const KINDS = {
@@ -35,7 +35,7 @@ const KINDS = {
   replaced: ['account.role_changed', 'account.password_reset', 'account.verified'],
 } as const satisfies Record<string, readonly AuditKind[]>
 
-const TOLD = {
+const MESSAGES = {
   created: 'The account of ADMIN_EMAIL was created',
   promoted: 'The account of ADMIN_EMAIL was made an active admin; it keeps its password',
   replaced:

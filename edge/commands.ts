@@ -87,15 +87,16 @@ async function createAdmin(db: Database, email: string, newPassword: boolean): P
     const row = await tx.maybeOne(upsertAdmin(email, passwordHash, true))
     const created = row?.change === 'created'
     const { id } = row ?? (await tx.one(credentials(email)))
-    if (row !== null) await tx.run(told(created ? 'account.registered' : 'account.role_changed', id, 'admin'))
+    if (row !== null)
+      await tx.run(audited(created ? 'account.registered' : 'account.role_changed', id, 'admin'))
     if (row !== null && (await tx.maybeOne(unmarkForDeletion(id))) !== null)
-      await tx.run(told('account.deletion_cancelled', id))
+      await tx.run(audited('account.deletion_cancelled', id))
     if (newPassword && !created) {
       await tx.run(setPassword(id, passwordHash))
       // An address that nobody has verified may have been registered by somebody else than the new admin.
       const { is_verified: isVerified } = await tx.one(recipientById(id))
       await tx.run(isVerified ? endSessions(id, null) : endCredentials(id))
-      await tx.run(told('account.password_reset', id))
+      await tx.run(audited('account.password_reset', id))
     }
     await tx.run(accountChanged(id))
     const now = row === null ? 'is an admin already' : created ? 'is a new admin' : 'is an admin now'
@@ -116,7 +117,7 @@ export async function createUser(db: Database, email: string): Promise<string> {
   await db.transaction(async (tx) => {
     const account = { email, passwordHash, fullName: null, role: 'user', isActive: true } as const
     const { id } = await tx.one(insertAccount(account))
-    await tx.run(told('account.registered', id))
+    await tx.run(audited('account.registered', id))
   })
   return password
 }
@@ -131,7 +132,7 @@ async function switchOffTotp(db: Database, email: string): Promise<string[]> {
     const account = await tx.maybeOne(credentials(email))
     if (account === null) throw new UsageError(`There is no account ${email}`)
     if ((await tx.maybeOne(deleteTotp(account.id))) === null) return [`${email} has no one-time codes`]
-    await tx.run(told('account.totp_disabled', account.id))
+    await tx.run(audited('account.totp_disabled', account.id))
     return [`${email} signs in without one-time codes now`]
   })
 }
@@ -141,7 +142,7 @@ async function revokeSessions(db: Database, email: string): Promise<string[]> {
     const account = await tx.maybeOne(credentials(email))
     if (account === null) throw new UsageError(`There is no account ${email}`)
     const ended = await tx.run(endSessions(account.id, null))
-    if (ended > 0) await tx.run(told('session.ended', account.id))
+    if (ended > 0) await tx.run(audited('session.ended', account.id))
     await tx.run(accountChanged(account.id))
     return [`Sessions of ${email} revoked: ${ended}`]
   })
@@ -180,7 +181,7 @@ function retryFailedOf(args: readonly string[]): RetryFailed {
       owner_id: owner === undefined ? undefined : Number(owner),
       ended_from: time?.toISOString(),
     },
-    limit: limit === undefined ? MOST_RETRIED : Number(limit),
+    limit: limit === undefined ? MAX_RETRIED : Number(limit),
     isDryRun: values['dry-run'] === true,
   }
 }
@@ -191,7 +192,7 @@ const taskNamed = finderOf(tasks)
 const BATCH = 100
 const LISTED = 100_000
 const TELL_EVERY = 1000
-const MOST_RETRIED = 1_000_000_000
+const MAX_RETRIED = 1_000_000_000
 
 /** Retries what has failed by now: a retry that fails while this runs is not retried again. */
 async function retryFailed(
@@ -226,7 +227,7 @@ async function retryFailed(
   return [`Failed jobs retried: ${retried}`, ...(skipped > 0 ? [`Failed jobs skipped: ${skipped}`] : [])]
 }
 
-function told(kind: AuditKind, accountId: number, role?: string): Query<unknown> {
+function audited(kind: AuditKind, accountId: number, role?: string): Query<unknown> {
   const data = { by: 'command line', ...(role === undefined ? {} : { role }) }
   return appendAudit([{ kind, actorId: null, accountId, address: null, requestId: null, data }])
 }

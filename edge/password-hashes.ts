@@ -20,35 +20,35 @@ export interface Scrypt {
 }
 
 // About a second of a core each; one thread per two cores computes them, each with its own memory.
-const MOST_BCRYPT = 14
-const MOST_KIB = 262_144
-const MOST_ARGON2 = { lanes: 16, kib: 1_048_576 }
-const MOST_SCRYPT = { lanes: 16, kib: 262_144 }
+const MAX_BCRYPT = 14
+const MAX_KIB = 262_144
+const MAX_ARGON2 = { lanes: 16, kib: 1_048_576 }
+const MAX_SCRYPT = { lanes: 16, kib: 262_144 }
 
-const isBetween = (value: number, least: number, most: number): boolean => value >= least && value <= most
+const isBetween = (value: number, min: number, max: number): boolean => value >= min && value <= max
 
 /** Why a hash is not taken; null: it is. */
 export function hashProblem(stored: string): string | null {
   const bcrypt = BCRYPT.exec(stored)
   if (bcrypt !== null)
-    return isBetween(Number(bcrypt[1]), 4, MOST_BCRYPT)
+    return isBetween(Number(bcrypt[1]), 4, MAX_BCRYPT)
       ? null
-      : `the cost of bcrypt must be 4 to ${MOST_BCRYPT}`
+      : `the cost of bcrypt must be 4 to ${MAX_BCRYPT}`
   const argon2 = ARGON2.exec(stored)
   if (argon2 !== null) {
     const [m, t, p] = argon2.slice(1, 4).map(Number) as [number, number, number]
-    if (!isBetween(p, 1, MOST_ARGON2.lanes)) return `p of argon2 must be 1 to ${MOST_ARGON2.lanes}`
-    if (!isBetween(m, 8 * p, MOST_KIB)) return `m of argon2 must be 8 p to ${MOST_KIB}`
-    if (!isBetween(m * t, 1, MOST_ARGON2.kib)) return `argon2: m t must be 1 to ${MOST_ARGON2.kib}`
+    if (!isBetween(p, 1, MAX_ARGON2.lanes)) return `p of argon2 must be 1 to ${MAX_ARGON2.lanes}`
+    if (!isBetween(m, 8 * p, MAX_KIB)) return `m of argon2 must be 8 p to ${MAX_KIB}`
+    if (!isBetween(m * t, 1, MAX_ARGON2.kib)) return `argon2: m t must be 1 to ${MAX_ARGON2.kib}`
     return bytesProblem(argon2)
   }
   const scrypt = SCRYPT.exec(stored)
   if (scrypt !== null) {
     const [ln, r, p] = scrypt.slice(1, 4).map(Number) as [number, number, number]
     const kib = (2 ** ln * r) / 8
-    if (!isBetween(p, 1, MOST_SCRYPT.lanes)) return `p of scrypt must be 1 to ${MOST_SCRYPT.lanes}`
+    if (!isBetween(p, 1, MAX_SCRYPT.lanes)) return `p of scrypt must be 1 to ${MAX_SCRYPT.lanes}`
     if (!isBetween(ln, 1, 20) || !isBetween(r, 1, 64)) return 'scrypt: ln must be 1 to 20, r 1 to 64'
-    if (kib * p > MOST_SCRYPT.kib) return `scrypt: 2^ln r p / 8 must be ${MOST_SCRYPT.kib} or less`
+    if (kib * p > MAX_SCRYPT.kib) return `scrypt: 2^ln r p / 8 must be ${MAX_SCRYPT.kib} or less`
     return bytesProblem(scrypt)
   }
   return 'must be a hash of bcrypt ($2a$, $2b$, $2y$), argon2 ($argon2id$, $argon2i$, $argon2d$) or scrypt ($scrypt$)'

@@ -16,7 +16,7 @@ export const accountErrors = {
   'passkey.refused': { detail: 'The passkey could not be verified; begin again' },
   'passkey.exists': { detail: 'This passkey is registered already' },
   'passkey.missing': { detail: 'Passkey not found' },
-  'passkey.limit': { detail: 'An account may have {most} passkeys; delete one first' },
+  'passkey.limit': { detail: 'An account may have {max} passkeys; delete one first' },
   'passkey.not_configured': {
     detail:
       'Passkeys need a PUBLIC_BASE_URL with a host name, such as https://mill.example.com or http://localhost:8000',

@@ -134,19 +134,19 @@ export type Left = z.output<typeof Left>
 export const LEAVE_BATCH = 500
 
 /**
- * Deletes an account for everybody; organizations that it alone owned pass to an heir or are deleted, at most `most` of
+ * Deletes an account for everybody; organizations that it alone owned pass to an heir or are deleted, at most `max` of
  * them. No row when it does not exist. What belongs to it is left to the task `accounts.purge`.
  * @throws account.last_admin when no active admin would be left.
  */
-export const deleteAccount = (id: number, most = LEAVE_BATCH): Query<Left & { email: string }> =>
+export const deleteAccount = (id: number, max = LEAVE_BATCH): Query<Left & { email: string }> =>
   sql.type(
     Left.extend({ email: z.string() }),
-  )`select email, inherited, deleted from account_delete(${id}, ${most}::int)`
+  )`select email, inherited, deleted from account_delete(${id}, ${max}::int)`
 
 /** Takes a deleted account out of its next organizations, at most `most`; `organizations` is how many there were. */
-export const leaveOrganizations = (id: number, most = LEAVE_BATCH): Query<Left & { organizations: number }> =>
+export const leaveOrganizations = (id: number, max = LEAVE_BATCH): Query<Left & { organizations: number }> =>
   sql.type(Left.extend({ organizations: z.number() }))`
-    select organizations, inherited, deleted from account_leave(${id}, ${most}::int)`
+    select organizations, inherited, deleted from account_leave(${id}, ${max}::int)`
 
 /** Sets the password; no row when the account is gone. */
 export const setPassword = (id: number, passwordHash: string): Query<{ id: number }> =>

@@ -7,7 +7,7 @@ import type { ReadStatement } from './reader.ts'
 /** API keys, their last use, and how many requests each may make. */
 
 /** The most keys that an account may have, expired ones included. */
-export const MOST_KEYS = 100
+export const MAX_KEYS = 100
 
 /** The key of a digest, and its account's; whether it still counts is in `readAccountState`. */
 export const readApiKey: ReadStatement<[digest: string]> = {
@@ -96,24 +96,24 @@ export const touchApiKeys = (ids: readonly string[]): Query<unknown> =>
 const Granted = z.object({ granted: z.number(), remaining: z.number(), reset_ms: z.number() })
 
 /**
- * Gives an edge up to `wanted` of the `most` requests that a key may make in each period of `seconds`; a period begins
+ * Gives an edge up to `wanted` of the `max` requests that a key may make in each period of `seconds`; a period begins
  * with the first request after the last one. `remaining`: how many others may still be given.
  */
 export const reserveRequests = (
   keyId: string,
-  most: number,
+  max: number,
   seconds: number,
   wanted: number,
 ): Query<z.output<typeof Granted>> =>
   sql.prepared('api_key_reserve', Granted)`
     insert into api_key_allowance as a (key_id, began_at, taken, granted)
-    values (${keyId}::uuid, clock_timestamp(), least(${wanted}::int, ${most}::int), least(${wanted}::int, ${most}::int))
+    values (${keyId}::uuid, clock_timestamp(), least(${wanted}::int, ${max}::int), least(${wanted}::int, ${max}::int))
     on conflict on constraint api_key_allowance_pkey do update set (began_at, taken, granted) = (
       select case when is_over then excluded.began_at else a.began_at end, before + given, given
       from (select a.began_at + make_interval(secs => ${seconds}) <= excluded.began_at) period(is_over),
         lateral (select case when is_over then 0 else a.taken end) used(before),
-        lateral (select least(${wanted}::int, greatest(0, ${most}::int - before))) grant_of(given))
-    returning granted, greatest(0, ${most}::int - taken) as remaining,
+        lateral (select least(${wanted}::int, greatest(0, ${max}::int - before))) grant_of(given))
+    returning granted, greatest(0, ${max}::int - taken) as remaining,
       ceil(extract(epoch from began_at + make_interval(secs => ${seconds}) - clock_timestamp()) * 1000)::int as reset_ms`
 
 /** Deletes keys that expired over 30 days ago; returns how many. */

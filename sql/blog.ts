@@ -213,8 +213,8 @@ export const hideTag = (id: number): Query<unknown> =>
 export const RETAG_BATCH = 500
 
 /** Applies the change or deletion of a tag to its next posts, at most `most`; returns how many: fewer, that was all. */
-export const applyTag = (id: number, most: number): Query<{ count: number }> =>
-  sql.type(z.object({ count: z.number() }))`select blog_tag_apply(${id}, ${most}::int) as count`
+export const applyTag = (id: number, max: number): Query<{ count: number }> =>
+  sql.type(z.object({ count: z.number() }))`select blog_tag_apply(${id}, ${max}::int) as count`
 
 /** A tag that is not applied to all of its posts, and to how many it is not; no row when there is none. */
 export const unappliedTag = (): Query<{ id: number; posts: number }> =>

@@ -13,7 +13,7 @@ import { Failure, fail, mapDatabaseError } from './errors.ts'
 import { serversOf } from './hosts.ts'
 import { createPoolDriver } from './pool-driver.ts'
 import type { ReadStatement, ReadValue } from './reader.ts'
-import { createSemaphore, type Patience } from './semaphore.ts'
+import { createSemaphore, type WaitLimit } from './semaphore.ts'
 import type { SlowStatements } from './slow.ts'
 
 /**
@@ -114,7 +114,7 @@ export function createDatabase(options: DatabaseOptions): Database {
   let pool: DatabasePool | null = null
   let isClosed = false
   // slonik forgets callers waiting for a connection when those in use die together, so none ever waits inside it.
-  const semaphore = createSemaphore(options.size, patienceOf(options))
+  const semaphore = createSemaphore(options.size, waitLimitOf(options))
   const open = (): Promise<DatabasePool> => {
     opened ??= openPool(options).then(
       (result) => {
@@ -154,8 +154,8 @@ export function createDatabase(options: DatabaseOptions): Database {
   }
 }
 
-function patienceOf({ waitMs }: DatabaseOptions): Patience | undefined {
-  return waitMs === undefined ? undefined : { waitMs, late: () => fail('database.busy') }
+function waitLimitOf({ waitMs }: DatabaseOptions): WaitLimit | undefined {
+  return waitMs === undefined ? undefined : { waitMs, timeout: () => fail('database.busy') }
 }
 
 function openPool(options: DatabaseOptions): Promise<DatabasePool> {

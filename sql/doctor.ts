@@ -10,7 +10,7 @@ export interface Facts {
   /** How far its clock is ahead of ours, at least. */
   readonly clockOffsetMs: number
   /** How many connections it gives to users that are no superusers, and how many others than ours have. */
-  readonly connections: { readonly most: number; readonly ofOthers: number }
+  readonly connections: { readonly max: number; readonly ofOthers: number }
   readonly fsync: boolean
   readonly autovacuum: boolean
   /** The version of pgvector; null: it is not created here. */
@@ -29,7 +29,7 @@ const SERVER = `select current_setting('server_version_num')::int as version,
   coalesce(host(inet_server_addr()) || ':' || inet_server_port(), 'a local socket') as address,
   current_setting('transaction_read_only')::boolean as "readOnly",
   (extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms,
-  current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as most,
+  current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as max,
   (select count(*)::int from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()
     and not starts_with(application_name, $1)) as others,
   current_setting('fsync')::boolean as fsync, current_setting('autovacuum')::boolean as autovacuum,
@@ -50,7 +50,7 @@ interface Server
     'version' | 'address' | 'readOnly' | 'fsync' | 'autovacuum' | 'vector' | 'isVectorInstalled'
   > {
   readonly now_ms: number
-  readonly most: number
+  readonly max: number
   readonly others: number
   readonly isMigrated: boolean
 }
@@ -61,11 +61,11 @@ export async function inspect(url: string, projectName: string): Promise<Facts> 
   try {
     const askedAt = Date.now()
     const { rows } = await client.query<Server>(SERVER, [`${projectName}-`])
-    const { now_ms: now, most, others, isMigrated, ...server } = rows[0]!
+    const { now_ms: now, max, others, isMigrated, ...server } = rows[0]!
     return {
       ...server,
       clockOffsetMs: offsetOf(now, askedAt, Date.now()),
-      connections: { most, ofOthers: others },
+      connections: { max, ofOthers: others },
       pendingMigrations: await pendingOf(client, isMigrated),
       otherFunctions: isMigrated ? await otherFunctionsOf(client) : [],
       ...(isMigrated ? await workersOf(client) : { workers: null, unserved: [] }),
@@ -75,9 +75,9 @@ export async function inspect(url: string, projectName: string): Promise<Facts> 
   }
 }
 
-/** How far a time is from those between which it was told: an answer that is late says nothing of a clock. */
-export function offsetOf(told: number, askedAt: number, answeredAt: number): number {
-  return told - Math.min(Math.max(told, askedAt), answeredAt)
+/** How far a time is from those between which it was reported: an answer that is late says nothing of a clock. */
+export function offsetOf(reported: number, askedAt: number, answeredAt: number): number {
+  return reported - Math.min(Math.max(reported, askedAt), answeredAt)
 }
 
 async function pendingOf(client: Client, isMigrated: boolean): Promise<string[]> {

@@ -187,7 +187,7 @@ type Asked = string | { readonly name?: string; readonly text: string }
 /** Closes a client's connection unless it is cleared in time. */
 class AnswerLimit {
   #timer: NodeJS.Timeout
-  #told: (() => void) | undefined
+  #report: (() => void) | undefined
 
   constructor(client: ServerClient, ms: number) {
     // After a freeze, timers fire before pending input is read.
@@ -196,11 +196,11 @@ class AnswerLimit {
     }, ms)
   }
 
-  /** Has it told if the statement is slow. */
+  /** Has the statement reported if it is slow. */
   watch(slow: SlowStatements, asked: Asked): void {
     const origin = slow.origin()
     const startedAt = performance.now()
-    this.#told = () => {
+    this.#report = () => {
       const ms = performance.now() - startedAt
       if (isSlow(slow, ms)) tellSlow(slow, typeof asked === 'string' ? { text: asked } : asked, ms, origin)
     }
@@ -208,7 +208,7 @@ class AnswerLimit {
 
   end(): void {
     clearTimeout(this.#timer)
-    this.#told?.()
+    this.#report?.()
   }
 }
 

@@ -70,13 +70,13 @@ export interface FinishEntry {
  */
 export const SUSPECT_FROM = 2
 /** A suspect is given up once a process has died this often while running it alone. */
-export const MOST_CRASHES = 3
+export const MAX_CRASHES = 3
 
 export const finishJobs = (entries: readonly FinishEntry[]): Query<{ id: string }> =>
   sql.prepared(
     'job_finish',
     Id,
-  )`select id from job_finish(${JSON.stringify(entries.map(withResult))}::jsonb, ${SUSPECT_FROM}, ${SUSPECT_FROM + MOST_CRASHES}) as id`
+  )`select id from job_finish(${JSON.stringify(entries.map(withResult))}::jsonb, ${SUSPECT_FROM}, ${SUSPECT_FROM + MAX_CRASHES}) as id`
 
 const withResult = ({ result, ...entry }: FinishEntry) =>
   result === undefined ? entry : { ...entry, result: JSON.parse(result) }
@@ -120,11 +120,11 @@ const RECOVERED_AT_ONCE = 1000
 export const recoverJobs = (
   judge: Judge | null,
   whole = true,
-  most = RECOVERED_AT_ONCE,
+  max = RECOVERED_AT_ONCE,
 ): Query<{ id: string }> =>
   sql.prepared('job_recover', Id)`
     select id from job_recover(${judge?.lease ?? null}::uuid, make_interval(secs => ${(judge?.steadyMs ?? 0) / 1000}::float8),
-      ${SUSPECT_FROM}, ${SUSPECT_FROM + MOST_CRASHES}, ${most}) as id
+      ${SUSPECT_FROM}, ${SUSPECT_FROM + MAX_CRASHES}, ${max}) as id
     where ${whole} or exists (select from worker_lease where expires_at < now())`
 
 /**

@@ -7,11 +7,11 @@ import { type Query, sql } from './db.ts'
 export const takeRequest = (
   name: string,
   subject: string,
-  most: number,
+  max: number,
   spanSeconds: number,
 ): Query<{ wait_ms: number }> =>
   sql.prepared('request_limit_take', z.object({ wait_ms: z.number() }))`
-    select request_limit_take(${name}, ${subject}, ${most}, make_interval(secs => ${spanSeconds})) as wait_ms`
+    select request_limit_take(${name}, ${subject}, ${max}, make_interval(secs => ${spanSeconds})) as wait_ms`
 
 const LOGIN_ENDS = ['ok', 'wrong', 'wrong, now locked', 'locked', 'incomplete'] as const
 export type LoginEnd = (typeof LOGIN_ENDS)[number]
@@ -32,13 +32,13 @@ export interface GivenFactor {
 export const endLogin = (
   subject: Buffer,
   matches: boolean,
-  mostFailures: number,
+  maxFailures: number,
   lockSeconds: number,
   factor: GivenFactor | null = null,
 ): Query<{ outcome: LoginEnd }> => {
   const recovery = factor?.recovery ?? null
   return sql.prepared('login_end', z.object({ outcome: z.enum(LOGIN_ENDS) }))`
-    select login_end(${sql.binary(subject)}, ${matches}, ${mostFailures}, make_interval(secs => ${lockSeconds}),
+    select login_end(${sql.binary(subject)}, ${matches}, ${maxFailures}, make_interval(secs => ${lockSeconds}),
       ${factor?.totpId ?? null}::uuid, ${factor?.step ?? null}::bigint,
       ${recovery === null ? null : sql.binary(recovery)}::bytea) as outcome`
 }

@@ -4,7 +4,7 @@
  */
 
 /** What a list counts to: beyond that it says that there are at least as many. Counting all costs as much as there is. */
-export const MOST_COUNTED = 10_000
+export const MAX_COUNTED = 10_000
 
 /** The type of a column that orders a list. */
 export type KeyType = 'bigint' | 'uuid' | 'date' | 'timestamptz' | 'text' | 'real'
@@ -35,7 +35,7 @@ export interface List {
    * before it cost an entry of an index each; otherwise there are none before it.
    */
   readonly numbered?: boolean
-  /** A subquery of how many rows there are, where that is kept; by default they are counted to `MOST_COUNTED`. */
+  /** A subquery of how many rows there are, where that is kept; by default they are counted to `MAX_COUNTED`. */
   readonly total?: string
   /** Whether `total` may be null, which has them counted. */
   readonly isTotalPartial?: boolean
@@ -146,12 +146,12 @@ function totalOf(list: List): string {
 }
 
 function countOf({ table, row, where }: List, when = 'true'): string {
-  const most = `limit ${MOST_COUNTED + 1}`
+  const limit = `limit ${MAX_COUNTED + 1}`
   const branches = conditions(where).map(
-    (condition) => `(select from ${table} ${row} where (${condition}) and ${when} ${most})`,
+    (condition) => `(select from ${table} ${row} where (${condition}) and ${when} ${limit})`,
   )
-  return `(select least(count(*), ${MOST_COUNTED}) as n, count(*) <= ${MOST_COUNTED} as exact
-    from (select from (${branches.join(' union all ')}) branches ${most}) matching)`
+  return `(select least(count(*), ${MAX_COUNTED}) as n, count(*) <= ${MAX_COUNTED} as exact
+    from (select from (${branches.join(' union all ')}) branches ${limit}) matching)`
 }
 
 /**

@@ -22,14 +22,14 @@ export const jobsChanged = (ids: readonly string[]): Query<unknown> =>
     select pg_notify(${JOB_EVENTS}, payload) from unnest(${sql.array(payloadsOf(ids), 'text')}) payload`
 
 /** How many jobs one payload names: NOTIFY limits it to 7999 bytes; 200 ids of 37 characters fit. */
-export const MOST_TOLD = 200
+export const MAX_IDS_PER_PAYLOAD = 200
 // With more payloads than this, readers find what they watch sooner by re-reading than by going through the ids.
-const MOST_PAYLOADS = 50
+const MAX_PAYLOADS = 50
 const INTERVAL_MS = 25
 // Output that somebody watches as it comes, word by word, was already batched when it gets here.
 const SOON_MS = 2
 // A commit that notifies and writes holds a cluster-wide lock while it is flushed: at most ten a second per process.
-const TURN_MS = 100
+const CLAIM_INTERVAL_MS = 100
 
 /**
  * Notifies listeners which jobs have changed, in a transaction of its own. A commit that notifies holds a cluster-wide
@@ -56,8 +56,8 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
   const dirty = new Set<string>()
   let sending: Promise<void> | null = null
   let isSoon = false
-  let hurry: (() => void) | null = null
-  let turnAt = Number.NEGATIVE_INFINITY
+  let flush: (() => void) | null = null
+  let claimedAt = Number.NEGATIVE_INFINITY
 
   const send = async (): Promise<void> => {
     while (dirty.size > 0) {
@@ -75,10 +75,10 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
     await new Promise<void>((resolve) => setTimeout(resolve, SOON_MS))
     if (isSoon) return
     await new Promise<void>((resolve) => {
-      hurry = resolve
+      flush = resolve
       setTimeout(resolve, INTERVAL_MS - SOON_MS)
     })
-    hurry = null
+    flush = null
   }
 
   return {
@@ -86,13 +86,13 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
       dirty.add(jobId)
       if (urgency === 'soon') {
         isSoon = true
-        hurry?.()
+        flush?.()
       }
       sending ??= (urgency === 'later' ? pause() : Promise.resolve()).then(send)
     },
     claimSlot: () => {
-      if (sending !== null || Date.now() - turnAt < TURN_MS) return false
-      turnAt = Date.now()
+      if (sending !== null || Date.now() - claimedAt < CLAIM_INTERVAL_MS) return false
+      claimedAt = Date.now()
       sending = pause().then(send)
       return true
     },
@@ -103,10 +103,10 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
 }
 
 function payloadsOf(ids: readonly string[]): string[] {
-  if (ids.length > MOST_TOLD * MOST_PAYLOADS) return ['*']
+  if (ids.length > MAX_IDS_PER_PAYLOAD * MAX_PAYLOADS) return ['*']
   const payloads: string[] = []
-  for (let start = 0; start < ids.length; start += MOST_TOLD) {
-    payloads.push(ids.slice(start, start + MOST_TOLD).join(' '))
+  for (let start = 0; start < ids.length; start += MAX_IDS_PER_PAYLOAD) {
+    payloads.push(ids.slice(start, start + MAX_IDS_PER_PAYLOAD).join(' '))
   }
   return payloads
 }

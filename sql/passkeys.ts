@@ -6,7 +6,7 @@ import type { ReadStatement } from './reader.ts'
 /** Passkeys, and the challenges that they are asked to sign. */
 
 /** The most passkeys that an account may have. */
-export const MOST_PASSKEYS = 20
+export const MAX_PASSKEYS = 20
 /** How long an authenticator has to sign a challenge. */
 export const CHALLENGE_SECONDS = 300
 

@@ -25,7 +25,7 @@ export const takeEvent = (event: NewEvent): Query<z.output<typeof Taken>> =>
     select fresh, job_id from payment_event_take(${event.id}, ${event.type}, to_timestamp(${event.created}::float8),
       ${JSON.stringify(event.data)}::jsonb)`
 
-export const tieEventToJob = (id: string, jobId: string): Query<unknown> =>
+export const linkEventToJob = (id: string, jobId: string): Query<unknown> =>
   sql.prepared('payment_event_tie', noRows)`update payment_event set job_id = ${jobId}::uuid where id = ${id}`
 
 const Pending = z.object({ type: z.string(), at: z.number(), data: z.unknown() })
@@ -43,12 +43,12 @@ export const applyStoredEvent = (id: string, changes: readonly object[]): Query<
 const UnappliedEvent = z.object({ id: z.string(), type: z.string(), created: z.number(), data: z.unknown() })
 
 /** Events that were never applied and that no job works on any more, oldest first. */
-export const unappliedEvents = (most: number): Query<z.output<typeof UnappliedEvent>> =>
+export const unappliedEvents = (max: number): Query<z.output<typeof UnappliedEvent>> =>
   sql.type(UnappliedEvent)`
     select e.id, e.type, extract(epoch from e.created_at)::bigint as created, e.data from payment_event e
     where e.applied_at is null and not exists (
       select from job where job.id = e.job_id and job.status in ('queued', 'running'))
-    order by e.received_at limit ${most} for update of e skip locked`
+    order by e.received_at limit ${max} for update of e skip locked`
 
 /** Which of these events are not stored yet. */
 export const unknownEvents = (ids: readonly string[]): Query<{ id: string }> =>
@@ -129,7 +129,7 @@ export const reserveRefund = (
     select refund_id, problem, status, available
     from payment_refund_reserve(${id}, ${ownerId}::int, ${ownerId === null}, ${amount}::bigint, ${reason}::text)`
 
-export const tieRefundToJob = (refundId: number, jobId: string): Query<unknown> =>
+export const linkRefundToJob = (refundId: number, jobId: string): Query<unknown> =>
   sql.type(noRows)`update payment_transaction set job_id = ${jobId}::uuid where id = ${refundId}`
 
 const Refund = z.object({
@@ -175,12 +175,12 @@ export const transactionJson = (providerId: string): Query<{ json: string }> =>
 const Asked = z.object({ id: z.number() })
 
 /** Requested refunds whose outcome nobody knows: their job ended some time ago. */
-export const unsettledRefunds = (graceSeconds: number, most: number): Query<{ id: number }> =>
+export const unsettledRefunds = (graceSeconds: number, max: number): Query<{ id: number }> =>
   sql.type(Asked)`
     select t.id from payment_transaction t left join job on job.id = t.job_id
     where t.charge_id is not null and not t.shown and t.status = 'pending'
       and (job.id is null or job.finished_at < now() - make_interval(secs => ${graceSeconds}::float8))
-    order by t.id limit ${most}`
+    order by t.id limit ${max}`
 
 /** Deletes refusals that nobody will ask for again; returns how many. */
 export const deleteRefusedRefunds = (batch: number): Query<{ count: number }> =>

@@ -17,7 +17,7 @@ export interface Belongings {
   /** Tables that refer to these rows, and may have many rows for each, with their columns. */
   readonly below?: Readonly<Record<string, string>>
   /** The most rows of a batch, if not {@link PURGE_BATCH}. */
-  readonly most?: number
+  readonly max?: number
 }
 
 /** Rows, and rows below them, that one transaction deletes. */
@@ -36,7 +36,7 @@ export const OF_ACCOUNT: readonly Belongings[] = [
     table: 'webhook_endpoint',
     by: 'account_id',
     below: { webhook_delivery: 'endpoint_id', job_callback: 'endpoint_id' },
-    most: 20,
+    max: 20,
   },
   // The chunks of a document go with it, and may be thousands.
   {
@@ -44,7 +44,7 @@ export const OF_ACCOUNT: readonly Belongings[] = [
     table: 'rag_collection',
     by: 'owner_id',
     below: { rag_file: 'collection_id' },
-    most: 20,
+    max: 20,
   },
   {
     label: 'documents',
@@ -60,7 +60,7 @@ export const OF_ACCOUNT: readonly Belongings[] = [
     below: { ai_message: 'conversation_id' },
   },
   // Their JSON is built anew, and editors wait meanwhile.
-  { label: 'posts', table: 'blog_post', by: 'author_id', clears: true, most: 50 },
+  { label: 'posts', table: 'blog_post', by: 'author_id', clears: true, max: 50 },
   { label: 'messages', table: 'comms_send', by: 'owner_id', clears: true },
   { label: 'usage', table: 'ai_usage', by: 'owner_id', clears: true },
   { label: 'invites', table: 'organization_invite', by: 'invited_by', clears: true },
@@ -73,18 +73,18 @@ export const OF_ORGANIZATION: readonly Belongings[] = [
 
 export const OF_COLLECTION: readonly Belongings[] = [
   // A file's vectors go with it.
-  { label: 'files', table: 'rag_file', by: 'collection_id', below: { rag_chunk: 'file_id' }, most: 200 },
+  { label: 'files', table: 'rag_file', by: 'collection_id', below: { rag_chunk: 'file_id' }, max: 200 },
 ]
 
 const Count = z.object({ count: z.number() })
 
 /** Deletes or clears a batch of what belongs to a row; returns how many rows: 0, there are no more. */
 export const purgeRows = (
-  { table, by, clears = false, below = {}, most = PURGE_BATCH }: Belongings,
+  { table, by, clears = false, below = {}, max = PURGE_BATCH }: Belongings,
   id: number,
 ): Query<{ count: number }> =>
   sql.type(Count)`
-    select purge_rows(${table}::regclass, ${by}, ${id}, ${most}::int, ${clears}, ${names(Object.keys(below))}::regclass[],
+    select purge_rows(${table}::regclass, ${by}, ${id}, ${max}::int, ${clears}, ${names(Object.keys(below))}::regclass[],
       ${names(Object.values(below))}::name[]) as count`
 
 const names = (all: readonly string[]) => sql.array([...all], 'text')

@@ -41,7 +41,7 @@ export interface Sweep {
   /** Tables whose rows go with them. */
   readonly along?: readonly string[]
   /** Deals with at most `most` rows that are older than `days`. */
-  readonly sweep: (days: number, most: number) => Query<Swept>
+  readonly sweep: (days: number, max: number) => Query<Swept>
 }
 
 /** Tables whose old months are dropped. */
@@ -66,11 +66,11 @@ const byAge = (
     keep,
     old: { at, where },
     along,
-    sweep: (days, most) => sql.type(Swept)`
+    sweep: (days, max) => sql.type(Swept)`
       with old as (
         delete from ${name} where ctid = any(array(
           select ctid from ${name} where ${time} < now() - make_interval(days => ${days}::int) and ${where}
-          order by ${time} limit ${most} for update skip locked))
+          order by ${time} limit ${max} for update skip locked))
         returning 1
       )
       select count(*)::int as count, count(*)::int as deleted from old`,
@@ -97,7 +97,7 @@ export const SWEPT: readonly Sweep[] = [
   {
     table: 'search_word',
     keep: 'searchWords',
-    sweep: (days, most) =>
-      sql.type(Swept)`select looked as count, gone as deleted from search_words_sweep(${days}, ${most})`,
+    sweep: (days, max) =>
+      sql.type(Swept)`select looked as count, gone as deleted from search_words_sweep(${days}, ${max})`,
   },
 ]

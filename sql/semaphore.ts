@@ -6,35 +6,35 @@ export interface Semaphore {
 }
 
 /** How long a caller waits at most, and the error after that. */
-export interface Patience {
+export interface WaitLimit {
   readonly waitMs: number
-  readonly late: () => Error
+  readonly timeout: () => Error
 }
 
-/** @param patience without it, callers wait without limit. */
-export function createSemaphore(places: number, patience?: Patience): Semaphore {
-  return new FairSemaphore(places, patience)
+/** @param limit without it, callers wait without limit. */
+export function createSemaphore(permits: number, limit?: WaitLimit): Semaphore {
+  return new FairSemaphore(permits, limit)
 }
 
 class FairSemaphore implements Semaphore {
   active = 0
-  readonly #places: number
-  readonly #patience: Patience | undefined
+  readonly #permits: number
+  readonly #limit: WaitLimit | undefined
   // In their order. A set, from which whoever is served or gives up is gone at once; finding its first takes 0.5 us among
   // 1,000 that wait, and 30 us among 100,000.
-  readonly #entering = new Set<() => void>()
+  readonly #waiters = new Set<() => void>()
 
-  constructor(places: number, patience: Patience | undefined) {
-    this.#places = places
-    this.#patience = patience
+  constructor(permits: number, limit: WaitLimit | undefined) {
+    this.#permits = permits
+    this.#limit = limit
   }
 
   get waiting(): number {
-    return this.#entering.size
+    return this.#waiters.size
   }
 
   async run<T>(work: () => Promise<T>): Promise<T> {
-    if (this.active < this.#places) this.active++
+    if (this.active < this.#permits) this.active++
     else await this.#turn()
     try {
       return await work()
@@ -45,31 +45,31 @@ class FairSemaphore implements Semaphore {
 
   #turn(): Promise<void> {
     return new Promise((resolve, reject) => {
-      if (this.#patience === undefined) {
-        this.#entering.add(resolve)
+      if (this.#limit === undefined) {
+        this.#waiters.add(resolve)
         return
       }
-      const { waitMs, late } = this.#patience
+      const { waitMs, timeout } = this.#limit
       const timer = setTimeout(() => {
-        this.#entering.delete(enter)
-        reject(late())
+        this.#waiters.delete(admit)
+        reject(timeout())
       }, waitMs)
-      const enter = (): void => {
+      const admit = (): void => {
         clearTimeout(timer)
         resolve()
       }
-      this.#entering.add(enter)
+      this.#waiters.add(admit)
     })
   }
 
   #release(): void {
-    // A place is handed on, never free in between: nobody overtakes.
-    const [enter] = this.#entering
-    if (enter === undefined) {
+    // A permit is handed on, never free in between: nobody overtakes.
+    const [admit] = this.#waiters
+    if (admit === undefined) {
       this.active--
       return
     }
-    this.#entering.delete(enter)
-    enter()
+    this.#waiters.delete(admit)
+    admit()
   }
 }

@@ -10,7 +10,7 @@ const SHOWN_DAYS = 30
 /** How long the size of a day is kept. */
 const KEPT_DAYS = 400
 // Up to so many old rows are counted, of each table; more are estimated.
-const MOST_COUNTED = 1000
+const MAX_COUNTED = 1000
 
 const TODAY = sql.fragment`(now() at time zone 'utc')::date`
 
@@ -75,9 +75,9 @@ const SWEPT_ROWS = SWEPT.flatMap(({ table, old, along = [] }) => {
   if (old === undefined) return []
   const rows = (cut: string): string =>
     `select from ${table} where ${old.at} < ${cut} and ${old.where.sql} order by ${old.at}`
-  const found = `(select case when n < ${MOST_COUNTED} then n
+  const found = `(select case when n < ${MAX_COUNTED} then n
       else greatest(n, planned_rows(format($q$${rows('%L')}$q$, ${cutOf(table)}))) end
-    from (select count(*) as n from (${rows(cutOf(table))} limit ${MOST_COUNTED}) first) counted)`
+    from (select count(*) as n from (${rows(cutOf(table))} limit ${MAX_COUNTED}) first) counted)`
   const values = [table, ...along].map((name) => `('${name}')`).join(', ')
   return [
     `select name, '${table}', rows, null::bigint from (select ${found} as rows) old, (values ${values}) gone (name)`,

@@ -6,7 +6,7 @@
  */
 export interface Slots {
   /** Reserves up to `most` free slots for an owner; 0 if none became free within `waitMs`, or after `close`. */
-  reserve(owner: number, most: number, waitMs: number): Promise<number>
+  reserve(owner: number, max: number, waitMs: number): Promise<number>
   release(owner: number, count: number): void
   readonly active: number
   /** Grants no more slots; resolves when all are free. */
@@ -17,9 +17,9 @@ export function createSlots(count: number): Slots {
   return new FairSlots(count)
 }
 
-interface Waiting {
+interface Waiter {
   readonly owner: number
-  readonly most: number
+  readonly max: number
   readonly resolve: (count: number) => void
 }
 
@@ -27,7 +27,7 @@ class FairSlots implements Slots {
   readonly #count: number
   readonly #byOwner = new Map<number, number>()
   readonly #onIdle: (() => void)[] = []
-  #waiting: readonly Waiting[] = []
+  #waiting: readonly Waiter[] = []
   #active = 0
   #isClosed = false
 
@@ -39,19 +39,19 @@ class FairSlots implements Slots {
     return this.#active
   }
 
-  reserve(owner: number, most: number, waitMs: number): Promise<number> {
+  reserve(owner: number, max: number, waitMs: number): Promise<number> {
     if (this.#isClosed) return Promise.resolve(0)
     const free = this.#waiting.length === 0 ? this.#freeFor(owner) : 0
-    if (free > 0) return Promise.resolve(this.#take(owner, Math.min(free, most)))
+    if (free > 0) return Promise.resolve(this.#take(owner, Math.min(free, max)))
     return new Promise((resolve) => {
       const giveUp = (): void => {
         this.#waiting = this.#waiting.filter((other) => other !== one)
         resolve(0)
       }
       const timer = setTimeout(giveUp, waitMs)
-      const one: Waiting = {
+      const one: Waiter = {
         owner,
-        most,
+        max,
         resolve: (n) => {
           clearTimeout(timer)
           resolve(n)
@@ -103,7 +103,7 @@ class FairSlots implements Slots {
       if (next === undefined) return
       const share = Math.ceil(this.#freeFor(next.owner) / this.#waiting.length)
       this.#waiting = this.#waiting.filter((one) => one !== next)
-      next.resolve(this.#take(next.owner, Math.min(share, next.most)))
+      next.resolve(this.#take(next.owner, Math.min(share, next.max)))
     }
   }
 }

@@ -20,7 +20,7 @@ interface Named {
   readonly text: string
 }
 
-const MOST_CHARACTERS = 80
+const MAX_CHARACTERS = 80
 
 export const isSlow = ({ fromMs }: SlowStatements, ms: number): boolean => ms >= fromMs
 
@@ -32,6 +32,6 @@ export function tellSlow(
   origin: unknown,
   together = 1,
 ): void {
-  const statement = name ?? text.replace(/\s+/g, ' ').trim().slice(0, MOST_CHARACTERS)
+  const statement = name ?? text.replace(/\s+/g, ' ').trim().slice(0, MAX_CHARACTERS)
   slow.tell({ statement, ms: Math.round(ms), ...(together > 1 && { together }) }, origin)
 }

@@ -2,7 +2,7 @@ import type { ReadStatement } from './reader.ts'
 
 /** What was spent on models, and what was sent, by day. */
 
-const MOST_MODELS = 100
+const MAX_MODELS = 100
 
 /**
  * The usage of models, the costliest first, and the messages asked for, on each of the last UTC days; days without any are
@@ -23,7 +23,7 @@ export const readSpending: ReadStatement<[days: number]> = {
       select vendor, model, sum(requests)::bigint as requests, sum(tokens)::bigint as tokens, sum(audio) as audio, sum(unpriced)::bigint as unpriced,
         sum(cost) as cost, json_agg(json_build_object('day', day, 'requests', requests, 'tokens', tokens,
           'audio_seconds', audio, 'cost', cost) order by day) as days
-      from used group by vendor, model order by sum(cost) desc nulls last, sum(requests) desc, vendor, model limit ${MOST_MODELS}
+      from used group by vendor, model order by sum(cost) desc nulls last, sum(requests) desc, vendor, model limit ${MAX_MODELS}
     ), sent as (
       select day, channel, outcome, sum(sends)::bigint as sends from comms_send_count
       where day >= (select first from given) and day <= (select today from given) group by day, channel, outcome

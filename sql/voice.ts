@@ -117,11 +117,11 @@ export const previewChunk = (
     where start + length(bytes) > ${position}`
 
 /** Deletes previews beyond the `most` that were used last. */
-export const deleteExcessPreviews = (most: number, batch: number): Query<{ count: number }> =>
+export const deleteExcessPreviews = (max: number, batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with excess as (
       delete from voice_preview where digest in (
-        select digest from voice_preview order by used_at desc offset ${most} limit ${batch})
+        select digest from voice_preview order by used_at desc offset ${max} limit ${batch})
       returning 1
     )
     select count(*)::int as count from excess`

@@ -18,7 +18,7 @@ export const WEBHOOK_EVENTS = [
 export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
 
 /** The most endpoints that an account may have. */
-export const MOST_ENDPOINTS = 50
+export const MAX_ENDPOINTS = 50
 
 /** How many failed attempts in a row make an endpoint rest. */
 export const RESTS_FROM = 5
@@ -58,7 +58,7 @@ export type Manager = [account: number | null, everything: boolean, organization
 type Managing = [endpoint: number, ...Manager]
 
 /** For those who manage an endpoint and may not see what it is told: `none` instead of JSON. */
-const told = (json: string): string =>
+const whenOwned = (json: string): string =>
   `select case when $3::boolean or e.account_id = $2::int then (${json})::text else 'none' end
     from webhook_endpoint e where e.id = $1::bigint and ${MANAGED}`
 
@@ -72,7 +72,7 @@ export const DELIVERY_ORDER = { 'd.id': 'bigint' } as const
 /** The deliveries of an endpoint of a status (null: all), newest first. */
 export const readDeliveries: ReadStatement<[...Managing, status: string | null, ...page: PageValues]> = {
   name: 'webhook_deliveries',
-  text: told(
+  text: whenOwned(
     arrayText({
       table: 'webhook_delivery',
       row: 'd',
@@ -89,7 +89,7 @@ export const readDeliveries: ReadStatement<[...Managing, status: string | null, 
 /** One delivery, with what is sent and all answers. */
 export const readDelivery: ReadStatement<[...Managing, delivery: number]> = {
   name: 'webhook_delivery',
-  text: told(
+  text: whenOwned(
     `select webhook_delivery_json(d)::jsonb || jsonb_build_object('body', d.body, 'answers', d.answers)
     from webhook_delivery d where d.id = $5::bigint and d.endpoint_id = $1::bigint`,
   ),
@@ -206,7 +206,7 @@ export type DueDelivery = z.output<typeof Due>
  * Takes deliveries of an endpoint that are due, the longest due first; of one that has failed several times, one. What is not
  * settled is due again after `holdSeconds`.
  */
-export const takeDeliveries = (endpoint: number, most: number, holdSeconds: number): Query<DueDelivery> =>
+export const takeDeliveries = (endpoint: number, max: number, holdSeconds: number): Query<DueDelivery> =>
   sql.prepared('webhook_take', Due)`
     with endpoint as (
       select e.* from webhook_endpoint e join account a on a.id = e.account_id
@@ -216,7 +216,7 @@ export const takeDeliveries = (endpoint: number, most: number, holdSeconds: numb
         since = case when d.attempts = 0 then now() else d.since end
       where d.id in (
         select w.id from webhook_delivery w where w.endpoint_id = (select id from endpoint) and w.due_at <= now()
-        order by w.due_at, w.id limit (select case when failures >= ${RESTS_FROM} then 1 else ${most}::int end from endpoint)
+        order by w.due_at, w.id limit (select case when failures >= ${RESTS_FROM} then 1 else ${max}::int end from endpoint)
         for update skip locked)
       returning d.id, d.message_id, d.url, d.body
     )
@@ -268,14 +268,14 @@ export const switchedOff = (id: number): Query<z.output<typeof Notified>> =>
 /** Deletes deliveries of deleted endpoints, and those that have none left; returns how many rows. */
 export const purgeEndpoints = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
-    with told as (
+    with deliveries as (
       delete from webhook_delivery where id in (
         select d.id from webhook_endpoint e join webhook_delivery d on d.endpoint_id = e.id
         where e.deleted_at is not null limit ${batch})
       returning 1
-    ), gone as (
+    ), endpoints as (
       delete from webhook_endpoint e where e.deleted_at is not null
         and not exists (select from webhook_delivery d where d.endpoint_id = e.id)
       returning 1
     )
-    select (select count(*) from told)::int + (select count(*) from gone)::int as count`
+    select (select count(*) from deliveries)::int + (select count(*) from endpoints)::int as count`

@@ -62,14 +62,14 @@ const EMPTY_QUERY = 0x49
 const ERROR_RESPONSE = 0x45
 const READY_FOR_QUERY = 0x5a
 // More would make the first of them wait for the last.
-const MOST_PER_BATCH = 128
+const MAX_PER_BATCH = 128
 // How many times the oldest batch is checked within its time limit.
 const LOOKS = 5
 // After an error, the statements that the server knows can differ from what we assume; it then reports one of these.
 // When several errors coincide, one read may get them several times.
 const UNKNOWN_STATEMENT = '26000'
 const KNOWN_STATEMENT = '42P05'
-const MOST_RETRIES = 10
+const MAX_RETRIES = 10
 
 /** A connection that has been opened and authenticated, and does nothing but reads from here on. */
 export class Wire {
@@ -137,9 +137,8 @@ export class Wire {
   private flush(): void {
     this.scheduled = false
     while (this.waiting.length > 0 && !this.broken) {
-      const reads =
-        this.waiting.length <= MOST_PER_BATCH ? this.waiting : this.waiting.slice(0, MOST_PER_BATCH)
-      this.waiting = reads === this.waiting ? [] : this.waiting.slice(MOST_PER_BATCH)
+      const reads = this.waiting.length <= MAX_PER_BATCH ? this.waiting : this.waiting.slice(0, MAX_PER_BATCH)
+      this.waiting = reads === this.waiting ? [] : this.waiting.slice(MAX_PER_BATCH)
       this.send(reads)
     }
   }
@@ -215,7 +214,7 @@ export class Wire {
       return
     }
     for (const [name, state] of this.statements) if (state === 'sent') this.statements.delete(name)
-    if ((error.code === UNKNOWN_STATEMENT || error.code === KNOWN_STATEMENT) && read.retries < MOST_RETRIES) {
+    if ((error.code === UNKNOWN_STATEMENT || error.code === KNOWN_STATEMENT) && read.retries < MAX_RETRIES) {
       if (error.code === UNKNOWN_STATEMENT) this.statements.delete(read.statement.name)
       else this.statements.set(read.statement.name, 'ready')
       read.retries++

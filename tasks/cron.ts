@@ -16,7 +16,7 @@ const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 // From one 29 February to the next, across a century without one.
-const MOST_DAYS = 8 * 366
+const MAX_DAYS = 8 * 366
 
 const ALL_DATES = 31
 const ALL_WEEKDAYS = 7
@@ -29,7 +29,7 @@ export function nextRun(cron: string, after: Date): Date {
   const fields = fieldsOf(cron)
   const earliest = (Math.floor(after.getTime() / MINUTE) + 1) * MINUTE
   const firstDay = Math.floor(earliest / DAY) * DAY
-  for (let day = firstDay; day <= firstDay + MOST_DAYS * DAY; day += DAY) {
+  for (let day = firstDay; day <= firstDay + MAX_DAYS * DAY; day += DAY) {
     if (!matchesDay(fields, new Date(day))) continue
     for (const hour of fields.hours)
       for (const minute of fields.minutes) {
@@ -63,14 +63,14 @@ function fieldsOf(cron: string): Fields {
 }
 
 /** The numbers of a field: a list of numbers, ranges, and `*` with or without a step. */
-function numbersOf(field: string, least: number, most: number): readonly number[] {
+function numbersOf(field: string, min: number, max: number): readonly number[] {
   const numbers = field.split(',').flatMap((part) => {
     const found = /^(?:\*(?:\/(\d+))?|(\d+)(?:-(\d+))?)$/.exec(part)
     if (found === null) throw new RangeError(`${part} is no part of a cron expression`)
     const [, step, first, last] = found
-    const [from, to] = first === undefined ? [least, most] : [Number(first), Number(last ?? first)]
+    const [from, to] = first === undefined ? [min, max] : [Number(first), Number(last ?? first)]
     const by = Number(step ?? 1)
-    if (by < 1 || from < least || to > most || to < from) throw new RangeError(`${part} is out of bounds`)
+    if (by < 1 || from < min || to > max || to < from) throw new RangeError(`${part} is out of bounds`)
     return Array.from({ length: Math.floor((to - from) / by) + 1 }, (_, n) => from + n * by)
   })
   return ascending(numbers)

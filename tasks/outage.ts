@@ -4,7 +4,7 @@ import { Failure, mapDatabaseError } from '../sql/errors.ts'
 // `database.busy` is, of a connection, that the server has none to spare.
 const PASSING: ReadonlySet<string> = new Set(['database.down', 'database.busy'])
 const RETRY_MS = 500
-const TOLD_MS = 10_000
+const LOG_INTERVAL_MS = 10_000
 
 /**
  * Tries until the database can be reached and has a connection to spare, and says in the log every 10 s that it waits.
@@ -14,17 +14,17 @@ export async function untilReached<T>(
   log: { warn(line: string): void; info(line: string): void },
   attempt: () => Promise<T>,
 ): Promise<T> {
-  let toldAt = Number.NEGATIVE_INFINITY
+  let loggedAt = Number.NEGATIVE_INFINITY
   for (;;) {
     try {
       const reached = await attempt()
-      if (Number.isFinite(toldAt)) log.info('The database is reached')
+      if (Number.isFinite(loggedAt)) log.info('The database is reached')
       return reached
     } catch (error) {
       const failure = mapDatabaseError(error)
       if (!(failure instanceof Failure) || !PASSING.has(failure.code)) throw error
-      if (performance.now() - toldAt >= TOLD_MS) {
-        toldAt = performance.now()
+      if (performance.now() - loggedAt >= LOG_INTERVAL_MS) {
+        loggedAt = performance.now()
         log.warn(`Waiting for the database: ${reasonOf(error)}`)
       }
       await delay(RETRY_MS)

@@ -1,6 +1,6 @@
 import type { Database, Queries } from '../sql/db.ts'
 import { Failure, fail } from '../sql/errors.ts'
-import { jobToRetry, retryOf, tieRetry } from '../sql/jobs/retry.ts'
+import { jobToRetry, linkRetry, retryOf } from '../sql/jobs/retry.ts'
 import { enqueue, type TaskFinder } from './task.ts'
 
 /** Who retries a job: admins may retry any, others only their own. */
@@ -41,7 +41,7 @@ export async function retryJob(
   if (task === null || !payload?.success) throw fail('job.not_runnable')
   const { jobId, joined } = await enqueue(tx, task, payload.data, { ownerId: failed.owner_id, ...options })
   // A job that it joined was already under way and is not a retry of this one.
-  if (!joined) await tx.run(tieRetry(jobId, id))
+  if (!joined) await tx.run(linkRetry(jobId, id))
   return jobId
 }
 

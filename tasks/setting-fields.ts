@@ -4,7 +4,7 @@ import { z } from 'zod'
 
 /** At most `most` requests of one client in any period of `seconds`. */
 export interface Rate {
-  readonly most: number
+  readonly max: number
   readonly seconds: number
 }
 
@@ -47,7 +47,7 @@ export const rate = (fallback: Rate | null, digits = 4) =>
     )
     .transform((text): Rate | null => {
       const [given, span] = text.split('/').map(Number)
-      return span === undefined ? null : { most: given!, seconds: span }
+      return span === undefined ? null : { max: given!, seconds: span }
     })
     .default(fallback)
 

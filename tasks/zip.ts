@@ -7,7 +7,7 @@ import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
 export interface ZipEntry {
   readonly path: string
   /** Null: larger than `most`. @throws what the rules make of bytes that do not match the archive's headers. */
-  read(most: number): Promise<Buffer | null>
+  read(max: number): Promise<Buffer | null>
 }
 
 /** What is expected of an archive. */
@@ -19,10 +19,10 @@ export interface ZipRules {
 }
 
 // As many as a list of posts may have: an export has a file for each. Their headers are looked at in a second.
-const MOST_ENTRIES = 100_000
-const MOST_BYTES = 512 * 1024 * 1024
+const MAX_ENTRIES = 100_000
+const MAX_BYTES = 512 * 1024 * 1024
 // Text compresses to about a tenth of its size; among large files, only zip bombs exceed this ratio.
-const MOST_RATIO = 100
+const MAX_RATIO = 100
 const LARGE = 5 * 1024 * 1024
 const SYMLINK = 0o120000
 const KIND = 0o170000
@@ -38,7 +38,7 @@ export async function openZip(bytes: Buffer, rules: ZipRules): Promise<readonly 
       throw refused('it is not a zip archive', error)
     },
   )
-  if (zip.entryCount > MOST_ENTRIES) throw refused(`the archive has more than ${MOST_ENTRIES} entries`)
+  if (zip.entryCount > MAX_ENTRIES) throw refused(`the archive has more than ${MAX_ENTRIES} entries`)
   const entries: Entry[] = []
   try {
     for await (const entry of zip.eachEntry()) entries.push(entry)
@@ -50,7 +50,7 @@ export async function openZip(bytes: Buffer, rules: ZipRules): Promise<readonly 
   assertBounded(entries, bytes.length, rules)
   return entries
     .filter(({ fileName }) => !fileName.endsWith('/'))
-    .map((entry) => ({ path: entry.fileName, read: (most) => read(zip, entry, most, rules) }))
+    .map((entry) => ({ path: entry.fileName, read: (max) => read(zip, entry, max, rules) }))
 }
 
 async function assertHarmless(zip: ZipFile, entry: Entry, { refused, isText }: ZipRules): Promise<void> {
@@ -58,8 +58,8 @@ async function assertHarmless(zip: ZipFile, entry: Entry, { refused, isText }: Z
   if (!entry.canDecodeFileData()) throw refused('the archive uses an unsupported compression method')
   if (isText && /\.zip$/i.test(entry.fileName)) throw refused('the archive contains another archive')
   if (((entry.externalFileAttributes >>> 16) & KIND) === SYMLINK) throw refused('the archive contains a link')
-  if (isText && entry.uncompressedSize > LARGE && entry.uncompressedSize > MOST_RATIO * entry.compressedSize)
-    throw refused(`a file in the archive unpacks to more than ${MOST_RATIO} times its packed size`)
+  if (isText && entry.uncompressedSize > LARGE && entry.uncompressedSize > MAX_RATIO * entry.compressedSize)
+    throw refused(`a file in the archive unpacks to more than ${MAX_RATIO} times its packed size`)
   const local = await zip.readLocalFileHeaderPromise(entry).catch((error) => {
     throw refused('the archive is damaged', error)
   })
@@ -75,15 +75,15 @@ async function assertHarmless(zip: ZipFile, entry: Entry, { refused, isText }: Z
 
 function assertBounded(entries: readonly Entry[], size: number, { refused }: ZipRules): void {
   const sum = (of: (entry: Entry) => number): number => entries.reduce((total, entry) => total + of(entry), 0)
-  if (sum(({ uncompressedSize }) => uncompressedSize) > MOST_BYTES)
-    throw refused(`the files in the archive unpack to more than ${MOST_BYTES} bytes`)
+  if (sum(({ uncompressedSize }) => uncompressedSize) > MAX_BYTES)
+    throw refused(`the files in the archive unpack to more than ${MAX_BYTES} bytes`)
   // More than the archive holds: files share their bytes.
   if (sum(({ compressedSize }) => compressedSize) > size)
     throw refused('the headers of the archive contradict each other')
 }
 
-async function read(zip: ZipFile, entry: Entry, most: number, { refused }: ZipRules): Promise<Buffer | null> {
-  if (entry.uncompressedSize > most) return null
+async function read(zip: ZipFile, entry: Entry, max: number, { refused }: ZipRules): Promise<Buffer | null> {
+  if (entry.uncompressedSize > max) return null
   try {
     const chunks: Buffer[] = []
     // Fails as soon as there is more or less data than the headers say.

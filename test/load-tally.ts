@@ -111,12 +111,12 @@ export function histogram(values: readonly number[]): string {
     counts.set(bucket, (counts.get(bucket) ?? 0) + 1)
   }
   const buckets = [...counts.keys()]
-  const most = Math.max(...counts.values())
+  const max = Math.max(...counts.values())
   const lines = ['  request to end\n']
   for (let bucket = Math.min(...buckets); bucket <= Math.max(...buckets); bucket++) {
     const count = counts.get(bucket) ?? 0
     lines.push(
-      `  ${`${2 ** bucket} ms`.padStart(11)}  ${'#'.repeat(Math.ceil((count / most) * BAR)).padEnd(BAR)} ${count}\n`,
+      `  ${`${2 ** bucket} ms`.padStart(11)}  ${'#'.repeat(Math.ceil((count / max) * BAR)).padEnd(BAR)} ${count}\n`,
     )
   }
   return lines.join('')

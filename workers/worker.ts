@@ -56,7 +56,7 @@ export interface WorkerOptions {
 const DRAIN_MS = 4000
 const END_MS = 8000
 
-const MOST_QUEUE_CONNECTIONS = 6
+const MAX_QUEUE_CONNECTIONS = 6
 
 /**
  * Starts a worker; resolves when it holds its lease and fetches jobs.
@@ -221,7 +221,7 @@ function openQueue(
     directUrl,
     applicationName: `${settings.projectName}-queue`,
     // A runner needs one for some milliseconds at a time, and most runners wait.
-    size: Math.min(queues.length + 2, MOST_QUEUE_CONNECTIONS),
+    size: Math.min(queues.length + 2, MAX_QUEUE_CONNECTIONS),
     onError: (error) => log.warn({ err: error }, 'A queue connection failed'),
     // Another worker that comes or goes has a share of each limit.
     also: { channels: [QUEUE_CHANGED, WORKER_CHANGED], onChange },

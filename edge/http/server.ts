@@ -103,7 +103,7 @@ function sharedOf(onError: (error: unknown) => void): Shared {
 
 // A turn of the event loop shorter than this only accepted connections; and how many turns to wait for one at most.
 const QUIET_MS = 0.2
-const MOST_TURNS = 20
+const MAX_TURNS = 20
 
 /**
  * Resolves right after the event loop has accepted all connections that the kernel had queued. What arrives between
@@ -113,7 +113,7 @@ const MOST_TURNS = 20
 async function quietTurn(): Promise<void> {
   // The rest of this turn tells nothing: all sockets are polled only between one such point and the next.
   await endOfTurn()
-  for (let turns = 0, tookMs = QUIET_MS; turns < MOST_TURNS && tookMs >= QUIET_MS; turns++) {
+  for (let turns = 0, tookMs = QUIET_MS; turns < MAX_TURNS && tookMs >= QUIET_MS; turns++) {
     const startedAt = performance.now()
     await endOfTurn()
     tookMs = performance.now() - startedAt

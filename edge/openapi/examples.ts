@@ -236,7 +236,7 @@ function textOf(schema: Json, name: string): string | undefined {
 function numberOf(schema: Json, name: string): number {
   const known = BY_NAME[name]
   const { minimum, maximum, exclusiveMinimum } = schema as Record<string, number | undefined>
-  const least = minimum ?? (exclusiveMinimum === undefined ? 1 : exclusiveMinimum + 1)
+  const min = minimum ?? (exclusiveMinimum === undefined ? 1 : exclusiveMinimum + 1)
   const value = typeof known === 'number' ? known : 1
-  return Math.min(Math.max(value, least), maximum ?? Number.POSITIVE_INFINITY)
+  return Math.min(Math.max(value, min), maximum ?? Number.POSITIVE_INFINITY)
 }

@@ -24,9 +24,9 @@ interface Request {
 // A request that adds more than this gets a statement of its own, so that no other request waits for it.
 const FEW = 50
 // The most that one statement adds: more gains nothing, and the first request would wait for the last.
-const MOST_TOGETHER = 500
+const MAX_TOGETHER = 500
 // How many are announced; watchers of all jobs see any others when they start.
-const MOST_ANNOUNCED = 1000
+const MAX_ANNOUNCED = 1000
 
 export function createEnqueuer(db: Pick<Database, 'any'>, publisher: Pick<Publisher, 'notify'>): Enqueuer {
   const waiting: Request[] = []
@@ -35,7 +35,7 @@ export function createEnqueuer(db: Pick<Database, 'any'>, publisher: Pick<Publis
   let sending = false
 
   const announce = (rows: readonly Enqueued[]): void => {
-    for (const { job_id } of rows.slice(0, MOST_ANNOUNCED)) publisher.notify(job_id, 'later')
+    for (const { job_id } of rows.slice(0, MAX_ANNOUNCED)) publisher.notify(job_id, 'later')
   }
 
   const addNow = async (specs: readonly JobSpec[]): Promise<readonly Enqueued[]> => {
@@ -94,7 +94,7 @@ function fitting(waiting: readonly Request[]): number {
   let count = 0
   const next = waiting.findIndex(({ specs }) => {
     count += specs.length
-    return count > MOST_TOGETHER
+    return count > MAX_TOGETHER
   })
   return next < 0 ? waiting.length : next
 }

@@ -46,17 +46,17 @@ interface Reservation {
 // A process reserves a hundredth of the limit at a time: with each further process, that much of it may go unused.
 const SHARES = 100
 // Of keys beyond that, what was reserved is lost.
-const MOST_KNOWN = 100_000
+const MAX_KNOWN = 100_000
 
 /** Limits each key to `most` requests in a period of `seconds`, which begins with its first request after the last one. */
-export function createKeyLimits(db: Database, { most, seconds }: Rate): KeyLimits {
-  const wanted = Math.ceil(most / SHARES)
+export function createKeyLimits(db: Database, { max, seconds }: Rate): KeyLimits {
+  const wanted = Math.ceil(max / SHARES)
   const reservations = new Map<string, Reservation>()
   const underWay = new Map<string, Promise<void>>()
 
   const reserve = async (keyId: string): Promise<void> => {
-    const { granted, remaining, reset_ms } = await db.one(reserveRequests(keyId, most, seconds, wanted))
-    if (reservations.size >= MOST_KNOWN) reservations.clear()
+    const { granted, remaining, reset_ms } = await db.one(reserveRequests(keyId, max, seconds, wanted))
+    if (reservations.size >= MAX_KNOWN) reservations.clear()
     const endsAt = performance.now() + reset_ms
     reservations.set(keyId, { left: granted, elsewhere: remaining, endsAt })
   }
@@ -66,8 +66,8 @@ export function createKeyLimits(db: Database, { most, seconds }: Rate): KeyLimit
     const found = reservations.get(keyId)
     const resetMs = found === undefined ? 0 : found.endsAt - performance.now()
     if (found === undefined || resetMs <= 0) return null
-    if (found.left > 0) return new Allowance(most, --found.left + found.elsewhere, resetMs, false)
-    return found.elsewhere > 0 ? null : new Allowance(most, 0, resetMs, true)
+    if (found.left > 0) return new Allowance(max, --found.left + found.elsewhere, resetMs, false)
+    return found.elsewhere > 0 ? null : new Allowance(max, 0, resetMs, true)
   }
 
   const takeSlowly = async (keyId: string): Promise<Allowance> => {

@@ -17,7 +17,7 @@ export type LimitName = keyof Settings['limits']
 const OF_ACCOUNTS: ReadonlySet<LimitName> = new Set(['invite', 'export'])
 
 // Enough for all clients that flood at once; a forgotten one costs one more query.
-const MOST_KNOWN = 10_000
+const MAX_KNOWN = 10_000
 
 export function createLimits(db: Database, settings: Settings): Limits {
   // A refused client stays refused, without a query, for the time that its refusal named: a flood must cost nothing.
@@ -32,9 +32,9 @@ export function createLimits(db: Database, settings: Settings): Limits {
       const until = refused.get(key)
       if (until !== undefined && until > performance.now()) throw limited(until - performance.now())
       refused.delete(key)
-      const { wait_ms } = await db.one(takeRequest(name, subject, rate.most, rate.seconds))
+      const { wait_ms } = await db.one(takeRequest(name, subject, rate.max, rate.seconds))
       if (wait_ms === 0) return
-      if (refused.size >= MOST_KNOWN) refused.clear()
+      if (refused.size >= MAX_KNOWN) refused.clear()
       refused.set(key, performance.now() + wait_ms)
       throw limited(wait_ms)
     },

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type KeyType, MOST_COUNTED, type PageValues } from '../../sql/lists.ts'
+import { type KeyType, MAX_COUNTED, type PageValues } from '../../sql/lists.ts'
 import type { EdgeRequest } from '../http/server.ts'
 import { invalid } from './input.ts'
 import { type Answer, json } from './route.ts'
@@ -8,9 +8,9 @@ import { textProblems } from './texts.ts'
 
 /** Lists in pages, all in one way: by number, as far as a list counts, and by cursor without an end. */
 
-/** Fields of a list that counts no further than {@link MOST_COUNTED}. */
+/** Fields of a list that counts no further than {@link MAX_COUNTED}. */
 const Total = {
-  total: z.int().meta({ description: `How many there are; at most ${grouped(MOST_COUNTED)}` }),
+  total: z.int().meta({ description: `How many there are; at most ${grouped(MAX_COUNTED)}` }),
   total_is_exact: z.boolean().meta({ description: 'false: there are more than `total`' }),
 }
 
@@ -37,7 +37,7 @@ export const Paged = { ...Total, page: z.int(), page_size: z.int(), ...Next }
 type Order = Readonly<Record<string, KeyType>>
 
 // A title has 300 characters, each of up to 6 bytes in JSON, and base64 makes 4 of 3; a path may be longer.
-const MOST_CURSOR = 4000
+const MAX_CURSOR = 4000
 
 const NOT_OF_LIST = 'is not a cursor of this list'
 
@@ -45,7 +45,7 @@ const NOT_OF_LIST = 'is not a cursor of this list'
 export const cursor = (...orders: readonly Order[]) =>
   z
     .string()
-    .max(MOST_CURSOR)
+    .max(MAX_CURSOR)
     .transform((text, context): string => {
       const values = decoded(text)
       if (orders.some((order) => isCursorOf(order, values))) return JSON.stringify(values)
@@ -75,15 +75,15 @@ function isCursorOf(order: Order, values: unknown): boolean {
 }
 
 /** The query fields of a list in numbered pages; `limit` and `cursor` are those of every list. */
-export const numbered = (order: Order | readonly Order[], { most, fallback }: PageSize) => ({
-  page: count({ min: 1, max: MOST_COUNTED + 1, fallback: 1 }).meta({
-    description: `Counts from the cursor; reaches ${grouped(MOST_COUNTED)} rows, which are followed by cursor`,
+export const numbered = (order: Order | readonly Order[], { max, fallback }: PageSize) => ({
+  page: count({ min: 1, max: MAX_COUNTED + 1, fallback: 1 }).meta({
+    description: `Counts from the cursor; reaches ${grouped(MAX_COUNTED)} rows, which are followed by cursor`,
   }),
   // Without a default of its own: whether it was given decides whether `limit` contradicts it.
-  page_size: integer({ min: 1, max: most })
+  page_size: integer({ min: 1, max })
     .optional()
-    .meta({ description: `Rows of a page: 1 to ${most}, ${fallback} by default` }),
-  limit: integer({ min: 1, max: most })
+    .meta({ description: `Rows of a page: 1 to ${max}, ${fallback} by default` }),
+  limit: integer({ min: 1, max })
     .optional()
     .transform((given) => ({ given, fallback }))
     .meta({ description: 'Another name of `page_size`' }),
@@ -91,7 +91,7 @@ export const numbered = (order: Order | readonly Order[], { most, fallback }: Pa
 })
 
 interface PageSize {
-  readonly most: number
+  readonly max: number
   readonly fallback: number
 }
 
@@ -144,8 +144,8 @@ export function pageValues({ page, page_size, limit, cursor }: Numbered, order?:
   const size = limit.given ?? page_size ?? limit.fallback
   if (page_size !== undefined && size !== page_size)
     throw invalid('query', 'limit', 'is another name of `page_size`, which has another value', 'custom')
-  if ((page - 1) * size > MOST_COUNTED)
-    throw invalid('query', 'page', `reaches ${MOST_COUNTED} rows; follow \`next\` beyond them`, 'too_big')
+  if ((page - 1) * size > MAX_COUNTED)
+    throw invalid('query', 'page', `reaches ${MAX_COUNTED} rows; follow \`next\` beyond them`, 'too_big')
   return [cursorValues(cursor, order), (page - 1) * size, size]
 }
 

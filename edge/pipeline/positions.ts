@@ -36,12 +36,12 @@ type Who = number | string
 
 const POSITION_HEADER = 'millrace-position'
 // The most callers that are remembered by name.
-const MOST = 100_000
+const MAX_POSITIONS = 100_000
 const EVERYBODY = ''
 
 /** `forMs`: after this time every standby that is read has what was written. */
-export function createPositions(settings: Settings, wal: Wal, forMs: number, most = MOST): Positions {
-  const memory = new Memory(forMs, most)
+export function createPositions(settings: Settings, wal: Wal, forMs: number, max = MAX_POSITIONS): Positions {
+  const memory = new Memory(forMs, max)
   const cookie = `${settings.projectName}_position`
   // One for a standby that was used a moment ago.
   const scope = { path: '/', sameSite: 'Lax', seconds: (2 * forMs) / 1000 } as const
@@ -72,14 +72,14 @@ export function createPositions(settings: Settings, wal: Wal, forMs: number, mos
 /** Positions by account, or by address without one; each is kept for one to two times `forMs`. */
 class Memory {
   readonly #forMs: number
-  readonly #most: number
+  readonly #max: number
   #recent = new Map<Who, Position>()
   #older = new Map<Who, Position>()
   #turnsAt = 0
 
-  constructor(forMs: number, most: number) {
+  constructor(forMs: number, max: number) {
     this.#forMs = forMs
-    this.#most = most
+    this.#max = max
   }
 
   get(...all: readonly (Who | null | undefined)[]): Position {
@@ -94,7 +94,7 @@ class Memory {
   set(who: Who, position: Position): void {
     this.#turn()
     // Then nobody has a position of their own.
-    if (this.#recent.size >= this.#most) {
+    if (this.#recent.size >= this.#max) {
       let furthest = position
       for (const one of this.#recent.values()) furthest = Math.max(furthest, one)
       this.#recent = new Map([[EVERYBODY, furthest]])

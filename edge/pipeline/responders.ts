@@ -188,7 +188,7 @@ function openStream(
   const subscriber = {
     accountId: caller?.ownerId ?? null,
     isAuthorized: async () => caller === null || edge.accounts.isStillAuthorized(caller),
-    told: () => exchange.written?.remember(),
+    beforeSending: () => exchange.written?.remember(),
   }
   streams.open(exchange.responder, head, source, subscriber, place)
 }

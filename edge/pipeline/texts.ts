@@ -6,23 +6,23 @@ type Loc = InputProblem['loc']
 
 // JSON itself has no bounds, and whatever traverses a value (this file, schemas, the database) needs time and stack.
 const DEEPEST = 64
-const MOST = 10_000
+const MAX_VALUES = 10_000
 
 // An answer has the keys above each problem: without bounds, 190 KB of input became one of 500 MB.
-const MOST_TOLD = 100
-const MOST_OF_KEY = 100
+const MAX_PROBLEMS = 100
+const MAX_OF_KEY = 100
 
 const TOO_DEEP = `must not be nested more than ${DEEPEST} deep`
-const TOO_MANY = `must not have more than ${MOST} keys and items in all`
+const TOO_MANY = `must not have more than ${MAX_VALUES} keys and items in all`
 
 /** The first problems of an input with their locations; `loc` is the part of the request that it came in. */
 export function textProblems(value: unknown, loc: Loc): readonly InputProblem[] {
-  const count = { left: MOST }
+  const count = { left: MAX_VALUES }
   if (isSound(value, 1, count)) return []
   if (count.left < 0) return [{ loc, msg: TOO_MANY, type: 'too_big' }]
-  const told: InputProblem[] = []
-  for (const problem of problemsOf(value, loc, 1)) if (told.push(problem) === MOST_TOLD) break
-  return told
+  const problems: InputProblem[] = []
+  for (const problem of problemsOf(value, loc, 1)) if (problems.push(problem) === MAX_PROBLEMS) break
+  return problems
 }
 
 function isSound(value: unknown, depth: number, count: { left: number }): boolean {
@@ -60,4 +60,4 @@ function* problemsOf(value: unknown, loc: Loc, depth: number): Generator<InputPr
   }
 }
 
-const shown = (key: string): string => key.slice(0, MOST_OF_KEY)
+const shown = (key: string): string => key.slice(0, MAX_OF_KEY)

@@ -72,7 +72,7 @@ searched. \`from\` and \`to\` \
 include the days that they name; what has no \`document_date\` counts by the day on which it came. With \`hits\` each document of a search has the first pages that match, three at most, with a snippet of each.`,
     query: z
       .object({
-        ...numbered([...Object.values(SEARCH_ORDERS), TRASH_ORDER], { most: 200, fallback: 50 }),
+        ...numbered([...Object.values(SEARCH_ORDERS), TRASH_ORDER], { max: 200, fallback: 50 }),
         kind: z.string().max(32).optional(),
         tag: z
           .array(z.string().max(64))

@@ -32,7 +32,7 @@ import {
 } from './llm/shapes.ts'
 
 // Lists that SPEC returns without pages are capped.
-const MOST_VENDORS = 1000
+const MAX_VENDORS = 1000
 
 /** The model catalog, and the current model. */
 export const llm = area('llm', '/llm', { auth: 'open' }, [
@@ -54,7 +54,7 @@ here. \`refusal\` is the reason why the last list of models was refused, until a
     description: 'Ordered by name; at most 1000.',
     response: z.array(VendorCount),
     reads: 'list',
-    handle: async ({ reader }) => json((await reader.text(readVendors, [MOST_VENDORS]))!),
+    handle: async ({ reader }) => json((await reader.text(readVendors, [MAX_VENDORS]))!),
   }),
 
   route({

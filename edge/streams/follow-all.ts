@@ -6,9 +6,9 @@ import type { SseStream, StreamSource } from './sse.ts'
 /** The stream of all jobs that a caller sees. */
 
 // The latest state sent is remembered for this many jobs: a terminal one must not be sent twice.
-const MOST_REMEMBERED = 10_000
+const MAX_REMEMBERED = 10_000
 // The most job ids that are kept for a slow reader.
-const MOST_WAITING = 10_000
+const MAX_WAITING = 10_000
 // The states of this many jobs are read at once and sent in parts; one part waits in memory for a slow reader.
 const STATES_AT_ONCE = 32
 const PART_CHARS = 32 * 1024
@@ -108,7 +108,7 @@ class Follower {
       this.#sent.set(state.jobId, rankOf(state))
     }
     for (const jobId of this.#sent.keys()) {
-      if (this.#sent.size <= MOST_REMEMBERED) break
+      if (this.#sent.size <= MAX_REMEMBERED) break
       this.#sent.delete(jobId)
     }
     const id = String(Math.floor(this.#completeUntil))
@@ -118,7 +118,7 @@ class Follower {
   #wait(states: readonly JobEvent[]): void {
     if (this.#waiting.size === 0) this.#waitingSince = this.#hub.knownUntil
     for (const { jobId, ownerId } of states) if (this.#options.sees(ownerId)) this.#waiting.add(jobId)
-    if (this.#waiting.size <= MOST_WAITING) return
+    if (this.#waiting.size <= MAX_WAITING) return
     this.#waiting.clear()
     this.#liveMissed = true
     this.#endsMissed = Math.min(this.#waitingSince, this.#endsMissed ?? this.#waitingSince)

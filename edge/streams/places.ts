@@ -24,10 +24,10 @@ export type PlaceOf = (owner: StreamOwner) => Place
 export function createPlaces({ perAddress, perAccount }: Settings['maxStreams']): PlaceOf {
   const counts = new Map<string, number>()
   return ({ accountId, address }) => {
-    const most = accountId === null ? perAddress : perAccount
+    const max = accountId === null ? perAddress : perAccount
     const owner = accountId === null ? networkOf(address) : `account ${accountId}`
     const count = counts.get(owner) ?? 0
-    if (most > 0 && count >= most) throw fail('stream.limited')
+    if (max > 0 && count >= max) throw fail('stream.limited')
     counts.set(owner, count + 1)
     let given = true
     return {

@@ -34,7 +34,7 @@ export interface Subscriber {
   /** Whether the reader would still be let in. Rejects when that cannot be determined now. */
   isAuthorized(): Promise<boolean>
   /** Called before frames are sent. */
-  told(): void
+  beforeSending(): void
 }
 
 /** All streams of a process: one timer keeps them alive, one call ends them. */
@@ -134,7 +134,7 @@ function check(sink: EventSink, { subscriber, end }: Reading): void {
 function streamOver(sink: EventSink, subscriber: Subscriber, ended: () => void): SseStream {
   return {
     send: (frames) => {
-      subscriber.told()
+      subscriber.beforeSending()
       return sink.write(textOf(frames))
     },
     get writable() {
@@ -142,7 +142,7 @@ function streamOver(sink: EventSink, subscriber: Subscriber, ended: () => void):
     },
     onWritable: (listener) => sink.onWritable(listener),
     end: (frames = []) => {
-      subscriber.told()
+      subscriber.beforeSending()
       sink.end(textOf(frames))
       ended()
     },

@@ -48,11 +48,11 @@ export const isDue = (id: number): Query<{ due: boolean }> =>
     select exists (select from account where id = ${id} and deletion_at <= now()) as due`
 
 /** Accounts whose time has come, after an id; not those whose deletion, in this mailbox, has failed within the last hour. */
-export const dueAccounts = (after: number, most: number, mailbox: string): Query<{ id: number }> =>
+export const dueAccounts = (after: number, max: number, mailbox: string): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     select id from account where deletion_at <= now() and id > ${after} and not exists (
       select from job where status = 'failed' and finished_at > now() - interval '1 hour' and mailbox = ${mailbox} || account.id)
-    order by id limit ${most}`
+    order by id limit ${max}`
 
 const Notice = z.object({
   email: z.string(),

@@ -12,7 +12,7 @@ type Row = z.output<typeof Row>
 export interface Rows {
   /** Before the first key. */
   readonly start: string
-  readonly most: number
+  readonly max: number
   readonly after: (of: string, key: string) => Query<Row>
 }
 
@@ -40,19 +40,19 @@ interface Source {
   readonly key: Fragment
   readonly type: 'bigint' | 'uuid'
   readonly item: Fragment
-  readonly most?: number
+  readonly max?: number
 }
 
-export function rowsOf({ from, where, key, type, item, most = BATCH }: Source): Rows {
+export function rowsOf({ from, where, key, type, item, max = BATCH }: Source): Rows {
   const isId = type === 'bigint'
   return {
     start: isId ? FIRST_ID : FIRST_UUID,
-    most,
+    max,
     after: (of, after) => {
       const given = isId ? sql.fragment`${after}::text::bigint` : sql.fragment`${after}::text::uuid`
       return sql.type(Row)`
         select (${key})::text as key, (${item})::text as json from ${from}
-        where ${where(of)} and ${key} > ${given} order by ${key} limit ${most}`
+        where ${where(of)} and ${key} > ${given} order by ${key} limit ${max}`
     },
   }
 }
@@ -61,7 +61,7 @@ export function rowsOf({ from, where, key, type, item, most = BATCH }: Source): 
 export function auditOf(where: (of: string) => Fragment, item: Fragment): Rows {
   return {
     start: '-infinity|0',
-    most: BATCH,
+    max: BATCH,
     after: (of, after) => sql.type(Row)`
       select e.at || '|' || e.id as key, (${item})::text as json from audit_event e
       where ${where(of)}

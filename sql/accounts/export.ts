@@ -94,7 +94,7 @@ const DOCUMENTS: Part = {
         type: 'bigint',
         item: sql.fragment`json_build_object('document_id', p.document_id, 'page_number', p.page_number, 'status', p.status,
           'method', p.method, 'model', p.model, 'detail', p.detail, 'text', p.text)`,
-        most: LARGE_BATCH,
+        max: LARGE_BATCH,
       }),
     },
   ],
@@ -110,7 +110,7 @@ const TRANSCRIPTIONS: Part = {
     type: 'uuid',
     item: sql.fragment`voice_transcription_json(t)::jsonb
       || jsonb_build_object('prompt', t.prompt, 'text', t.text, 'segments', t.segments)`,
-    most: LARGE_BATCH,
+    max: LARGE_BATCH,
   }),
 }
 
@@ -164,7 +164,7 @@ const CONVERSATIONS: Part = {
         item: sql.fragment`json_build_object('id', m.id, 'conversation_id', m.conversation_id, 'role', m.role,
           'status', m.status, 'content', m.content, 'provider', m.provider, 'model', m.model, 'error', m.error_detail,
           'created_at', iso(m.created_at))`,
-        most: LARGE_BATCH,
+        max: LARGE_BATCH,
       }),
     },
   ],
@@ -193,7 +193,7 @@ const POSTS: Part = {
     key: sql.fragment`p.id`,
     type: 'bigint',
     item: sql.fragment`p.fields || ',"tags":' || p.tags || '}'`,
-    most: LARGE_BATCH,
+    max: LARGE_BATCH,
   }),
 }
 

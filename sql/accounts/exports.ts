@@ -29,11 +29,11 @@ const Content = z.object({ id: z.number(), title: z.string(), media_type: z.stri
 type Content = z.output<typeof Content>
 
 /** The bytes of documents after an id, at most so many. */
-export const exportedContents = (owner: number, after: number, most: number): Query<Content> =>
+export const exportedContents = (owner: number, after: number, max: number): Query<Content> =>
   sql.type(Content)`
     select d.id, d.title, d.media_type, d.byte_size, b.id as blob_id, b.store, b.key, b.upload_id
     from document d left join blob b on b.sha256 = d.sha256
-    where d.owner_id = ${owner} and ${KEPT} and d.id > ${after} order by d.id limit ${most}`
+    where d.owner_id = ${owner} and ${KEPT} and d.id > ${after} order by d.id limit ${max}`
 
 /** False when the row of the bytes is missing. */
 export const isStored = <C extends { readonly blob_id: number | null }>(content: C): content is C & BlobAt =>

@@ -87,9 +87,9 @@ export interface Usage {
   readonly success: boolean
 }
 
-export const insertUsage = (spent: Usage): Query<unknown> =>
+export const insertUsage = (usage: Usage): Query<unknown> =>
   sql.type(noRows)`
     insert into ai_usage (user_id, conversation_id, action, vendor, model, input_tokens, cached_tokens, output_tokens,
       reasoning_tokens, cost, estimated, success)
-    values (${spent.userId}, ${spent.conversationId}::uuid, ${spent.action}, ${spent.vendor}, ${spent.model}, ${spent.input},
-      ${spent.cached}, ${spent.output}, ${spent.reasoning}, ${spent.cost}::numeric, ${spent.estimated}, ${spent.success})`
+    values (${usage.userId}, ${usage.conversationId}::uuid, ${usage.action}, ${usage.vendor}, ${usage.model}, ${usage.input},
+      ${usage.cached}, ${usage.output}, ${usage.reasoning}, ${usage.cost}::numeric, ${usage.estimated}, ${usage.success})`

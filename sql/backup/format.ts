@@ -18,7 +18,7 @@ export interface Section<H> {
 /** A file is not a backup, or not a complete one. */
 export class BackupError extends Error {}
 
-const MOST_FRAME_BYTES = 16 * 1024 * 1024
+const MAX_FRAME_BYTES = 16 * 1024 * 1024
 
 /** The frames of a section. */
 export async function* sectionFrames<H>({ header, data }: Section<H>): AsyncGenerator<Uint8Array> {
@@ -107,7 +107,7 @@ class FrameReader {
   async next(): Promise<{ letter: string; payload: Buffer }> {
     const head = await this.take(5)
     const length = head.readUInt32BE(1)
-    if (length > MOST_FRAME_BYTES) throw damaged()
+    if (length > MAX_FRAME_BYTES) throw damaged()
     return { letter: head.toString('latin1', 0, 1), payload: await this.take(length) }
   }
 

@@ -4,12 +4,12 @@ import type { ReadStatement } from '../reader.ts'
 
 // What a search ranks of a term, so that its cost does not follow how often a word occurs: this many of the pages and titles that
 // match it, those that the index names first, and if there are more, the pages of as many documents of the owner, newest first.
-const MOST_RANKED = 500
+const MAX_RANKED = 500
 // A phrase is looked for in this many pages with its words: the index does not know their places.
-const MOST_WITH_WORDS = 5000
+const MAX_WITH_WORDS = 5000
 
 // What is shown of where a document matches: its first pages that do, each with some words around the first that matches.
-const MOST_HITS = 3
+const MAX_HITS = 3
 const SNIPPET = 'MaxFragments=1, MinWords=10, MaxWords=25, ShortWord=0, StartSel="", StopSel=""'
 // Of a longer page: finding the words again takes a second for two million characters.
 const SNIPPET_CHARACTERS = 200_000
@@ -39,12 +39,12 @@ const HITS = `(
   from (select string_agg('(' || wide::text || ')', ' | ')::tsquery as query from term where not negated) sought
     cross join lateral (
       select p.page_number, p.text from document_page p where p.document_id = d.id and p.search @@ sought.query
-      order by p.page_number limit ${MOST_HITS}) hit)`
+      order by p.page_number limit ${MAX_HITS}) hit)`
 
 // The documents that match, each with its rank.
 const FOUND = `
   with term as materialized (
-    select *, case when is_phrase then ${MOST_WITH_WORDS} else ${MOST_RANKED} end as most from search_terms($1::int, $7)
+    select *, case when is_phrase then ${MAX_WITH_WORDS} else ${MAX_RANKED} end as most from search_terms($1::int, $7)
   ), hit as materialized (
     select t.n, t.most, t.exact, t.wide, possible.*, not t.is_phrase or possible.search @@ t.wide as matches
     from term t cross join lateral (
@@ -59,7 +59,7 @@ const FOUND = `
   ), rarest as materialized (
     select * from size order by is_cut, hits, n limit 1
   ), newest as materialized (
-    select d.id from document d where ${OF_OWNER} order by d.id desc limit ${MOST_RANKED}
+    select d.id from document d where ${OF_OWNER} order by d.id desc limit ${MAX_RANKED}
   ), ranked as (
     select n, id, 4 * ts_rank(search, exact) + ts_rank(search, wide) as rank from hit where matches
     union all
@@ -72,7 +72,7 @@ const FOUND = `
       select * from document_page p
       where (select is_cut from rarest) and (select count(*) > 1 from size)
         and ${owned('p')} @@ (select string_agg('(' || words::text || ')', ' & ')::tsquery from term where not negated)
-      limit ${MOST_RANKED}) p
+      limit ${MAX_RANKED}) p
     where not t.negated and p.search @@ t.wide
   ), best as (
     select n, id, max(rank) as rank from ranked group by n, id

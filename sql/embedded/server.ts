@@ -128,7 +128,7 @@ async function becomesReady(
     failure = `can't be run: ${error.message}`
   })
   const started = performance.now()
-  let told = started
+  let lastReportAt = started
   while (failure === undefined) {
     if (hasEnded(child)) return `exited during startup (${child.signalCode ?? child.exitCode})`
     const file = readPidFile(options.data)
@@ -136,8 +136,8 @@ async function becomesReady(
     if (isStopping()) return 'was stopped during startup'
     const now = performance.now()
     if (now - started > START_LIMIT_MS) return `wasn't ready after ${START_LIMIT_MS / 1_000} s`
-    if (now - told > 5_000) {
-      told = now
+    if (now - lastReportAt > 5_000) {
+      lastReportAt = now
       options.log('The database server is still recovering')
     }
     await pause(10)

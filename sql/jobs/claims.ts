@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
-import { JOB_EVENTS, MOST_TOLD } from '../notify.ts'
+import { JOB_EVENTS, MAX_IDS_PER_PAYLOAD } from '../notify.ts'
 
 /** Deliveries from the queue, and the jobs that workers claim by them, see `functions/jobs/job_claim.sql`. */
 
@@ -43,20 +43,20 @@ export interface Wanted {
   readonly places: number
 }
 
-const Claims = z.object({ claims: z.string().nullable(), told: z.string().nullable() })
+const Claims = z.object({ claims: z.string().nullable(), notified: z.string().nullable() })
 type Claims = z.output<typeof Claims>
 
 /**
  * Claims the jobs of these deliveries, each for a different mailbox: at most `places` jobs of each; a text for
- * `claimedOf`. With `tells`, it also notifies listeners, a round trip sooner than a separate notification, unless there
- * are more than `MOST_TOLD` jobs.
+ * `claimedOf`. With `notifies`, it notifies listeners as well, a round trip sooner than a separate notification, unless there
+ * are more than `MAX_IDS_PER_PAYLOAD` jobs.
  */
-export const claimJobs = (lease: string, wanted: readonly Wanted[], tells = false): Query<Claims> => {
+export const claimJobs = (lease: string, wanted: readonly Wanted[], notifies = false): Query<Claims> => {
   const column = <T>(of: (one: Wanted) => T): readonly T[] => wanted.map(of)
   return sql.prepared('job_claim', Claims)`
     select claims, (
       select pg_notify(${JOB_EVENTS}, string_agg(one ->> 0, ' ')) from json_array_elements(claims::json) one
-      where ${tells}::boolean having count(*) between 1 and ${MOST_TOLD}::int4)::text as told
+      where ${notifies}::boolean having count(*) between 1 and ${MAX_IDS_PER_PAYLOAD}::int4)::text as notified
     from (select job_claim(${lease}::uuid,
       ${sql.array(
         column(({ delivery }) => delivery.task),

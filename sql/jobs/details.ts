@@ -4,12 +4,12 @@ import type { ReadStatement } from '../reader.ts'
 /** All that is known of one job: one statement, so that its parts are from the same moment. */
 
 /** At most this many attempts, the latest ones. */
-const MOST_ATTEMPTS = 1000
+const MAX_ATTEMPTS = 1000
 /** Jobs ahead are counted up to this number. */
-export const MOST_AHEAD = 1000
-const MOST_RUNNING = 50
+export const MAX_AHEAD = 1000
+const MAX_RUNNING = 50
 /** At most this many earlier and this many later jobs of a chain of retries. */
-const MOST_IN_CHAIN = 100
+const MAX_IN_CHAIN = 100
 
 // What only the owner and admins are shown. An actor's mailbox has its name from the payload.
 const OWN = '($2::boolean or job.owner_id = $1::int)'
@@ -32,24 +32,24 @@ const ATTEMPTS = `(
   from (
     select n, case when n = 1 then job.started_at else e.claimed_at end as claimed_at,
       coalesce(e.ended_at, case when n = job.attempt then job.finished_at end) as ended_at, e.ended
-    from generate_series(greatest(1, job.attempt - ${MOST_ATTEMPTS} + 1), job.attempt) n left join (
+    from generate_series(greatest(1, job.attempt - ${MAX_ATTEMPTS} + 1), job.attempt) n left join (
       select attempt, min(created_at) filter (where ended is null) as claimed_at,
         min(created_at) filter (where ended is not null) as ended_at,
         (array_agg(ended) filter (where ended is not null))[1] as ended
       from job_event_row
-      where job_id = job.id and attempt is not null and attempt > job.attempt - ${MOST_ATTEMPTS} group by attempt) e on e.attempt = n) a)`
+      where job_id = job.id and attempt is not null and attempt > job.attempt - ${MAX_ATTEMPTS} group by attempt) e on e.attempt = n) a)`
 
 // Jobs of others may hold up an actor; what they are is shown to those who may see them.
 const WAITS_FOR = `case when job.status = 'queued' then json_build_object(
   'ahead', (select count(*) from (
     select from job earlier where earlier.mailbox = job.mailbox and earlier.status = 'queued' and not earlier.later
-      and earlier.ordinal < job.ordinal limit ${MOST_AHEAD}) waiting),
+      and earlier.ordinal < job.ordinal limit ${MAX_AHEAD}) waiting),
   'queue', (select json_build_object('paused_at', iso(max(paused_at)), 'most_running', max(most_running))
     from queue_control where queue = job.queue),
   'running', (select coalesce(json_agg(json_build_object('job_id', id, 'name', name) order by ordinal), '[]') from (
     select r.id, r.name, r.ordinal from job r
     where r.mailbox = job.mailbox and r.lease_id is not null and r.mailbox_limit is not null and ${VISIBLE_AS('r')}
-    order by r.ordinal limit ${MOST_RUNNING}) running)) end`
+    order by r.ordinal limit ${MAX_RUNNING}) running)) end`
 
 // For admins only: lines of a log have what no client is told.
 const LOG = `case when $2::boolean then (
@@ -62,13 +62,13 @@ const RETRY_OF = `(
     select job.retry_of, 1 where job.retry_of is not null
     union all
     select before.retry_of, n + 1 from earlier join job before on before.id = earlier.id
-    where before.retry_of is not null and n < ${MOST_IN_CHAIN})
+    where before.retry_of is not null and n < ${MAX_IN_CHAIN})
   select coalesce(json_agg(id order by n desc), '[]') from earlier)`
 const RETRIED_BY = `(
   with recursive later(id, n) as (
     select again.id, 1 from job again where again.retry_of = job.id
     union all
-    select again.id, n + 1 from later join job again on again.retry_of = later.id where n < ${MOST_IN_CHAIN})
+    select again.id, n + 1 from later join job again on again.retry_of = later.id where n < ${MAX_IN_CHAIN})
   select coalesce(json_agg(id order by n), '[]') from later)`
 
 /** One job with its attempts, what it waits for and its retries; the payload only for its owner and admins, else null. */

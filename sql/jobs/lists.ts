@@ -78,7 +78,7 @@ export const scopeOf = (isAdmin: boolean): Scope => (isAdmin ? 'all' : 'own')
 // No order of the lists is that of this time, so jobs of other times are passed over, except those that ended before it.
 const ADDED = within('job.created_at', '$4', '$5')
 const ENDED_SINCE = `${KEPT} and ${ADDED} and ($4::timestamptz is null or job.finished_at >= $4::timestamptz)`
-const MOST = '$7::int + 1'
+const LIMIT = '$7::int + 1'
 const asks = (status: string): string => `coalesce($2::text, '${status}') = '${status}'`
 
 /** Jobs of a status and a time, or all, after a cursor: running first, then queued, oldest first, then ended, latest first. */
@@ -93,11 +93,11 @@ function jobs(scope: Scope): ListOfJobs {
     text: page(
       ['part', 'at', 'found.ordinal'],
       `part, case when part = 1 then ordinal end, at desc, ordinal desc`,
-      `select 0 as part, id, ordinal, timestamptz 'epoch' as at from (${running(scope, `${asks('running')} and ${ADDED} and ($6::jsonb is null or ${part} = 0 and job.ordinal < ${ordinal})`, MOST)}) job
+      `select 0 as part, id, ordinal, timestamptz 'epoch' as at from (${running(scope, `${asks('running')} and ${ADDED} and ($6::jsonb is null or ${part} = 0 and job.ordinal < ${ordinal})`, LIMIT)}) job
        union all
-       select 1, id, ordinal, 'epoch' from (${queued(scope, `${asks('queued')} and ${ADDED} and ($6::jsonb is null or ${part} < 1 or ${part} = 1 and job.ordinal > ${ordinal})`, MOST)}) job
+       select 1, id, ordinal, 'epoch' from (${queued(scope, `${asks('queued')} and ${ADDED} and ($6::jsonb is null or ${part} < 1 or ${part} = 1 and job.ordinal > ${ordinal})`, LIMIT)}) job
        union all
-       select 2, id, ordinal, finished_at from (${ended(scope, '$2::text', `${ENDED_SINCE} and ${last}`, MOST)}) job`,
+       select 2, id, ordinal, finished_at from (${ended(scope, '$2::text', `${ENDED_SINCE} and ${last}`, LIMIT)}) job`,
     ),
   }
 }
@@ -108,19 +108,19 @@ function page(keys: readonly string[], order: string, found: string): string {
     select concat(case when count(*) > $7::int then max(${cursorOf(keys)}) filter (where place = $7::int) end,
       E'\\n[', string_agg((${JOB_JSON})::text, ',' order by place) filter (where place <= $7::int), ']')
     from (
-      select *, row_number() over (order by ${order}) as place from (${found}) parts order by place limit ${MOST}
+      select *, row_number() over (order by ${order}) as place from (${found}) parts order by place limit ${LIMIT}
     ) found join job on job.id = found.id`
 }
 
 /** How many ended jobs of each state are sorted. */
-export const MOST_SORTED = 800
+export const MAX_SORTED = 800
 
 /** What may order the jobs instead. */
 export const ADDED_ORDERS = { created_at: { 'job.ordinal': 'bigint' } } as const
 
 /**
  * The same jobs in the order in which they were added. An index for those that have ended would be written at each step of each job,
- * so they are sorted: of each state the {@link MOST_SORTED} that ended last.
+ * so they are sorted: of each state the {@link MAX_SORTED} that ended last.
  */
 export const readJobsInOrder = inOrders(ADDED_ORDERS, (_column, _order, way) => ({
   own: inOrder('own', way),
@@ -135,15 +135,15 @@ function inOrder(scope: Scope, way: Direction): ListOfJobs {
     text: page(
       ['found.ordinal'],
       `ordinal ${way}`,
-      `select * from (${running(scope, live('running'), MOST, way)}) job
-       union all select * from (${queued(scope, live('queued'), MOST, way)}) job
-       union all select * from (${ended(scope, '$2::text', ENDED_SINCE, String(MOST_SORTED))}) job where ${after}`,
+      `select * from (${running(scope, live('running'), LIMIT, way)}) job
+       union all select * from (${queued(scope, live('queued'), LIMIT, way)}) job
+       union all select * from (${ended(scope, '$2::text', ENDED_SINCE, String(MAX_SORTED))}) job where ${after}`,
     ),
   }
 }
 
 /** At most this many running and this many queued jobs begin a stream of all. */
-const MOST_LIVE = '1000'
+const MAX_LIVE = '1000'
 
 /** The ids of live jobs, running ones first: where the stream of all jobs begins. */
 export const readLiveIds: Readonly<Record<Scope, ReadStatement<[who: number | null]>>> = {
@@ -155,9 +155,9 @@ function liveIds(scope: Scope): ReadStatement<[who: number | null]> {
   return {
     name: `job_live_ids_${scope}`,
     text: `
-      (select id from (${running(scope, 'true', MOST_LIVE)}) job order by ordinal limit ${MOST_LIVE})
+      (select id from (${running(scope, 'true', MAX_LIVE)}) job order by ordinal limit ${MAX_LIVE})
       union all
-      (select id from (${queued(scope, 'true', MOST_LIVE)}) job where $1::int is null or true order by ordinal limit ${MOST_LIVE})`,
+      (select id from (${queued(scope, 'true', MAX_LIVE)}) job where $1::int is null or true order by ordinal limit ${MAX_LIVE})`,
   }
 }
 

@@ -14,7 +14,7 @@ export interface LogLine {
 }
 
 /** The first lines of a job are kept. */
-export const MOST_LINES = 200
+export const MAX_LINES = 200
 
 // Waits for whoever ends or deletes one of these jobs at this moment: they lock jobs in the same order, or wait for none.
 /** Keeps lines of jobs that there are. */
@@ -26,9 +26,9 @@ export const keepLines = (lines: readonly LogLine[]): Query<unknown> =>
         as (job_id uuid, attempt integer, at timestamptz, level text, message text, data jsonb))
         with ordinality as l(job_id, attempt, at, level, message, data, n)
     ), kept as materialized (
-      select id, (select count(*) from (select from job_log where job_id = job.id limit ${MOST_LINES}) there) as there
+      select id, (select count(*) from (select from job_log where job_id = job.id limit ${MAX_LINES}) there) as there
       from job where id = any(array(select job_id from line)) order by id for key share
     )
     insert into job_log (job_id, attempt, at, level, message, data)
     select job_id, attempt, at, level, message, data from line join kept on kept.id = line.job_id
-    where there + place <= ${MOST_LINES} order by n`
+    where there + place <= ${MAX_LINES} order by n`

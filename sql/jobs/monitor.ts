@@ -5,7 +5,7 @@ import { LIVE_COUNTS, OF_PART, QUEUES, waitingSince } from './lists.ts'
 
 /** What the monitor shows: one statement, so that all parts are from the same moment. */
 
-const MOST_LISTED = 50
+const MAX_LISTED = 50
 
 /** JSON texts, but for `at`, which is the time of the database. */
 export interface Monitor {
@@ -27,7 +27,7 @@ export const readMonitor: ReadStatement<[keptSeconds: number]> = {
     with waiting as (
       select job.* from ${QUEUES} q cross join lateral (
         select id, ordinal, name, queue, created_at, run_at from job
-        where ${OF_PART} order by ordinal limit ${MOST_LISTED}) job
+        where ${OF_PART} order by ordinal limit ${MAX_LISTED}) job
     ), running as (
       select * from job where status = 'running'
     )
@@ -48,16 +48,16 @@ export const readMonitor: ReadStatement<[keptSeconds: number]> = {
             then json_build_object('current', progress_current, 'total', progress_total) end,
           'attempts', attempt, 'cancelling', cancel_requested_at is not null, 'started_at', iso(running.started_at),
           'worker', worker_lease.name) as job
-        from running left join worker_lease on worker_lease.id = lease_id order by running.id limit ${MOST_LISTED}) jobs),
+        from running left join worker_lease on worker_lease.id = lease_id order by running.id limit ${MAX_LISTED}) jobs),
       (select coalesce(json_agg(job order by ordinal), '[]')::text from (
         select ordinal, json_build_object('job_id', id, 'name', name, 'queue', queue, 'created_at', iso(created_at),
           'due_at', case when run_at > now() then iso(run_at) end) as job
-        from waiting order by ordinal limit ${MOST_LISTED}) jobs),
+        from waiting order by ordinal limit ${MAX_LISTED}) jobs),
       (select coalesce(json_agg(job order by finished_at desc), '[]')::text from (
         select finished_at, json_build_object('job_id', id, 'name', name, 'queue', queue, 'attempts', attempt,
           'error', json_build_object('code', error_code, 'detail', error_detail), 'finished_at', iso(finished_at),
           'retried_by', (select id from job again where again.retry_of = job.id)) as job
-        from job where status = 'failed' and finished_at > now() - make_interval(secs => $1::float8) order by finished_at desc limit ${MOST_LISTED}) jobs)])`,
+        from job where status = 'failed' and finished_at > now() - make_interval(secs => $1::float8) order by finished_at desc limit ${MAX_LISTED}) jobs)])`,
 }
 
 /** What {@link readMonitor} read. */

@@ -53,9 +53,9 @@ export const resumeQueue = (queue: string): Query<unknown> =>
     returning ${changed}::text`
 
 /** Sets how many jobs of a queue run at once; null: no limit. No row: it is so already. */
-export const limitQueue = (queue: string, most: number | null): Query<unknown> =>
+export const limitQueue = (queue: string, max: number | null): Query<unknown> =>
   sql.type(z.object({}))`
-    insert into queue_control as c (queue, most_running) values (${queue}, ${most}::int)
+    insert into queue_control as c (queue, most_running) values (${queue}, ${max}::int)
     on conflict on constraint queue_control_pkey do update set most_running = excluded.most_running
     where c.most_running is distinct from excluded.most_running
     returning ${changed}::text`

@@ -20,5 +20,5 @@ export const retryOf = (id: string): Query<{ id: string }> =>
   sql.type(z.object({ id: z.string() }))`select id from job where retry_of = ${id}::uuid`
 
 /** Links a new job to the failed one. */
-export const tieRetry = (id: string, failed: string): Query<unknown> =>
+export const linkRetry = (id: string, failed: string): Query<unknown> =>
   sql.type(noRows)`update job set retry_of = ${failed}::uuid where id = ${id}::uuid`

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
-import { cursorOf, MOST_COUNTED } from '../lists.ts'
+import { cursorOf, MAX_COUNTED } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /** Jobs by what they are like, for admins: looked for among the latest ones, a bounded number at a time. */
@@ -25,7 +25,7 @@ export interface JobFilter {
 }
 
 /** How many jobs a page looks through: 0.1 s. */
-export const MOST_LOOKED = 100_000
+export const MAX_LOOKED = 100_000
 
 const ROW = `json_build_object('job_id', job.id, 'name', job.name, 'queue', job.queue, 'owner_id', job.owner_id,
   'status', job.status, 'label', job.label, 'attempts', job.attempt, 'request_id', job.request_id,
@@ -75,13 +75,13 @@ const walked = (
     name: `jobs_found_${name}`,
     text: `
       with fitting as materialized (
-        select * from (select job, ${keys.join(', ')} from ${rest} limit ${MOST_LOOKED}) looked
+        select * from (select job, ${keys.join(', ')} from ${rest} limit ${MAX_LOOKED}) looked
         where job_matches(looked.job, $1::jsonb) limit $3::int + 1
       ), shown as (select * from fitting order by ${sorted(direction)} limit $3::int)
       select concat(
         case when (select count(*) from fitting) > $3::int
           then ${end(`select * from shown order by ${sorted(direction === 'desc' ? 'asc' : 'desc')} limit 1`)}
-          else ${end(`select ${keys.join(', ')} from ${rest} offset ${MOST_LOOKED - 1} limit 1`)} end,
+          else ${end(`select ${keys.join(', ')} from ${rest} offset ${MAX_LOOKED - 1} limit 1`)} end,
         E'\\n', (select coalesce(json_agg(${ROW} order by ${keys.map((key) => `shown.${key} ${direction}`).join(', ')}), '[]')
           from shown cross join lateral (select (shown.job).*) job))`,
   }
@@ -98,7 +98,7 @@ const measured = (name: keyof typeof MEASURES): Found => ({
       select coalesce(($2::jsonb ->> 0)::uuid, (select id from job order by id desc limit 1)) as id
     ), fitting as (
       select looked.id, value
-      from (select job, id from job where id <= (select id from newest) order by id desc limit ${MOST_LOOKED}) looked
+      from (select job, id from job where id <= (select id from newest) order by id desc limit ${MAX_LOOKED}) looked
       cross join lateral (select (looked.job).*) job cross join lateral (select ${MEASURES[name]} as value) measure
       where job_matches(looked.job, $1::jsonb)
     ), beyond as materialized (
@@ -131,7 +131,7 @@ export const readFailures: ReadStatement<[filter: string, seconds: number]> = {
   name: 'job_failures',
   text: `
     with bound as materialized (
-      select case when $1::jsonb = '{}' then ${MOST_COUNTED} else ${MOST_LOOKED} end as most
+      select case when $1::jsonb = '{}' then ${MAX_COUNTED} else ${MAX_LOOKED} end as most
     ), looked as materialized (
       select id, name, queue, error_code, finished_at, job_matches(job, $1::jsonb) as fits from job
       where status = 'failed' and finished_at > now() - make_interval(secs => $2::float8)
@@ -159,7 +159,7 @@ export const readFailures: ReadStatement<[filter: string, seconds: number]> = {
 }
 
 /** How many jobs one action is for. */
-export const MOST_IN_BULK = 100_000
+export const MAX_IN_BULK = 100_000
 
 const Id = z.object({ id: z.string() })
 type Status = 'queued' | 'running' | 'done' | 'failed' | 'cancelled'
@@ -181,9 +181,9 @@ const meant = ({ filter, states, before, unretried, only }: Meant) => sql.fragme
   and (not ${unretried} or not exists (select from job again where again.retry_of = job.id))`
 
 /** How many they are, at most `most`, and the time of the database. */
-export const countMeant = (which: Meant, most: number): Query<{ count: number; now: string }> =>
+export const countMeant = (which: Meant, max: number): Query<{ count: number; now: string }> =>
   sql.type(z.object({ count: z.number(), now: z.string() }))`
-    select count(*)::int as count, now()::text as now from (select from job where ${meant(which)} limit ${most}) meant`
+    select count(*)::int as count, now()::text as now from (select from job where ${meant(which)} limit ${max}) meant`
 
 /** Their ids, in the order in which they were added, after one of them. */
 export const idsMeant = (which: Meant, after: string | null, limit: number): Query<{ id: string }> =>

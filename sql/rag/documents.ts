@@ -22,10 +22,10 @@ export const openDocuments = (
   name: string,
   owner: number | null,
   selection: Selection,
-  most: number,
+  max: number,
 ): Query<{ id: number | null }> =>
   sql.type(z.object({ id: z.number().nullable() }))`
-    select rag_open_documents(${name}, ${owner}::int, ${JSON.stringify(selection)}::jsonb, ${most}::int) as id`
+    select rag_open_documents(${name}, ${owner}::int, ${JSON.stringify(selection)}::jsonb, ${max}::int) as id`
 
 const Selected = z.object({ name: z.string(), owner_id: z.number().nullable(), selection: Selection })
 
@@ -56,7 +56,7 @@ const selected = (
   from: string,
   listed: string,
   id: string,
-): ReadStatement<[...Listed, ids: readonly number[] | null, after: number, most: number]> => ({
+): ReadStatement<[...Listed, ids: readonly number[] | null, after: number, max: number]> => ({
   name,
   text: `select coalesce(json_agg(json_build_object('id', s.id, 'title', s.title, 'digest', s.digest) order by s.id), '[]')::text
     from (
@@ -85,7 +85,7 @@ export const readSelectedTagged = selected(
 const PageText = z.object({ page_number: z.number(), text: z.string() })
 
 /** The texts of a document's pages after one, in order. */
-export const pageTexts = (document: number, after: number, most: number): Query<z.output<typeof PageText>> =>
+export const pageTexts = (document: number, after: number, max: number): Query<z.output<typeof PageText>> =>
   sql.type(PageText)`
     select page_number, text from document_page where document_id = ${document} and page_number > ${after}
-    order by page_number limit ${most}`
+    order by page_number limit ${max}`

@@ -3,7 +3,7 @@ export const ragErrors = {
   'rag.missing': { detail: 'Collection not found' },
   'rag.name_taken': { detail: 'Another collection has this name' },
   'rag.too_many_collections': {
-    detail: 'An owner has at most {most} collections of documents; delete some',
+    detail: 'An owner has at most {max} collections of documents; delete some',
   },
   'rag.deleted': { detail: 'The collection was deleted while it was indexed' },
   'rag.root_missing': { detail: 'RAG_ROOT is not a folder that the worker can read' },
@@ -13,9 +13,9 @@ export const ragErrors = {
   'rag.path_denied': { detail: 'The service may not read the path' },
   'rag.path_excluded': { detail: 'The path is one that is never indexed' },
   'rag.exclude_invalid': { detail: 'A pattern in exclude_patterns is invalid' },
-  'rag.too_many_files': { detail: 'The path holds more than {most} files; exclude some' },
+  'rag.too_many_files': { detail: 'The path holds more than {max} files; exclude some' },
   'rag.too_many_chunks': {
-    detail: 'The collection would have more than {most} chunks; index less, or use several collections',
+    detail: 'The collection would have more than {max} chunks; index less, or use several collections',
   },
   'rag.embedding_failed': {
     detail: 'The embeddings provider could not be reached or failed: {reason}',

@@ -127,7 +127,7 @@ async function* copied(
   }
 }
 
-const MOST_CHARACTERS = 100
+const MAX_CHARACTERS = 100
 
 /** A title as the name of a file on any system: no path, nothing invisible, none of the characters that Windows refuses. */
 export function fileName(title: string): string {
@@ -135,6 +135,6 @@ export function fileName(title: string): string {
     .toWellFormed()
     .normalize('NFC')
     .replace(/[\p{Cc}\p{Cf}<>:"/\\|?*]/gu, '_')
-  const short = [...plain].slice(0, MOST_CHARACTERS).join('')
+  const short = [...plain].slice(0, MAX_CHARACTERS).join('')
   return short.replace(/^[. ]+|[. ]+$/g, '_') || '_'
 }

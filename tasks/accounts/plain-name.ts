@@ -10,16 +10,16 @@ export function plainName(text: string): string {
     .replace(/\s*@\s*/g, ' @ ')
     .trim()
   const characters = [...apart]
-  return characters.length <= MOST
+  return characters.length <= MAX_CHARACTERS
     ? apart
     : `${characters
-        .slice(0, MOST - 1)
+        .slice(0, MAX_CHARACTERS - 1)
         .join('')
         .trimEnd()}…`
 }
 
 // A subject may have 200 characters, including the text around the name.
-const MOST = 120
+const MAX_CHARACTERS = 120
 
 /**
  * On one line and with one form of each character: dots and slashes have look-alikes that programs treat as such.

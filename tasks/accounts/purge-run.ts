@@ -19,7 +19,7 @@ export async function run(ctx: TaskContext): Promise<Purged> {
   const { db } = ctx
   const done = { accounts: 0, organizations: 0, rows: 0 }
   for (const { id } of await db.any(deletedAccounts())) {
-    await leaveAll(ctx, id)
+    await leaveAllOrganizations(ctx, id)
     done.rows += await purgeBelongings(ctx, `Account ${id}`, id, OF_ACCOUNT)
     done.accounts += await db.run(removeAccount(id))
   }
@@ -32,7 +32,7 @@ export async function run(ctx: TaskContext): Promise<Purged> {
 }
 
 /** Takes an account out of the organizations that the request which deleted it has left to this task. */
-async function leaveAll({ db, job, signal }: TaskContext, id: number): Promise<void> {
+async function leaveAllOrganizations({ db, job, signal }: TaskContext, id: number): Promise<void> {
   const from = { actorId: null, address: null, requestId: job.requestId }
   await inBatches(signal, LEAVE_BATCH, () =>
     db.transaction(async (tx) => {

@@ -7,7 +7,7 @@ import { createDeltas, type Deltas, storable } from './deltas.ts'
 import { fitting } from './history.ts'
 import type { Completion, Question } from './ports.ts'
 import { keyName } from './providers.ts'
-import { NO_TOKENS, spentOn, type Usage } from './spent.ts'
+import { NO_TOKENS, type Usage, usageOf } from './usage.ts'
 
 /** The work of `ai.chat`. */
 export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatResult> {
@@ -27,7 +27,7 @@ export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatR
   const said = await answered(ctx, question, deltas, payload.stream)
   const response_time_ms = Math.round((performance.now() - startedAt) * 100) / 100
   const content = payload.stream ? deltas.text : storable(said.text)
-  ctx.emit('usage', await spentOn(ctx, question, said.tokens, content))
+  ctx.emit('usage', await usageOf(ctx, question, said.tokens, content))
   if (content.trim() === '') throw fail('ai.refused', { reason: emptyReason(said) })
   const { message_id, conversation_id } = payload
   return {
@@ -77,15 +77,15 @@ async function answered(
     return said
   } catch (error) {
     deltas.end()
-    ctx.emit('usage', await spentInVain(ctx, question, deltas.text, error))
+    ctx.emit('usage', await usageOfFailure(ctx, question, deltas.text, error))
     throw error
   }
 }
 
 /** A provider that refused or failed before its first piece charges nothing. */
-function spentInVain(ctx: TaskContext, question: Question, text: string, error: unknown): Promise<Usage> {
+function usageOfFailure(ctx: TaskContext, question: Question, text: string, error: unknown): Promise<Usage> {
   const refused = error instanceof Failure && text === ''
-  return spentOn(ctx, question, refused ? NO_TOKENS : null, text)
+  return usageOf(ctx, question, refused ? NO_TOKENS : null, text)
 }
 
 function emptyReason({ finish }: Completion): string {

@@ -1,14 +1,14 @@
 import type { Message } from './ports.ts'
-import { loadCounter, mostTokens, TOKENS_PER_MESSAGE } from './tokens.ts'
+import { loadCounter, maxTokens, TOKENS_PER_MESSAGE } from './tokens.ts'
 
 /**
  * The part of a conversation that is sent to the model: the last messages that fit within `limit` tokens. The last one,
  * which is to be answered, is always sent.
  */
 export async function fitting(history: readonly Message[], limit: number): Promise<Message[]> {
-  const bound = history.reduce((sum, { content }) => sum + mostTokens(content) + TOKENS_PER_MESSAGE, 0)
+  const bound = history.reduce((sum, { content }) => sum + maxTokens(content) + TOKENS_PER_MESSAGE, 0)
   // Most conversations fit even by this upper bound.
-  const count = bound <= limit ? mostTokens : await loadCounter()
+  const count = bound <= limit ? maxTokens : await loadCounter()
   const kept: Message[] = []
   let left = limit
   for (const message of [...history].reverse()) {

@@ -14,11 +14,11 @@ import { chosenModel } from '../../sql/llm.ts'
 import type { TaskContext } from '../context.ts'
 import { modelOf } from './model.ts'
 import type { Question } from './ports.ts'
-import { spentOn } from './spent.ts'
+import { usageOf } from './usage.ts'
 
 // A conversation is judged once it has been quiet for this long.
 const QUIET_SECONDS = 300
-const MOST_PER_RUN = 50
+const MAX_PER_RUN = 50
 const MESSAGES = 20
 const USER = 'system'
 
@@ -39,7 +39,7 @@ export async function run(ctx: TaskContext): Promise<{ scored: number; failed: n
   const model = modelOf(ai, await ctx.db.maybeOne(chosenModel()), null)
   if (!ai.enabled || !ai.sentimentEnabled || ai.endpoints[model.provider].apiKey === null)
     return { scored: 0, failed: 0 }
-  const waiting = await ctx.db.any(unscoredConversations(QUIET_SECONDS, MESSAGES, MOST_PER_RUN))
+  const waiting = await ctx.db.any(unscoredConversations(QUIET_SECONDS, MESSAGES, MAX_PER_RUN))
   let scored = 0
   for (const [n, conversation] of waiting.entries()) {
     ctx.progress('Judging conversations', n, waiting.length)
@@ -71,9 +71,9 @@ async function judge(
   try {
     const said = await ctx.providers.chat.ask(question, ctx.signal)
     const judgement = verdictOf(said.text)
-    const { provider, model: name, ...spent } = await spentOn(ctx, question, said.tokens, said.text)
+    const { provider, model: name, ...usage } = await usageOf(ctx, question, said.tokens, said.text)
     const about = { userId: USER, conversationId: id, action: 'sentiment', vendor: provider, model: name }
-    await ctx.db.run(insertUsage({ ...about, ...spent, success: judgement !== null }))
+    await ctx.db.run(insertUsage({ ...about, ...usage, success: judgement !== null }))
     return judgement
   } catch (error) {
     // The next conversation would fail, too: the rest waits for the next run.

@@ -21,7 +21,7 @@ function broken(text: string): string {
 }
 
 /** No text has more tokens than it has bytes. */
-export function mostTokens(text: string): number {
+export function maxTokens(text: string): number {
   return Buffer.byteLength(text)
 }
 

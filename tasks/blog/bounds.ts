@@ -5,7 +5,7 @@
 const DEEPEST = 64
 // Characters of one value, and values in one post.
 const LONGEST = 100_000
-const MOST_VALUES = 10_000
+const MAX_VALUES = 10_000
 
 /** Whether YAML or TOML nests brackets, or dashes of lists in lists, too deeply to be intended. */
 export function isDeep(text: string): boolean {
@@ -39,18 +39,18 @@ const [OPEN_LIST, CLOSE_LIST, OPEN_MAP, CLOSE_MAP, QUOTE, BACKSLASH] = [0x5b, 0x
 const NESTED_DASHES = new RegExp(`(?:[-?:] ){${DEEPEST}}`)
 
 /** The key whose value is too large or too deep for a post, or null; the post's text is not checked. */
-export function immodest(values: Readonly<Record<string, unknown>>): string | null {
+export function firstOverLimit(values: Readonly<Record<string, unknown>>): string | null {
   let count = 0
   for (const [key, value] of Object.entries(values)) {
     if (key === 'content') continue
     const left = [{ value, depth: 0 }]
     for (let next = left.pop(); next !== undefined; next = left.pop()) {
       const { value: inner, depth } = next
-      if (++count > MOST_VALUES || depth > DEEPEST) return key
+      if (++count > MAX_VALUES || depth > DEEPEST) return key
       if (typeof inner === 'string' && inner.length > LONGEST) return key
       if (typeof inner !== 'object' || inner === null) continue
       for (const one of Object.values(inner)) left.push({ value: one, depth: depth + 1 })
-      if (left.length > MOST_VALUES) return key
+      if (left.length > MAX_VALUES) return key
     }
   }
   return null

@@ -18,7 +18,7 @@ export interface Split {
 }
 
 // Anything longer is not front matter, and untrusted text must not take long to parse.
-const MOST = 256 * 1024
+const MAX_CHARACTERS = 256 * 1024
 // The YAML parser takes time quadratic in the length of a line for quotes.
 const LONGEST_LINE = /.{10001}/
 
@@ -67,7 +67,7 @@ const LANGUAGES = new Map<string, readonly [name: string, parse: (text: string) 
 ])
 
 function parsed(block: string, language: string): unknown {
-  if (block.length > MOST) throw new Unreadable('The front matter is too long')
+  if (block.length > MAX_CHARACTERS) throw new Unreadable('The front matter is too long')
   const [name, parse] = LANGUAGES.get(language) ?? []
   if (parse === undefined)
     throw new Unreadable(`The front matter is in a language that is not supported: ${language}`)
@@ -96,7 +96,7 @@ function jsonFirst(text: string): Split {
 
 function endOfObject(text: string): number {
   let [depth, quoted] = [0, false]
-  for (let i = 0; i < text.length && i <= MOST; i++) {
+  for (let i = 0; i < text.length && i <= MAX_CHARACTERS; i++) {
     const character = text[i]
     if (character === '\\' && quoted) i++
     else if (character === '"') quoted = !quoted
@@ -109,7 +109,7 @@ function endOfObject(text: string): number {
 
 /** Hexo's: YAML from the first line on, with `---` only at its end, and no empty line in it. */
 function headerless(text: string): Split | null {
-  const end = END_OF_HEAD.exec(text.slice(0, MOST))
+  const end = END_OF_HEAD.exec(text.slice(0, MAX_CHARACTERS))
   if (end === null || /\n[ \t]*\r?\n/.test(text.slice(0, end.index))) return null
   // An underlined heading has the same shape: that it is not YAML is no error.
   if (!KNOWN.test(text.slice(0, text.indexOf(':')))) return null

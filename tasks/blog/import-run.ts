@@ -10,10 +10,10 @@ import { ImportResult } from './shapes.ts'
 import { Writer } from './write.ts'
 
 // Errors that are reported one by one; any more are only counted.
-const MOST_ERRORS = 1000
+const MAX_ERRORS = 1000
 const PROGRESS_EVERY = 50
 // Of all posts of a file together, which are held in memory at once.
-const MOST_CHARACTERS = 128_000_000
+const MAX_CHARACTERS = 128_000_000
 
 /** The work of `blog.import`. */
 export async function run(ctx: TaskContext, { uploadId, onConflict }: ImportPayload): Promise<ImportResult> {
@@ -32,7 +32,7 @@ export async function run(ctx: TaskContext, { uploadId, onConflict }: ImportPayl
       const writer = new Writer(tx, { id: ctx.job.ownerId, name: publicName(name) }, onConflict)
       const result = await writeAll(ctx, items, writer)
       await tx.run(endUpload(uploadId, result))
-      await assertMine(ctx, tx)
+      await assertCurrentAttempt(ctx, tx)
       return result
     })
   } catch (error) {
@@ -54,8 +54,8 @@ async function readAll({ progress }: TaskContext, posts: PostReader): Promise<It
     for await (const item of posts.read()) {
       items.push(item)
       if ('post' in item.read) characters += item.read.post.content.length
-      if (characters > MOST_CHARACTERS)
-        throw fail('import.refused', { reason: `it holds more than ${MOST_CHARACTERS} characters` })
+      if (characters > MAX_CHARACTERS)
+        throw fail('import.refused', { reason: `it holds more than ${MAX_CHARACTERS} characters` })
       if (items.length % PROGRESS_EVERY === 0) progress(`Reading post ${items.length} of ${posts.count}`)
     }
   } finally {
@@ -71,7 +71,7 @@ async function writeAll(ctx: TaskContext, items: Items, writer: Writer): Promise
   for (const [i, { file, read }] of items.entries()) {
     ctx.signal.throwIfAborted()
     if ('post' in read) await writer.add(read)
-    else if (++failed <= MOST_ERRORS) errors.push({ slug: read.slug, file, message: read.message })
+    else if (++failed <= MAX_ERRORS) errors.push({ slug: read.slug, file, message: read.message })
     if ((i + 1) % PROGRESS_EVERY === 0) ctx.progress(`Post ${i + 1} of ${count}`, i + 1, count)
   }
   await writer.flush()
@@ -80,7 +80,7 @@ async function writeAll(ctx: TaskContext, items: Items, writer: Writer): Promise
 }
 
 /** Last in the transaction, since it locks the job's row against a take-over. */
-async function assertMine(ctx: TaskContext, tx: Queries): Promise<void> {
+async function assertCurrentAttempt(ctx: TaskContext, tx: Queries): Promise<void> {
   if ((await tx.maybeOne(fenceJob(ctx.job.id, ctx.job.attempt))) === null) throw fail('job.superseded')
 }
 

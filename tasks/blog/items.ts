@@ -37,9 +37,9 @@ export async function readItem(item: Item): Promise<ReadItem> {
 // Messages quote the content, which may be megabytes.
 const MESSAGE_CHARACTERS = 500
 // No blog has more posts, and each item has a cost, even an unreadable one.
-const MOST_ITEMS = 100_000
+const MAX_ITEMS = 100_000
 // A post has at most a million characters of four bytes, plus front matter.
-const MOST_BYTES = 5 * 1024 * 1024
+const MAX_BYTES = 5 * 1024 * 1024
 
 const FOLDER: ZipRules = {
   refused: (reason, cause) => fail('import.refused', { reason }, { cause }),
@@ -58,8 +58,8 @@ export async function itemsOf(
   if (format === 'markdown')
     return [{ file: fileName, read: () => named(fileName, async () => readMarkdown(fileName, text)) }]
   const list = listOf(text)
-  if (list.length > MOST_ITEMS)
-    throw fail('import.refused', { reason: `it holds more than ${MOST_ITEMS} posts` })
+  if (list.length > MAX_ITEMS)
+    throw fail('import.refused', { reason: `it holds more than ${MAX_ITEMS} posts` })
   return list.map((value, i) => ({ file: fileName, read: () => readExported(value, i + 1) }))
 }
 
@@ -73,7 +73,7 @@ const ofZip = (entry: ZipEntry): Item => ({
 })
 
 async function textOfEntry(entry: ZipEntry): Promise<string> {
-  const bytes = await entry.read(MOST_BYTES)
+  const bytes = await entry.read(MAX_BYTES)
   if (bytes === null) throw new Unreadable('The file is larger than a post can be')
   if (bytes.subarray(0, 4).equals(Buffer.from('PK\x03\x04')))
     throw fail('import.refused', { reason: 'the archive contains another archive' })

@@ -15,19 +15,19 @@ export const LIMITS = {
 } as const
 
 /** Whether a text has more than `most` characters, counted in code points as PostgreSQL does. */
-export function isLonger(text: string, most: number): boolean {
-  if (text.length <= most) return false
-  if (text.length > 2 * most) return true
+export function isLonger(text: string, max: number): boolean {
+  if (text.length <= max) return false
+  if (text.length > 2 * max) return true
   let count = 0
-  for (const _ of text) if (++count > most) return true
+  for (const _ of text) if (++count > max) return true
   return false
 }
 
 /** A text cut to at most `most` characters, ending with an ellipsis if it was too long. */
-export function shortened(text: string, most: number): string {
-  if (!isLonger(text, most)) return text
-  const kept = Array.from(text.slice(0, 2 * most))
-    .slice(0, most - 1)
+export function shortened(text: string, max: number): string {
+  if (!isLonger(text, max)) return text
+  const kept = Array.from(text.slice(0, 2 * max))
+    .slice(0, max - 1)
     .join('')
   return `${kept.trimEnd()}…`
 }

@@ -26,11 +26,11 @@ export function slugify(text: string): string {
 }
 
 /** A slug cut to at most `most` characters, at the end of a word if possible. */
-export function fitted(slug: string, most: number): string {
-  if (slug.length <= most) return slug
-  const cut = slug.slice(0, most)
-  const end = slug[most] === '-' ? most : cut.lastIndexOf('-')
-  return cut.slice(0, end > most / 2 ? end : most).replace(/-$/, '')
+export function fitted(slug: string, max: number): string {
+  if (slug.length <= max) return slug
+  const cut = slug.slice(0, max)
+  const end = slug[max] === '-' ? max : cut.lastIndexOf('-')
+  return cut.slice(0, end > max / 2 ? end : max).replace(/-$/, '')
 }
 
 /** The slug of a title. */

@@ -1,4 +1,4 @@
-import { immodest } from './bounds.ts'
+import { firstOverLimit } from './bounds.ts'
 import { isMapping, Unreadable } from './front-matter.ts'
 
 /** Keys and values of front matter, however keys are spelled: `publishDate`, `publish_date`, `Publish-Date`. */
@@ -7,7 +7,7 @@ export class Keys {
 
   /** @throws Unreadable when a value is too large or too deep. */
   constructor(matter: Readonly<Record<string, unknown>>) {
-    const key = immodest(matter)
+    const key = firstOverLimit(matter)
     if (key !== null) throw new Unreadable(`${key.slice(0, 100)}: is too long or nested too deeply`)
     for (const [key, value] of Object.entries(matter))
       this.values.set(key.toLowerCase().replace(/[-_ ]/g, ''), value)

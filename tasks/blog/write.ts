@@ -23,8 +23,8 @@ export interface Counts {
 }
 
 // Posts that are written at once, and total characters of their texts.
-const MOST_POSTS = 200
-const MOST_CHARACTERS = 2_000_000
+const MAX_POSTS = 200
+const MAX_CHARACTERS = 2_000_000
 
 /** Writes the posts of one import in batches, in one transaction. */
 export class Writer {
@@ -54,7 +54,7 @@ export class Writer {
     this.seen.add(slug)
     this.batch.push(read)
     this.characters += content.length
-    if (this.batch.length >= MOST_POSTS || this.characters >= MOST_CHARACTERS) await this.flush()
+    if (this.batch.length >= MAX_POSTS || this.characters >= MAX_CHARACTERS) await this.flush()
   }
 
   async flush(): Promise<void> {

@@ -5,7 +5,7 @@ import { fail } from '../../sql/errors.ts'
 import { titledFile } from '../documents/file-name.ts'
 
 /** How many files go with one email. */
-export const MOST_ATTACHMENTS = 20
+export const MAX_ATTACHMENTS = 20
 
 /** A document to attach, with where its bytes are. */
 export type Attachable = Content & BlobAt & { readonly id: number }
@@ -19,7 +19,7 @@ export async function attachables(
   db: Queries,
   ids: readonly number[],
   owner: number | null,
-  mostBytes: number,
+  maxBytes: number,
 ): Promise<readonly Attachable[]> {
   if (ids.length === 0) return []
   const found = new Map((await db.any(documentContents(ids, owner))).map((one) => [one.id, one] as const))
@@ -27,7 +27,7 @@ export async function attachables(
   if (missing.size > 0) throw fail('email.attachments_missing', { ids: [...missing].join(', ') })
   const documents = ids.map((id) => found.get(id)!)
   const bytes = documents.reduce((sum, { byte_size }) => sum + byte_size, 0)
-  if (bytes > mostBytes) throw fail('email.attachments_too_large', { bytes, limit: mostBytes })
+  if (bytes > maxBytes) throw fail('email.attachments_too_large', { bytes, limit: maxBytes })
   return documents.map((document) => {
     if (!hasBlob(document)) throw fail('document.bytes_missing')
     return document

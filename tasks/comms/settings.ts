@@ -18,7 +18,7 @@ const isSmtpUrl = (text: string): boolean => {
 // so that 25 MiB are 36 MB, which leaves room for the texts.
 const DEFAULT_ATTACHMENTS_BYTES = 25 * 1024 * 1024
 // What is sent within the time limit of a mail: see `LIMITS` of the mailer.
-const MOST_ATTACHMENTS_BYTES = 64 * 1024 * 1024
+const MAX_ATTACHMENTS_BYTES = 64 * 1024 * 1024
 
 /** The URL of an HTTP API, without a trailing slash. */
 const apiBase = (fallback: string) =>
@@ -34,7 +34,7 @@ export const commsShape = {
     .string()
     .refine((text) => text === 'outbox:' || isSmtpUrl(text), 'must be smtp://…, smtps://… or outbox:')
     .optional(),
-  EMAIL_ATTACHMENTS_MAX_BYTES: count(DEFAULT_ATTACHMENTS_BYTES, 0, MOST_ATTACHMENTS_BYTES),
+  EMAIL_ATTACHMENTS_MAX_BYTES: count(DEFAULT_ATTACHMENTS_BYTES, 0, MAX_ATTACHMENTS_BYTES),
   EMAIL_PROVIDER_WEBHOOK_SECRET: z
     .string()
     .regex(/^whsec_[A-Za-z0-9+/]{16,}={0,2}$/, 'must be whsec_ and base64, as the provider shows it')

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
-export const MOST_IN_BULK = 1000
-const MOST_LINKS = 20
+export const MAX_IN_BULK = 1000
+const MAX_LINKS = 20
 
-const ids = z.array(z.int().min(1)).min(1).max(MOST_IN_BULK)
+const ids = z.array(z.int().min(1)).min(1).max(MAX_IN_BULK)
 export const Label = z.string().trim().min(1).max(64)
 
 /** What is done to several documents at once. */
@@ -36,7 +36,7 @@ export const bulk = defineTask({
   // What somebody asks for first is done first.
   actor: (_, ownerId) => `documents:${ownerId ?? 0}`,
   // The payload has all of them.
-  links: ({ ids }) => ids.slice(0, MOST_LINKS).map((id) => ({ kind: 'document', id })),
+  links: ({ ids }) => ids.slice(0, MAX_LINKS).map((id) => ({ kind: 'document', id })),
   payload: BulkAction,
   result: BulkResult,
   run: lazily(() => import('./bulk-run.ts')),

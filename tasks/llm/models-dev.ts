@@ -10,19 +10,19 @@ import { MODALITIES } from './modalities.ts'
  */
 
 // The most expensive model so far costs 600 dollars per million tokens.
-const MOST_DOLLARS = 10_000
-const MOST_TOKENS = 2_000_000_000
+const MAX_DOLLARS = 10_000
+const MAX_TOKENS = 2_000_000_000
 
 /** A word or name that PostgreSQL can store, unlike some texts in JSON. */
-const words = (most: number) =>
+const words = (max: number) =>
   z
     .string()
     .trim()
     .min(1)
-    .max(most)
+    .max(max)
     .refine((text) => text.isWellFormed() && !text.includes('\0'), 'has invalid characters')
-const amount = z.number().min(0).max(MOST_DOLLARS)
-const tokens = z.int().min(0).max(MOST_TOKENS)
+const amount = z.number().min(0).max(MAX_DOLLARS)
+const tokens = z.int().min(0).max(MAX_TOKENS)
 const isDay = (text: string): boolean => z.iso.date().safeParse(text).success
 
 const Cost = z.object({

@@ -8,10 +8,10 @@ import { refused } from './models-dev.ts'
  */
 
 // The share of a provider's models that may disappear at once.
-const MOST_GONE = 0.5
+const MAX_GONE = 0.5
 // Prices change, but not all at once: when many change tenfold, the unit has changed.
 const JUMP = 10
-const MOST_JUMPS = 0.2
+const MAX_JUMPS = 0.2
 const FEW_JUMPS = 3
 
 /** @throws fail('llm.list_refused') with what is implausible. */
@@ -28,7 +28,7 @@ export function checkPlausible(list: ModelList, known: readonly KnownModel[]): v
     if (!chats) throw refused(`it has no model of ${provider} that reads and writes text`)
     const had = known.filter(({ vendor, synced }) => vendor === provider && synced)
     const gone = had.filter(({ model_id }) => !listed.has(`${provider} ${model_id}`))
-    if (gone.length > had.length * MOST_GONE)
+    if (gone.length > had.length * MAX_GONE)
       throw refused(`it lacks ${gone.length} of the ${had.length} models of ${provider}`)
   }
   const jumps = known.map(({ vendor, model_id, input, output }) => {
@@ -38,7 +38,7 @@ export function checkPlausible(list: ModelList, known: readonly KnownModel[]): v
   })
   const compared = jumps.filter((jump) => jump !== null)
   const count = compared.filter(Boolean).length
-  if (count > FEW_JUMPS && count > compared.length * MOST_JUMPS)
+  if (count > FEW_JUMPS && count > compared.length * MAX_JUMPS)
     throw refused(`${count} of ${compared.length} prices changed by a factor of ${JUMP} or more`)
 }
 

@@ -4,13 +4,13 @@ import { LOAD_NAMES, loadOf } from './loads.ts'
 import { NAMED_QUEUES, onNamedQueues } from './on-queues.ts'
 
 /** The most tasks that one load, or one request, may add. */
-export const MOST_AT_ONCE = 10_000
+export const MAX_AT_ONCE = 10_000
 
 const Payload = z
   .strictObject({
     task_name: z.enum(LOAD_NAMES).default('io_simulation_task'),
     queue_type: z.enum(NAMED_QUEUES).default('load_test'),
-    count: z.int().min(1).max(MOST_AT_ONCE).default(100),
+    count: z.int().min(1).max(MAX_AT_ONCE).default(100),
     args: z.record(z.string(), z.unknown()).default({}),
   })
   .superRefine(({ task_name, queue_type, args }, context) => {

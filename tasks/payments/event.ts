@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Queries } from '../../sql/db.ts'
-import { type NewEvent, takeEvent, tieEventToJob } from '../../sql/payment-changes.ts'
+import { linkEventToJob, type NewEvent, takeEvent } from '../../sql/payment-changes.ts'
 import { defineTask, type EnqueueOptions, enqueue, lazily } from '../task.ts'
 import { asEvent, subjectOf } from './provider-events.ts'
 import { objectOf } from './reading.ts'
@@ -29,6 +29,6 @@ export async function ingestEvent(
   if (!fresh) return { jobId: job_id, fresh }
   const subject = subjectOf(asEvent(event.type, event.created, objectOf(event.data)))
   const { jobId } = await enqueue(tx, applyEvent, { event_id: event.id, subject }, options)
-  await tx.run(tieEventToJob(event.id, jobId))
+  await tx.run(linkEventToJob(event.id, jobId))
   return { jobId, fresh }
 }

@@ -18,10 +18,10 @@ export interface Analyzable {
 }
 
 // A file with more is data, and would crowd out all others.
-const MOST_CHUNKS = 20_000
-const MOST_LINES = 500_000
+const MAX_CHUNKS = 20_000
+const MAX_LINES = 500_000
 /** How long the pages of a PDF or a document may be together: about 10,000 pages of a book. */
-export const MOST_PAGES_CHARACTERS = 20_000_000
+export const MAX_PAGES_CHARACTERS = 20_000_000
 
 /** Cuts a file's bytes into chunks with their terms. Parses untrusted content, so it only runs in a child process. */
 export function analyze(bytes: Buffer, { format, fileName, arePages = false }: Analyzable): Analyzed {
@@ -29,16 +29,15 @@ export function analyze(bytes: Buffer, { format, fileName, arePages = false }: A
     ? joined(JSON.parse(bytes.toString()))
     : { text: textOf(bytes, format), starts: [] }
   if (text === null) return { reason: 'not text' }
-  if (hasMoreLines(text, MOST_LINES)) return { reason: `more than ${MOST_LINES} lines` }
+  if (hasMoreLines(text, MAX_LINES)) return { reason: `more than ${MAX_LINES} lines` }
   const chunks = chunksOf(text, format, starts)
-  if (chunks.length > MOST_CHUNKS) return { reason: `more than ${MOST_CHUNKS} chunks` }
+  if (chunks.length > MAX_CHUNKS) return { reason: `more than ${MAX_CHUNKS} chunks` }
   return { chunks: chunks.map((chunk) => rowOf(chunk, format === 'text' ? '' : fileName)) }
 }
 
-function hasMoreLines(text: string, most: number): boolean {
+function hasMoreLines(text: string, max: number): boolean {
   let count = 0
-  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1))
-    if (++count > most) return true
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) if (++count > max) return true
   return false
 }
 

@@ -17,7 +17,7 @@ const FEEDBACK_TERMS = 60
 const FEEDBACK_SHARE = 0.7
 // A term of only one chunk just identifies that chunk; one of a third of all chunks says nothing.
 const FEWEST_CHUNKS = 2
-const MOST_OF_CHUNKS = 0.3
+const MAX_OF_CHUNKS = 0.3
 
 /** A query in words: its terms, and those between quotation marks, which must occur in this order. */
 export interface Query {
@@ -26,14 +26,14 @@ export interface Query {
 }
 
 // Each is looked for in every chunk that has its words: 500 of them in 10,000 chunks held up all searches for 7 s.
-const MOST_PHRASES = 8
+const MAX_PHRASES = 8
 
 /** Parses a query; `"…"` is a phrase, of which the first 8 count. */
 export function queryOf(text: string): Query {
   const phrases = [...text.matchAll(/["“„]([^"“”„]+)["”“]/gu)].map(([, words]) => termsOf(words!).map(hashOf))
   return {
     terms: termsOf(text).map(hashOf),
-    phrases: phrases.filter(({ length }) => length > 1).slice(0, MOST_PHRASES),
+    phrases: phrases.filter(({ length }) => length > 1).slice(0, MAX_PHRASES),
   }
 }
 
@@ -48,7 +48,7 @@ type Weights = ReadonlyMap<number, number>
 export function searchTerms(
   postings: Postings,
   query: Query,
-  most: number,
+  max: number,
   allowed: Uint8Array | null,
 ): Hit[] {
   const given = weightsOf(postings, query)
@@ -58,7 +58,7 @@ export function searchTerms(
   if (first.length === 0) return []
   const weights = withFeedback(postings, given, first)
   const bound = boundOf(postings, weights)
-  return topOf(scored(postings, weights, admitted), most).map(({ chunk, score }) => ({
+  return topOf(scored(postings, weights, admitted), max).map(({ chunk, score }) => ({
     chunk,
     score: score / bound,
   }))
@@ -117,10 +117,10 @@ function withFeedback(postings: Postings, given: Weights, first: readonly Hit[])
       lent.set(term, (lent.get(term) ?? 0) + weight)
     }
   }
-  const most = postings.size * MOST_OF_CHUNKS
+  const max = postings.size * MAX_OF_CHUNKS
   const says = (term: number): boolean => {
     const frequency = postings.frequency(term)
-    return given.has(term) || (frequency >= FEWEST_CHUNKS && frequency <= most)
+    return given.has(term) || (frequency >= FEWEST_CHUNKS && frequency <= max)
   }
   const best = [...lent]
     .filter(([term]) => says(term))

@@ -18,10 +18,10 @@ import type { Skipped } from './walk.ts'
 /** What a run makes of a collection: new rows beside those that are searched, until it swaps them in. */
 
 /** Collections are searched in memory, where half a million chunks take about a gigabyte. */
-const MOST_CHUNKS = 500_000
+const MAX_CHUNKS = 500_000
 // How much one transaction stores: enough to make its cost small, and little enough to hold in memory.
 const CHUNKS_AT_ONCE = 500
-const MOST_TOLD = 100
+const MAX_REPORTED = 100
 
 /** A collection that a job indexes. */
 export interface Indexed {
@@ -139,7 +139,7 @@ export class Build {
       documents_removed: gone.length,
       total_chunks: swapped.chunk_count,
       embedding_model: model,
-      skipped: this.#skipped.slice(0, MOST_TOLD),
+      skipped: this.#skipped.slice(0, MAX_REPORTED),
       skipped_total: this.#skipped.length,
     }
   }
@@ -154,7 +154,7 @@ export class Build {
   #count(source: string, chunks: number): void {
     this.present.add(source)
     this.#chunks += chunks
-    if (this.#chunks > MOST_CHUNKS) throw fail('rag.too_many_chunks', { most: MOST_CHUNKS })
+    if (this.#chunks > MAX_CHUNKS) throw fail('rag.too_many_chunks', { max: MAX_CHUNKS })
   }
 
   async #store(): Promise<void> {

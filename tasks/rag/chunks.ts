@@ -21,7 +21,7 @@ export interface Chunk {
 }
 
 // About 300 words: most paragraphs with their neighbours, and within what embedding models read (512 word pieces).
-export const MOST_CHARACTERS = 1600
+export const MAX_CHARACTERS = 1600
 // A section shorter than this shares its chunk with the next one.
 const FEWEST_CHARACTERS = 400
 
@@ -39,7 +39,7 @@ function blocksOf(text: string, format: Format, pageStarts: readonly number[]): 
     case 'markdown':
       return markdownBlocks(text)
     case 'code':
-      return codeBlocks(text, MOST_CHARACTERS)
+      return codeBlocks(text, MAX_CHARACTERS)
     case 'html':
       return htmlBlocks(text)
     case 'pdf':
@@ -63,13 +63,13 @@ function pageOf(position: number, starts: readonly number[]): number {
 /** Splits a block into parts that are short enough. */
 function smaller(text: string, block: Block): readonly Block[] {
   const whole = block.text ?? text.slice(block.start, block.end)
-  if (whole.length <= MOST_CHARACTERS) return [block]
+  if (whole.length <= MAX_CHARACTERS) return [block]
   const parts: Block[] = []
   for (let from = 0; from < whole.length; ) {
     const to =
-      from + MOST_CHARACTERS >= whole.length
+      from + MAX_CHARACTERS >= whole.length
         ? whole.length
-        : from + cutOf(whole.slice(from, from + MOST_CHARACTERS))
+        : from + cutOf(whole.slice(from, from + MAX_CHARACTERS))
     const piece = whole.slice(from, to)
     // If the text of a block differs from the source, the position of a part is unknown.
     if (block.text === undefined) parts.push({ ...block, start: block.start + from, end: block.start + to })
@@ -104,7 +104,7 @@ function packed(text: string, blocks: readonly Block[]): Block[][] {
     const spans =
       last === undefined || block.text !== undefined ? size + length + 2 : block.end - group![0]!.start
     const apart = last !== undefined && size >= FEWEST_CHARACTERS && !isSame(last, block)
-    if (group === undefined || spans > MOST_CHARACTERS || apart || last?.page !== block.page) {
+    if (group === undefined || spans > MAX_CHARACTERS || apart || last?.page !== block.page) {
       groups.push([block])
       size = length
     } else {

@@ -9,7 +9,7 @@ import {
   type Selection,
 } from '../../sql/rag/documents.ts'
 import type { TaskContext } from '../context.ts'
-import { ANALYSIS, type Analyzed, MOST_PAGES_CHARACTERS } from './analyze.ts'
+import { ANALYSIS, type Analyzed, MAX_PAGES_CHARACTERS } from './analyze.ts'
 import { Build, type Indexed } from './build.ts'
 
 /** Indexes the documents of a collection: what has changed since the last run, by the times of their pages. */
@@ -18,7 +18,7 @@ const DOCUMENTS_AT_ONCE = 100
 // A page has at most two million characters.
 const PAGES_AT_ONCE = 16
 // Of a search: what it ranks is limited, too.
-const MOST_FOUND = 1000
+const MAX_FOUND = 1000
 
 type Listed = z.output<typeof SelectedDocument>
 const SelectedDocuments = z.array(SelectedDocument)
@@ -71,7 +71,7 @@ async function* selected(
       false,
       null,
       0,
-      MOST_FOUND,
+      MAX_FOUND,
     ])
     const found = Found.parse(JSON.parse(text!)).items.map(({ id }) => id)
     wanted = ids === null ? found : found.filter((id) => ids.includes(id))
@@ -118,7 +118,7 @@ async function analyzed(
       pages[page_number - 1] = text.trim()
       characters += text.length
     }
-    if (characters > MOST_PAGES_CHARACTERS) return { reason: `more than ${MOST_PAGES_CHARACTERS} characters` }
+    if (characters > MAX_PAGES_CHARACTERS) return { reason: `more than ${MAX_PAGES_CHARACTERS} characters` }
     if (rows.length < PAGES_AT_ONCE) break
     after = rows.at(-1)!.page_number
   }

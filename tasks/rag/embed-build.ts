@@ -12,7 +12,7 @@ const CHUNKS_AT_ONCE = 64
 const POLL_MS = 50
 // Longer than any batch; a queue that nobody serves must not hold an index up for ever. Nothing is reported meanwhile, so it is
 // shorter than a run may be silent, which would end the attempt.
-export const MOST_WAIT_MS = (INDEXING.stallSeconds - 300) * 1000
+export const MAX_WAIT_MS = (INDEXING.stallSeconds - 300) * 1000
 
 /**
  * Makes the missing vectors of all files that a swap would leave in the collection. Returns the model, or null when it
@@ -34,7 +34,7 @@ export async function embedBuild(
       batch.push(files[done]!.id)
       chunks += files[done]!.chunk_count
     }
-    const result = await embedByJob(ctx, { files: batch }, MOST_WAIT_MS)
+    const result = await embedByJob(ctx, { files: batch }, MAX_WAIT_MS)
     // A worker that still has other settings has made other vectors.
     if (result.model === model) continue
     ctx.log.warn({ reason: result.reason, model: result.model }, 'The collection is indexed by words only')

@@ -13,9 +13,9 @@ const K = 60
  * Joins two lists by reciprocal ranks; the score is 1 for what is first in both. Without vectors, the lexical list
  * keeps its own scores, which are below 1.
  */
-export function fused(lexical: readonly Hit[], vector: readonly Hit[] | null, most: number): Fused[] {
+export function fused(lexical: readonly Hit[], vector: readonly Hit[] | null, max: number): Fused[] {
   if (vector === null)
-    return lexical.slice(0, most).map((hit, i) => ({ ...hit, lexical: i + 1, vector: null }))
+    return lexical.slice(0, max).map((hit, i) => ({ ...hit, lexical: i + 1, vector: null }))
   const found = new Map<number, { lexical: number | null; vector: number | null }>()
   for (const [i, { chunk }] of lexical.entries()) found.set(chunk, { lexical: i + 1, vector: null })
   for (const [i, { chunk }] of vector.entries())
@@ -24,5 +24,5 @@ export function fused(lexical: readonly Hit[], vector: readonly Hit[] | null, mo
   return [...found]
     .map(([chunk, places]) => ({ chunk, ...places, score: part(places.lexical) + part(places.vector) }))
     .sort((a, b) => b.score - a.score || a.chunk - b.chunk)
-    .slice(0, most)
+    .slice(0, max)
 }

@@ -6,7 +6,7 @@ import type { IndexDocumentsPayload } from './index-documents.ts'
 import type { IndexResult } from './index-result.ts'
 
 // Each change of a document has all collections follow that it may be in.
-const MOST_COLLECTIONS = 1000
+const MAX_COLLECTIONS = 1000
 
 /** The work of `rag.index_documents`. */
 export async function run(
@@ -14,9 +14,9 @@ export async function run(
   { collection: name, documents }: IndexDocumentsPayload,
 ): Promise<IndexResult> {
   const { ownerId } = ctx.job
-  const { id } = await ctx.fenced((tx) => tx.one(openDocuments(name, ownerId, documents, MOST_COLLECTIONS)))
+  const { id } = await ctx.fenced((tx) => tx.one(openDocuments(name, ownerId, documents, MAX_COLLECTIONS)))
   if (id === null) throw fail('rag.name_taken')
-  if (id === 0) throw fail('rag.too_many_collections', { most: MOST_COLLECTIONS })
+  if (id === 0) throw fail('rag.too_many_collections', { max: MAX_COLLECTIONS })
   const { build, gone } = await compareSelection(ctx, { id, name }, ownerId, documents)
   return build.finish(gone, { documents })
 }

@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { type KnownFile, type NewFile, openCollection } from '../../sql/rag.ts'
 import type { TaskContext } from '../context.ts'
 import { parseLocation } from '../documents/blobs/location.ts'
-import { ANALYSIS, type Analyzed, MOST_PAGES_CHARACTERS } from './analyze.ts'
+import { ANALYSIS, type Analyzed, MAX_PAGES_CHARACTERS } from './analyze.ts'
 import { Build } from './build.ts'
 import { extensionOf, formatOf, KNOWN_EXTENSIONS } from './formats.ts'
 import type { IndexPayload } from './index-files.ts'
@@ -12,7 +12,7 @@ import { readFound } from './read.ts'
 import { type Found, walk } from './walk.ts'
 
 // A run over many files reports only this many steps.
-const MOST_STEPS = 1000
+const MAX_STEPS = 1000
 
 /** The work of `rag.index`. */
 export async function run(ctx: TaskContext, payload: IndexPayload): Promise<IndexResult> {
@@ -24,7 +24,7 @@ export async function run(ctx: TaskContext, payload: IndexPayload): Promise<Inde
   const id = await ctx.fenced((tx) => openCollection(tx, name))
   const build = await Build.open(ctx, { id, name }, startedAt)
   build.skip(...skipped)
-  const step = Math.ceil(files.length / MOST_STEPS)
+  const step = Math.ceil(files.length / MAX_STEPS)
   for (const [i, file] of files.entries()) {
     ctx.signal.throwIfAborted()
     if (i % step === 0) ctx.progress(`Reading ${file.source}`, i, files.length)
@@ -92,8 +92,7 @@ async function analyzePdf(
       if (page.status !== 'read') reason ??= page.detail
       pages.push(page.text.trim())
       characters += page.text.length
-      if (characters > MOST_PAGES_CHARACTERS)
-        return { reason: `more than ${MOST_PAGES_CHARACTERS} characters` }
+      if (characters > MAX_PAGES_CHARACTERS) return { reason: `more than ${MAX_PAGES_CHARACTERS} characters` }
     }
     if (pages.every((text) => text === '')) return { reason: reason ?? 'a PDF without text' }
     const file = { format: 'pdf', fileName, arePages: true } as const

@@ -8,8 +8,8 @@ import { type Found, reasonOf } from './walk.ts'
 export type ReadFile = { readonly bytes: Buffer; readonly sha256: Buffer } | { readonly reason: string }
 
 // A larger text is data: one file would make thousands of chunks.
-const MOST_TEXT_BYTES = 8 * 1024 * 1024
-const MOST_PDF_BYTES = 100 * 1024 * 1024
+const MAX_TEXT_BYTES = 8 * 1024 * 1024
+const MAX_PDF_BYTES = 100 * 1024 * 1024
 
 /**
  * Reads a file that was found, if it still is one: not a link, device or pipe that has replaced it, and not through a
@@ -25,8 +25,8 @@ export async function readFound({ path }: Found, format: Format): Promise<ReadFi
     const [real, named] = [await realpath(path), await stat(path)]
     if (real !== path || named.ino !== opened.ino || named.dev !== opened.dev)
       return { reason: 'replaced meanwhile' }
-    const most = format === 'pdf' ? MOST_PDF_BYTES : MOST_TEXT_BYTES
-    if (opened.size > most) return { reason: `larger than ${most / 1024 / 1024} MiB` }
+    const max = format === 'pdf' ? MAX_PDF_BYTES : MAX_TEXT_BYTES
+    if (opened.size > max) return { reason: `larger than ${max / 1024 / 1024} MiB` }
     const bytes = await readAtMost(file, opened.size)
     return { bytes, sha256: createHash('sha256').update(bytes).digest() }
   } catch (error) {

@@ -50,11 +50,11 @@ export interface Searcher {
 // How many candidates each signal contributes; any more would hardly be among the first 50.
 const CANDIDATES = 200
 // Of all collections together; the least recently used one is evicted.
-const MOST_BYTES = 2 ** 30
+const MAX_BYTES = 2 ** 30
 const CHUNKS_AT_ONCE = 10_000
-const MOST_TRIES = 5
+const MAX_TRIES = 5
 
-export function createSearcher(db: Database, reader: Reader, mostBytes = MOST_BYTES): Searcher {
+export function createSearcher(db: Database, reader: Reader, maxBytes = MAX_BYTES): Searcher {
   const kept = new Map<number, Loaded>()
   const loading = new Map<number, Promise<Loaded>>()
 
@@ -69,7 +69,7 @@ export function createSearcher(db: Database, reader: Reader, mostBytes = MOST_BY
       .then((loaded) => {
         kept.delete(id)
         kept.set(id, loaded)
-        evict(kept, mostBytes)
+        evict(kept, maxBytes)
         return loaded
       })
       .finally(() => loading.delete(id))
@@ -93,7 +93,7 @@ export function createSearcher(db: Database, reader: Reader, mostBytes = MOST_BY
   return {
     modelOf: async (asked) => (await stateOf(asked)).model,
     search: async (search) => {
-      for (let tries = 0; tries < MOST_TRIES; tries++) {
+      for (let tries = 0; tries < MAX_TRIES; tries++) {
         const loaded = await current(await stateOf(search))
         const best = await ranked(reader, loaded, search)
         const hits = best && (await withContents(reader, loaded, best))
@@ -105,11 +105,11 @@ export function createSearcher(db: Database, reader: Reader, mostBytes = MOST_BY
   }
 }
 
-function evict(kept: Map<number, Loaded>, mostBytes: number): void {
+function evict(kept: Map<number, Loaded>, maxBytes: number): void {
   let bytes = 0
   for (const loaded of kept.values()) bytes += loaded.bytes
   for (const [id, loaded] of kept) {
-    if (bytes <= mostBytes || kept.size === 1) return
+    if (bytes <= maxBytes || kept.size === 1) return
     kept.delete(id)
     bytes -= loaded.bytes
   }
@@ -126,7 +126,7 @@ async function load(db: Database, id: number, known: Loaded['files'] | undefined
   const files = new Map(known)
   const has = ({ file, model, embedded }: Listed): boolean =>
     files.get(file)?.model === (embedded ? model : null)
-  for (let tries = 0; tries < MOST_TRIES; tries++) {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
     const live = await db.any(liveFiles(id))
     const [state] = live
     if (state === undefined) throw fail('rag.missing')

@@ -5,7 +5,7 @@ export interface Hit {
 }
 
 /** The chunks with the highest scores above `floor`, best first; of equal ones the first. A NaN is not a score. */
-export function topOf(scores: Float64Array | Float32Array, most: number, floor = 0): Hit[] {
+export function topOf(scores: Float64Array | Float32Array, max: number, floor = 0): Hit[] {
   // A heap whose root is the worst of the best.
   const heap: number[] = []
   const isWorse = (a: number, b: number): boolean =>
@@ -30,10 +30,10 @@ export function topOf(scores: Float64Array | Float32Array, most: number, floor =
   }
   for (let chunk = 0; chunk < scores.length; chunk++) {
     if (!(scores[chunk]! > floor)) continue
-    if (heap.length < most) {
+    if (heap.length < max) {
       heap.push(chunk)
       rise()
-    } else if (most > 0 && isWorse(heap[0]!, chunk)) {
+    } else if (max > 0 && isWorse(heap[0]!, chunk)) {
       heap[0] = chunk
       sink()
     }

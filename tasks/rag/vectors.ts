@@ -38,7 +38,7 @@ export class Vectors {
   }
 
   /** The chunks nearest to a vector of length 1, by cosine, best first. @param allowed as in `searchTerms`. */
-  nearest(wanted: Float32Array, most: number, allowed: Uint8Array | null): Hit[] {
+  nearest(wanted: Float32Array, max: number, allowed: Uint8Array | null): Hit[] {
     const hits = this.parts.flatMap(({ memory, products, chunks }) => {
       const rows = chunks.length * this.width
       new Float32Array(memory.buffer, rows, wanted.length).set(wanted)
@@ -46,9 +46,9 @@ export class Vectors {
       const scores = new Float32Array(memory.buffer, rows + this.width, chunks.length)
       if (allowed !== null)
         for (const [row, chunk] of chunks.entries()) if (allowed[chunk] === 0) scores[row] = Number.NaN
-      return topOf(scores, most, -2).map(({ chunk: row, score }) => ({ chunk: chunks[row]!, score }))
+      return topOf(scores, max, -2).map(({ chunk: row, score }) => ({ chunk: chunks[row]!, score }))
     })
-    return hits.sort((a, b) => b.score - a.score || a.chunk - b.chunk).slice(0, most)
+    return hits.sort((a, b) => b.score - a.score || a.chunk - b.chunk).slice(0, max)
   }
 
   /** Rows, then space for the wanted vector and for the products. */

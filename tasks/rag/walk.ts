@@ -82,7 +82,7 @@ pnpm-lock.yaml
 // A pattern becomes a regular expression, and each star in one part of a path multiplies its backtracking.
 const MANY_STARS = /(?:\*[^/]*){4}/
 // More would need another kind of search engine, and is most likely a mistake.
-const MOST_FILES = 100_000
+const MAX_FILES = 100_000
 
 /**
  * Every file of a place that is to be read, in order of its source. Symbolic links are not followed: targets inside the
@@ -115,7 +115,7 @@ export async function walk(place: Place, options: WalkOptions): Promise<Walked> 
     if (!options.extensions.has(extensionOf(entry.name))) return null
     const reason = kindOf(entry)
     if (reason !== null) skipped.push({ source, reason })
-    else if (files.push({ source, path }) > MOST_FILES) throw fail('rag.too_many_files', { most: MOST_FILES })
+    else if (files.push({ source, path }) > MAX_FILES) throw fail('rag.too_many_files', { max: MAX_FILES })
     return null
   }
 

@@ -30,7 +30,7 @@ function word(run: string, terms: string[]): void {
 
 // Most words of a collection are the same few thousand.
 const known = new Map<string, string | null>()
-const MOST_KNOWN = 100_000
+const MAX_KNOWN = 100_000
 
 /** Frees the cached terms, and the texts that the words were cut from. */
 export const forgetTerms = (): void => known.clear()
@@ -39,7 +39,7 @@ function add(run: string, terms: string[]): void {
   let term = known.get(run)
   if (term === undefined) {
     term = termOf(run)
-    if (known.size >= MOST_KNOWN) known.clear()
+    if (known.size >= MAX_KNOWN) known.clear()
     known.set(run, term)
   }
   if (term !== null) terms.push(term)

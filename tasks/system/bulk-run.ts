@@ -1,4 +1,4 @@
-import { deleteEnded, idsMeant, type Meant, MOST_IN_BULK } from '../../sql/jobs/search.ts'
+import { deleteEnded, idsMeant, MAX_IN_BULK, type Meant } from '../../sql/jobs/search.ts'
 import { cancelJob } from '../../sql/jobs.ts'
 import { jobsChanged } from '../../sql/notify.ts'
 import type { TaskContext } from '../context.ts'
@@ -25,15 +25,15 @@ export async function run(ctx: TaskContext, { action, filter, ids: only }: JobsA
     only,
   }
   // All at once: what fails while this runs is not retried, and the table is read through once.
-  const ids = (await ctx.db.any(idsMeant(which, null, MOST_IN_BULK + 1))).map(({ id }) => id)
-  const total = Math.min(ids.length, MOST_IN_BULK)
+  const ids = (await ctx.db.any(idsMeant(which, null, MAX_IN_BULK + 1))).map(({ id }) => id)
+  const total = Math.min(ids.length, MAX_IN_BULK)
   let done = 0
   for (let start = 0; start < total; start += BATCH) {
     ctx.signal.throwIfAborted()
     ctx.progress(LABELS[action], start, total)
     done += await STEPS[action](ctx, ids.slice(start, Math.min(start + BATCH, total)))
   }
-  return { done, refused: total - done, more: ids.length > MOST_IN_BULK }
+  return { done, refused: total - done, more: ids.length > MAX_IN_BULK }
 }
 
 /** Each answers for how many jobs it could. */

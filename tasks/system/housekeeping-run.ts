@@ -20,7 +20,7 @@ import type { HousekeepingResult } from './housekeeping.ts'
 // Small enough that no statement holds its locks for long.
 const BATCH = 1000
 // Most have about 50 kB, the longest several MB.
-const MOST_PREVIEWS = 1000
+const MAX_PREVIEWS = 1000
 
 /** The work of `system.housekeeping`. */
 export async function run(ctx: TaskContext): Promise<HousekeepingResult> {
@@ -42,7 +42,7 @@ export async function run(ctx: TaskContext): Promise<HousekeepingResult> {
     imports: await all(() => deleteAbandonedImports(BATCH)),
     tallies: (await db.one(deleteExpiredTallies())).count,
     accounts: await addDeletions(ctx),
-    previews: await all(() => deleteExcessPreviews(MOST_PREVIEWS, BATCH)),
+    previews: await all(() => deleteExcessPreviews(MAX_PREVIEWS, BATCH)),
   }
 }
 

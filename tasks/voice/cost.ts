@@ -15,6 +15,6 @@ export function recognitionCost(model: string, used: RecognitionUsage): string |
       ? null
       : costOf({ ...price, tiers: [] }, { input, output, cached: 0, reasoning: 0 })
   if (seconds === null) return null
-  const billed = Math.max(seconds, price.leastSeconds ?? 0)
+  const billed = Math.max(seconds, price.minSeconds ?? 0)
   return new Exact(price.hour).times(billed).div(3600).toDecimalPlaces(12).toFixed()
 }

@@ -4,7 +4,7 @@ import type { TaskContext } from '../context.ts'
 import { CHUNK_EVENT } from './preview-event.ts'
 
 // A text of 1000 characters at a quarter of the speed takes about five minutes, or some 5 MB of MP3.
-const MOST_BYTES = 32 * 1024 * 1024
+const MAX_BYTES = 32 * 1024 * 1024
 
 /** The work of `voice.preview`. */
 export async function run(
@@ -51,7 +51,7 @@ async function store(ctx: TaskContext, place: Place, pieces: AsyncIterable<Uint8
   try {
     for await (const piece of pieces) {
       size += piece.length
-      if (size > MOST_BYTES) throw fail('ai.interrupted', { reason: 'it is too long' })
+      if (size > MAX_BYTES) throw fail('ai.interrupted', { reason: 'it is too long' })
       waiting.push(piece)
       if (writing) continue
       writing = true

@@ -6,7 +6,7 @@
 
 /** US dollars, as exact decimals: for an hour of audio, or for a million tokens; null: not known. */
 type Price =
-  | { readonly hour: string; readonly leastSeconds?: number }
+  | { readonly hour: string; readonly minSeconds?: number }
   | { readonly input: string; readonly output: string }
   | null
 
@@ -43,8 +43,8 @@ const RECOGNITION: ReadonlyMap<string, Recognition> = new Map(
       price: { input: '2.5', output: '10' },
     },
     'whisper-1': whisper({ hour: '0.36' }),
-    'whisper-large-v3-turbo': whisper({ hour: '0.04', leastSeconds: 10 }),
-    'whisper-large-v3': whisper({ hour: '0.111', leastSeconds: 10 }),
+    'whisper-large-v3-turbo': whisper({ hour: '0.04', minSeconds: 10 }),
+    'whisper-large-v3': whisper({ hour: '0.111', minSeconds: 10 }),
     'voxtral-mini-latest': { format: 'voxtral', streams: false, takesPrompt: false, price: null },
   }),
 )
@@ -60,7 +60,7 @@ export function recognitionOf(model: string): Recognition {
  * The most bytes that a provider takes: OpenAI, and Groq without a plan, refuse more
  * (developers.openai.com/api/docs/guides/speech-to-text: 25 MB, which is 25 · 1024 · 1024 bytes).
  */
-export const MOST_AUDIO_BYTES = 25 * 1024 * 1024
+export const MAX_AUDIO_BYTES = 25 * 1024 * 1024
 
 /** The media type that `sniffMediaType` finds -> the ending by which providers know such a file. */
 const ENDINGS: ReadonlyMap<string, string> = new Map(

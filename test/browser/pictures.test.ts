@@ -14,7 +14,7 @@ import { findChromium, launch, NO_CHROMIUM } from './chromium.ts'
 /** `npm run pictures`: draws the pictures of the README anew, from the service at work. */
 
 const FOLDER = new URL('../../edge/pages/pictures/', import.meta.url)
-const MOST_BYTES = 200_000
+const MAX_BYTES = 200_000
 const WIDE = { width: 1280, height: 800 }
 const NARROW = { width: 390, height: 844 }
 
@@ -115,5 +115,5 @@ test('pictures', { skip: chromium === null && NO_CHROMIUM, timeout: 240_000 }, a
 async function shoot(page: Page, name: string): Promise<void> {
   const path = fileURLToPath(new URL(`${name}.png`, FOLDER))
   await page.screenshot({ path })
-  assert.ok(statSync(path).size < MOST_BYTES, `${name}: ${statSync(path).size} bytes`)
+  assert.ok(statSync(path).size < MAX_BYTES, `${name}: ${statSync(path).size} bytes`)
 }

@@ -90,9 +90,9 @@ describe('POST /ai/chat', () => {
       ({ body }) => ({ pieces: [`re: ${body.messages.at(-1)!.content}`], firstMs: 30 }),
       async () => {
         const begun = [1, 2, 3].map((n) => ask({ message: `question ${n}`, conversation_id }))
-        const most = { open: 0 }
+        const max = { open: 0 }
         const watch = setInterval(() => {
-          most.open = Math.max(most.open, models.open)
+          max.open = Math.max(max.open, models.open)
         }, 2)
         const answers = await Promise.all(begun)
         clearInterval(watch)
@@ -100,7 +100,7 @@ describe('POST /ai/chat', () => {
           answers.map(({ status }) => status),
           [200, 200, 200],
         )
-        assert.equal(most.open, 1)
+        assert.equal(max.open, 1)
       },
     )
     const said = (await messagesOf(conversation_id)).map(({ content }) => content as string)

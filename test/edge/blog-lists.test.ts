@@ -153,8 +153,8 @@ test('names and slugs of tags are there once', async () => {
 
 test('the longest names and slugs of tags are taken, one character more is 422', async () => {
   const { id } = await tag('Long')
-  const most = { name: 80, slug: 100 }
-  for (const [field, length] of Object.entries(most)) {
+  const max = { name: 80, slug: 100 }
+  for (const [field, length] of Object.entries(max)) {
     const given = (n: number) => ({ name: `N${field}`, [field]: 'x'.repeat(n) })
     assert.equal((await call(editor, 'POST', '/tags', { json: given(length) })).status, 201)
     assertRefused(await call(editor, 'POST', '/tags', { json: given(length + 1) }), 422)

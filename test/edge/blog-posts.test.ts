@@ -97,13 +97,13 @@ const LONGEST = {
 
 test('the longest of every field is taken, one character more is 422 at it', async () => {
   const { id } = await write()
-  for (const [name, most] of Object.entries(LONGEST)) {
+  for (const [name, max] of Object.entries(LONGEST)) {
     for (const character of name === 'slug'
       ? ['x']
       : name === 'content'
         ? ['\u{1F600}']
         : ['x', '題', '\u{1F600}']) {
-      const longest = name === 'hero_image_url' ? `/${character.repeat(most - 1)}` : character.repeat(most)
+      const longest = name === 'hero_image_url' ? `/${character.repeat(max - 1)}` : character.repeat(max)
       const path = `/posts/${id}`
       const taken = await call(editor, 'PUT', path, { json: { [name]: longest } })
       assert.equal(taken.status, 200, `${name}: ${taken.text.slice(0, 200)}`)
@@ -113,7 +113,7 @@ test('the longest of every field is taken, one character more is 422 at it', asy
       assertField(await call(editor, 'POST', '/posts', { json }), name)
       const made = await write({
         title: `Longest ${name} ${character}`,
-        [name]: name === 'slug' ? 'y'.repeat(most) : longest,
+        [name]: name === 'slug' ? 'y'.repeat(max) : longest,
       })
       assert.equal(made[name].length, longest.length)
     }

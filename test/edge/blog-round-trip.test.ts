@@ -86,10 +86,10 @@ const piece = fc.oneof(
   fc.string({ maxLength: 20 }),
 )
 const storable = (text: string): string => text.toWellFormed().replaceAll('\0', '')
-const cut = (text: string, most: number): string => Array.from(text).slice(0, most).join('')
-const text = (most: number, pieces = 4) =>
-  fc.array(piece, { maxLength: pieces }).map((all) => cut(storable(all.join('')), most))
-const maybe = (most: number) => fc.option(text(most), { nil: null })
+const cut = (text: string, max: number): string => Array.from(text).slice(0, max).join('')
+const text = (max: number, pieces = 4) =>
+  fc.array(piece, { maxLength: pieces }).map((all) => cut(storable(all.join('')), max))
+const maybe = (max: number) => fc.option(text(max), { nil: null })
 const instant = fc
   .date({
     min: new Date('0001-01-01T00:00:00Z'),
@@ -97,7 +97,7 @@ const instant = fc
     noInvalidDate: true,
   })
   .map((date) => date.toISOString())
-const slug = (most: number) =>
+const slug = (max: number) =>
   fc
     .oneof(
       fc.constantFrom(
@@ -120,9 +120,9 @@ const slug = (most: number) =>
         minLength: 1,
         maxLength: 12,
       }),
-      fc.constant('x'.repeat(most)),
+      fc.constant('x'.repeat(max)),
     )
-    .map((all) => all.slice(0, most))
+    .map((all) => all.slice(0, max))
 
 const post = fc
   .record({

@@ -16,9 +16,9 @@ const email = (): string => `limit${++count}@example.com`
 const stranger = (): string => `198.51.${count >> 8}.${++count & 255}`
 const from = (address: string) => ({ 'x-forwarded-for': address })
 
-const ASK: Record<string, { most: number; ask: (edge: Api, address: string) => Promise<Answered> }> = {
+const ASK: Record<string, { max: number; ask: (edge: Api, address: string) => Promise<Answered> }> = {
   token: {
-    most: 3,
+    max: 3,
     ask: (edge, address) =>
       edge.post('/api/v1/auth/token', {
         form: { username: email(), password: PASSWORD },
@@ -26,7 +26,7 @@ const ASK: Record<string, { most: number; ask: (edge: Api, address: string) => P
       }),
   },
   register: {
-    most: 2,
+    max: 2,
     ask: (edge, address) =>
       edge.post('/api/v1/auth/register', {
         json: { email: email(), password: PASSWORD },
@@ -34,7 +34,7 @@ const ASK: Record<string, { most: number; ask: (edge: Api, address: string) => P
       }),
   },
   'password-reset/request': {
-    most: 4,
+    max: 4,
     ask: (edge, address) =>
       edge.post('/api/v1/auth/password-reset/request', { json: { email: email() }, headers: from(address) }),
   },
@@ -53,10 +53,10 @@ function assertLimited(answer: Answered): number {
 }
 
 describe('limits on requests', () => {
-  for (const [path, { most, ask }] of Object.entries(ASK)) {
-    test(`POST /auth/${path} takes ${most}, then answers 429 with the time to wait, on every edge`, async () => {
+  for (const [path, { max, ask }] of Object.entries(ASK)) {
+    test(`POST /auth/${path} takes ${max}, then answers 429 with the time to wait, on every edge`, async () => {
       const address = stranger()
-      for (let i = 0; i < most; i++) assert.notEqual((await ask(i % 2 ? api : other, address)).status, 429)
+      for (let i = 0; i < max; i++) assert.notEqual((await ask(i % 2 ? api : other, address)).status, 429)
       for (const edge of [api, other, api]) assert.ok(assertLimited(await ask(edge, address)) > 50)
       assert.notEqual((await ask(api, stranger())).status, 429, 'others are not held up')
     })

@@ -59,7 +59,7 @@ function nextOf({ json, headers }: Answered, path: string, sized: URLSearchParam
 }
 
 // Rows of the longest page that every list takes.
-const MOST = 100
+const MAX = 100
 
 describe('what is read by following', () => {
   for (const { name, who, path: given } of asked)
@@ -78,7 +78,7 @@ describe('what is read by following', () => {
         query.set('limit', String(size))
         return query
       }
-      const whole = itemsOf(await get(`${path}?${sized(MOST)}`))
+      const whole = itemsOf(await get(`${path}?${sized(MAX)}`))
       const size = sized(Math.max(1, Math.ceil(whole.length / 3)))
       const pages: unknown[][] = []
       let next: string | null = `${path}?${size}`
@@ -90,9 +90,9 @@ describe('what is read by following', () => {
       // Messages are shown oldest first, the newest page first.
       const isReversed = path.includes('/ai/conversations/')
       const read = (isReversed ? pages.toReversed() : pages).flat()
-      if (whole.length < MOST) {
+      if (whole.length < MAX) {
         assert.deepEqual(read, whole)
         assert.equal(next, null, 'there is no page after the last one')
-      } else assert.deepEqual(isReversed ? read.slice(-MOST) : read.slice(0, MOST), whole)
+      } else assert.deepEqual(isReversed ? read.slice(-MAX) : read.slice(0, MAX), whole)
     })
 })

@@ -6,11 +6,11 @@ import { type Answered, type Api, edgeAndDatabase, PASSWORD, startEdge } from '.
 import { mailbox } from './mailbox.ts'
 import { TOTP } from './totp-help.ts'
 
-const MOST = 3
+const MAX = 3
 const LOCK_SECONDS = 600
 // Of these, so many are left when it is looked whether an address is still locked.
 const LEFT = 300
-const env = { LOGIN_MAX_FAILURES: String(MOST), LOGIN_LOCK_SECONDS: String(LOCK_SECONDS) }
+const env = { LOGIN_MAX_FAILURES: String(MAX), LOGIN_LOCK_SECONDS: String(LOCK_SECONDS) }
 const { api, url, query, db } = await edgeAndDatabase({ env })
 const other = await startEdge(url, { env })
 const mails = mailbox({ url, query, db })
@@ -23,7 +23,7 @@ const login = (username: string, password: string, edge = api) =>
   edge.post('/api/v1/auth/token', { form: { username, password } })
 const wrong = (email: string, edge = api) => login(email, 'not the password', edge)
 const lockOut = async (email: string): Promise<void> => {
-  for (let i = 0; i < MOST; i++) assert.equal((await wrong(email)).status, 401)
+  for (let i = 0; i < MAX; i++) assert.equal((await wrong(email)).status, 401)
 }
 /** Moves what is known of an address's failures into the past. */
 const age = (email: string, seconds: number) =>
@@ -57,14 +57,14 @@ describe('lockout', () => {
   test('failures on several edges count together', async () => {
     const email = await known()
     const answers = []
-    for (let i = 0; i < MOST + 1; i++) answers.push((await wrong(email, i % 2 ? api : other)).status)
+    for (let i = 0; i < MAX + 1; i++) answers.push((await wrong(email, i % 2 ? api : other)).status)
     assert.deepEqual(answers, [401, 401, 401, 403])
   })
 
   test('a right password before that resets the count', async () => {
     const email = await known()
     for (let round = 0; round < 3; round++) {
-      for (let i = 0; i < MOST - 1; i++) assert.equal((await wrong(email)).status, 401)
+      for (let i = 0; i < MAX - 1; i++) assert.equal((await wrong(email)).status, 401)
       assert.equal((await login(email, PASSWORD)).status, 200)
     }
   })
@@ -82,11 +82,11 @@ describe('lockout', () => {
     const [one, two] = [await known(), unknown()]
     const [locked, ended] = [LOCK_SECONDS - LEFT, LEFT]
     for (const step of [
-      ...Array(MOST + 2).fill('wrong'),
+      ...Array(MAX + 2).fill('wrong'),
       locked,
       'wrong',
       ended,
-      ...Array(MOST + 1).fill('wrong'),
+      ...Array(MAX + 1).fill('wrong'),
     ]) {
       if (typeof step === 'number') {
         await Promise.all([one, two].map((email) => age(email, step)))
@@ -109,7 +109,7 @@ describe('lockout', () => {
   test('whatever is sent as an address is locked like one', async () => {
     for (const strange of ['no address', "'; drop table account; --", '🜁', '\ud800', 'x'.repeat(320)]) {
       const statuses = []
-      for (let i = 0; i <= MOST; i++) statuses.push((await wrong(strange)).status)
+      for (let i = 0; i <= MAX; i++) statuses.push((await wrong(strange)).status)
       assert.deepEqual(statuses, [401, 401, 401, 403], JSON.stringify(strange))
     }
   })
@@ -120,8 +120,8 @@ describe('lockout', () => {
         Array.from({ length: 30 }, (_, i) => wrong(email, i % 2 ? api : other)),
       )
       const statuses = answers.map(({ status }) => status)
-      assert.equal(statuses.filter((status) => status === 401).length, MOST)
-      assert.equal(statuses.filter((status) => status === 403).length, 30 - MOST)
+      assert.equal(statuses.filter((status) => status === 401).length, MAX)
+      assert.equal(statuses.filter((status) => status === 403).length, 30 - MAX)
     }
   })
 
@@ -140,7 +140,7 @@ describe('lockout', () => {
     const account = await api.register(`change${++count}@example.com`)
     const json = { current_password: 'not the password', new_password: 'another password' }
     const statuses = []
-    for (let i = 0; i <= MOST; i++)
+    for (let i = 0; i <= MAX; i++)
       statuses.push((await api.post('/api/v1/auth/change-password', { token: account.token, json })).status)
     assert.deepEqual(statuses, [400, 400, 400, 403])
     assert.equal((await login(account.email, PASSWORD, other)).status, 403)
@@ -153,7 +153,7 @@ describe('lockout', () => {
     const confirm = (step: number, edge: Api) =>
       edge.post(`${TOTP}/confirm`, { token: account.token, json: { code: codeOf(secret, stepNow(step)) } })
     const answers = []
-    for (let i = 0; i < MOST; i++) answers.push((await confirm(100, i % 2 ? api : other)).status)
+    for (let i = 0; i < MAX; i++) answers.push((await confirm(100, i % 2 ? api : other)).status)
     for (const edge of [api, other]) answers.push((await confirm(0, edge)).status)
     assert.deepEqual(answers, [400, 400, 400, 403, 403])
     const trail = await query(

@@ -96,11 +96,11 @@ describe('the settings of limits', () => {
 
   test('are requests in seconds, and 0 for none', () => {
     assert.deepEqual(parse({}).limits, {
-      login: { most: 30, seconds: 60 },
-      register: { most: 30, seconds: 60 },
-      passwordReset: { most: 10, seconds: 60 },
-      invite: { most: 20, seconds: 3600 },
-      export: { most: 5, seconds: 86_400 },
+      login: { max: 30, seconds: 60 },
+      register: { max: 30, seconds: 60 },
+      passwordReset: { max: 10, seconds: 60 },
+      invite: { max: 20, seconds: 3600 },
+      export: { max: 5, seconds: 86_400 },
     })
     const given = parse({
       RATE_LIMIT_LOGIN: '0',
@@ -111,9 +111,9 @@ describe('the settings of limits', () => {
     })
     assert.deepEqual(given.limits, {
       login: null,
-      register: { most: 1, seconds: 86_400 },
-      passwordReset: { most: 9999, seconds: 1 },
-      invite: { most: 5, seconds: 3600 },
+      register: { max: 1, seconds: 86_400 },
+      passwordReset: { max: 9999, seconds: 1 },
+      invite: { max: 5, seconds: 3600 },
       export: null,
     })
   })

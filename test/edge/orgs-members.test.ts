@@ -162,8 +162,8 @@ describe('POST /orgs/{org_id}/members/bulk', () => {
     const bad = [undefined, outsider.id, ['x'], [0], [1.5], [2 ** 31], Array(1001).fill(outsider.id)]
     for (const ids of bad) assertRefused(await bulk(owner, id, ids), 422)
     assertRefused(await bulk(owner, id, [outsider.id], 7), 422)
-    const most = await bulk(owner, id, Array(1000).fill(outsider.id))
-    assert.deepEqual([most.status, most.json.length], [201, 1])
+    const max = await bulk(owner, id, Array(1000).fill(outsider.id))
+    assert.deepEqual([max.status, max.json.length], [201, 1])
   })
 
   test('overlapping lists at once add everybody once', async () => {

@@ -14,9 +14,9 @@ const asked = (who: number | null, headers: Readonly<Record<string, string>> = {
     address,
   }) as never
 
-function remembering(most?: number) {
+function remembering(max?: number) {
   const wal = { end: 0 }
-  const positions = createPositions(parse({ PROJECT_NAME: 'mill' }), wal as Wal, FOR_MS, most)
+  const positions = createPositions(parse({ PROJECT_NAME: 'mill' }), wal as Wal, FOR_MS, max)
   const write = (who: number | null, end: number, address?: string): void => {
     wal.end = end
     positions.of(asked(who, {}, address)).remember()

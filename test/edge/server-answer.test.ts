@@ -170,7 +170,7 @@ test('res.end of something huge: pieces at the pace of a slow reader, in flat me
   client.socket.pause()
   client.send(request('GET /pieces'))
   const before = await residentMiB(running.pid)
-  let most = before
+  let max = before
   let size = 0
   client.socket.removeAllListeners('data')
   client.socket.on('data', (data) => {
@@ -180,9 +180,9 @@ test('res.end of something huge: pieces at the pace of a slow reader, in flat me
     client.socket.resume()
     await new Promise((resolve) => setTimeout(resolve, 2))
     client.socket.pause()
-    most = Math.max(most, await residentMiB(running.pid))
+    max = Math.max(max, await residentMiB(running.pid))
   }
-  assert.ok(most - before < 20, `100 MiB of answer added ${(most - before).toFixed(1)} MiB`)
+  assert.ok(max - before < 20, `100 MiB of answer added ${(max - before).toFixed(1)} MiB`)
 })
 
 test('pieces arrive in order, with their length announced', async (t) => {

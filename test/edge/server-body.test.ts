@@ -55,11 +55,11 @@ test('chunk ArrayBuffer: kept chunks are owned copies', async (t) => {
 
 test('chunks arrive in order, and a slow sink gets one after the other', async (t) => {
   let atOnce = 0
-  let most = 0
+  let max = 0
   const { port } = await serve(t, async (incoming, responder) => {
     const parts: Uint8Array[] = []
     const size = await incoming.body.stream(async (chunk) => {
-      most = Math.max(most, ++atOnce)
+      max = Math.max(max, ++atOnce)
       await delay(1)
       parts.push(chunk)
       atOnce--
@@ -73,7 +73,7 @@ test('chunks arrive in order, and a slow sink gets one after the other', async (
   client.send(request('POST /', { 'content-length': String(body.length) }))
   client.socket.write(body)
   await client.has(`${body.length} true|`)
-  assert.equal(most, 1)
+  assert.equal(max, 1)
 })
 
 test('a chunked body, an empty one and none', async (t) => {
@@ -161,12 +161,12 @@ test('a large body that nobody read closes the connection once it has arrived', 
 
 test('a body that outruns its reader within one turn goes through a file, whole and in order', async (t) => {
   const before = tempFiles()
-  let most = 0
+  let max = 0
   const { port } = await serve(t, async (incoming, responder) => {
     const hash = createHash('sha256')
     await incoming.body.stream(async (chunk) => {
       hash.update(chunk)
-      most = Math.max(most, tempFiles())
+      max = Math.max(max, tempFiles())
       await new Promise(setImmediate)
     }, 64 * MAX)
     reply(responder, hash.digest('hex'))
@@ -177,7 +177,7 @@ test('a body that outruns its reader within one turn goes through a file, whole 
   client.socket.write(body)
   await client.has(`${createHash('sha256').update(body).digest('hex')}|`)
   assert.equal(tempFiles(), before)
-  t.diagnostic(`${most - before} file`)
+  t.diagnostic(`${max - before} file`)
 })
 
 /** Open files that have no name any more. */

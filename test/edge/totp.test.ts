@@ -12,8 +12,8 @@ import { secured, signInWith, TOTP } from './totp-help.ts'
 
 /** One-time codes: switched on and off, asked for by sign-ins, and accepted once. */
 
-const MOST = 5
-const env = { LOGIN_MAX_FAILURES: String(MOST) }
+const MAX = 5
+const env = { LOGIN_MAX_FAILURES: String(MAX) }
 const { api, query, url, db } = await edgeAndDatabase({ env })
 const other = await startEdge(url, { env })
 const { admin, newcomer } = await castOf(api)
@@ -251,7 +251,7 @@ describe('a sign-in with them', () => {
   test('locks after as many wrong codes as wrong passwords, whatever comes between', async () => {
     const person = await account()
     const wrong = () => signInWith(api, person.email, { totp_code: codeOf(person.secret, stepNow(100)) })
-    for (let i = 0; i < MOST; i++) {
+    for (let i = 0; i < MAX; i++) {
       // Asking with the password alone does not begin the count anew.
       assertAsked(await login(api, person.email), REQUIRED)
       assertAsked(await wrong(), WRONG)
@@ -390,7 +390,7 @@ describe('switching them off, and new recovery codes', () => {
   test('lock the account as failed logins do', async () => {
     const person = await account()
     const json = { password: PASSWORD, totp_code: codeOf(person.secret, stepNow(100)) }
-    for (let i = 0; i < MOST; i++) assert.equal((await switchOff(person.token, json)).status, 400)
+    for (let i = 0; i < MAX; i++) assert.equal((await switchOff(person.token, json)).status, 400)
     assertRefused(await switchOff(person.token, json), 403, LOCKED)
     assertRefused(await login(api, person.email), 403, LOCKED)
   })

@@ -184,10 +184,10 @@ test('the whole body is bounded, and the limit named is that of the file', async
 })
 
 test('fields are bounded in size and number', async () => {
-  const most = 64 * 1024
-  assert.equal((await read(incoming([form([field('a', 'x'.repeat(most))])]))).fields.a?.length, most)
-  const { failure: large } = await failureOf(incoming([form([field('a', 'x'.repeat(most + 1))])]))
-  assert.equal(large.detail, `The body is larger than the limit of ${most} bytes`)
+  const max = 64 * 1024
+  assert.equal((await read(incoming([form([field('a', 'x'.repeat(max))])]))).fields.a?.length, max)
+  const { failure: large } = await failureOf(incoming([form([field('a', 'x'.repeat(max + 1))])]))
+  assert.equal(large.detail, `The body is larger than the limit of ${max} bytes`)
   const hundred = Array.from({ length: 100 }, (_, i) => field(`f${i}`, 'x'))
   assert.equal(Object.keys((await read(incoming([form(hundred)]))).fields).length, 100)
   const { failure: many } = await failureOf(incoming([form([...hundred, field('more', 'x')])]))
@@ -320,14 +320,14 @@ test('multipart: memory stays flat, whatever the size', async (t) => {
   client.send(request('POST /upload', { 'content-type': TYPE, 'content-length': length }) + head)
   const before = await residentMiB(running.pid)
   const piece = Buffer.alloc(MiB, 'x')
-  let most = 0
+  let max = 0
   for (let i = 0; i < 300; i++) {
     await new Promise((resolve) => client.socket.write(piece, resolve))
-    if (i % 5 === 0) most = Math.max(most, await residentMiB(running.pid))
+    if (i % 5 === 0) max = Math.max(max, await residentMiB(running.pid))
   }
   await client.send(tail).has(String(300 * MiB))
   // Every byte is copied once, and V8 lets up to about 100 MB of such copies lie before it collects them.
-  assert.ok(most - before < 150, `300 MiB of upload added ${(most - before).toFixed(1)} MiB`)
+  assert.ok(max - before < 150, `300 MiB of upload added ${(max - before).toFixed(1)} MiB`)
 })
 
 test('the memory of a chunk is freed when its reader asks for the next, and not before', async () => {

@@ -14,7 +14,7 @@ const client = new Client(edge.ready.port!)
 await client.register('careless@example.com')
 
 const LIMIT = 100 * 1024 * 1024
-const MOST_RSS = 600 * 1024 * 1024
+const MAX_RSS = 600 * 1024 * 1024
 
 interface PageRow {
   readonly status: string
@@ -135,6 +135,6 @@ test('nothing crashed, nothing is left behind, and memory stayed in bounds', asy
   )
   assert.deepEqual([blobs!.n, chunks!.n, jobs!.n], [0, 0, 0])
   for (const { pid } of [edge.process, worker.process]) {
-    assert.ok(peakRss(pid!) < MOST_RSS, `process ${pid} took ${Math.round(peakRss(pid!) / 2 ** 20)} MiB`)
+    assert.ok(peakRss(pid!) < MAX_RSS, `process ${pid} took ${Math.round(peakRss(pid!) / 2 ** 20)} MiB`)
   }
 })

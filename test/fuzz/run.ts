@@ -35,7 +35,7 @@ const LANES = 6
 // Values of so many requests are held at once.
 const CHUNK = 500
 // Beyond it the service is not what it was; more would say no more.
-const MOST_FINDINGS = 25
+const MAX_FINDINGS = 25
 const SHRINK_MS = 10_000
 // All of it together: the report has to come before the limit of a test.
 const SHRINK_ALL_MS = 40_000
@@ -84,7 +84,7 @@ class Fuzz {
       const seed = this.options.seed + from
       const count = Math.min(CHUNK, this.options.requests - from)
       await this.chunk(seed, fc.sample(this.arbitrary, { seed, numRuns: count }))
-      if (this.findings.size >= MOST_FINDINGS || this.gone() !== null) return
+      if (this.findings.size >= MAX_FINDINGS || this.gone() !== null) return
     }
   }
 

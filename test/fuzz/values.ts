@@ -173,9 +173,9 @@ function text(schema: Json): fc.Arbitrary<string> {
   if (format === 'date') return fc.date(YEARS).map((date) => date.toISOString().slice(0, 10))
   if (format === 'date-time') return fc.date(YEARS).map((date) => date.toISOString())
   if (format === 'uri') return fc.webUrl()
-  const most = Math.min(maxLength, minLength + 40)
-  const plain = fc.string({ unit: 'grapheme-ascii', minLength, maxLength: most })
-  const wide = fc.string({ unit: 'grapheme', minLength, maxLength: most })
+  const max = Math.min(maxLength, minLength + 40)
+  const plain = fc.string({ unit: 'grapheme-ascii', minLength, maxLength: max })
+  const wide = fc.string({ unit: 'grapheme', minLength, maxLength: max })
   const free = fc.oneof(plain, wide, fc.constant('x'.repeat(Math.min(maxLength, 5000))))
   if (pattern === undefined) return free
   const simple = !/\\[pP]|\(\?/.test(pattern) && pattern.startsWith('^')

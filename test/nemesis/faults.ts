@@ -171,7 +171,7 @@ const FAULTS: readonly Fault[] = [
 ]
 
 const PAUSE_MS = [200, 4_000] as const
-const MOST_AT_ONCE = 3
+const MAX_AT_ONCE = 3
 
 /** Injects faults, one after the other and some at once, until told to stop. */
 export class Nemesis {
@@ -213,7 +213,7 @@ export class Nemesis {
     while (!this.#stopped) {
       await delay(this.#chance.between(...PAUSE_MS))
       const fault = this.#chance.pick(lots)
-      if (this.#stopped || this.#open.size >= MOST_AT_ONCE || !this.#isPossible(fault)) continue
+      if (this.#stopped || this.#open.size >= MAX_AT_ONCE || !this.#isPossible(fault)) continue
       const open: Promise<void> = this.#inject(fault).finally(() => this.#open.delete(open))
       this.#open.add(open)
     }

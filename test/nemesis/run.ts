@@ -36,7 +36,7 @@ const AREAS: Readonly<Record<string, readonly [make: MakeArea, users: number]>> 
 
 const PAUSE_MS = [50, 600] as const
 const SETTLE_MS = 300_000
-const MOST_SAID = 50
+const MAX_SAID = 50
 
 export interface NemesisOptions {
   readonly mode: Mode
@@ -88,7 +88,7 @@ export async function runNemesis({ mode, seconds, seed, say }: NemesisOptions): 
     ]
     for (const area of areas) found.push(...(await area.judge()))
     await report(world, history, nemesis, say)
-    for (const one of found.slice(0, MOST_SAID)) say(`violation: ${one}${logOf(world, one)}`)
+    for (const one of found.slice(0, MAX_SAID)) say(`violation: ${one}${logOf(world, one)}`)
     if (found.length > 0)
       for (const { at, fault, over } of nemesis.history) say(`${at} ms: ${fault}${over ? ' over' : ''}`)
     return found

@@ -151,7 +151,7 @@ async function openAtOnce(stack: Stack, talkers: Child): Promise<Memory> {
   await models.ask(SLOW)
   const before = [residentBytes(edge.pid), residentBytes(worker.pid)] as const
   let open = 0
-  let most = before
+  let max = before
   const watch = setInterval(() => {
     void sqlAsk(
       service.url,
@@ -159,14 +159,14 @@ async function openAtOnce(stack: Stack, talkers: Child): Promise<Memory> {
     ).then(([row]) => {
       if (Number(row!.n) < open) return
       open = Number(row!.n)
-      most = [residentBytes(edge.pid), residentBytes(worker.pid)]
+      max = [residentBytes(edge.pid), residentBytes(worker.pid)]
     })
   }, 500)
   const heard = await talk(OPEN)
   clearInterval(watch)
   await service.stop()
   await models.stop()
-  return { heard, open, edge: most[0] - before[0], worker: most[1] - before[1] }
+  return { heard, open, edge: max[0] - before[0], worker: max[1] - before[1] }
 }
 
 function provider(pace: Readonly<Record<string, number>>): Promise<Child> {

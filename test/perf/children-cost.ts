@@ -105,9 +105,9 @@ async function memory(stack: Stack): Promise<readonly Finding[]> {
   const headers = { authorization: `Bearer ${token}` }
   const base = `http://127.0.0.1:${edge.port}/api/v1/documents`
   const resident = (): number => familyBytes(worker.pid) / MIB
-  let most = 0
+  let max = 0
   const looking = setInterval(() => {
-    most = Math.max(most, resident())
+    max = Math.max(max, resident())
   }, 100)
   const documents = [await textPdf(PAGES - 40, { sentences: 30 }), await scanPdf(40, { sentences: 10 })]
   await Promise.all(
@@ -126,7 +126,7 @@ async function memory(stack: Stack): Promise<readonly Finding[]> {
     {
       name: `memory over ${PAGES} pages`,
       unit: 'MiB',
-      values: [most],
+      values: [max],
       target: { of: 'value', atMost: 1200 },
     },
     {

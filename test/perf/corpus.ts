@@ -36,7 +36,7 @@ interface Service {
 }
 
 const AT_ONCE = 2
-const LEAST_WORDS = 100
+const MIN_WORDS = 100
 const PAGE_SECONDS = 30
 const WORKER_MB = 2048
 const LOOK_MS = 50
@@ -118,12 +118,12 @@ function wordsOf(file: string, text: string): number | null {
   if (!installed('pdftotext')) return null
   const theirs = run('pdftotext', [file, '-'])?.output ?? ''
   const { shared, all } = sharedWords(theirs, text)
-  return all < LEAST_WORDS ? null : shared / all
+  return all < MIN_WORDS ? null : shared / all
 }
 
 function summary(reports: readonly FileReport[], crashes: number): Measured {
   const sum = (pick: (report: FileReport) => number): number => reports.reduce((n, one) => n + pick(one), 0)
-  const most = (pick: (report: FileReport) => number): number => Math.max(0, ...reports.map(pick))
+  const max = (pick: (report: FileReport) => number): number => Math.max(0, ...reports.map(pick))
   const words = reports.flatMap(({ words }) => words ?? [])
   const value = (name: string, unit: string, given: number, atMost?: number) => ({
     name,
@@ -157,13 +157,13 @@ function summary(reports: readonly FileReport[], crashes: number): Measured {
       value(
         'slowest page',
         's',
-        most(({ slowest }) => slowest),
+        max(({ slowest }) => slowest),
         PAGE_SECONDS,
       ),
       value(
         'worker memory',
         'MB',
-        most(({ peakMb }) => peakMb),
+        max(({ peakMb }) => peakMb),
         WORKER_MB,
       ),
       value('files of 100 words or more', '', words.length),

@@ -1,5 +1,5 @@
 import { KNOWN, KNOWN_AT_FULL_SIZE } from './growth/known.ts'
-import { growthOf, LIMIT, mostAt, REFORMED } from './growth/limits.ts'
+import { growthOf, LIMIT, maxAt, REFORMED } from './growth/limits.ts'
 import { type Cost, UNTIL_PLANNED } from './growth/measure.ts'
 import { type Costs, costsAt } from './growth/share.ts'
 import { statementNames } from './growth/statement-names.ts'
@@ -60,13 +60,13 @@ function finding(name: string, first: Costs, last: Costs): Finding {
     unit: 'buffers',
     values: [large.buffers],
     reference: { name: `at ${SHARES[0]} %`, values: [small.buffers] },
-    ...(isKnown(name) ? {} : { target: { of: 'value', atMost: mostAt(small), text: `${LIMIT} times` } }),
+    ...(isKnown(name) ? {} : { target: { of: 'value', atMost: maxAt(small), text: `${LIMIT} times` } }),
   }
 }
 
 const times = ({ ms }: Cost): string => `${percentile(ms, 0.5).toFixed(1)} ${percentile(ms, 0.95).toFixed(1)}`
 
 function costliest({ statements }: Cost, nameOf: (text: string) => string): string {
-  const [most] = statements
-  return most === undefined ? '' : `${most.buffers} ${nameOf(most.text)}`
+  const [max] = statements
+  return max === undefined ? '' : `${max.buffers} ${nameOf(max.text)}`
 }

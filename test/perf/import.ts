@@ -30,8 +30,8 @@ interface ImportError {
   readonly message: string
 }
 
-const MOST_POSTS = 2000
-const MOST_BYTES = 12 * 1024 * 1024
+const MAX_POSTS = 2000
+const MAX_BYTES = 12 * 1024 * 1024
 
 export async function importReal(stack: Stack): Promise<Measured> {
   const folder = process.argv[3]
@@ -78,7 +78,7 @@ function batchesOf(posts: readonly Post[]): Post[][] {
     const { slug } = post.expected
     const fitting = batches.find(
       ({ blog, slugs, bytes, posts }) =>
-        blog === post.blog && !slugs.has(slug) && bytes < MOST_BYTES && posts.length < MOST_POSTS,
+        blog === post.blog && !slugs.has(slug) && bytes < MAX_BYTES && posts.length < MAX_POSTS,
     )
     const batch: Batch = fitting ?? { blog: post.blog, slugs: new Set(), bytes: 0, posts: [] }
     if (fitting === undefined) batches.push(batch)

@@ -19,7 +19,7 @@ const WORKERS = 3
 // Some 15 are in each worker's hands at any time.
 const JOBS_PER_SECOND = 100
 const TICK_MS = 100
-const MOST_MS = 400
+const MAX_MS = 400
 const LIMIT_MS = 60_000
 const LOOK_MS = 10
 
@@ -104,8 +104,8 @@ function loading(url: string): { stop(): Promise<number> } {
   let current: Promise<void> = Promise.resolve()
   const tick = async (): Promise<void> => {
     const payloads = Array.from({ length: (JOBS_PER_SECOND * TICK_MS) / 1000 }, () => ({
-      before_ms: Math.floor(Math.random() * MOST_MS),
-      after_ms: Math.floor(Math.random() * MOST_MS),
+      before_ms: Math.floor(Math.random() * MAX_MS),
+      after_ms: Math.floor(Math.random() * MAX_MS),
     }))
     await db.transaction((tx) => enqueueMany(tx, effect, payloads, { ownerId: null, maxTries: 3 }))
     count += payloads.length

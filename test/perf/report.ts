@@ -158,9 +158,9 @@ function cells(row: Row): string[] {
 }
 
 function targetText({ of, atLeast, atMost, text }: Target): string {
-  const least = atLeast === undefined ? '' : ` >= ${short(atLeast)}`
-  const most = atMost === undefined ? '' : ` <= ${short(atMost)}`
-  return `${of}${least}${most}${text === undefined ? '' : ` (${text})`}`
+  const min = atLeast === undefined ? '' : ` >= ${short(atLeast)}`
+  const max = atMost === undefined ? '' : ` <= ${short(atMost)}`
+  return `${of}${min}${max}${text === undefined ? '' : ` (${text})`}`
 }
 
 function short(value: number): string {

@@ -16,7 +16,7 @@ const WARM_S = 15
 const LAST_S = 30
 const CHUNK = 500
 // More than the two seconds' work that are counted late: the worker never waits for the feeder.
-const MOST_WAITING = 100_000
+const MAX_WAITING = 100_000
 // A transaction's times are those of its beginning: what ended in a second is known a second later.
 const LAG_S = 1
 
@@ -82,7 +82,7 @@ function feeding(db: Database, client: Client): { perSecond: number[]; stop(): P
   let over = false
   const add = async (): Promise<void> => {
     while (!over) {
-      if (added - ended > MOST_WAITING) {
+      if (added - ended > MAX_WAITING) {
         await delay(10)
         continue
       }

@@ -153,8 +153,7 @@ describe('the last use', () => {
 })
 
 describe('requests of a key', () => {
-  const reserve = (id: string, most: number, wanted: number) =>
-    db.one(reserveRequests(id, most, 3600, wanted))
+  const reserve = (id: string, max: number, wanted: number) => db.one(reserveRequests(id, max, 3600, wanted))
   const age = (id: string, seconds: number) =>
     query('update api_key_allowance set began_at = began_at - make_interval(secs => $2) where key_id = $1', [
       id,

@@ -87,7 +87,7 @@ test('tags are counted and linked, and superseded documents known, whatever is w
     select 1, 'T', 'text/plain', 1, sha256(n::text::bytea) from generate_series(1, 20) n`)
   // Chance alone might supersede none.
   await query('update document set supersedes_id = 1 where id = 2')
-  let mostSuperseded = 0
+  let maxSuperseded = 0
   for (let step = 0; step < 60; step++) {
     if (chance.happens(0.1))
       await query('update document set tags = $2 where owner_id = $1', [owner(), tags()])
@@ -97,8 +97,8 @@ test('tags are counted and linked, and superseded documents known, whatever is w
     assert.deepEqual(await query(LINKED), await query(TAGGED))
     const documents = await query('select id, superseded_by_id::int as by from document order by id')
     assert.deepEqual(documents, await query(SUPERSEDED))
-    mostSuperseded = Math.max(mostSuperseded, documents.filter(({ by }) => by !== null).length)
+    maxSuperseded = Math.max(maxSuperseded, documents.filter(({ by }) => by !== null).length)
   }
   // Not at the end: whichever was superseded may have been deleted by then.
-  assert.ok(mostSuperseded > 0, `at most ${mostSuperseded} superseded at once`)
+  assert.ok(maxSuperseded > 0, `at most ${maxSuperseded} superseded at once`)
 })

@@ -42,7 +42,7 @@ async function rowsOf(part: (typeof PARTS)[number], owner: number) {
   const found: { key: string; json: string }[] = []
   for (let key = part.rows.start; ; key = found.at(-1)!.key) {
     const batch = await db.any(part.rows.after(String(owner), key))
-    assert.ok(batch.length <= part.rows.most)
+    assert.ok(batch.length <= part.rows.max)
     if (batch.length === 0) return found
     found.push(...batch)
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { uuidv7 } from '../../sql/ids.ts'
-import { tieRetry } from '../../sql/jobs/retry.ts'
+import { linkRetry } from '../../sql/jobs/retry.ts'
 import { cancelJob, recoverJobs, SUSPECT_FROM } from '../../sql/jobs.ts'
 import { testDatabase } from '../database.ts'
 import { type Attempt, ledgerOf, spec } from './ledger-help.ts'
@@ -207,7 +207,7 @@ describe('what it waits for', () => {
 test('a chain of retries is told from each of its jobs, also after the first is gone', async () => {
   const ids = Array.from({ length: 4 }, () => uuidv7())
   await ledger.enqueue(...ids.map((id) => spec({ id })))
-  for (const [i, id] of ids.entries()) if (i > 0) await db.run(tieRetry(id, ids[i - 1]!))
+  for (const [i, id] of ids.entries()) if (i > 0) await db.run(linkRetry(id, ids[i - 1]!))
   const chain = async (n: number) => (await ledger.details(ids[n]!)).chain
   assert.deepEqual(await chain(0), { retry_of: [], retried_by: ids.slice(1) })
   assert.deepEqual(await chain(2), { retry_of: ids.slice(0, 2), retried_by: [ids[3]] })

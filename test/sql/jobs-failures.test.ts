@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { readFailures } from '../../sql/jobs/search.ts'
-import { MOST_COUNTED } from '../../sql/lists.ts'
+import { MAX_COUNTED } from '../../sql/lists.ts'
 import { createReader } from '../../sql/reader.ts'
 import { testDatabase } from '../database.ts'
 
@@ -31,16 +31,13 @@ const counted = async (filter: Record<string, string> = {}, seconds = 3600) => {
 }
 
 test('the latest failures are counted, up to a bound that the answer tells of; those of a filter beyond it', async () => {
-  await add('storm', MOST_COUNTED - 10, 10)
+  await add('storm', MAX_COUNTED - 10, 10)
   await add('quiet', 10, 600)
-  assert.deepEqual(await counted(), [
-    true,
-    { storm: [MOST_COUNTED - 10, MOST_COUNTED - 10], quiet: [10, 10] },
-  ])
+  assert.deepEqual(await counted(), [true, { storm: [MAX_COUNTED - 10, MAX_COUNTED - 10], quiet: [10, 10] }])
   await add('storm', 5, 5)
-  assert.deepEqual(await counted(), [false, { storm: [MOST_COUNTED - 5, MOST_COUNTED - 5], quiet: [5, 5] }])
-  assert.deepEqual(await counted({}, 300), [true, { storm: [MOST_COUNTED - 5, MOST_COUNTED - 5] }])
+  assert.deepEqual(await counted(), [false, { storm: [MAX_COUNTED - 5, MAX_COUNTED - 5], quiet: [5, 5] }])
+  assert.deepEqual(await counted({}, 300), [true, { storm: [MAX_COUNTED - 5, MAX_COUNTED - 5] }])
   await add('storm', 20, 5)
-  assert.deepEqual(await counted(), [false, { storm: [MOST_COUNTED, MOST_COUNTED] }])
+  assert.deepEqual(await counted(), [false, { storm: [MAX_COUNTED, MAX_COUNTED] }])
   assert.deepEqual(await counted({ code: 'quiet' }), [true, { quiet: [10, 10] }])
 })

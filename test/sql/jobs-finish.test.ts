@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { cancelJob, type FinishEntry, MOST_CRASHES, SUSPECT_FROM } from '../../sql/jobs.ts'
+import { cancelJob, type FinishEntry, MAX_CRASHES, SUSPECT_FROM } from '../../sql/jobs.ts'
 import { lockAwaited, testDatabase } from '../database.ts'
 import { ledgerOf, spec, withClient } from './ledger-help.ts'
 
@@ -104,7 +104,7 @@ describe('job_finish', () => {
     await ledger.assertSound(job.id)
   })
 
-  test(`crashed: again, until it has crashed ${MOST_CRASHES} times with nothing beside it`, async () => {
+  test(`crashed: again, until it has crashed ${MAX_CRASHES} times with nothing beside it`, async () => {
     const job = await ledger.running({ max_tries: 1 }, lease)
     const why = { code: 'job.crashed', detail: 'It died' }
     let attempt = 1
@@ -112,7 +112,7 @@ describe('job_finish', () => {
       await ledger.finish({ id: job.id, attempt, outcome: 'interrupted' })
       await ledger.claim(job.id, lease)
     }
-    for (let crashes = 1; crashes < MOST_CRASHES; crashes++, attempt++) {
+    for (let crashes = 1; crashes < MAX_CRASHES; crashes++, attempt++) {
       await ledger.finish({ id: job.id, attempt, outcome: 'crashed', ...why })
       const row = await ledger.row(job.id)
       assert.deepEqual(
@@ -123,7 +123,7 @@ describe('job_finish', () => {
     }
     // That its worker was killed meanwhile says nothing about it.
     await ledger.finish({ id: job.id, attempt: attempt++, outcome: 'interrupted' })
-    assert.equal((await ledger.row(job.id)).interruptions, SUSPECT_FROM + MOST_CRASHES - 1)
+    assert.equal((await ledger.row(job.id)).interruptions, SUSPECT_FROM + MAX_CRASHES - 1)
     await ledger.claim(job.id, lease)
     await ledger.finish({ id: job.id, attempt, outcome: 'crashed', ...why })
     const row = await ledger.row(job.id)

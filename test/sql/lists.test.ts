@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { arrayText, type List, listText, MOST_COUNTED, type PageValues } from '../../sql/lists.ts'
+import { arrayText, type List, listText, MAX_COUNTED, type PageValues } from '../../sql/lists.ts'
 import { createReader, type ReadStatement } from '../../sql/reader.ts'
 import { testDatabase } from '../database.ts'
 
@@ -148,9 +148,9 @@ test('an array comes after the line of its cursor', async () => {
 test('a total is exact as far as it is counted, and says so', async () => {
   for (const [there, total, exact] of [
     [0, 0, true],
-    [MOST_COUNTED, MOST_COUNTED, true],
-    [MOST_COUNTED + 1, MOST_COUNTED, false],
-    [3 * MOST_COUNTED, MOST_COUNTED, false],
+    [MAX_COUNTED, MAX_COUNTED, true],
+    [MAX_COUNTED + 1, MAX_COUNTED, false],
+    [3 * MAX_COUNTED, MAX_COUNTED, false],
   ] as const) {
     const table = `(select n as id from generate_series(1, ${there}) n)`
     const list: List = { ...THINGS, table, where: '$1::text is null', order: { 't.id': 'bigint' } }

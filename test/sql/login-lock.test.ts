@@ -6,18 +6,18 @@ import { deleteOldLoginFailures, endLogin, unlockLogin } from '../../sql/limits.
 import { lockAwaited, testDatabase } from '../database.ts'
 
 const { db, query, url } = await testDatabase()
-const MOST = 5
+const MAX = 5
 const LOCK_SECONDS = 900
 
 /** An address that somebody tries to sign in with; whether it has an account is nothing that this knows. */
 function address() {
   const subject = createHash('sha256').update(randomUUID()).digest()
-  const end = async (matches: boolean, most = MOST): Promise<string> =>
-    (await db.one(endLogin(subject, matches, most, LOCK_SECONDS))).outcome
+  const end = async (matches: boolean, max = MAX): Promise<string> =>
+    (await db.one(endLogin(subject, matches, max, LOCK_SECONDS))).outcome
   return {
     subject,
     right: () => end(true),
-    wrong: (most?: number) => end(false, most),
+    wrong: (max?: number) => end(false, max),
     row: async () => (await query('select * from login_failure where subject = $1', [subject]))[0],
     /** Moves all that happened into the past. */
     age: (seconds: number) =>
@@ -38,7 +38,7 @@ async function times<T>(n: number, work: () => Promise<T>): Promise<T[]> {
 describe('failed logins', () => {
   test('exactly the last allowed failure locks, and then the right password is refused like a wrong one', async () => {
     const one = address()
-    assert.deepEqual(await times(MOST - 1, one.wrong), Array(MOST - 1).fill('wrong'))
+    assert.deepEqual(await times(MAX - 1, one.wrong), Array(MAX - 1).fill('wrong'))
     assert.equal(await one.wrong(), 'wrong, now locked')
     const before = await one.row()
     assert.deepEqual(
@@ -61,41 +61,41 @@ describe('failed logins', () => {
 
   test('a success before that forgets the failures', async () => {
     const one = address()
-    await times(MOST - 1, one.wrong)
+    await times(MAX - 1, one.wrong)
     assert.equal(await one.right(), 'ok')
     assert.equal(await one.row(), undefined)
-    assert.deepEqual(await times(MOST - 1, one.wrong), Array(MOST - 1).fill('wrong'))
+    assert.deepEqual(await times(MAX - 1, one.wrong), Array(MAX - 1).fill('wrong'))
     assert.equal(await one.wrong(), 'wrong, now locked')
   })
 
   test('a lock lifts by itself, to the second, and the count starts anew', async () => {
     const one = address()
-    await times(MOST, one.wrong)
+    await times(MAX, one.wrong)
     await one.age(LOCK_SECONDS - 60)
     assert.equal(await one.right(), 'locked')
     await one.age(60)
     assert.equal(await one.right(), 'ok')
 
     const other = address()
-    await times(MOST, other.wrong)
+    await times(MAX, other.wrong)
     await other.age(LOCK_SECONDS)
-    assert.deepEqual(await times(MOST - 1, other.wrong), Array(MOST - 1).fill('wrong'))
+    assert.deepEqual(await times(MAX - 1, other.wrong), Array(MAX - 1).fill('wrong'))
     assert.equal(await other.wrong(), 'wrong, now locked')
   })
 
   test('failures older than a lock no longer count, younger ones do', async () => {
     const [old, young] = [address(), address()]
-    await times(MOST - 1, old.wrong)
+    await times(MAX - 1, old.wrong)
     await old.age(LOCK_SECONDS)
-    assert.deepEqual(await times(MOST - 1, old.wrong), Array(MOST - 1).fill('wrong'))
-    await times(MOST - 1, young.wrong)
+    assert.deepEqual(await times(MAX - 1, old.wrong), Array(MAX - 1).fill('wrong'))
+    await times(MAX - 1, young.wrong)
     await young.age(LOCK_SECONDS - 60)
     assert.equal(await young.wrong(), 'wrong, now locked')
   })
 
   test('addresses are counted apart, and a lock can be lifted by hand', async () => {
     const [one, other] = [address(), address()]
-    await times(MOST, one.wrong)
+    await times(MAX, one.wrong)
     assert.equal(await other.right(), 'ok')
     await db.run(unlockLogin(one.subject))
     assert.equal(await one.right(), 'ok')
@@ -105,7 +105,7 @@ describe('failed logins', () => {
     const one = address()
     const told = await Promise.all(Array.from({ length: 100 }, () => one.wrong()))
     const count = (outcome: string): number => told.filter((one) => one === outcome).length
-    assert.deepEqual([count('wrong'), count('wrong, now locked'), count('locked')], [MOST - 1, 1, 100 - MOST])
+    assert.deepEqual([count('wrong'), count('wrong, now locked'), count('locked')], [MAX - 1, 1, 100 - MAX])
   })
 
   test('of 100 guesses at once, the right one among them, nobody is told more than one lock allows', async () => {
@@ -124,8 +124,8 @@ describe('failed logins', () => {
       const right = told.find(({ outcome }) => outcome === 'ok')
       assert.equal(locks.length, 1)
       // The right one starts the count anew: whoever has it needs no further guess.
-      assert.ok(wrong >= MOST && wrong <= MOST + (right === undefined ? 0 : MOST - 1), `${wrong} told wrong`)
-      if (right === undefined) assert.equal(wrong, MOST)
+      assert.ok(wrong >= MAX && wrong <= MAX + (right === undefined ? 0 : MAX - 1), `${wrong} told wrong`)
+      if (right === undefined) assert.equal(wrong, MAX)
       else assert.ok(right.at < locks[0]!.until, 'nobody who asks after the lock is told that it was right')
       assert.equal(await one.right(), 'locked')
     }
@@ -145,11 +145,9 @@ describe('failed logins', () => {
     await holder.query('begin')
     await holder.query('select from account_totp where id = $1 for update', [totpId])
     // It has seen no failure, and waits for the second factor.
-    const ending = db.one(
-      endLogin(one.subject, true, MOST, LOCK_SECONDS, { totpId, step: 1, recovery: null }),
-    )
+    const ending = db.one(endLogin(one.subject, true, MAX, LOCK_SECONDS, { totpId, step: 1, recovery: null }))
     await lockAwaited(query)
-    assert.equal((await times(MOST, one.wrong)).at(-1), 'wrong, now locked')
+    assert.equal((await times(MAX, one.wrong)).at(-1), 'wrong, now locked')
     await holder.query('commit')
     assert.equal((await ending).outcome, 'locked')
     assert.equal(await one.right(), 'locked')
@@ -161,7 +159,7 @@ describe('failed logins', () => {
     await old.wrong()
     await old.age(LOCK_SECONDS + 1)
     await young.wrong()
-    for (const one of [locked, ended]) await times(MOST, one.wrong)
+    for (const one of [locked, ended]) await times(MAX, one.wrong)
     await query(`update login_failure set failed_at = now() - interval '2 h' where subject = $1`, [
       locked.subject,
     ])

@@ -26,7 +26,7 @@ import { readJobDetails } from '../../sql/jobs/details.ts'
 import { readJobs, readJobsInOrder, readLiveIds, readQueueDepths } from '../../sql/jobs/lists.ts'
 import { lostAttempts } from '../../sql/jobs/lost.ts'
 import { jobHistory, readMonitor } from '../../sql/jobs/monitor.ts'
-import { jobToRetry, retryOf, tieRetry } from '../../sql/jobs/retry.ts'
+import { jobToRetry, linkRetry, retryOf } from '../../sql/jobs/retry.ts'
 import {
   countMeant,
   deleteEnded,
@@ -359,7 +359,7 @@ describe('writes by index', () => {
     ['the history of a job', async () => jobHistory(job, 100)],
     ['a job to retry', async () => jobToRetry(job)],
     ['the retry of a job', async () => retryOf(job)],
-    ['a retry', async () => tieRetry(uuidv7(), job)],
+    ['a retry', async () => linkRetry(uuidv7(), job)],
     ['failed jobs', async () => idsMeant(FAILED, null, 100_000)],
     ['how many failed jobs', async () => countMeant(FAILED, 1_000_000)],
     ['some of them', async () => idsMeant({ ...FAILED, only: [job] }, null, 100)],

@@ -162,7 +162,7 @@ test('a deleted collection loses its files and their chunks a batch at a time', 
     await db.transaction(async (tx) => {
       n = (await tx.one(purgeRows(files, id))).count
       const unlocked = await Promise.all(tablesOf(files).map(free))
-      for (const i of [0, 1]) assert.ok(before[i]! - unlocked[i]! <= files.most!)
+      for (const i of [0, 1]) assert.ok(before[i]! - unlocked[i]! <= files.max!)
     })
   }
   assert.deepEqual(await Promise.all(tablesOf(files).map((table) => count(table))), [0, 0])

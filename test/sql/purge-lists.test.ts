@@ -72,5 +72,5 @@ describe('by index', () => {
   ] as const)
     for (const some of all)
       test(`${some.table} by ${some.by}`, () =>
-        assertWriteByIndex(other, () => purgeRows({ ...some, most: PURGE_BATCH }, of)))
+        assertWriteByIndex(other, () => purgeRows({ ...some, max: PURGE_BATCH }, of)))
 })

@@ -18,18 +18,18 @@ describe('at most a batch of each table is locked at once', () => {
   // One kind after the other, as the task deletes them.
   for (const some of OF_ACCOUNT)
     test(some.label, async () => {
-      const most = some.most ?? PURGE_BATCH
+      const max = some.max ?? PURGE_BATCH
       assert.equal(await count(`${some.table} where ${some.by} = ${id}`), MANY)
-      for (const table of tablesOf(some)) assert.ok((await count(table)) > most, table)
+      for (const table of tablesOf(some)) assert.ok((await count(table)) > max, table)
       for (let n = 1; n > 0; ) {
         const before = await Promise.all(tablesOf(some).map((table) => count(table)))
         await db.transaction(async (tx) => {
           n = (await tx.one(purgeRows(some, id))).count
           const unlocked = await Promise.all(tablesOf(some).map(free))
           for (const [i, table] of tablesOf(some).entries())
-            assert.ok(before[i]! - unlocked[i]! <= most, `${table}: ${before[i]} - ${unlocked[i]}`)
+            assert.ok(before[i]! - unlocked[i]! <= max, `${table}: ${before[i]} - ${unlocked[i]}`)
         })
-        assert.ok(n <= 2 * most)
+        assert.ok(n <= 2 * max)
       }
       assert.equal(await count(`${some.table} where ${some.by} = ${id}`), 0)
       if (some.clears) assert.equal(await count(some.table), MANY)

@@ -16,11 +16,11 @@ const { db, query, url } = await testDatabase()
 const reader = createReader({ url, applicationName: 'test' })
 after(() => reader.close())
 const ALL: Selection = { tag: null, kind: null, ids: null, search: null }
-const MOST = 1000
+const MAX = 1000
 
 const account = accountsOf({ query })
-const open = async (name: string, owner: number | null, more: Partial<Selection> = {}, most = MOST) =>
-  (await db.one(openDocuments(name, owner, { ...ALL, ...more }, most))).id
+const open = async (name: string, owner: number | null, more: Partial<Selection> = {}, max = MAX) =>
+  (await db.one(openDocuments(name, owner, { ...ALL, ...more }, max))).id
 const affected = async (owner: number | null, ...documents: readonly number[]) =>
   (await db.any(affectedCollections(owner, documents))).map(({ name }) => name)
 

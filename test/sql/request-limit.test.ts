@@ -13,7 +13,7 @@ const others = [1, 2].map((n) =>
   createDatabase({ url, applicationName: `other-${n}`, size: 8, validateRows: true }),
 )
 after(() => Promise.all(others.map((other) => other.close())))
-const MOST = 5
+const MAX = 5
 const SPAN = 600
 
 /** A client of some limit. */
@@ -21,8 +21,8 @@ function client(name = 'login') {
   const subject = randomUUID()
   return {
     subject,
-    take: async (on = db, most = MOST, span = SPAN): Promise<number> =>
-      (await on.one(takeRequest(name, subject, most, span))).wait_ms,
+    take: async (on = db, max = MAX, span = SPAN): Promise<number> =>
+      (await on.one(takeRequest(name, subject, max, span))).wait_ms,
     hits: async (): Promise<number> =>
       ((await query('select cardinality(hits) as n from request_limit where subject = $1', [subject]))[0]
         ?.n as number) ?? 0,
@@ -43,15 +43,15 @@ const lastHit = (subject: string): Query<{ at: number }> =>
 describe('request limits', () => {
   test('let so many through, and then tell how long to wait', async () => {
     const one = client()
-    for (let i = 0; i < MOST; i++) assert.equal(await one.take(), 0)
+    for (let i = 0; i < MAX; i++) assert.equal(await one.take(), 0)
     const wait = await one.take()
     assert.ok(wait > (SPAN - 60) * 1000 && wait <= SPAN * 1000, `${wait} ms`)
-    assert.equal(await one.hits(), MOST, 'a refusal is not counted')
+    assert.equal(await one.hits(), MAX, 'a refusal is not counted')
   })
 
   test('the wait is exact: a millisecond before it there is none, at its end there is one', async () => {
     const one = client()
-    for (let i = 0; i < MOST; i++) await one.take()
+    for (let i = 0; i < MAX; i++) await one.take()
     await one.age(SPAN - 60)
     const wait = await one.take()
     assert.ok(wait > 0 && wait <= 60_000, `${wait} ms`)
@@ -61,7 +61,7 @@ describe('request limits', () => {
 
   test('the span slides: each request makes room when its own time is over', async () => {
     const one = client()
-    for (let i = 0; i < MOST; i++) {
+    for (let i = 0; i < MAX; i++) {
       assert.equal(await one.take(), 0)
       await one.age(100)
     }
@@ -70,12 +70,12 @@ describe('request limits', () => {
     assert.ok(wait > 50_000 && wait <= 100_000, `${wait} ms`)
     await one.age(100)
     assert.deepEqual([await one.take(), (await one.take()) > 0], [0, true])
-    assert.equal(await one.hits(), MOST, 'what is over is forgotten')
+    assert.equal(await one.hits(), MAX, 'what is over is forgotten')
   })
 
   test('a limit that was lowered counts what there is, and tells when enough of it is over', async () => {
     const one = client()
-    for (let i = 0; i < MOST; i++) {
+    for (let i = 0; i < MAX; i++) {
       await one.take()
       await one.age(100)
     }
@@ -86,9 +86,9 @@ describe('request limits', () => {
 
   test('names and subjects are counted apart', async () => {
     const [one, other] = [client(), client()]
-    for (let i = 0; i <= MOST; i++) await one.take()
+    for (let i = 0; i <= MAX; i++) await one.take()
     assert.equal(await other.take(), 0)
-    const { wait_ms } = await db.one(takeRequest('register', one.subject, MOST, SPAN))
+    const { wait_ms } = await db.one(takeRequest('register', one.subject, MAX, SPAN))
     assert.equal(wait_ms, 0)
   })
 
@@ -97,8 +97,8 @@ describe('request limits', () => {
       const one = client()
       const pools = [db, ...others]
       const waits = await Promise.all(Array.from({ length: 50 }, (_, i) => one.take(pools[i % pools.length])))
-      assert.equal(waits.filter((wait) => wait === 0).length, MOST)
-      assert.equal(await one.hits(), MOST)
+      assert.equal(waits.filter((wait) => wait === 0).length, MAX)
+      assert.equal(await one.hits(), MAX)
     }
   })
 
@@ -111,7 +111,7 @@ describe('request limits', () => {
         const on = [db, ...others][i % 3]!
         for (let n = 0; n < 60; n++) {
           await on.transaction(async (tx) => {
-            const { wait_ms } = await tx.one(takeRequest('span', one.subject, MOST, spanMs / 1000))
+            const { wait_ms } = await tx.one(takeRequest('span', one.subject, MAX, spanMs / 1000))
             if (wait_ms > 0) return
             admitted.push((await tx.one(lastHit(one.subject))).at)
           })
@@ -119,12 +119,12 @@ describe('request limits', () => {
       }),
     )
     admitted.sort((a, b) => a - b)
-    assert.ok(admitted.length > MOST)
+    assert.ok(admitted.length > MAX)
     // Milliseconds since 1970 as a double are exact to a quarter of a microsecond.
     const rounding = 0.001
-    for (let i = MOST; i < admitted.length; i++) {
-      const span = admitted[i]! - admitted[i - MOST]!
-      assert.ok(span >= spanMs - rounding, `${MOST + 1} within ${span} ms`)
+    for (let i = MAX; i < admitted.length; i++) {
+      const span = admitted[i]! - admitted[i - MAX]!
+      assert.ok(span >= spanMs - rounding, `${MAX + 1} within ${span} ms`)
     }
   })
 
@@ -147,8 +147,8 @@ describe('request limits', () => {
         Promise.all(Array.from({ length: 30 }, (_, i) => one.take([db, ...others][i % 3]))),
         ...Array.from({ length: 4 }, () => query('delete from request_limit where expires_at < now()')),
       ])
-      assert.equal(waits.filter((wait) => wait === 0).length, MOST)
-      assert.equal(await one.hits(), MOST)
+      assert.equal(waits.filter((wait) => wait === 0).length, MAX)
+      assert.equal(await one.hits(), MAX)
     }
   })
 

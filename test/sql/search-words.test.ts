@@ -12,7 +12,7 @@ import { assertWriteByIndex } from './plans-help.ts'
 
 const { url, db, query } = await testDatabase()
 const { sweep } = SWEPT.find(({ table }) => table === 'search_word')!
-const swept = (most = 100) => db.one(sweep(30, most))
+const swept = (max = 100) => db.one(sweep(30, max))
 const words = async (): Promise<string> =>
   (await query('select word from search_word order by word')).map(({ word }) => word).join(' ')
 const age = (days: number) =>

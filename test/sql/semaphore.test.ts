@@ -48,7 +48,7 @@ test('work that fails gives its place back, too', async () => {
 
 test('who waits longer than it may gives up, in whatever order, and takes no place', async () => {
   const late = () => new Error('late')
-  const semaphore = createSemaphore(1, { waitMs: 30, late })
+  const semaphore = createSemaphore(1, { waitMs: 30, timeout: late })
   const gate = Promise.withResolvers<void>()
   const first = semaphore.run(() => gate.promise)
   const refused = [1, 2, 3].map(() =>
@@ -88,7 +88,7 @@ test('nothing stays of those who were served, even where somebody always waits',
 })
 
 test('nothing stays of those who gave up, even where no place becomes free', async () => {
-  const semaphore = createSemaphore(1, { waitMs: 1, late: () => new Error('late') })
+  const semaphore = createSemaphore(1, { waitMs: 1, timeout: () => new Error('late') })
   const gate = Promise.withResolvers<void>()
   const held = semaphore.run(() => gate.promise)
   const before = promises()

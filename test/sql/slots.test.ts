@@ -8,8 +8,8 @@ const LONG = 60_000
 function opened(count: number) {
   const slots = createSlots(count)
   const given: [owner: number, n: number][] = []
-  const ask = (owner: number, most: number, waitMs = LONG) =>
-    slots.reserve(owner, most, waitMs).then((n) => void given.push([owner, n]))
+  const ask = (owner: number, max: number, waitMs = LONG) =>
+    slots.reserve(owner, max, waitMs).then((n) => void given.push([owner, n]))
   return { slots, given, ask }
 }
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve))

@@ -31,8 +31,8 @@ export function importsOf(text: string): Import[] {
   ]
 }
 
-/** Functions of more lines than `most`, as `name: lines`. */
-export function longFunctions(file: string, text: string, most: number): string[] {
+/** Functions of more lines than `max`, as `name: lines`. */
+export function longFunctions(file: string, text: string, max: number): string[] {
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true)
   const found: string[] = []
   const lineOf = (position: number): number => source.getLineAndCharacterOfPosition(position).line
@@ -40,7 +40,7 @@ export function longFunctions(file: string, text: string, most: number): string[
     if (ts.isFunctionLike(node) && 'body' in node && node.body !== undefined) {
       const lines = lineOf(node.end) - lineOf(node.getStart()) + 1
       const name = node.name ?? (ts.isVariableDeclaration(node.parent) ? node.parent.name : null)
-      if (lines > most) found.push(`${file}, ${name?.getText() ?? 'a function'}: ${lines}`)
+      if (lines > max) found.push(`${file}, ${name?.getText() ?? 'a function'}: ${lines}`)
     }
     ts.forEachChild(node, visit)
   }

@@ -225,7 +225,7 @@ const comms: readonly Write[] = [
 
 const accounts: readonly Write[] = [
   ...[newAccounts, newAccounts],
-  (chance) => purgeRows({ ...chance.pick(OF_ACCOUNT), most: 3 }, owner(chance)),
+  (chance) => purgeRows({ ...chance.pick(OF_ACCOUNT), max: 3 }, owner(chance)),
   // What a purge has left is deleted or cleared by foreign keys.
   (chance) => `delete from account where id = ${owner(chance)}`,
 ]

@@ -10,7 +10,7 @@ import { until } from '../until.ts'
 /** Codes of second factors are used up once, however many sign-ins come at once, and what was checked is what counts. */
 
 const { db, query } = await testDatabase()
-const [MOST, LOCK_SECONDS] = [3, 900]
+const [MAX, LOCK_SECONDS] = [3, 900]
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
 let count = 0
 
@@ -27,7 +27,7 @@ async function person() {
   const end = async (given: Partial<GivenFactor> = {}, matches = true) =>
     (
       await db.one(
-        endLogin(digest(email), matches, MOST, LOCK_SECONDS, {
+        endLogin(digest(email), matches, MAX, LOCK_SECONDS, {
           totpId,
           step: null,
           recovery: null,

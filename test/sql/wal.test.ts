@@ -85,13 +85,13 @@ for (const [through, more] of [
 
 test('what a covering read has returned is before the end', async () => {
   await query('insert into written values (2000)')
-  const least = await flushed()
+  const min = await flushed()
   const covering = wal.covering(reader)
   assert.equal(
     await covering.text({ name: 'count', text: `select 'x' from written where n = 2000` }, []),
     'x',
   )
-  assert.ok(wal.end >= least)
+  assert.ok(wal.end >= min)
 })
 
 test('the floor is where the WAL was that long ago, and moves', async () => {

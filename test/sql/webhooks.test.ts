@@ -193,7 +193,7 @@ const WAITS = [100_000, 200_000, 300_000]
 const ANSWER = { at: '2026-01-01T00:00:00.000Z', ms: 1, status: 500, body: '', error: null }
 const settle = async (id: number, outcome: 'delivered' | 'failed' | 'gone' = 'failed') =>
   (await db.one(settleDelivery(id, outcome, ANSWER, WAITS))).end
-const take = (id: number, most = 10) => db.any(takeDeliveries(id, most, 45))
+const take = (id: number, max = 10) => db.any(takeDeliveries(id, max, 45))
 const stateOf = async (id: number) =>
   (
     await query(

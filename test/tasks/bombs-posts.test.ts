@@ -19,11 +19,11 @@ const limits = { cpuMs: BOMB_CPU_MS }
 /** What the file of a post became: its error, or that there was none. */
 async function importOf(
   { fileName, make }: Bomb,
-  most = { limits, wholeCpuMs: 1.5 * BOMB_CPU_MS },
+  max = { limits, wholeCpuMs: 1.5 * BOMB_CPU_MS },
 ): Promise<string> {
   const format = fileName.endsWith('.json') ? 'json' : fileName.endsWith('.zip') ? 'zip' : 'markdown'
   try {
-    const reader = await openPosts(pool, { name: fileName, format, bytes: make() }, { signal, ...most })
+    const reader = await openPosts(pool, { name: fileName, format, bytes: make() }, { signal, ...max })
     try {
       const messages: string[] = []
       for await (const { read } of reader.read()) messages.push('post' in read ? 'imported' : read.message)

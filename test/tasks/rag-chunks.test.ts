@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { analyze } from '../../tasks/rag/analyze.ts'
 import { htmlBlocks } from '../../tasks/rag/blocks/html.ts'
-import { type Chunk, chunksOf, type Format, MOST_CHARACTERS } from '../../tasks/rag/chunks.ts'
+import { type Chunk, chunksOf, type Format, MAX_CHARACTERS } from '../../tasks/rag/chunks.ts'
 
 /** Cutting texts: by their structure, short enough, with nothing lost and every place right. */
 
@@ -15,7 +15,7 @@ function assertPlaced(text: string, chunks: readonly Chunk[]): void {
   let last = 0
   for (const chunk of chunks) {
     assert.equal(chunk.content, text.slice(chunk.startOffset, chunk.endOffset))
-    assert.ok(chunk.content.length <= MOST_CHARACTERS && chunk.content.trim() !== '')
+    assert.ok(chunk.content.length <= MAX_CHARACTERS && chunk.content.trim() !== '')
     assert.ok(chunk.startOffset >= last, 'in order, without overlap')
     assert.equal(text.slice(last, chunk.startOffset).trim(), '', 'nothing but white space between')
     assert.equal(chunk.startLine, text.slice(0, chunk.startOffset).split('\n').length)
@@ -167,7 +167,7 @@ describe('chunks', () => {
       let at = 0
       for (const { content, startOffset, endOffset } of chunks) {
         assert.equal(content, text.slice(startOffset, endOffset), path)
-        assert.ok(content.length <= MOST_CHARACTERS, path)
+        assert.ok(content.length <= MAX_CHARACTERS, path)
         assert.equal(text.slice(at, startOffset).trim(), '', path)
         at = endOffset
       }

@@ -8,7 +8,7 @@ import { hideCollection } from '../../sql/rag.ts'
 import { createReader } from '../../sql/reader.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { type Analyzable, analyze } from '../../tasks/rag/analyze.ts'
-import { MOST_WAIT_MS } from '../../tasks/rag/embed-build.ts'
+import { MAX_WAIT_MS } from '../../tasks/rag/embed-build.ts'
 import { indexDocuments } from '../../tasks/rag/index-documents.ts'
 import { indexFiles } from '../../tasks/rag/index-files.ts'
 import { purge } from '../../tasks/rag/purge.ts'
@@ -273,7 +273,7 @@ describe('a run with a model', () => {
 
 test('vectors are waited for less long than a run may be silent', () => {
   for (const { name, stallSeconds } of [indexFiles, indexDocuments, refreshDocuments])
-    assert.ok(stallSeconds! * 1000 > MOST_WAIT_MS, name)
+    assert.ok(stallSeconds! * 1000 > MAX_WAIT_MS, name)
 })
 
 describe('what is left behind', () => {

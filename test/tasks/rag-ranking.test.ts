@@ -48,13 +48,13 @@ describe('the best of many', () => {
   test('are those of a sort', () => {
     const score = fc.oneof(fc.integer({ min: -2, max: 5 }), fc.constant(Number.NaN))
     fc.assert(
-      fc.property(fc.array(score), fc.nat(12), (scores, most) => {
+      fc.property(fc.array(score), fc.nat(12), (scores, max) => {
         const expected = scores
           .map((value, chunk) => ({ chunk, score: value }))
           .filter((hit) => hit.score > 0)
           .sort((a, b) => b.score - a.score || a.chunk - b.chunk)
-          .slice(0, most)
-        assert.deepEqual(topOf(Float64Array.from(scores), most), expected)
+          .slice(0, max)
+        assert.deepEqual(topOf(Float64Array.from(scores), max), expected)
       }),
       runs(),
     )

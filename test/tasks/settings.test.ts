@@ -36,11 +36,11 @@ test('an empty environment has the documented defaults', () => {
     loginMaxFailures: 5,
     loginLockSeconds: 900,
     limits: {
-      login: { most: 30, seconds: 60 },
-      register: { most: 30, seconds: 60 },
-      passwordReset: { most: 10, seconds: 60 },
-      invite: { most: 20, seconds: 3600 },
-      export: { most: 5, seconds: 86_400 },
+      login: { max: 30, seconds: 60 },
+      register: { max: 30, seconds: 60 },
+      passwordReset: { max: 10, seconds: 60 },
+      invite: { max: 20, seconds: 3600 },
+      export: { max: 5, seconds: 86_400 },
     },
     maxStreams: { perAddress: 100, perAccount: 1000 },
     metrics: { token: undefined, port: undefined },
@@ -188,7 +188,7 @@ test('what is left out follows from what is given', () => {
 })
 
 test('a limit is so many requests in so many seconds, or none', () => {
-  assert.deepEqual(parse({ RATE_LIMIT_REGISTER: '1/1' }).limits.register, { most: 1, seconds: 1 })
+  assert.deepEqual(parse({ RATE_LIMIT_REGISTER: '1/1' }).limits.register, { max: 1, seconds: 1 })
   assert.deepEqual(parse({ RATE_LIMIT_PASSWORD_RESET: '0' }).limits.passwordReset, null)
 })
 
@@ -255,9 +255,9 @@ test('numbers have bounds', () => {
     MAX_STREAMS_PER_ADDRESS: [0, 1_000_000_000],
     MAX_STREAMS_PER_ACCOUNT: [0, 1_000_000_000],
   }
-  for (const [name, [least, most]] of Object.entries(bounds)) {
-    for (const good of [least, most]) assert.deepEqual(problems({ [name]: String(good) }), [], name)
-    for (const bad of [least - 1, most + 1])
+  for (const [name, [min, max]] of Object.entries(bounds)) {
+    for (const good of [min, max]) assert.deepEqual(problems({ [name]: String(good) }), [], name)
+    for (const bad of [min - 1, max + 1])
       assert.deepEqual(names(problems({ [name]: String(bad) })), [name], `${name}=${bad}`)
   }
 })

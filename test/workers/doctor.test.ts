@@ -114,7 +114,7 @@ const GOOD: Facts = {
   address: 'db:5432',
   readOnly: false,
   clockOffsetMs: 3,
-  connections: { most: 97, ofOthers: 0 },
+  connections: { max: 97, ofOthers: 0 },
   fsync: true,
   autovacuum: true,
   vector: '0.8.1',
@@ -148,7 +148,7 @@ describe('what it makes of a database', () => {
     [{ clockOffsetMs: -61_000 }, 'problem', /^the database is 61 s behind this machine/],
     [{ clockOffsetMs: 1_600 }, 'problem', /^the database is 2 s ahead of this machine/],
     [
-      { connections: { most: 97, ofOthers: 40 } },
+      { connections: { max: 97, ofOthers: 40 } },
       'problem',
       /take 71 at most, others 40, of 97: lower WORKER_THREADS/,
     ],

@@ -234,12 +234,12 @@ test('a document that cannot be opened within its limit has one page, which says
 })
 
 test('a document that crashes its child is opened without PDFium, and given up after that', async () => {
-  for (const most of [1, 2]) {
+  for (const max of [1, 2]) {
     let lost = 0
-    const { children, seen } = losing((kind) => (kind === 'document.open' && lost++ < most ? 'crash' : null))
+    const { children, seen } = losing((kind) => (kind === 'document.open' && lost++ < max ? 'crash' : null))
     const reader = await open(await textPdf(2), {}, children)
     const page = await reader.read(1)
-    if (most === 1) assert.deepEqual([reader.pageCount, page.status], [2, 'read'])
+    if (max === 1) assert.deepEqual([reader.pageCount, page.status], [2, 'read'])
     else assert.equal(page.detail, 'Opening the document crashed the reader twice')
     assert.equal(seen.careful, 1)
     await reader.close()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { z } from 'zod'
-import { cancelJob, MOST_CRASHES, renewLease, SUSPECT_FROM } from '../../sql/jobs.ts'
+import { cancelJob, MAX_CRASHES, renewLease, SUSPECT_FROM } from '../../sql/jobs.ts'
 import { finderOf } from '../../tasks/index.ts'
 import { type AnyTask, defineTask } from '../../tasks/task.ts'
 import { createExecutor } from '../../workers/attempts/executor.ts'
@@ -152,7 +152,7 @@ describe('the executor', () => {
 
   test('a failure that asks for a pause gets it, within reason', async () => {
     const { start } = await open()
-    for (const [retryAfter, least, most] of [
+    for (const [retryAfter, min, max] of [
       [20, 20_000, 20_000],
       [0.01, 750, 1250],
       [1_000_000, 300_000, 300_000],
@@ -161,7 +161,7 @@ describe('the executor', () => {
       job.thread.end({ kind: 'failed', code: 'internal', detail: 'no', retryable: true, retryAfter })
       await job.ended
       const wait = await pauseOf(job.id)
-      assert.ok(wait >= least && wait <= most, `${retryAfter} s: ${wait} ms`)
+      assert.ok(wait >= min && wait <= max, `${retryAfter} s: ${wait} ms`)
     }
   })
 
@@ -360,14 +360,14 @@ describe('the executor', () => {
     suspect.end({ kind: 'aborted', reason: 'cancelled' })
     await until('it is cancelled', async () => (await help.status(two.id)) === 'cancelled')
 
-    for (let crashes = 1; crashes <= MOST_CRASHES; crashes++) {
+    for (let crashes = 1; crashes <= MAX_CRASHES; crashes++) {
       const attempt = SUSPECT_FROM + crashes
       const running = await thread(one.id, attempt)
       assert.equal(running.isAlone, true)
       running.end({ kind: 'crashed', among: 'nobody' })
       await until('its crash is stored', async () => (await help.row(one.id)).interruptions === attempt)
       await base.query('update job set run_at = now() where id = $1', [one.id])
-      if (crashes < MOST_CRASHES) void run(one.id)
+      if (crashes < MAX_CRASHES) void run(one.id)
     }
     const row = await help.row(one.id)
     assert.deepEqual(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { uuidv7 } from '../../sql/ids.ts'
-import { keepLines, MOST_LINES } from '../../sql/jobs/log.ts'
+import { keepLines, MAX_LINES } from '../../sql/jobs/log.ts'
 import { deleteExpiredJobs } from '../../sql/jobs.ts'
 import { createJobLines } from '../../workers/attempts/lines.ts'
 import { lockAwaited, testDatabase } from '../database.ts'
@@ -77,12 +77,12 @@ test('a long line is cut, and a flood of lines is left to the log', async () => 
   const kept = await stored(other)
   assert.deepEqual(
     kept.map(({ data }) => data),
-    Array.from({ length: MOST_LINES }, (_, n) => ({ n })),
+    Array.from({ length: MAX_LINES }, (_, n) => ({ n })),
   )
   // Also when they come later.
   lines.take(line(other, { n: 'one more' }))
   await lines.close()
-  assert.equal((await stored(other)).length, MOST_LINES)
+  assert.equal((await stored(other)).length, MAX_LINES)
 })
 
 test('they go with their job, and of a job that is gone none are kept', async () => {

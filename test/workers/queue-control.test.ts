@@ -87,12 +87,12 @@ describe('a limited queue', { concurrency: false }, () => {
     // Both have looked by now: each was notified of the other's lease.
     await ended(await add('io.echo', 1, 4))
     const ids = await add('io.sleep', { ms: 40 }, 60)
-    let most = 0
+    let max = 0
     await until('all have ended', async () => {
-      most = Math.max(most, await count(ids, 'running'))
+      max = Math.max(max, await count(ids, 'running'))
       return (await count(ids, 'done')) === ids.length
     })
-    assert.ok(most >= 2 && most <= 3, `${most} at once`)
+    assert.ok(max >= 2 && max <= 3, `${max} at once`)
     await Promise.all(workers.map(({ worker }) => worker.stop()))
   })
 

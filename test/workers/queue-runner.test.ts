@@ -109,8 +109,8 @@ test('a delivery is claimed with no more places than it can fill', async () => {
     ])
   const places = new Map<string, number>()
   const runner = runnerWith(await openPool(), {
-    claim: async ({ mailbox }, most) => {
-      places.set(mailbox, most)
+    claim: async ({ mailbox }, max) => {
+      places.set(mailbox, max)
       return []
     },
     sendAgain: async () => {},

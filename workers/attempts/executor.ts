@@ -1,6 +1,6 @@
 import type { Claimed } from '../../sql/jobs/claims.ts'
 import type { TallyOutcome } from '../../sql/jobs/tallies.ts'
-import { type FinishEntry, type Heartbeat, MOST_CRASHES, SUSPECT_FROM } from '../../sql/jobs.ts'
+import { type FinishEntry, type Heartbeat, MAX_CRASHES, SUSPECT_FROM } from '../../sql/jobs.ts'
 import type { Log } from '../../tasks/log.ts'
 import type { TaskFinder } from '../../tasks/task.ts'
 import type { Span, Tracing } from '../../tasks/telemetry/tracing.ts'
@@ -229,13 +229,13 @@ class JobExecutor implements Executor {
 /** What an outcome comes to: a job that only crashes fails in the end. */
 function tallied({ outcome }: FinishEntry, { interruptions }: Claimed): TallyOutcome {
   if (outcome !== 'crashed') return outcome
-  return interruptions + 1 >= SUSPECT_FROM + MOST_CRASHES ? 'failed' : 'interrupted'
+  return interruptions + 1 >= SUSPECT_FROM + MAX_CRASHES ? 'failed' : 'interrupted'
 }
 
 const CRASHED = { code: 'job.crashed', detail: 'The thread that ran the job died' }
 const GIVEN_UP = {
   code: 'job.crashed',
-  detail: `The job was given up: the process that ran only this job died ${MOST_CRASHES} times`,
+  detail: `The job was given up: the process that ran only this job died ${MAX_CRASHES} times`,
 }
 
 /** The ledger entry for an outcome; null when the attempt is not ours to end. */

@@ -10,7 +10,7 @@ import {
   type Wanted,
 } from '../../sql/jobs/claims.ts'
 import { endJobs, type FinishEntry, type ProgressEntry, storeProgress } from '../../sql/jobs.ts'
-import { MOST_TOLD, type Publisher } from '../../sql/notify.ts'
+import { MAX_IDS_PER_PAYLOAD, type Publisher } from '../../sql/notify.ts'
 import type { Log } from '../../tasks/log.ts'
 
 /**
@@ -217,7 +217,7 @@ async function claimBatch(
   { db, publisher, log, leaseId }: LedgerOptions,
   batch: readonly Waiting<Wanted, readonly Claimed[]>[],
 ): Promise<void> {
-  const tells = publisher.claimSlot()
+  const notifies = publisher.claimSlot()
   // Of several deliveries of a mailbox the one with the most places gets the jobs.
   const groups = byMailbox(batch, ({ item }) => item.delivery).map((group) =>
     group.toSorted((a, b) => b.item.places - a.item.places),
@@ -226,9 +226,9 @@ async function claimBatch(
     delivery: unionOf(group.map(({ item }) => item.delivery)),
     places: group[0]!.item.places,
   }))
-  const { claims } = await untilStored(log, () => db.one(claimJobs(leaseId(), wanted, tells)))
+  const { claims } = await untilStored(log, () => db.one(claimJobs(leaseId(), wanted, notifies)))
   const jobs = claimedOf({ claims })
-  if (!tells || jobs.length > MOST_TOLD) for (const { id } of jobs) publisher.notify(id)
+  if (!notifies || jobs.length > MAX_IDS_PER_PAYLOAD) for (const { id } of jobs) publisher.notify(id)
   const claimed = Map.groupBy(jobs, ({ mailbox }) => mailbox)
   for (const [first, ...others] of groups) {
     first!.resolve(claimed.get(first!.item.delivery.mailbox) ?? [])

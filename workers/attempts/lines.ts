@@ -18,15 +18,15 @@ export interface JobLines {
 
 const STORE_MS = 1_000
 // What is kept until the next time: 100,000 jobs that fail at once have this many lines in a second, not 100,000.
-const MOST_WAITING = 500
-const MOST_CHARACTERS = 4_000
+const MAX_WAITING = 500
+const MAX_CHARACTERS = 4_000
 
 export function createJobLines(storeMs = STORE_MS): JobLines {
   let waiting: LogLine[] = []
   let close = (): Promise<void> => Promise.resolve()
   return {
     take: (line) => {
-      if (waiting.length < MOST_WAITING && line.includes('"jobId":')) waiting.push(lineOf(line))
+      if (waiting.length < MAX_WAITING && line.includes('"jobId":')) waiting.push(lineOf(line))
     },
     open: (db, log) => {
       const store = (): Promise<unknown> | null => {
@@ -52,6 +52,6 @@ function lineOf(line: string): LogLine {
     at: time,
     level: LEVEL_NAMES[level] ?? String(level),
     message: msg ?? '',
-    data: text.length <= MOST_CHARACTERS ? data : { cut: text.slice(0, MOST_CHARACTERS) },
+    data: text.length <= MAX_CHARACTERS ? data : { cut: text.slice(0, MAX_CHARACTERS) },
   }
 }

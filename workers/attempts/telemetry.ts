@@ -62,7 +62,7 @@ function errorOf(outcome: Outcome): string | null {
 }
 
 // A whole worker's `io` jobs may be lost at once, and a statement may not take long.
-const MOST_AT_ONCE = 500
+const MAX_AT_ONCE = 500
 
 /** Adds the spans of attempts whose process died with them, for jobs that were just taken over from it. Never rejects. */
 export async function addLostSpans(
@@ -72,8 +72,8 @@ export async function addLostSpans(
   jobIds: readonly string[],
 ): Promise<void> {
   try {
-    for (let at = 0; at < jobIds.length; at += MOST_AT_ONCE)
-      for (const lost of await db.any(lostAttempts(jobIds.slice(at, at + MOST_AT_ONCE))))
+    for (let at = 0; at < jobIds.length; at += MAX_AT_ONCE)
+      for (const lost of await db.any(lostAttempts(jobIds.slice(at, at + MAX_AT_ONCE))))
         addLostSpan(tracing, lost)
   } catch (error) {
     log.warn({ err: error, jobs: jobIds }, 'The spans of lost attempts could not be added')

@@ -9,7 +9,7 @@ export interface CostThrottle {
 }
 
 // What waited, such as for a lock, looks as if it had cost that much, but the next run may be needed soon.
-const MOST_MS = 10_000
+const MAX_MS = 10_000
 
 /** @param share of the time, below 1; the pause after a run is 10 s at most. */
 export function createCostThrottle(share: number, now: () => number = () => performance.now()): CostThrottle {
@@ -22,7 +22,7 @@ export function createCostThrottle(share: number, now: () => number = () => perf
       const startedAt = now()
       const result = await work()
       const endedAt = now()
-      nextAt = endedAt + Math.min(MOST_MS, (endedAt - startedAt) * (1 / share - 1))
+      nextAt = endedAt + Math.min(MAX_MS, (endedAt - startedAt) * (1 / share - 1))
       return result
     },
   }

@@ -36,7 +36,7 @@ const LIMITS: ChildLimits = { heapMb: 512, rssBytes: 2 ** 30 }
 const LARGE_BYTES = 400 * 2 ** 20
 const RESET: Limits = { cpuMs: 1000, wallMs: 5000 }
 // Of all children together: above it, work that is not urgent waits for what is under way.
-const MOST_BYTES = totalmem() / 2
+const MAX_BYTES = totalmem() / 2
 
 const CLOSED = 'The pool of child processes is closed'
 
@@ -196,10 +196,10 @@ class FairChildPool implements ChildPool {
 
   #isFree({ owner, urgent }: Demand): boolean {
     const more = !urgent && this.#busyFor(owner) === 0 ? 1 : 0
-    const most = this.#places + more
+    const max = this.#places + more
     const alike = [...this.#busy.values()].filter((one) => one.urgent === urgent).length
-    if (this.#busy.size > most || alike >= most) return false
-    return urgent || this.#busy.size === 0 || this.rssBytes < MOST_BYTES
+    if (this.#busy.size > max || alike >= max) return false
+    return urgent || this.#busy.size === 0 || this.rssBytes < MAX_BYTES
   }
 
   #busyFor(owner: number): number {

@@ -6,8 +6,8 @@ import { cpuMs, report } from './serve.ts'
 import type { Work } from './work.ts'
 
 // Limits of the posts that are answered together: few enough to be sent soon, and to be held in memory.
-const MOST_MS = 500
-const MOST_CHARACTERS = 2_000_000
+const MAX_MS = 500
+const MAX_CHARACTERS = 2_000_000
 // What a post may have besides its text, including tags.
 const MATTER_CHARACTERS = 10_000
 // The name is only shown; a path in an archive may be 64 KiB long.
@@ -15,27 +15,27 @@ const NAME_CHARACTERS = 300
 
 let items: readonly Item[] = []
 
-let [startedMs, mostMs] = [0, 0]
+let [startedMs, maxMs] = [0, 0]
 
 export async function open(
   bytes: Buffer,
-  { fileName, format, cpuMs: most }: Work['posts.open']['request'],
+  { fileName, format, cpuMs: max }: Work['posts.open']['request'],
 ): Promise<Work['posts.open']['answer']> {
   startedMs = cpuMs()
-  mostMs = most
+  maxMs = max
   items = await itemsOf(fileName, format, bytes)
   return items.map(({ file }) => file.slice(0, NAME_CHARACTERS))
 }
 
 export async function read({ from, to }: Work['posts.read']['request']): Promise<readonly ReadItem[]> {
-  const until = performance.now() + MOST_MS
-  if (cpuMs() - startedMs > mostMs)
+  const until = performance.now() + MAX_MS
+  if (cpuMs() - startedMs > maxMs)
     throw fail('import.too_complex', {
-      reason: `takes more than ${Math.round(mostMs / 1000)} s of computing`,
+      reason: `takes more than ${Math.round(maxMs / 1000)} s of computing`,
     })
   const done: ReadItem[] = []
   let characters = 0
-  for (let n = from; n < to && performance.now() < until && characters < MOST_CHARACTERS; n++) {
+  for (let n = from; n < to && performance.now() < until && characters < MAX_CHARACTERS; n++) {
     report(n)
     const one = await readItem(items[n]!)
     characters += 'post' in one ? one.post.content.length + MATTER_CHARACTERS : one.message.length

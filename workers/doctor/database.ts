@@ -86,11 +86,11 @@ function clock({ clockOffsetMs }: Facts): Finding {
   return problem('clock', `the database is ${seconds} s ${where} this machine: synchronize both (NTP)`)
 }
 
-function connections(settings: Settings, { connections: { most, ofOthers } }: Facts): Finding {
+function connections(settings: Settings, { connections: { max, ofOthers } }: Facts): Finding {
   const { webConcurrency: edges, workerProcesses: workers, workerThreads: threads } = settings
   const need = edges * OF_EDGE + workers * (OF_WORKER + threads * OF_THREAD)
-  const sum = `WEB_CONCURRENCY=${edges}, WORKER_PROCESSES=${workers} and WORKER_THREADS=${threads} take ${need} at most, others ${ofOthers}, of ${most}`
-  if (need + ofOthers <= most) return ok('connections', sum)
+  const sum = `WEB_CONCURRENCY=${edges}, WORKER_PROCESSES=${workers} and WORKER_THREADS=${threads} take ${need} at most, others ${ofOthers}, of ${max}`
+  if (need + ofOthers <= max) return ok('connections', sum)
   return problem('connections', `${sum}: lower WORKER_THREADS, raise max_connections, or use PgBouncer`)
 }
 

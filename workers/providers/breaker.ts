@@ -24,7 +24,7 @@ export interface BreakerOptions {
   readonly failures: number
   /** How long it stays open the first time, in ms; twice as long each time after that. */
   readonly openMs: number
-  readonly mostMs: number
+  readonly maxMs: number
   /** How long a request waits before it is refused, in ms: a refusal costs its job one of few tries. */
   readonly patienceMs: number
   readonly now: () => number
@@ -33,7 +33,7 @@ export interface BreakerOptions {
 const DEFAULTS: BreakerOptions = {
   failures: 5,
   openMs: 5000,
-  mostMs: 60_000,
+  maxMs: 60_000,
   patienceMs: 10_000,
   now: () => Date.now(),
 }
@@ -46,7 +46,7 @@ export function createBreaker(
   refuse: (seconds: number) => Failure,
   options: Partial<BreakerOptions> = {},
 ): Breaker {
-  const { failures, openMs, mostMs, patienceMs, now } = { ...DEFAULTS, ...options }
+  const { failures, openMs, maxMs, patienceMs, now } = { ...DEFAULTS, ...options }
   let failed = 0
   let closedAt = 0
   let pausedUntil = 0
@@ -68,7 +68,7 @@ export function createBreaker(
     },
     failed: () => {
       failed++
-      if (failed >= failures) closedAt = now() + Math.min(openMs * 2 ** (failed - failures), mostMs)
+      if (failed >= failures) closedAt = now() + Math.min(openMs * 2 ** (failed - failures), maxMs)
     },
     pause: (seconds) => {
       pausedUntil = Math.max(pausedUntil, now() + Math.min(seconds, LONGEST_PAUSE_SECONDS) * 1000)

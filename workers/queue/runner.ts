@@ -55,7 +55,7 @@ const COMPLETE_MS = 2
 // How long a stopping runner may take once it has nothing in hand.
 const END_MS = 2000
 // The pause before the next runner grows up to this: after an outage all queues are served again within about a second.
-const MOST_PAUSE_MS = 1000
+const MAX_PAUSE_MS = 1000
 // The end of a runner that lived this long is no sign that the next one will fail: the backoff starts over.
 const LIVED_MS = 60_000
 
@@ -127,7 +127,7 @@ class GroupRunner implements QueueRunner {
     for (let failures = 0; ; failures++) {
       await this.#resumed()
       if (this.#isStopped) return
-      if (failures > 0) await delay(Math.min(100 * 2 ** failures, MOST_PAUSE_MS))
+      if (failures > 0) await delay(Math.min(100 * 2 ** failures, MAX_PAUSE_MS))
       const startedAt = performance.now()
       await this.#runOnce().catch((error) => log.warn({ err: error, queue }, 'A queue runner failed'))
       if (performance.now() - startedAt > LIVED_MS) failures = 0
@@ -157,7 +157,7 @@ class GroupRunner implements QueueRunner {
       } catch (error) {
         log.warn({ err: error, queue }, 'Could not free deliveries')
         if (this.#isStopped) return
-        await delay(Math.min(100 * 2 ** failures, MOST_PAUSE_MS))
+        await delay(Math.min(100 * 2 ** failures, MAX_PAUSE_MS))
       }
     }
   }
@@ -192,10 +192,10 @@ class GroupRunner implements QueueRunner {
   }
 
   /** Claims and runs as many jobs of a delivery as there are places and slots; without any, puts the delivery back. */
-  async #handleDelivery(delivery: Delivery, slots: Slots, most: number): Promise<void> {
+  async #handleDelivery(delivery: Delivery, slots: Slots, max: number): Promise<void> {
     const { ledger, executor } = this.#options
     const owner = delivery.owner ?? 0
-    const places = await this.#place(Math.min(most, mostJobsOf(delivery)))
+    const places = await this.#place(Math.min(max, maxJobsOf(delivery)))
     const reserved = places === 0 ? 0 : await slots.reserve(owner, places, SLOT_WAIT_MS)
     this.#free(places - reserved)
     if (reserved === 0) return ledger.sendAgain(delivery)
@@ -285,7 +285,7 @@ function holdUntilReleased(events: EventEmitter): void {
 }
 
 /** Slots are kept until a claim is answered: no more than the delivery can need. */
-const mostJobsOf = ({ limit, first, last }: Delivery): number =>
+const maxJobsOf = ({ limit, first, last }: Delivery): number =>
   first === last ? 1 : (limit ?? Number.POSITIVE_INFINITY)
 
 type Handle = (delivery: Delivery) => Promise<void>

@@ -203,7 +203,7 @@ function recordSpan(span: FinishedSpan): void {
 class Context implements TaskContext {
   readonly job: ThreadJob
   readonly #abort: Abort
-  #told = 0
+  #emitted = 0
   #providers: Providers | null = null
 
   constructor(job: ThreadJob, abort: Abort) {
@@ -241,7 +241,7 @@ class Context implements TaskContext {
   get emit() {
     const { attemptId, id } = this.job
     return (event: string, data: unknown): void =>
-      report({ kind: 'event', attemptId, id, n: ++this.#told, event, data })
+      report({ kind: 'event', attemptId, id, n: ++this.#emitted, event, data })
   }
   get progress() {
     return (label: string, current?: number, total?: number): void =>

@@ -8,7 +8,7 @@ import { bulkButton, linkToJobs } from './bulk.js'
 
 const SECONDS = 3600
 const GAP_MS = 2000
-const MOST_SHOWN = 20
+const MAX_SHOWN = 20
 
 /** A panel that reads them anew when it is told to, at most every two seconds. */
 export function makeFailures() {
@@ -25,10 +25,10 @@ export function makeFailures() {
     reading = true
     try {
       const { groups, total_is_exact } = await call('GET', `/api/v1/jobs/failures?seconds=${SECONDS}`)
-      keyed(list, groups.slice(0, MOST_SHOWN), ({ queue, task, code }) => `${queue} ${task} ${code}`, groupRow)
+      keyed(list, groups.slice(0, MAX_SHOWN), ({ queue, task, code }) => `${queue} ${task} ${code}`, groupRow)
       none.hidden = groups.length > 0
-      more.hidden = groups.length <= MOST_SHOWN
-      say(more, `and ${count(Math.max(0, groups.length - MOST_SHOWN))} more kinds`)
+      more.hidden = groups.length <= MAX_SHOWN
+      say(more, `and ${count(Math.max(0, groups.length - MAX_SHOWN))} more kinds`)
       capped.hidden = total_is_exact
     } catch {
       // The stream says what is wrong with the connection or the account.

@@ -6,7 +6,7 @@ import { instant, now, span } from './format.js'
 const REDRAW_MS = 1000
 const WIDTH = 1000
 // A moment among hours can still be seen.
-const LEAST = 3
+const MIN_WIDTH = 3
 
 const OUTCOMES = {
   done: ['done', 'good'],
@@ -73,7 +73,7 @@ function itemOf(attempt, from, to) {
 function barOf(attempt, from, to) {
   const x = (at) => ((at - from) / (to - from)) * WIDTH
   const piece = (kind, start, end) => {
-    const width = Math.max(LEAST, x(end) - x(start))
+    const width = Math.max(MIN_WIDTH, x(end) - x(start))
     return svg('rect', { class: kind, x: Math.min(x(start), WIDTH - width).toFixed(1), y: 0, width: width.toFixed(1), height: 10 })
   }
   const claimed = Date.parse(attempt.claimed_at)

@@ -22,10 +22,10 @@ export function makeWaits() {
 }
 
 // Counted up to this number.
-const MOST_AHEAD = 1000
+const MAX_AHEAD = 1000
 
 function waitOf(ahead, running, isLater) {
-  const others = ahead >= MOST_AHEAD ? `${count(MOST_AHEAD)} or more jobs are` : ahead === 1 ? 'One job is' : `${count(ahead)} jobs are`
+  const others = ahead >= MAX_AHEAD ? `${count(MAX_AHEAD)} or more jobs are` : ahead === 1 ? 'One job is' : `${count(ahead)} jobs are`
   if (ahead > 0) return `${others} before it in its mailbox.`
   if (isLater) return 'It is not due yet.'
   return running > 0 ? 'It is next in its mailbox.' : 'It is next in its mailbox, and starts once a worker has room.'

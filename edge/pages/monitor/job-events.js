@@ -4,7 +4,7 @@ import { h, panel, table } from './dom.js'
 import { instant } from './format.js'
 import { TONES } from './tables.js'
 
-const MOST_ROWS = 500
+const MAX_ROWS = 500
 
 export function makeEvents() {
   const { node, body, row } = table('Events', [
@@ -23,7 +23,7 @@ export function makeEvents() {
     if (text === null) return
     empty.hidden = true
     body.prepend(row(String(seq), instant(at), h('span', { class: `chip ${tone}` }, text), what))
-    if (body.childElementCount > MOST_ROWS) body.lastElementChild.remove()
+    if (body.childElementCount > MAX_ROWS) body.lastElementChild.remove()
   }
   /** A state is told once: what follows it is progress, or nothing new. */
   const stateOf = (data) => {

@@ -4,7 +4,7 @@ import { ENDED, follow } from './api.js'
 
 // Job frames do not name documents, and an admin sees everybody's jobs: look at most once a second.
 const LOOK_MS = 1000
-const MOST_KNOWN = 10_000
+const MAX_KNOWN = 10_000
 
 /**
  * Notices extractions while the page follows none: on news of an unknown job, `look` asks for the document's
@@ -18,7 +18,7 @@ export function noticeOthers({ look, ended, fail, showLink }) {
   let stop = null
   const take = ({ job_id, status, result }) => {
     const isNew = !known.has(job_id)
-    if (known.size > MOST_KNOWN) known.clear()
+    if (known.size > MAX_KNOWN) known.clear()
     known.add(job_id)
     if (!ENDED.has(status)) return isNew && lookSoon()
     // Only results of extractions have this field.

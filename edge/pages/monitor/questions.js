@@ -3,7 +3,7 @@
 import { call, completed } from './api.js'
 import { announce, h, panel } from './dom.js'
 
-const MOST_SHOWN = 400
+const MAX_SHOWN = 400
 
 export function makeQuestions({ id, sha256 }) {
   // Names of collections are everybody's: nobody else can have taken one with a part of the digest.
@@ -65,7 +65,7 @@ function partsOf({ text, note, passages }) {
       'li',
       { value: rank },
       h('a', { href: `#page-${page}` }, `Page ${page}`),
-      h('p', { class: 'soft' }, content.length > MOST_SHOWN ? `${content.slice(0, MOST_SHOWN)}…` : content),
+      h('p', { class: 'soft' }, content.length > MAX_SHOWN ? `${content.slice(0, MAX_SHOWN)}…` : content),
     ),
   )
   return [

@@ -8,7 +8,7 @@ import { count, dollars } from './format.js'
 const PERIODS = [7, 30, 90, 366]
 const FIRST = 30
 // Each has a colour of its own; the others share one.
-const MOST_COLOURS = 5
+const MAX_COLOURS = 5
 const DAY_MS = 86_400_000
 
 /** Two panels for the days that one chooses; `total` is told the cost and the messages sent of each choice. */
@@ -99,7 +99,7 @@ function makeModels() {
         .map(({ day, model_id, requests, tokens, cost }) => [day, model_id, count(requests), count(tokens), dollars(cost)]),
   )
   const take = (models, days) => {
-    const kindOf = (i) => `tone${Math.min(i, MOST_COLOURS)}`
+    const kindOf = (i) => `tone${Math.min(i, MAX_COLOURS)}`
     const layers = models.map((model, i) => {
       const costs = new Map(model.days.map(({ day, cost }) => [day, cost ?? 0]))
       return { values: days.map((day) => costs.get(day) ?? 0), kind: kindOf(i) }

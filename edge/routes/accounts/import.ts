@@ -8,7 +8,7 @@ import type { Caller } from '../../pipeline/auth.ts'
 import { type Answer, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
 
-const MOST = 1000
+const MAX_ROWS = 1000
 
 const Row = z
   .strictObject({
@@ -34,7 +34,7 @@ const Rows = z
     accounts: z
       .array(Row.or(z.looseObject({})))
       .min(1)
-      .max(MOST),
+      .max(MAX_ROWS),
   })
   .meta({ id: 'AccountImport' })
 
@@ -62,7 +62,7 @@ export const importRoute = route({
   method: 'post',
   path: '/users/import',
   summary: 'Add accounts with the hashes of their passwords from elsewhere',
-  description: `Up to ${MOST} rows, each of which is answered in its place: a row that is invalid, or whose address has an account, \
+  description: `Up to ${MAX_ROWS} rows, each of which is answered in its place: a row that is invalid, or whose address has an account, \
 hinders no other. Hashes are those of bcrypt (\`$2a$\`, \`$2b$\`, \`$2y$\`, cost 4 to 14), argon2 (\`$argon2id$\`, \`$argon2i$\`, \
 \`$argon2d$\`) and scrypt (\`$scrypt$ln=…,r=…,p=…$…\`), each of which takes at most about a second. The first sign-in replaces \
 them by argon2id, except those of bcrypt when the password is longer than the 72 bytes that it reads. No mail is sent.`,

@@ -5,7 +5,7 @@ import {
   countApiKeys,
   deleteApiKey,
   insertApiKey,
-  MOST_KEYS,
+  MAX_KEYS,
   readApiKeys,
   readOrganizationKeys,
 } from '../../../sql/api-keys.ts'
@@ -60,7 +60,7 @@ export const keyRoutes = [
     description: `The answer shows the key, for the only time. It is sent as \`Authorization: Bearer\`, and acts as the \
 account that made it, within its scopes: \`AREA:read\`, or \`AREA:write\`, which includes reading; \`*\` is every area. \
 It can't change what people sign in with. A key of an organization reaches no other one; its admins and owners make, see and \
-delete such keys, and it ends when the account leaves. An account may have ${MOST_KEYS} keys; those that have expired are deleted \
+delete such keys, and it ends when the account leaves. An account may have ${MAX_KEYS} keys; those that have expired are deleted \
 after 30 days.`,
     body: NewKey,
     response: CreatedKey,
@@ -125,7 +125,7 @@ function createKey(input: Making): Promise<Answer<z.input<typeof CreatedKey>>> {
   return input.transaction(async (tx) => {
     if (organizationId !== null) await enter(tx, { params: { org_id: organizationId }, caller }, 'admin')
     await lockCaller(tx, caller)
-    if ((await tx.one(countApiKeys(ownerId))).count >= MOST_KEYS) throw fail('key.limit', { most: MOST_KEYS })
+    if ((await tx.one(countApiKeys(ownerId))).count >= MAX_KEYS) throw fail('key.limit', { max: MAX_KEYS })
     const id = uuidv7()
     const key = apiKeyOf(edge.secretKey, id)
     const scopes = [...new Set(body.scopes)].sort()

@@ -19,11 +19,11 @@ import { beginSignedIn, type SignedIn, type SigningIn } from './sign-in.ts'
 const EXAMPLE = 'x3kfO9rYQm6bV0tJ5nWcLw2aHsDpEuG7iZq1T8yXo4M'
 
 /** Bytes in base64url, of so many digits at most. */
-export const base64url = (most: number) =>
+export const base64url = (max: number) =>
   z
     .string()
     .min(1)
-    .max(most)
+    .max(max)
     .regex(/^[A-Za-z0-9_-]+$/, 'must be base64url')
     .meta({ examples: [EXAMPLE] })
 

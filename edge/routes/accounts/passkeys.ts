@@ -7,7 +7,7 @@ import {
   deletePasskey,
   insertChallenge,
   insertPasskey,
-  MOST_PASSKEYS,
+  MAX_PASSKEYS,
   PASSKEY_ORDER,
   readPasskeys,
   renamePasskey,
@@ -71,7 +71,7 @@ export const passkeyRoutes = [
     path: '/passkeys/options',
     summary: 'Begin to make a passkey',
     description: `The answer is for \`navigator.credentials.create\`, and good for five minutes. Needs the password, with a code \
-where those are asked for, or a sign-in within the last 10 minutes. An account may have ${MOST_PASSKEYS} passkeys.`,
+where those are asked for, or a sign-in within the last 10 minutes. An account may have ${MAX_PASSKEYS} passkeys.`,
     body: z.strictObject(proofFields).meta({ id: 'PasskeyBegin' }).default({}),
     response: Options,
     errors: [...PROOF_ERRORS, 'passkey.not_configured'],
@@ -199,8 +199,8 @@ async function createPasskey(input: Making): Promise<Answer<Made>> {
     const isOurs = (await tx.maybeOne(useChallenge(challenge, accountId))) !== null
     if (!isOurs || 'refused' in made) return fail('passkey.refused')
     await lockCaller(tx, caller)
-    if ((await tx.any(credentialIdsOf(accountId))).length >= MOST_PASSKEYS)
-      return fail('passkey.limit', { most: MOST_PASSKEYS })
+    if ((await tx.any(credentialIdsOf(accountId))).length >= MAX_PASSKEYS)
+      return fail('passkey.limit', { max: MAX_PASSKEYS })
     const id = uuidv7()
     const { json: text } = await tx.one(
       insertPasskey({

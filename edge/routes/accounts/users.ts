@@ -67,7 +67,7 @@ accents. In the order of \`last_login\` who has never signed in comes as the lon
     auth: 'moderator',
     query: z
       .object({
-        ...numbered(Object.values(ACCOUNT_ORDERS), { most: 1000, fallback: 1000 }),
+        ...numbered(Object.values(ACCOUNT_ORDERS), { max: 1000, fallback: 1000 }),
         search: Search.optional(),
         role: z.enum(ROLES).optional(),
         is_active: flag().optional(),
@@ -187,7 +187,7 @@ accents. In the order of \`last_login\` who has never signed in comes as the lon
     description: 'An API key of an organization sees those of that organization.',
     auth: 'admin',
     query: z.object({
-      ...numbered(AUDIT_ORDERS.at, { most: 200, fallback: 50 }),
+      ...numbered(AUDIT_ORDERS.at, { max: 200, fallback: 50 }),
       kind: z.enum(AUDIT_KINDS).optional(),
       account_id: RowId.optional(),
       organization_id: RowId.optional(),

@@ -7,12 +7,12 @@ import { UserId } from './callers.ts'
 
 /** Requests and responses of the conversation and agent routes. */
 
-const MOST_CHARACTERS = 100_000
+const MAX_CHARACTERS = 100_000
 
 /** The id of a conversation or an answer. */
 export const Id = z.string().trim().toLowerCase().refine(isUuid, 'must be a UUID').meta({ format: 'uuid' })
 
-const MessageText = z.string().max(MOST_CHARACTERS).regex(/\S/, 'must not be blank')
+const MessageText = z.string().max(MAX_CHARACTERS).regex(/\S/, 'must not be blank')
 export const Slug = z
   .string()
   .max(63)
@@ -25,11 +25,11 @@ const chatFields = {
   agent_slug: Slug.optional(),
   rag_collection: CollectionName.optional(),
 }
-const MOST_CHUNKS = 50
+const MAX_CHUNKS = 50
 export const ChatRequest = z
   .strictObject({
     ...chatFields,
-    rag_top_k: z.int().min(1).max(MOST_CHUNKS).optional(),
+    rag_top_k: z.int().min(1).max(MAX_CHUNKS).optional(),
     conversation_id: Id.nullish(),
   })
   .meta({ id: 'ChatRequest' })
@@ -38,7 +38,7 @@ export type ChatRequest = z.output<typeof ChatRequest>
 /** The same in a query, where an empty conversation_id counts as absent. */
 export const ChatQuery = z.object({
   ...chatFields,
-  rag_top_k: count({ min: 1, max: MOST_CHUNKS, fallback: DEFAULT_CHUNKS }),
+  rag_top_k: count({ min: 1, max: MAX_CHUNKS, fallback: DEFAULT_CHUNKS }),
   conversation_id: z
     .literal('')
     .transform(() => undefined)
@@ -117,7 +117,7 @@ export const AgentChanges = z
     model_id: Line.nullable().optional(),
     temperature: z.number().min(0).max(2).optional(),
     max_tokens: z.int().min(1).max(1_000_000).optional(),
-    system_prompt: z.string().max(MOST_CHARACTERS).regex(/\S/, 'must not be blank').optional(),
+    system_prompt: z.string().max(MAX_CHARACTERS).regex(/\S/, 'must not be blank').optional(),
     is_active: z.boolean().optional(),
   })
   .meta({ id: 'AgentChanges' })

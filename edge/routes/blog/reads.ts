@@ -81,7 +81,7 @@ export const readRoutes = [
     path: '/tags',
     summary: 'List tags by name',
     auth: 'public',
-    query: z.object(numbered(TAG_ORDER, { most: 1000, fallback: 1000 })),
+    query: z.object(numbered(TAG_ORDER, { max: 1000, fallback: 1000 })),
     response: TagList,
     reads: 'list',
     handle: async ({ query, reader }) => verbatim((await reader.text(readTags, pageValues(query)))!),

@@ -44,12 +44,12 @@ export const Exported = Post.omit({ id: true, author_id: true, tags: true })
   .meta({ id: 'ExportedPost' })
 
 /** A text of at most `most` characters. */
-const text = (most: number) =>
+const text = (max: number) =>
   z
     .string()
-    .refine((given) => !isLonger(given, most), `must have at most ${most} characters`)
-    .meta({ maxLength: most })
-const named = (most: number) => text(most).trim().min(1)
+    .refine((given) => !isLonger(given, max), `must have at most ${max} characters`)
+    .meta({ maxLength: max })
+const named = (max: number) => text(max).trim().min(1)
 
 /** The fields of a post that an editor sets, and their lengths. */
 export const FIELDS = {
@@ -68,7 +68,7 @@ export const TAG_FIELDS = { name: named(LIMITS.tag_name), slug: named(LIMITS.tag
 export const BODY_BYTES = 16 * 1024 * 1024
 
 /** The sizes of a page of posts. */
-export const PAGES = { most: 100, fallback: 20 }
+export const PAGES = { max: 100, fallback: 20 }
 export const TagSlug = z.string().max(LIMITS.tag_slug)
 
 // One name for both, because the reference cannot have two names for one place of a path.

@@ -24,12 +24,12 @@ type Data = z.output<typeof Data>
 export const ResendEvent = z.object({ type: Text, data: z.unknown() })
 export type ResendEvent = z.output<typeof ResendEvent>
 
-interface Told extends Pick<SendEvent, 'status' | 'errorCode' | 'detail'> {
+interface Change extends Pick<SendEvent, 'status' | 'errorCode' | 'detail'> {
   /** Whether mail to the recipient will not arrive, or is not wanted, ever again. */
   readonly isFinal?: boolean
 }
 
-const TOLD: Readonly<Record<string, (data: Data) => Told>> = {
+const CHANGES: Readonly<Record<string, (data: Data) => Change>> = {
   'email.sent': () => ({ status: 'sent', errorCode: null, detail: null }),
   'email.delivered': () => ({ status: 'delivered', errorCode: null, detail: null }),
   'email.bounced': ({ to, bounce }) => {
@@ -58,11 +58,11 @@ const TOLD: Readonly<Record<string, (data: Data) => Told>> = {
 
 /** What an event says about mail; null: nothing that moves one on. @throws fail('send.event_invalid') */
 export function resendEvent(eventId: string, { type, data }: ResendEvent): SendEvent | null {
-  const told = Object.hasOwn(TOLD, type) ? TOLD[type]! : null
-  if (told === null) return null
+  const changeOf = Object.hasOwn(CHANGES, type) ? CHANGES[type]! : null
+  if (changeOf === null) return null
   const given = Data.safeParse(data)
   if (!given.success) throw fail('send.event_invalid', {}, { cause: given.error })
-  const { isFinal = false, ...rest } = told(given.data)
+  const { isFinal = false, ...rest } = changeOf(given.data)
   const [address, ...others] = given.data.to
   return {
     channel: 'email',

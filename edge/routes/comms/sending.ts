@@ -5,7 +5,7 @@ import { enqueue, type JobRef, type TaskDefinition } from '../../../tasks/task.t
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { invalid } from '../../pipeline/input.ts'
-import { MOST_DAYS_AHEAD } from './shapes.ts'
+import { MAX_DAYS_AHEAD } from './shapes.ts'
 
 /** How all channels send: a row of the ledger and its job, in the transaction of the request. */
 
@@ -68,7 +68,7 @@ export async function sendJob<P, R>(
 async function delayOf(tx: Queries, sendAt: string): Promise<number> {
   const { ms } = await tx.one(msUntil(sendAt))
   if (ms <= 0) throw invalid('body', 'send_at', 'must be in the future', 'too_small')
-  if (ms > MOST_DAYS_AHEAD * DAY_MS)
-    throw invalid('body', 'send_at', `must be at most ${MOST_DAYS_AHEAD} days ahead`, 'too_big')
+  if (ms > MAX_DAYS_AHEAD * DAY_MS)
+    throw invalid('body', 'send_at', `must be at most ${MAX_DAYS_AHEAD} days ahead`, 'too_big')
   return ms
 }

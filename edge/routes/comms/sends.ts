@@ -14,13 +14,13 @@ import { route } from '../../pipeline/route.ts'
 import { requireScope } from '../../pipeline/scopes.ts'
 import { renderedFor } from './rendering.ts'
 import { type SendInput, sendJob } from './sending.ts'
-import { CallRequest, EmailRequest, MOST_DAYS_AHEAD, SmsRequest } from './shapes.ts'
+import { CallRequest, EmailRequest, MAX_DAYS_AHEAD, SmsRequest } from './shapes.ts'
 
 const ONCE = `What the provider has accepted is never sent again, even if a worker dies meanwhile. If it is unclear \
 whether a request was accepted, the status is \`unknown\` and nothing is repeated: it is looked up later where the \
 provider has a list, and shown by \`GET /comms/sends?status=unknown\` for a person to decide.`
 
-const LATER = `With \`send_at\`, at most ${MOST_DAYS_AHEAD} days ahead, it is sent then: the status is \`scheduled\`, and \
+const LATER = `With \`send_at\`, at most ${MAX_DAYS_AHEAD} days ahead, it is sent then: the status is \`scheduled\`, and \
 \`DELETE /comms/sends/{id}\` cancels it until then.`
 
 const TELEPHONY_ERRORS = ['telephony.not_configured', 'telephony.refused', 'telephony.failed'] as const

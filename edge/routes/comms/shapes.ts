@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { CHANNELS, SEND_STATUSES } from '../../../sql/comms.ts'
-import { MOST_ATTACHMENTS } from '../../../tasks/comms/attach.ts'
+import { MAX_ATTACHMENTS } from '../../../tasks/comms/attach.ts'
 import {
   LINE,
   LINE_MSG,
@@ -12,20 +12,20 @@ import { PhoneNumber } from '../../phones.ts'
 import { Moment, Timestamp } from '../../pipeline/schemas.ts'
 
 // The provider's own limit: https://resend.com/docs/api-reference/emails/send-email
-const MOST_RECIPIENTS = 50
+const MAX_RECIPIENTS = 50
 
 /** A recipient's address; its case is kept, since it may matter there. */
 const Address = z.string().trim().max(320).pipe(z.email())
-const addresses = z.array(Address).max(MOST_RECIPIENTS)
+const addresses = z.array(Address).max(MAX_RECIPIENTS)
 
 const Line = z.string().min(1).max(998).regex(LINE, LINE_MSG)
 const Text = z.string().min(1).max(1_000_000)
 
 /** How far ahead something can be sent. */
-export const MOST_DAYS_AHEAD = 30
+export const MAX_DAYS_AHEAD = 30
 
 const SendAt = Moment.optional().describe(
-  `When to send it, at most ${MOST_DAYS_AHEAD} days ahead; the answer comes at once then`,
+  `When to send it, at most ${MAX_DAYS_AHEAD} days ahead; the answer comes at once then`,
 )
 
 const TemplateName = z
@@ -79,7 +79,7 @@ export const EmailRequest = z
     html: Text.optional(),
     reply_to: Address.optional(),
     from_email: Address.optional().describe('Default: `EMAIL_PROVIDER_FROM_EMAIL`'),
-    attachments: z.array(Attachment).max(MOST_ATTACHMENTS).default([]).describe('Documents of the caller'),
+    attachments: z.array(Attachment).max(MAX_ATTACHMENTS).default([]).describe('Documents of the caller'),
     send_at: SendAt,
     ...OfTemplate,
   })
@@ -94,8 +94,8 @@ export const EmailRequest = z
     error: 'text or html is required, or a template',
     path: ['text'],
   })
-  .refine(({ to, cc, bcc }) => to.length + cc.length + bcc.length <= MOST_RECIPIENTS, {
-    error: `must have at most ${MOST_RECIPIENTS} recipients in total`,
+  .refine(({ to, cc, bcc }) => to.length + cc.length + bcc.length <= MAX_RECIPIENTS, {
+    error: `must have at most ${MAX_RECIPIENTS} recipients in total`,
     path: ['to'],
   })
   .meta({
@@ -176,7 +176,7 @@ export const Send = z
   .meta({ id: 'Send' })
 
 // The list shows them, too.
-const MOST_VARIABLES = 50
+const MAX_VARIABLES = 50
 
 const Variable = z.strictObject({
   name: z
@@ -193,7 +193,7 @@ const TEMPLATE_FIELDS = {
   subject: Line.optional(),
   text: Text.optional().describe('Of a text message: its body'),
   html: Text.optional(),
-  variables: z.array(Variable).max(MOST_VARIABLES).default([]),
+  variables: z.array(Variable).max(MAX_VARIABLES).default([]),
 }
 
 export const TemplateChange = z

@@ -24,11 +24,11 @@ import { option } from '../../pipeline/schemas.ts'
 import { DocumentParams, Page, PageParams, PageWithText } from './shapes.ts'
 
 // PDF 2.0 takes 127 bytes of UTF-8 (ISO 32000-2, 7.6.4.3.3).
-const MOST_PASSWORD_CHARACTERS = 127
+const MAX_PASSWORD_CHARACTERS = 127
 
 const Opening = z
   .strictObject({
-    password: z.string().min(1).max(MOST_PASSWORD_CHARACTERS).optional(),
+    password: z.string().min(1).max(MAX_PASSWORD_CHARACTERS).optional(),
   })
   .meta({ id: 'DocumentExtraction' })
 
@@ -91,7 +91,7 @@ export const pageRoutes = [
     path: '/:id/pages',
     summary: 'List the pages of a document',
     params: DocumentParams,
-    query: z.object(numbered(PAGE_ORDER, { most: 1000, fallback: 1000 })),
+    query: z.object(numbered(PAGE_ORDER, { max: 1000, fallback: 1000 })),
     response: z.array(Page),
     errors: ['document.missing'],
     reads: 'list',

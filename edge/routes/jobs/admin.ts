@@ -3,14 +3,14 @@ import { readWithin } from '../../../sql/db.ts'
 import {
   ENDED_ORDER,
   FOUND_ORDER,
+  MAX_IN_BULK,
+  MAX_LOOKED,
   MEASURED_ORDER,
-  MOST_IN_BULK,
-  MOST_LOOKED,
   readFailures,
   readFound,
 } from '../../../sql/jobs/search.ts'
 import { readJob } from '../../../sql/jobs.ts'
-import { MOST_COUNTED } from '../../../sql/lists.ts'
+import { MAX_COUNTED } from '../../../sql/lists.ts'
 import { bulkJobs, JobFilter, JobsAction } from '../../../tasks/system/bulk.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { audit } from '../../pipeline/audit.ts'
@@ -115,8 +115,8 @@ waited longest, or had most attempts, first.`,
     method: 'get',
     path: '/failures',
     summary: 'Count failed jobs by task and error, most first',
-    description: `Of the last ${grouped(MOST_COUNTED)} failures of that time; with a filter, of the last \
-${grouped(MOST_LOOKED)}.`,
+    description: `Of the last ${grouped(MAX_COUNTED)} failures of that time; with a filter, of the last \
+${grouped(MAX_LOOKED)}.`,
     auth: 'admin',
     query: Filter.omit({ status: true }).extend({
       seconds: count({ min: 60, max: 7 * DAY_SECONDS, fallback: 3600 }).describe('How far back'),
@@ -131,7 +131,7 @@ ${grouped(MOST_LOOKED)}.`,
     method: 'post',
     path: '/bulk',
     summary: 'Retry, cancel or delete all jobs of a filter, as one job',
-    description: `The jobs that there are now, at most ${grouped(MOST_IN_BULK)} of them. Its result has how many are \
+    description: `The jobs that there are now, at most ${grouped(MAX_IN_BULK)} of them. Its result has how many are \
 as asked for (\`done\`), how many were \`refused\`, and whether there are \`more\`.`,
     auth: 'admin',
     body: JobsAction,

@@ -1,7 +1,7 @@
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
-import { MOST_AHEAD, readJobDetails } from '../../../sql/jobs/details.ts'
-import { MOST_LINES } from '../../../sql/jobs/log.ts'
+import { MAX_AHEAD, readJobDetails } from '../../../sql/jobs/details.ts'
+import { MAX_LINES } from '../../../sql/jobs/log.ts'
 import { tasks } from '../../../tasks/index.ts'
 import { MASK, masked } from '../../../tasks/masking.ts'
 import type { JobLink, TaskDefinition } from '../../../tasks/task.ts'
@@ -59,9 +59,9 @@ export const detailRoutes = [
 \`attempts\` has the last 1000, oldest first. \`waited_seconds\` count from when an attempt was due until a worker claimed it; \
 \`outcome\` is null while it runs, and \`retry\` (it failed and is tried again), \`release\` (its worker stopped, or the \
 database was away) or \`interrupted\` (its process died) when the job waited again. \`waits_for\` is null unless the job waits: \
-\`ahead\` counts the waiting jobs before it in its mailbox, up to ${MOST_AHEAD}; \`running\` are those that hold up a mailbox \
+\`ahead\` counts the waiting jobs before it in its mailbox, up to ${MAX_AHEAD}; \`running\` are those that hold up a mailbox \
 with a limit, as far as the caller may see them; \`queue\` says whether admins have paused its queue or limited it. \
-\`log\` is for admins alone: the first ${MOST_LINES} lines that the logs of workers have about the job, a second or two later.`,
+\`log\` is for admins alone: the first ${MAX_LINES} lines that the logs of workers have about the job, a second or two later.`,
     params: JobParams,
     response: JobDetails,
     errors: ['job.missing'],

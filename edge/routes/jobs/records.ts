@@ -5,7 +5,7 @@ import { isUuid } from '../../../sql/ids.ts'
 import {
   ADDED_ORDERS,
   JOB_ORDER,
-  MOST_SORTED,
+  MAX_SORTED,
   readJobs,
   readJobsInOrder,
   scopeOf,
@@ -17,7 +17,7 @@ import { retryJob } from '../../../tasks/retry.ts'
 import { array, cursor, cursorValues, sortedBy, span } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { count, grouped } from '../../pipeline/schemas.ts'
-import { isAdmin, Job, JobEvent, JobParams, MOST_EVENTS, STATUSES, visible } from './shapes.ts'
+import { isAdmin, Job, JobEvent, JobParams, MAX_EVENTS, STATUSES, visible } from './shapes.ts'
 
 const taskNamed = finderOf(tasks)
 
@@ -28,7 +28,7 @@ export const recordRoutes = [
     path: '',
     summary:
       'List the jobs that the caller may see: running first, then waiting, then ended, latest first, unless `sort` is given',
-    description: `Sorted, it has at most ${grouped(MOST_SORTED)} ended jobs of each state, those that ended last.`,
+    description: `Sorted, it has at most ${grouped(MAX_SORTED)} ended jobs of each state, those that ended last.`,
     query: z.object({
       limit: count({ min: 1, max: 1000, fallback: 100 }),
       status: z.enum(STATUSES).optional(),
@@ -118,7 +118,7 @@ export const recordRoutes = [
     method: 'get',
     path: '/:job_id/history',
     summary: 'List the events of a job with their times, oldest first',
-    description: `Returns the last ${MOST_EVENTS}. \`seq\` is the id of the event in the stream of the job.`,
+    description: `Returns the last ${MAX_EVENTS}. \`seq\` is the id of the event in the stream of the job.`,
     params: JobParams,
     response: z.array(JobEvent),
     errors: ['job.missing'],
@@ -126,7 +126,7 @@ export const recordRoutes = [
       const seen = visible(edge, caller, params.job_id)
       if (!isUuid(params.job_id) || (await edge.reader.text(readJob, seen)) === null)
         throw fail('job.missing')
-      const { json: text } = await edge.db.one(jobHistory(params.job_id, MOST_EVENTS))
+      const { json: text } = await edge.db.one(jobHistory(params.job_id, MAX_EVENTS))
       return json(text ?? '[]')
     },
   }),

@@ -86,7 +86,7 @@ export const JobEvent = z
   .meta({ id: 'JobEvent' })
 
 // The maximum length of a list, as elsewhere.
-export const MOST_EVENTS = 1000
+export const MAX_EVENTS = 1000
 
 // An id that is not a UUID gets the same response as an unknown one.
 export const JobParams = z.object({ job_id: z.string() })

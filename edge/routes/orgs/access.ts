@@ -32,10 +32,10 @@ export type OfOrg<P extends { org_id: number } = { org_id: number }, Q = unknown
  */
 export function change<R>(
   input: OfOrg & Writes<R>,
-  least: OrgRole,
+  minRole: OrgRole,
   work: (tx: Transaction, role: OrgRole) => Promise<R | Answer<R>>,
 ): Promise<Answer<R>> {
-  return input.transaction(async (tx) => work(tx, await enter(tx, input, least)))
+  return input.transaction(async (tx) => work(tx, await enter(tx, input, minRole)))
 }
 
 /** @throws auth.key_organization for an API key of another organization. */
@@ -48,7 +48,7 @@ export function requireReach({ key }: Caller, organizationId: number): void {
 export async function enter(
   tx: Queries,
   { params, caller }: Pick<OfOrg, 'params' | 'caller'>,
-  least: OrgRole,
+  minRole: OrgRole,
 ): Promise<OrgRole> {
   requireReach(caller, params.org_id)
   const standing = await tx.maybeOne(lockOrganization(params.org_id, caller.ownerId))
@@ -56,7 +56,7 @@ export async function enter(
   if (caller.ownerId === null) return 'owner'
   const { role } = standing
   if (role === null) throw fail('org.not_member')
-  if (RANK[role] < RANK[least]) throw forbidden(least)
+  if (RANK[role] < RANK[minRole]) throw forbidden(minRole)
   return role
 }
 
@@ -68,8 +68,8 @@ export function seen(text: string | null): string {
   return text
 }
 
-const forbidden = (least: OrgRole) =>
-  fail('org.forbidden', { roles: least === 'admin' ? 'admin or owner' : least })
+const forbidden = (minRole: OrgRole) =>
+  fail('org.forbidden', { roles: minRole === 'admin' ? 'admin or owner' : minRole })
 
 /** @throws org.role if there is no such role. */
 export function roleOf(given: string): OrgRole {

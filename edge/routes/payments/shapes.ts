@@ -9,7 +9,7 @@ import { LongRowId, Timestamp } from '../../pipeline/schemas.ts'
 /** Requests and responses of the payment routes that are not those of their jobs. */
 
 /** The sizes of a page. */
-export const PAGES = { most: 200, fallback: 20 }
+export const PAGES = { max: 200, fallback: 20 }
 
 export const TransactionList = z
   .strictObject({ transactions: z.array(Transaction), ...Paged })

@@ -6,7 +6,7 @@ const TOLERANCE_SECONDS = 300
 let loaded: Promise<typeof import('stripe').Stripe.webhooks> | null = null
 
 // The provider sends one for each of its secrets, and has two while one is rolled.
-const MOST_SIGNATURES = 10
+const MAX_SIGNATURES = 10
 
 /**
  * The event in a body, if the provider has recently signed these very bytes
@@ -38,7 +38,7 @@ export async function verifiedEvent(
 }
 
 function withFewSignatures(header: string): string {
-  let left = MOST_SIGNATURES
+  let left = MAX_SIGNATURES
   return header
     .split(',')
     .filter((part) => !part.startsWith('v1=') || (part.length > 3 && left-- > 0))

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
-import { reserveRefund, tieRefundToJob } from '../../../sql/payment-changes.ts'
+import { linkRefundToJob, reserveRefund } from '../../../sql/payment-changes.ts'
 import {
   readTransaction,
   readTransactions,
@@ -16,11 +16,11 @@ import { json, route } from '../../pipeline/route.ts'
 import { found, PAGES, PROVIDER_ERRORS, RowParams, requireProvider, TransactionList } from './shapes.ts'
 
 // The provider's maximum; no payment is larger.
-const MOST_AMOUNT = 999_999_999_999
+const MAX_AMOUNT = 999_999_999_999
 
 const Refund = z
   .strictObject({
-    amount: z.int().min(1).max(MOST_AMOUNT).optional(),
+    amount: z.int().min(1).max(MAX_AMOUNT).optional(),
     // The provider keeps at most this much of a note.
     reason: z.string().trim().min(1).max(500).optional(),
   })
@@ -96,7 +96,7 @@ export const transactionRoutes = [
         { refund_id, transaction_id: params.id },
         { ownerId: caller.ownerId, requestId, maxTries: edge.settings.workerMaxTries },
       )
-      await tx.run(tieRefundToJob(refund_id, ref.jobId))
+      await tx.run(linkRefundToJob(refund_id, ref.jobId))
       return ref
     },
   }),

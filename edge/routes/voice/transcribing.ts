@@ -9,7 +9,7 @@ import { type AiProvider, keyName } from '../../../tasks/ai/providers.ts'
 import { becomeDocument, discardUnused, lostTwin } from '../../../tasks/documents/store.ts'
 import { enqueue, type JobRef } from '../../../tasks/task.ts'
 import { STT_MODELS } from '../../../tasks/voice/catalog.ts'
-import { audioName, MOST_AUDIO_BYTES, recognitionOf } from '../../../tasks/voice/recognition.ts'
+import { audioName, MAX_AUDIO_BYTES, recognitionOf } from '../../../tasks/voice/recognition.ts'
 import { transcribe } from '../../../tasks/voice/transcribe.ts'
 import type { Transcription } from '../../../tasks/voice/transcription.ts'
 import type { EdgeRequest } from '../../http/server.ts'
@@ -60,7 +60,7 @@ export function receiveRecording(input: Receiving): Promise<ReceivedRecording> {
 
 async function receiveUpload({ edge, request, caller }: Receiving): Promise<ReceivedRecording> {
   requireScope(caller, 'documents', 'write')
-  const maxBytes = Math.min(edge.settings.maxUploadBytes, MOST_AUDIO_BYTES)
+  const maxBytes = Math.min(edge.settings.maxUploadBytes, MAX_AUDIO_BYTES)
   const upload = await storeUpload(edge, request, { fields: UploadFields, maxBytes })
   const { blob, fields, file, mediaType } = upload
   const discard = (): Promise<void> => discardUnused(edge.blobs, edge.log, blob)
@@ -144,7 +144,7 @@ async function documentOf({
     if (content === null) throw fail('document.missing')
     const { byte_size: size, media_type: type } = content
     if (audioName(type) === null) throw fail('voice.not_audio', { type })
-    if (size > MOST_AUDIO_BYTES) throw fail('voice.audio_too_large', { size, limit: MOST_AUDIO_BYTES })
+    if (size > MAX_AUDIO_BYTES) throw fail('voice.audio_too_large', { size, limit: MAX_AUDIO_BYTES })
     if (!hasBlob(content)) throw fail('document.bytes_missing')
     return documentId
   }

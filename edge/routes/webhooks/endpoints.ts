@@ -7,8 +7,8 @@ import {
   type EndpointFields,
   hideEndpoint,
   insertEndpoint,
+  MAX_ENDPOINTS,
   type Manager,
-  MOST_ENDPOINTS,
   managedEndpoint,
   type OwnedEndpoint,
   ROLL_HOURS,
@@ -50,7 +50,7 @@ export const endpointRoutes = [
 the secret, which only this answer shows, and repeated for a day until it answers 2xx. With \
 \`organization_id\` it is of an organization as well: it ends when the account leaves, and admins and owners see, describe, \
 deactivate and delete it. What it is told is still the account's, so to change its URL, events or secret, to activate it and to \
-see deliveries is for that account alone, and for admins of the service. An account may have ${MOST_ENDPOINTS}. An API key needs \
+see deliveries is for that account alone, and for admins of the service. An account may have ${MAX_ENDPOINTS}. An API key needs \
 the scope to read what its events tell of: \`jobs\`, \`documents\`, \`comms\` or \`payments\`.`,
     body: NewEndpoint,
     response: CreatedEndpoint,
@@ -234,8 +234,8 @@ function addEndpoint(input: Adding): Promise<Answer<z.input<typeof CreatedEndpoi
   return input.transaction(async (tx) => {
     if (organizationId !== null) await enter(tx, { params: { org_id: organizationId }, caller }, 'admin')
     await lockCaller(tx, caller)
-    if ((await tx.one(countEndpoints(ownerId))).count >= MOST_ENDPOINTS)
-      throw fail('webhook.limit', { most: MOST_ENDPOINTS })
+    if ((await tx.one(countEndpoints(ownerId))).count >= MAX_ENDPOINTS)
+      throw fail('webhook.limit', { max: MAX_ENDPOINTS })
     const created = await tx.one(
       insertEndpoint({ accountId: ownerId, organizationId, url, events, description }),
     )

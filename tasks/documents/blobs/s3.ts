@@ -17,14 +17,14 @@ import type { S3Settings } from './settings.ts'
 import type { BlobStore } from './store.ts'
 
 // Limits of S3: no part but the last below 5 MiB, and no more than 10,000 parts.
-const LEAST_PART = 5 * 1024 * 1024
-const MOST_PARTS = 10_000
+const MIN_PART = 5 * 1024 * 1024
+const MAX_PARTS = 10_000
 // A download holds its connection for as long as its client takes: slow clients would soon hold the default of 50.
-const MOST_SOCKETS = 1000
+const MAX_SOCKETS = 1000
 const CONNECT_MS = 5_000
 const SILENCE_MS = 60_000
 // How often a download may break off without a byte in between.
-const MOST_BREAKS = 3
+const MAX_BREAKS = 3
 
 /** Bytes as objects of a bucket: large ones in parts, two of which are in memory at once. */
 export function createS3Store(
@@ -34,7 +34,7 @@ export function createS3Store(
 ): BlobStore {
   const client = connect(settings)
   const nameOf = (key: string) => ({ Bucket: bucket, Key: `${prefix}${key}` })
-  const partBytes = Math.max(LEAST_PART, Math.ceil(maxBytes / MOST_PARTS))
+  const partBytes = Math.max(MIN_PART, Math.ceil(maxBytes / MAX_PARTS))
   return {
     write: ({ key }, chunks, begun) => writeObject(client, nameOf(key), inParts(chunks, partBytes), begun),
     read: ({ key }, from, length) => readObject(client, nameOf(key), from, length),
@@ -67,8 +67,8 @@ function connect({ endpointUrl, region, credentials }: S3Settings): S3Client {
     requestHandler: {
       connectionTimeout: CONNECT_MS,
       socketTimeout: SILENCE_MS,
-      httpAgent: { maxSockets: MOST_SOCKETS },
-      httpsAgent: { maxSockets: MOST_SOCKETS },
+      httpAgent: { maxSockets: MAX_SOCKETS },
+      httpsAgent: { maxSockets: MAX_SOCKETS },
     },
   })
 }
@@ -170,7 +170,7 @@ async function* readObject(
     } catch (error) {
       problem = error
     }
-    if (at < end && breaks >= MOST_BREAKS) throw problem
+    if (at < end && breaks >= MAX_BREAKS) throw problem
   }
 }
 

@@ -20,15 +20,15 @@ const DEEPEST = 16
 
 /**
  * The declarations of a program, found by indentation and keywords alone, so in any language that is written in blocks.
- * One that is longer than `most` characters is split into its own parts, each under its name.
+ * One that is longer than `max` characters is split into its own parts, each under its name.
  */
-export function codeBlocks(text: string, most: number): Block[] {
-  return partsOf(linesOf(text), text.length, [], most)
+export function codeBlocks(text: string, max: number): Block[] {
+  return partsOf(linesOf(text), text.length, [], max)
 }
 
-function partsOf(lines: readonly Line[], end: number, path: readonly string[], most: number): Block[] {
+function partsOf(lines: readonly Line[], end: number, path: readonly string[], max: number): Block[] {
   const base = lines.reduce(
-    (least, { text }) => (text.trim() === '' || GOES_ON.test(text) ? least : Math.min(least, indentOf(text))),
+    (min, { text }) => (text.trim() === '' || GOES_ON.test(text) ? min : Math.min(min, indentOf(text))),
     Number.POSITIVE_INFINITY,
   )
   const starts = lines.flatMap((_, i) => (begins(lines, i, base) ? [i] : []))
@@ -40,7 +40,7 @@ function partsOf(lines: readonly Line[], end: number, path: readonly string[], m
     const start = part[0]!.start
     const name = nameOf(part, base)
     const inner = name === null ? path : [...path, name]
-    if (stop - start <= most || part.length < 3 || inner.length >= DEEPEST)
+    if (stop - start <= max || part.length < 3 || inner.length >= DEEPEST)
       return [{ start, end: stop, path: inner }]
     const first = part.findIndex(({ text }) => declared(text) !== null)
     const rest = part.slice(first + 1)
@@ -50,7 +50,7 @@ function partsOf(lines: readonly Line[], end: number, path: readonly string[], m
     const body = rest.filter(({ text }) => text.trim() === '' || indentOf(text) > base)
     if (body.length < rest.length - 2) return [{ start, end: stop, path: inner }]
     const head: Block = { start, end: rest[0]!.start, path: inner }
-    return [head, ...partsOf(rest, stop, inner, most)]
+    return [head, ...partsOf(rest, stop, inner, max)]
   })
 }
 

@@ -101,10 +101,10 @@ export const payments: MakeArea = (admin, user) => {
       return { life, name, end: JSON.stringify(own.map(({ said: _, ...rest }) => rest)) }
     })
     return [...Map.groupBy(ends, ({ life }) => life).values()].flatMap((alike) => {
-      const [[most] = ['']] = [...tally(alike.map(({ end }) => end))].sort((a, b) => b[1] - a[1])
+      const [[max] = ['']] = [...tally(alike.map(({ end }) => end))].sort((a, b) => b[1] - a[1])
       return alike
-        .filter(({ end }) => end !== most)
-        .map(({ life, name, end }) => `${life} ${name} ended as ${end}, others as ${most}`)
+        .filter(({ end }) => end !== max)
+        .map(({ life, name, end }) => `${life} ${name} ended as ${end}, others as ${max}`)
     })
   }
 }

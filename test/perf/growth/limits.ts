@@ -10,4 +10,4 @@ const FLOOR = 30
 
 export const growthOf = (small: Cost, large: Cost): number => large.buffers / Math.max(FLOOR, small.buffers)
 /** The most buffers that are no offence. */
-export const mostAt = (small: Cost): number => LIMIT * Math.max(FLOOR, small.buffers)
+export const maxAt = (small: Cost): number => LIMIT * Math.max(FLOOR, small.buffers)

@@ -1,5 +1,5 @@
 import { SEND_STATUSES } from '../../../sql/comms.ts'
-import { MOST_COUNTED } from '../../../sql/lists.ts'
+import { MAX_COUNTED } from '../../../sql/lists.ts'
 import { METRICS_TOKEN } from '../../every-service.ts'
 import type { Places } from './places.ts'
 
@@ -21,7 +21,7 @@ type Make = (places: Places) => readonly Asked[]
 
 const PAGE = 20
 // Beyond what a list counts to there are only cursors.
-const lastPage = (total: number): number => Math.max(1, Math.ceil(Math.min(total, MOST_COUNTED) / PAGE))
+const lastPage = (total: number): number => Math.max(1, Math.ceil(Math.min(total, MAX_COUNTED) / PAGE))
 
 /** The same, asked by each. */
 const by =

@@ -12,7 +12,7 @@ const CELL_BITS = 4
 const CELL = 2 ** CELL_BITS
 // From this difference between its channels on, a pixel is coloured; the noise of JPEG stays below.
 const COLOURED = 48
-const MOST_COLOURED = 0.7 * CELL * CELL
+const MAX_COLOURED = 0.7 * CELL * CELL
 
 /**
  * Takes the pixels of a picture from the top. A coloured pixel is as dark as the darkest of its channels: by brightness, print in
@@ -70,7 +70,7 @@ export class GreyLevels {
     const [data, across] = [this.#dark, this.#across]
     const down = this.#coloured.length / across
     for (const [cell, count] of this.#coloured.entries()) {
-      if (count < MOST_COLOURED) continue
+      if (count < MAX_COLOURED) continue
       // With those around it, which have the edge of the area.
       const [left, top] = [(cell % across) - 1, Math.floor(cell / across) - 1]
       for (let y = Math.max(0, top); y < Math.min(down, top + 3); y++)

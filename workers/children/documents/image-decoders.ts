@@ -11,7 +11,7 @@ export interface ImageFile {
   readonly close?: () => void
 }
 
-/** A page as it is displayed: upright and on white, at `MOST_PIXELS` or its size if that is less. */
+/** A page as it is displayed: upright and on white, at `MAX_PIXELS` or its size if that is less. */
 export interface Shown {
   readonly pixels: Pixels
   readonly condition: Condition
@@ -22,13 +22,13 @@ export type Condition = 'whole' | 'odd' | 'damaged'
 const CONDITIONS: readonly Condition[] = ['whole', 'odd', 'damaged']
 
 /** What is drawn of a picture: the pixels of an A4 page at 300 dpi. Larger ones are scaled while they are decoded. */
-export const MOST_PIXELS = 8_700_000
+export const MAX_PIXELS = 8_700_000
 // Decoded, with all their channels: a photo of 64 megapixels, a grey scan of 256.
 const SOURCE_BYTES = 256_000_000
 // A bomb has thousands, which may all be the same.
-const MOST_PAGES = 1000
+const MAX_PAGES = 1000
 // The frames of an animation are decoded from the first one on, and so some of them together.
-const MOST_FRAMES = 100
+const MAX_FRAMES = 100
 // Other formats are not decoded, whatever a file says that it is: an SVG may refer to files.
 const LOADERS = ['Png', 'Jpeg', 'Webp', 'Nsgif', 'Tiff', 'Heif'].map((name) => `VipsForeignLoad${name}Buffer`)
 
@@ -55,8 +55,7 @@ export async function openImage(bytes: Uint8Array): Promise<ImageFile> {
 }
 
 function assertFew(pageCount: number): void {
-  if (pageCount > MOST_PAGES)
-    throw new Unreadable(`The image has ${pageCount} pages, more than ${MOST_PAGES}`)
+  if (pageCount > MAX_PAGES) throw new Unreadable(`The image has ${pageCount} pages, more than ${MAX_PAGES}`)
 }
 
 type Open = (options: SharpOptions) => Sharp
@@ -64,7 +63,7 @@ type Open = (options: SharpOptions) => Sharp
 /** Frames as they are displayed: with what the earlier ones have left. */
 function framesOf(open: Open, first: Metadata, pageCount: number): ImageFile['page'] {
   const { width, pageHeight: height = first.height } = first
-  const together = Math.max(1, Math.min(MOST_FRAMES, Math.floor(MOST_PIXELS / (width * height))))
+  const together = Math.max(1, Math.min(MAX_FRAMES, Math.floor(MAX_PIXELS / (width * height))))
   let [from, frames] = [0, new Uint8Array()]
   let condition: Condition = 'whole'
   return async (pageNumber) => {
@@ -84,7 +83,7 @@ async function drawn(open: Open, which: SharpOptions): Promise<Shown> {
   const { width: ownWidth, height: ownHeight, channels = 4, autoOrient } = await metadata(open, which)
   if (ownWidth * ownHeight * channels > SOURCE_BYTES) throw tooLarge(ownWidth, ownHeight)
   const { width, height } = autoOrient
-  const scale = Math.sqrt(MOST_PIXELS / (width * height))
+  const scale = Math.sqrt(MAX_PIXELS / (width * height))
   const [across, down] = [width, height].map((side) => Math.max(1, Math.floor(side * scale)))
   const { data, info, condition } = await raw(open, which, (image) =>
     scale >= 1 ? image.autoOrient() : image.autoOrient().resize(across, down, { fit: 'fill' }),

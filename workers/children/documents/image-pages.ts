@@ -1,7 +1,7 @@
 /** Image files: their pages, and the words on them. */
 import type { OpenOptions, ReadPage } from '../work.ts'
 import type { Grey } from './grey.ts'
-import { type ImageFile, MOST_PIXELS, openBmp, openHeif, openImage, type Shown } from './image-decoders.ts'
+import { type ImageFile, MAX_PIXELS, openBmp, openHeif, openImage, type Shown } from './image-decoders.ts'
 import {
   canvasOf,
   greyOf,
@@ -47,7 +47,7 @@ export async function readImage({ pixels, condition }: Shown, options: OpenOptio
     options.sight === 'model'
       ? await canvasOf(pixels, storedScale(pixels))
       : { png: null, ...scaledSize(pixels, storedScale(pixels)) }
-  const scale = Math.min(LARGER, Math.sqrt(MOST_PIXELS / (pixels.width * pixels.height)))
+  const scale = Math.min(LARGER, Math.sqrt(MAX_PIXELS / (pixels.width * pixels.height)))
   const enlarged = async (): Promise<Grey> => {
     const large = await canvasOf(pixels, scale)
     const finer = toGrey(large)

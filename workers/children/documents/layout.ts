@@ -35,10 +35,10 @@ interface Row {
 const CELL_GAP = 0.9
 const TAB_GAP = 3
 // A page with more rows than this is a listing, and is not searched for columns.
-const MOST_ROWS = 3000
-const LEAST_COLUMN_ROWS = 4
+const MAX_ROWS = 3000
+const MIN_COLUMN_ROWS = 4
 // Cells of tables are shorter, on average, than the lines of a column of prose.
-const LEAST_COLUMN_CHARACTERS = 16
+const MIN_COLUMN_CHARACTERS = 16
 
 /** Lines from pieces in the order of the file: gaps become spaces, table-like gaps tabs, wide leading a blank line. */
 export function textFromPieces(pieces: Iterable<Piece>): string {
@@ -58,7 +58,7 @@ export function textFromPieces(pieces: Iterable<Piece>): string {
     if (piece.endsLine) row = null
   }
   const lines = downwards(lyingDown(rows))
-  return paragraphs(lines.length > MOST_ROWS ? lines : inReadingOrder(lines))
+  return paragraphs(lines.length > MAX_ROWS ? lines : inReadingOrder(lines))
 }
 
 // Superscripts and subscripts stay within 0.7 of the size.
@@ -83,7 +83,7 @@ function append({ cells }: Row, { text, start, end, size, asIs }: Piece): void {
 // A character of a vertical line, alone in its row except for the punctuation that follows it.
 const STANDING =
   /^[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\u3000-\u303f\u30fc\ufe10-\ufe4f\uff00-\uffef][\u3000-\u303f\ufe10-\ufe4f\p{P}]{0,3}$/u
-const LEAST_STANDING = 2
+const MIN_STANDING = 2
 
 /**
  * Joins the rows of vertical lines, which have a row for every character, and puts them in order from the right; the
@@ -95,7 +95,7 @@ function lyingDown(rows: readonly Row[]): Row[] {
   for (let at = 0; at < rows.length; ) {
     let end = at + 1
     while (end < rows.length && isBelow(rows[end - 1]!, rows[end]!)) end++
-    if (end - at < LEAST_STANDING) end = at + 1
+    if (end - at < MIN_STANDING) end = at + 1
     const row = rows[at]!
     if (end - at > 1) {
       row.cells[0]!.text = rows.slice(at, end).map(textOfRow).join('')
@@ -127,14 +127,14 @@ function fromTheRight(lines: readonly Standing[]): Row[] {
   return tiers.flatMap((tier) => tier.toSorted((a, b) => start(b) - start(a)).map(({ row }) => row))
 }
 
-const LEAST_ROWS = 3
+const MIN_ROWS = 3
 
 /** Turns around what comes from the bottom up, as PDFium reports it where lines run downwards on the page. */
 function downwards(rows: Row[]): Row[] {
   const up = rows.filter(
     ({ base, angle }, i) => base > (rows[i - 1] ?? rows[0]!).base && angle === rows[0]!.angle,
   )
-  return rows.length >= LEAST_ROWS && up.length === rows.length - 1 ? rows.toReversed() : rows
+  return rows.length >= MIN_ROWS && up.length === rows.length - 1 ? rows.toReversed() : rows
 }
 
 /** Whether `lower` continues the vertical line of `upper`: it is right below, where a list would leave space. */
@@ -208,7 +208,7 @@ function isProse({ left, right }: Columns): boolean {
       0,
     )
     const cells = rows.reduce((sum, row) => sum + row.cells.length, 0)
-    return rows.length >= LEAST_COLUMN_ROWS && characters >= LEAST_COLUMN_CHARACTERS * cells
+    return rows.length >= MIN_COLUMN_ROWS && characters >= MIN_COLUMN_CHARACTERS * cells
   })
 }
 

@@ -10,13 +10,13 @@ import { modelOf, PAGE_CPU_MS, recognize, type Seen } from './vision.ts'
 
 // A model of English has a confidence of 24 to 37 on a clear page of Greek, Arabic or Russian, of 13 to 19 on noise, and of 74
 // on German. The worst receipts of which it reads a few words have about 40.
-const LEAST_CONFIDENCE = 40
+const MIN_CONFIDENCE = 40
 // Pixels. Of ten-pixel type 81 % of the words are right, and doubled all; from 13 pixels on doubling changes little, and takes
 // half as long again.
 const SMALL_TYPE = 12
 // Fewer letters than this are found in any photograph, with a confidence of up to 64. Of a sign it is 90.
 const FEW_LETTERS = 20
-const LEAST_OF_FEW = 70
+const MIN_OF_FEW = 70
 
 /** Turns an error that is the document's own fault into an unread page; rethrows any other. */
 export function unread(error: unknown): PageResult {
@@ -90,7 +90,7 @@ async function readDark(grey: Grey, read: Read, end: number, enlarged: Further['
   const seen = await recognizeUpright(grey, read, end)
   if (enlarged === undefined || seen.wordHeight >= SMALL_TYPE) return seen
   const larger = await recognizeUpright(await enlarged(), read, end).catch(() => seen)
-  return larger.confidence >= Math.min(seen.confidence, LEAST_CONFIDENCE) ? larger : seen
+  return larger.confidence >= Math.min(seen.confidence, MIN_CONFIDENCE) ? larger : seen
 }
 
 /** What the engine reads on a page that is not blank. Throws `Unreadable`. */
@@ -103,9 +103,9 @@ export async function readGrey(
   const end = cpuMs() + PAGE_CPU_MS
   const { text, confidence } = (await readLight(grey, read)) ?? (await readDark(grey, read, end, enlarged))
   const letters = lettersIn(text)
-  if (letters === 0 || (letters < FEW_LETTERS && confidence < LEAST_OF_FEW))
+  if (letters === 0 || (letters < FEW_LETTERS && confidence < MIN_OF_FEW))
     throw new Unreadable('No words were found in the image of the page')
-  if (confidence < LEAST_CONFIDENCE)
+  if (confidence < MIN_CONFIDENCE)
     throw new Unreadable(
       `What was read in the image of the page makes no sense (confidence ${Math.round(confidence)} of 100): it is too poor, or not in ${languages}`,
     )

@@ -9,7 +9,7 @@ import type { Seen } from './vision.ts'
 export const SURE = 55
 const SURER = 10
 // Fewer letters than this are not enough to tell up from down.
-const LEAST_LETTERS = 20
+const MIN_LETTERS = 20
 // Less CPU time than this is not worth another try.
 const TRY_MS = 3000
 
@@ -36,7 +36,7 @@ async function surestTurn(part: Grey, first: number, read: Read, end: number): P
     if (best.confidence >= SURE || end - cpuMs() < TRY_MS) break
     const quarters = (first + more) % 4
     const { text, confidence } = await read(turned(part, quarters), end - cpuMs())
-    const isSurer = lettersIn(text) >= LEAST_LETTERS && confidence > best.confidence + SURER
+    const isSurer = lettersIn(text) >= MIN_LETTERS && confidence > best.confidence + SURER
     if (more === 0 || isSurer) best = { quarters, confidence }
   }
   return best.quarters

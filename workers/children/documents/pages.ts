@@ -10,7 +10,7 @@ import { pdfOfJpeg2000 } from './jpeg2000.ts'
 import { readGrey, readPixels, unread } from './ocr-page.ts'
 import { fit, openPdf, type Pdf, type PdfPage, pixelsOf } from './pdf.ts'
 import { openTextLayer, type TextLayer, type TextPage } from './pdfium.ts'
-import { hasWords, isPoor, isShort, lettersIn, MOST_CHARACTERS, tidy } from './texts.ts'
+import { hasWords, isPoor, isShort, lettersIn, MAX_CHARACTERS, tidy } from './texts.ts'
 
 export { closeVision } from './vision.ts'
 
@@ -192,7 +192,7 @@ function readLayer(
   const page = layers?.page(pageNumber)
   if (!page) return null
   try {
-    const text = page.text(MOST_CHARACTERS, turned)
+    const text = page.text(MAX_CHARACTERS, turned)
     if (text === null || !hasWords(text) || (doubted && isOverScan(page, text))) return null
     return layer(text, undrawn(page.width, page.height))
   } finally {
@@ -224,8 +224,8 @@ async function readScan(
   if (scan === null || isBlank(scan.grey)) return null
   const { grey, image, text } = scan
   const seen = { ...(await readGrey(grey, options).catch(unread)), image }
-  const least = lettersIn(text) * (isPoor(text) ? MORE_THAN_POOR : MORE_THAN_STAMP)
-  return hasWords(text) && lettersIn(seen.text) < least ? layer(text, image) : seen
+  const min = lettersIn(text) * (isPoor(text) ? MORE_THAN_POOR : MORE_THAN_STAMP)
+  return hasWords(text) && lettersIn(seen.text) < min ? layer(text, image) : seen
 }
 
 interface DrawnScan {
@@ -240,7 +240,7 @@ function drawScan(page: TextPage | null): DrawnScan | null {
   try {
     const scan = page.scan()
     if (scan === null) return null
-    const text = scan.hasText ? page.text(MOST_CHARACTERS, false) : ''
+    const text = scan.hasText ? page.text(MAX_CHARACTERS, false) : ''
     if (text === null || (text !== '' && !isOverScan(page, text))) return null
     const wanted = scan.dpi < FINE_DPI ? VISION_DPI : Math.min(scan.dpi, VISION_DPI)
     const dpi = fit(page.width, page.height, wanted)
@@ -264,7 +264,7 @@ async function readPdfPage(
   options: OpenOptions,
   again: () => PageResult | null,
 ): Promise<ReadPage> {
-  const text = await page.text(MOST_CHARACTERS)
+  const text = await page.text(MAX_CHARACTERS)
   if (hasWords(text)) return layer(text, undrawn(page.width, page.height))
   // A rotated form: only PDFium knows what is filled into it.
   const turned = again()

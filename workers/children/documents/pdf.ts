@@ -56,7 +56,7 @@ interface Note {
 const POINTS_PER_INCH = 72
 
 // Below this, ten-point text is five pixels high: nobody can read it.
-const LEAST_DPI = 36
+const MIN_DPI = 36
 
 /**
  * Opens a PDF, an encrypted one by the empty password or the one given.
@@ -186,7 +186,7 @@ export function fit(width: number, height: number, dpi: number): number | null {
   const byArea = 0.999 * POINTS_PER_INCH * Math.sqrt(CANVAS_PIXELS / (width * height))
   const bySide = 0.999 * POINTS_PER_INCH * (CANVAS_SIDE / Math.max(width, height))
   const fitting = Math.min(dpi, byArea, bySide)
-  return fitting >= LEAST_DPI ? fitting : null
+  return fitting >= MIN_DPI ? fitting : null
 }
 
 /** The size of a drawn page. */

@@ -7,13 +7,13 @@ const WIDGET = 20
 const HIDDEN = 2 | 32
 const PASSWORD = 1 << 13
 
-const MOST_BYTES = 8192
+const MAX_BYTES = 8192
 // The font size that a viewer would use in a field.
 const LETTERS = 12
 
 /** The values of a page's fields, except buttons and passwords. */
 export function fieldsOf(native: Native, page: number): Piece[] {
-  const at = native.wasmExports.malloc(MOST_BYTES + 32)
+  const at = native.wasmExports.malloc(MAX_BYTES + 32)
   if (at === 0) return []
   const fields: Piece[] = []
   try {
@@ -44,8 +44,8 @@ function fieldOf(native: Native, annotation: number, at: number): Piece | null {
 }
 
 function stringOf(native: Native, annotation: number, key: string, at: number): string {
-  const bytes = native._FPDFAnnot_GetStringValue(annotation, named(native, key, at), at + 32, MOST_BYTES)
-  if (bytes < 2 || bytes > MOST_BYTES) return ''
+  const bytes = native._FPDFAnnot_GetStringValue(annotation, named(native, key, at), at + 32, MAX_BYTES)
+  if (bytes < 2 || bytes > MAX_BYTES) return ''
   return Buffer.from(native.HEAPU8.slice(at + 32, at + 30 + bytes)).toString('utf16le')
 }
 

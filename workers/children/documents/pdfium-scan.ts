@@ -6,8 +6,8 @@ import type { Native } from './pdfium-native.ts'
 const TEXT = 1
 const IMAGE = 3
 // A page that is cut into more strips than this is left to pdfjs; its hidden text has an object for each word or less.
-const MOST_PICTURES = 100
-const MOST_OBJECTS = 20_000
+const MAX_PICTURES = 100
+const MAX_OBJECTS = 20_000
 const METADATA_BYTES = 28
 const GREY_BITS = 8
 
@@ -25,7 +25,7 @@ export interface Scan {
 /** Null unless there are opaque pictures on the page and nothing else but text. */
 export function scanOf(native: Native, page: number): Scan | null {
   const count = native._FPDFPage_CountObjects(page)
-  if (count < 1 || count > MOST_OBJECTS) return null
+  if (count < 1 || count > MAX_OBJECTS) return null
   const at = native.wasmExports.malloc(METADATA_BYTES)
   if (at === 0) return null
   try {
@@ -34,7 +34,7 @@ export function scanOf(native: Native, page: number): Scan | null {
       const object = native._FPDFPage_GetObject(page, i)
       if (native._FPDFPageObj_GetType(object) === TEXT) continue
       const picture = pictureOf(native, page, object, at)
-      if (picture === null || pictures.length === MOST_PICTURES) return null
+      if (picture === null || pictures.length === MAX_PICTURES) return null
       pictures.push(picture)
     }
     if (pictures.length === 0) return null

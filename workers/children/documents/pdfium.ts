@@ -42,7 +42,7 @@ export interface TextPage {
 
 const PASSWORD_ERROR = 4
 // Its memory never shrinks: above this size the next document gets a new instance.
-const MOST_IDLE_BYTES = 128 * 2 ** 20
+const MAX_IDLE_BYTES = 128 * 2 ** 20
 
 let instance: Promise<Native> | null = null
 
@@ -62,7 +62,7 @@ export async function openTextLayer(
   const close = (): void => {
     if (document !== 0) native._FPDF_CloseDocument(document)
     native.wasmExports.free(at)
-    if (native.HEAPU8.length > MOST_IDLE_BYTES) instance = null
+    if (native.HEAPU8.length > MAX_IDLE_BYTES) instance = null
   }
   const pageCount = document === 0 ? 0 : native._FPDF_GetPageCount(document)
   if (pageCount > 0)

@@ -1,17 +1,17 @@
 /** Text as it is stored: decoded from text files, and without what PostgreSQL refuses or nobody searches for. */
 
-export const MOST_CHARACTERS = 2_000_000
+export const MAX_CHARACTERS = 2_000_000
 
 // Ligatures, and presentation forms of Hebrew and Arabic letters: nobody types them to search for a word.
 const WRITTEN_FORMS = /[\ufb00-\ufb06\ufb13-\ufb17\ufb1d-\ufbff\ufdf0-\ufdfb\ufe70-\ufefc]/g
 
 /** PostgreSQL stores neither NUL nor half a surrogate pair. */
 export function tidy(text: string): { text: string; detail: string | null } {
-  const tooLong = text.length > MOST_CHARACTERS
-  const head = text.slice(0, MOST_CHARACTERS).replaceAll('\0', '')
+  const tooLong = text.length > MAX_CHARACTERS
+  const head = text.slice(0, MAX_CHARACTERS).replaceAll('\0', '')
   const whole = head.isWellFormed() ? head : head.replace(/\p{Surrogate}/gu, '')
   const kept = whole.replace(WRITTEN_FORMS, (form) => form.normalize('NFKC'))
-  const detail = tooLong ? `Only the first ${MOST_CHARACTERS} characters were kept` : null
+  const detail = tooLong ? `Only the first ${MAX_CHARACTERS} characters were kept` : null
   return { text: kept, detail }
 }
 
@@ -36,8 +36,8 @@ const MORE_THAN_STAMP = new RegExp(`^[^\\p{L}\\p{N}]*(?:[\\p{L}\\p{N}][^\\p{L}\\
 /** Whether a page of print has more to say: the text is hardly more than a stamp. */
 export const isShort = (text: string): boolean => !MORE_THAN_STAMP.test(text)
 
-const LEAST_ODD = 3
-const MOST_ODD = 0.1
+const MIN_ODD = 3
+const MAX_ODD = 0.1
 
 /** Whether a bad reader has written it: many words have digits between their letters, as `lnv0ice` has. */
 export function isPoor(text: string): boolean {
@@ -45,7 +45,7 @@ export function isPoor(text: string): boolean {
   if (!/\p{Ll}\d+\p{Ll}/u.test(text)) return false
   const words = text.match(/\p{L}[\p{L}\p{N}]{2,}/gu) ?? []
   const odd = words.filter((word) => /\p{Ll}\d+\p{Ll}/u.test(word)).length
-  return odd >= LEAST_ODD && odd > MOST_ODD * words.length
+  return odd >= MIN_ODD && odd > MAX_ODD * words.length
 }
 
 /**
@@ -54,7 +54,7 @@ export function isPoor(text: string): boolean {
  */
 export function decodeText(bytes: Uint8Array, declared?: string): string {
   // No encoding needs more than four bytes per character; the rest would be cut off anyway.
-  const head = bytes.subarray(0, 4 * (MOST_CHARACTERS + 2))
+  const head = bytes.subarray(0, 4 * (MAX_CHARACTERS + 2))
   const first = encodingOf(head, declared)
   const text = decode(head, first) ?? decode(head, 'utf-8') ?? decode(head, 'windows-1252') ?? ''
   return text.replace(/\r\n?/g, '\n')

@@ -42,7 +42,7 @@ interface Started {
 // Its memory only grows (naptha/tesseract.js#977), so an engine is replaced after this many pages, and at once after a
 // picture that has made it large: an A4 page at 250 dpi has six million pixels.
 const PAGES_PER_ENGINE = 100
-const MOST_PIXELS = 12_000_000
+const MAX_PIXELS = 12_000_000
 const START_CPU_MS = 20_000
 const LOOK_MS = 100
 
@@ -59,7 +59,7 @@ export async function recognize(grey: Grey, languages: string, limitMs = PAGE_CP
     'The page could not be read by the vision provider',
     (tesseract) => tesseract.recognize(toPgm(grey), {}, { text: false, tsv: true }),
   )
-  if (grey.data.length > MOST_PIXELS) await closeVision()
+  if (grey.data.length > MAX_PIXELS) await closeVision()
   return { confidence: seen.data.confidence, ...layOut(seen.data.tsv ?? '') }
 }
 

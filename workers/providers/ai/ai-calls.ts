@@ -52,7 +52,7 @@ export function createIdleTimeout(seconds: number): IdleTimeout {
  * How much of an answer is taken, in characters or bytes. A million tokens, the most that one is asked for, are four to five million
  * characters; a whole day of speech has about a million, and the times of its segments as many again.
  */
-export const MOST_ANSWER = 16 * 1024 * 1024
+export const MAX_ANSWER = 16 * 1024 * 1024
 
 export const tooLarge = (): Failure => fail('ai.refused', { reason: 'its answer is too large' })
 
@@ -67,7 +67,7 @@ export async function wholeAnswer(response: Response, heard: () => void = () => 
     heard()
     size += chunk.length
     // Leaving the loop cancels the answer.
-    if (size > MOST_ANSWER) throw tooLarge()
+    if (size > MAX_ANSWER) throw tooLarge()
     chunks.push(chunk)
   }
   try {

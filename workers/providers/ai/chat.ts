@@ -8,7 +8,7 @@ import {
   createIdleTimeout,
   type IdleTimeout,
   isPassing,
-  MOST_ANSWER,
+  MAX_ANSWER,
   textOf,
   tooLarge,
   UNREADABLE,
@@ -37,7 +37,7 @@ export function createChat({ ai }: Pick<Settings, 'ai'>): ChatModels {
       }
       try {
         return await recorded(callOf(question, client.baseURL), () =>
-          onText === undefined ? askAtOnce(call) : askInPieces(call, shown),
+          onText === undefined ? complete(call) : completeStreaming(call, shown),
         )
       } catch (error) {
         signal.throwIfAborted()
@@ -78,7 +78,7 @@ function parametersOf({ provider, model, system, messages, temperature, maxToken
   }
 }
 
-async function askAtOnce({ client, question, signal }: Call): Promise<Completion> {
+async function complete({ client, question, signal }: Call): Promise<Completion> {
   const parameters = { ...parametersOf(question), stream: false } as const
   const response = await client.chat.completions.create(parameters, { signal }).asResponse()
   const completion = (await wholeAnswer(response)) as OpenAI.ChatCompletion | null
@@ -88,7 +88,7 @@ async function askAtOnce({ client, question, signal }: Call): Promise<Completion
   return { text, tokens: tokensOf(completion?.usage), finish: choice.finish_reason ?? '' }
 }
 
-async function askInPieces(call: Call, onText: (text: string) => void): Promise<Completion> {
+async function completeStreaming(call: Call, onText: (text: string) => void): Promise<Completion> {
   const { client, question, signal, idleTimeout } = call
   const stream = await client.chat.completions.create(
     {
@@ -109,7 +109,7 @@ async function askInPieces(call: Call, onText: (text: string) => void): Promise<
       const piece = textOf(choice?.delta)
       if (piece !== '') {
         text += piece
-        if (text.length > MOST_ANSWER) throw tooLarge()
+        if (text.length > MAX_ANSWER) throw tooLarge()
         onText(piece)
       }
       if (choice?.finish_reason) finish = choice.finish_reason

@@ -17,7 +17,7 @@ const RETRY_MS = 60_000
 const REMOTE_TEXTS = 64
 // A request of many is worth waiting for, 15 s or as long as the provider says: if one fails, the vectors of all are lost, and what
 // they cost. Whoever asks a question waits for a single one.
-const MOST_REPEATS = 5
+const MAX_REPEATS = 5
 
 export function createEmbedder(settings: Settings): Providers['embed'] {
   const { embeddings, model } = settings.rag
@@ -74,7 +74,7 @@ function remote({ ai }: Settings, model: string): Providers['embed'] {
     if (apiKey === null) return { model: null, reason: 'OPENAI_API_KEY is not set' }
     const client = await clientOf({ apiKey, baseUrl }, ai.timeoutSeconds * 1000, 1)
     const vectors: Float32Array[] = []
-    const maxRetries = texts.length > REMOTE_TEXTS ? MOST_REPEATS : 1
+    const maxRetries = texts.length > REMOTE_TEXTS ? MAX_REPEATS : 1
     try {
       for (let from = 0; from < texts.length; from += REMOTE_TEXTS) {
         const input = texts.slice(from, from + REMOTE_TEXTS)

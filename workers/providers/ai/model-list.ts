@@ -4,14 +4,14 @@ import { networkError } from '../wait.ts'
 
 /** Reads the public list of models, which is a few megabytes. */
 
-const LIMITS = { answerMs: 60_000, mostBytes: 64 * 1024 * 1024 }
+const LIMITS = { answerMs: 60_000, maxBytes: 64 * 1024 * 1024 }
 
 /** @throws fail('llm.list_failed') when a retry may help (an outage); fail('llm.list_refused'); the signal's reason. */
 export async function readModelList(url: string, signal: AbortSignal, limits = LIMITS): Promise<string> {
   const limited = AbortSignal.any([signal, AbortSignal.timeout(limits.answerMs)])
   try {
     return await recorded({ provider: 'models.dev', what: 'list', url }, () =>
-      fetchList(url, limited, limits.mostBytes),
+      fetchList(url, limited, limits.maxBytes),
     )
   } catch (error) {
     signal.throwIfAborted()
@@ -21,7 +21,7 @@ export async function readModelList(url: string, signal: AbortSignal, limits = L
   }
 }
 
-async function fetchList(url: string, signal: AbortSignal, mostBytes: number): Promise<string> {
+async function fetchList(url: string, signal: AbortSignal, maxBytes: number): Promise<string> {
   const response = await fetch(url, {
     headers: { accept: 'application/json', 'user-agent': 'millrace' },
     signal,
@@ -30,16 +30,16 @@ async function fetchList(url: string, signal: AbortSignal, mostBytes: number): P
     await response.body?.cancel()
     throw fail('llm.list_failed', { reason: `HTTP status ${response.status}` })
   }
-  return textOf(response, mostBytes)
+  return textOf(response, maxBytes)
 }
 
-async function textOf(response: Response, most: number): Promise<string> {
+async function textOf(response: Response, max: number): Promise<string> {
   const chunks: Uint8Array[] = []
   let bytes = 0
   for await (const chunk of response.body ?? []) {
     bytes += chunk.length
     // Leaving the loop cancels the answer.
-    if (bytes > most) throw fail('llm.list_refused', { reason: `it has more than ${most} bytes` })
+    if (bytes > max) throw fail('llm.list_refused', { reason: `it has more than ${max} bytes` })
     chunks.push(chunk)
   }
   try {

@@ -39,7 +39,7 @@ const Page = z.object({ data: z.array(Listed), has_more: z.boolean().optional() 
 const Refusal = z.object({ name: z.string().optional(), message: z.string().optional() })
 
 // An account has few domains; nothing beyond this many pages of 100 is read.
-const MOST_PAGES = 10
+const MAX_PAGES = 10
 
 // The last three mean that something is wrong with the DNS, but the provider sends all the same.
 const SENDING = new Set(['verified', 'partially_verified', 'partially_failed', 'temporary_failure'])
@@ -79,9 +79,9 @@ function domainsOf(ask: Ask): Domains {
   const find = async (name: string, signal: AbortSignal): Promise<Domain | undefined> =>
     (await listAll(ask, signal)).find((domain) => domain.name.toLowerCase() === name)
   return {
-    list: (signal) => told(listAll(ask, signal)),
+    list: (signal) => explainingSendOnly(listAll(ask, signal)),
     add: (name, region, signal) =>
-      told(
+      explainingSendOnly(
         (async () => {
           const known = await find(name, signal)
           if (known !== undefined) return get(known.id, signal)
@@ -90,7 +90,7 @@ function domainsOf(ask: Ask): Domains {
         })(),
       ),
     check: (name, signal) =>
-      told(
+      explainingSendOnly(
         (async () => {
           const known = await find(name, signal)
           if (known === undefined) return null
@@ -103,7 +103,7 @@ function domainsOf(ask: Ask): Domains {
 }
 
 /** Explains what a key that may only send can't do. */
-async function told<T>(answer: Promise<T>): Promise<T> {
+async function explainingSendOnly<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer
   } catch (error) {
@@ -114,7 +114,7 @@ async function told<T>(answer: Promise<T>): Promise<T> {
 
 async function listAll(ask: Ask, signal: AbortSignal): Promise<readonly Domain[]> {
   const all: Domain[] = []
-  for (let page = 0; page < MOST_PAGES; page++) {
+  for (let page = 0; page < MAX_PAGES; page++) {
     const last = all.at(-1)
     const path = `/domains?limit=100${last === undefined ? '' : `&after=${encodeURIComponent(last.id)}`}`
     const { data, has_more } = await ask({ method: 'GET', path }, Page, signal)
@@ -159,7 +159,7 @@ function senderCheck(
     const age = (): number => (kept === null ? Number.POSITIVE_INFINITY : performance.now() - kept.at)
     const refused = (): boolean => kept?.names !== null && kept?.names.has(domain) === false
     if (kept === null || age() > kept.forMs || (refused() && age() > limits.staleMs)) {
-      await waitFor(refresh(), limits.answerMs * MOST_PAGES, signal, () => false)
+      await waitFor(refresh(), limits.answerMs * MAX_PAGES, signal, () => false)
       signal.throwIfAborted()
     }
     if (refused()) throw fail('email.sender_unverified', { domain })

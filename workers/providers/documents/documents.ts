@@ -19,14 +19,14 @@ export interface DocumentOptions extends OpenPages {
 // A dense page takes ten seconds of CPU time, the worst of ordinary ones twenty.
 export const LIMITS: Limits = { cpuMs: 28_000 }
 // At least this many pages with a text layer go to a child together: handing one over takes a third of its reading.
-const LEAST_TOGETHER = 4
+const MIN_TOGETHER = 4
 // How long a document keeps a child while others wait, but at least ten times as long as it took to open it there.
 const SLICE_MS = 2000
 const JOIN_TIMES = 10
 // How long a child waits for the next pages of its document, which are asked for when the ones before are stored.
 const LINGER_MS = 250
 // After a document has cost this many children, its other pages are skipped: each may have cost half a minute of CPU.
-const MOST_LOST = 20
+const MAX_LOST = 20
 // Leaves time for the engine here, which reads the page if the model fails.
 const MODEL_MS = 45_000
 
@@ -136,7 +136,7 @@ class DocumentReader implements PageReader {
     if (!(Number.isInteger(page) && page >= 1 && page <= this.pageCount))
       return Promise.reject(new RangeError(`No page ${page} of ${this.pageCount}`))
     if (this.#signal.aborted) return Promise.reject(this.#signal.reason)
-    if (this.#lost >= MOST_LOST) return Promise.resolve(unread(LEFT_OUT))
+    if (this.#lost >= MAX_LOST) return Promise.resolve(unread(LEFT_OUT))
     const { promise, resolve, reject } = Promise.withResolvers<PageResult>()
     this.#waiting.push({ page, resolve, reject })
     // The other pages that are requested together come later in this turn.
@@ -176,7 +176,7 @@ class DocumentReader implements PageReader {
     while (this.#waiting.length > 0 && this.#free.size > 0) {
       void this.#work(this.#take()!, this.#waiting.splice(0, this.#together()))
     }
-    if (this.#waiting.length === 0 || this.#members >= this.#mostMembers()) return
+    if (this.#waiting.length === 0 || this.#members >= this.#maxMembers()) return
     if (this.#members === 0 || this.#isLong) return void this.#more()
     // What is being read does not count yet: if it takes until then, its pages have taken as long as the opening, too.
     this.#patience = setTimeout(() => {
@@ -211,14 +211,14 @@ class DocumentReader implements PageReader {
   }
 
   /** Each frame of an animation is drawn over all earlier ones: two children would draw them all twice. */
-  #mostMembers(): number {
+  #maxMembers(): number {
     return ANIMATED.has(this.#options.mediaType) ? 1 : availableParallelism()
   }
 
   /** How many of the waiting pages go to a child next. */
   #together(): number {
-    const shares = this.#isLong ? this.#mostMembers() : this.#members
-    const together = Math.max(LEAST_TOGETHER, Math.ceil(this.#waiting.length / shares))
+    const shares = this.#isLong ? this.#maxMembers() : this.#members
+    const together = Math.max(MIN_TOGETHER, Math.ceil(this.#waiting.length / shares))
     const suspect = this.#waiting.slice(0, together).findIndex(({ isSuspect }) => isSuspect)
     if (!this.isFast || suspect === 0) return 1
     return suspect === -1 ? together : suspect
@@ -373,7 +373,7 @@ class DocumentReader implements PageReader {
   }
 }
 
-const LEFT_OUT = `The page was skipped, because ${MOST_LOST} others of the document could not be read`
+const LEFT_OUT = `The page was skipped, because ${MAX_LOST} others of the document could not be read`
 
 const givenUp = (what: string, error: ChildLost, limits: Limits): PageResult =>
   unread(`${what} ${error.reason(limits)}`)

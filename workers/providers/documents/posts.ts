@@ -21,9 +21,9 @@ const LIMITS: Limits = { cpuMs: 5000 }
 // A blog of 10,000 posts takes half of this. A file that takes longer would hold up everybody's imports.
 const WHOLE_CPU_MS = 20_000
 // Posts that cost a child for certain: a file that has more of them is not a blog.
-const MOST_LOST = 3
+const MAX_LOST = 3
 // All losses of children, including those that something else may have caused.
-const MOST_LOSSES = 2 * MOST_LOST + 2
+const MAX_LOSSES = 2 * MAX_LOST + 2
 // How long a file keeps its child while others wait.
 const SLICE_MS = 2000
 
@@ -128,8 +128,7 @@ class PostFileReader implements PostReader {
       }
       const at = items.at ?? next
       const isCertain = at === suspect || items.isSpent
-      if (++losses > MOST_LOSSES || (isCertain && lost.size === MOST_LOST))
-        throw this.#source.tooComplex(items)
+      if (++losses > MAX_LOSSES || (isCertain && lost.size === MAX_LOST)) throw this.#source.tooComplex(items)
       if (isCertain) lost.set(at, this.#source.unreadable(files[at]!, at, items))
       suspect = at
       await this.#reopen()

@@ -17,7 +17,7 @@ import { recorded } from '../call.ts'
 // Below the time limits of the tasks, so that a silent provider is named as the reason.
 const TIMEOUT_MS = 20_000
 // A longer price list is not a catalog.
-const MOST_PRICES = 1000
+const MAX_PRICES = 1000
 
 /** Creates the configured provider; the SDK is loaded by the first call. */
 export function createPayments(
@@ -165,8 +165,8 @@ async function activePrices(call: Ask, signal: AbortSignal): Promise<ProviderObj
       prices.list({ active: true, limit: 100, expand: ['data.product'], ...after }),
     ),
   )
-  for await (const page of listed) if (found.push(...page) >= MOST_PRICES) break
-  return found.slice(0, MOST_PRICES)
+  for await (const page of listed) if (found.push(...page) >= MAX_PRICES) break
+  return found.slice(0, MAX_PRICES)
 }
 
 function noneForCustomer(error: Partial<Stripe.errors.StripeError>): Page {

@@ -8,7 +8,7 @@ import {
   createClients,
   createIdleTimeout,
   type IdleTimeout,
-  MOST_ANSWER,
+  MAX_ANSWER,
   tooLarge,
   UNREADABLE,
   Unreadable,
@@ -52,7 +52,7 @@ export function createTranscriber({ ai }: Pick<Settings, 'ai'>): Transcriber {
             url: client.baseURL,
             attributes: { 'gen_ai.request.model': model },
           },
-          () => (recognition.streams ? hearInPieces(call, onText) : hearAtOnce(call)),
+          () => (recognition.streams ? transcribeStreaming(call, onText) : transcribeWhole(call)),
         )
         return { kind: 'transcript', transcript }
       } catch (error) {
@@ -111,10 +111,10 @@ type Fields = Omit<OpenAI.Audio.TranscriptionCreateParams, 'stream' | 'file'>
 /** What the provider is asked for, beside the file. */
 function fieldsOf({ recording: { model, language, prompt }, recognition: { format } }: Call): Fields {
   const spoken = language === null ? {} : { language }
-  const told = prompt === null ? {} : { prompt }
-  if (format === 'json') return { model, response_format: format, ...spoken, ...told }
+  const options = prompt === null ? {} : { prompt }
+  if (format === 'json') return { model, response_format: format, ...spoken, ...options }
   if (format === 'verbose_json')
-    return { model, response_format: format, timestamp_granularities: ['segment'], ...spoken, ...told }
+    return { model, response_format: format, timestamp_granularities: ['segment'], ...spoken, ...options }
   // Without a strategy it refuses recordings of more than 30 s.
   if (format === 'diarized_json')
     return { model, response_format: format, chunking_strategy: 'auto', ...spoken }
@@ -130,13 +130,13 @@ async function bodyOf(call: Call): Promise<Fields & { file: Awaited<ReturnType<t
   return { ...fieldsOf(call), file: await streamingFile(pieces, fileName, mediaType) }
 }
 
-async function hearAtOnce(call: Call): Promise<Transcript> {
+async function transcribeWhole(call: Call): Promise<Transcript> {
   const { client, idleTimeout, options } = call
   const response = await client.audio.transcriptions.create(await bodyOf(call), options).asResponse()
   return transcriptOf(await wholeAnswer(response, idleTimeout.heard))
 }
 
-async function hearInPieces(call: Call, onText: (text: string) => void): Promise<Transcript> {
+async function transcribeStreaming(call: Call, onText: (text: string) => void): Promise<Transcript> {
   const { client, idleTimeout, options } = call
   const fields = await bodyOf(call)
   const stream = await client.audio.transcriptions.create({ stream: true, ...fields }, options)
@@ -148,7 +148,7 @@ async function hearInPieces(call: Call, onText: (text: string) => void): Promise
     if (event.type === 'transcript.text.segment') segments.push(event)
     const text = event.type === 'transcript.text.delta' ? event.delta : event.text
     size += String(text).length
-    if (size > MOST_ANSWER) throw tooLarge()
+    if (size > MAX_ANSWER) throw tooLarge()
     if (event.type === 'transcript.text.delta') onText(String(text))
   }
   // A connection that was closed midway looks like the end.

@@ -7,7 +7,7 @@ import { decodeXml } from '../texts.ts'
 /** Archives of XML parts: office files and electronic books. */
 
 // A sheet of a million rows has 50 MB; what is larger is no document that somebody reads.
-const MOST_PART_BYTES = 100_000_000
+const MAX_PART_BYTES = 100_000_000
 
 const RULES: ZipRules = {
   refused: (reason, cause) => new Unreadable(`The document cannot be opened: ${reason}`, { cause }),
@@ -39,9 +39,9 @@ export class Archive {
   async text(path: string): Promise<string | null> {
     const entry = this.#entries.get(path.toLowerCase())
     if (entry === undefined) return null
-    const bytes = await entry.read(MOST_PART_BYTES)
+    const bytes = await entry.read(MAX_PART_BYTES)
     if (bytes === null)
-      throw new Unreadable(`The document has a part of more than ${MOST_PART_BYTES / 1_000_000} MB`)
+      throw new Unreadable(`The document has a part of more than ${MAX_PART_BYTES / 1_000_000} MB`)
     return decodeXml(bytes)
   }
 

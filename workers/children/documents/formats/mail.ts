@@ -26,7 +26,7 @@ export interface MailParts {
 }
 
 // A mail with more is none that somebody has written.
-const MOST_ATTACHMENTS = 1000
+const MAX_ATTACHMENTS = 1000
 
 /** Opens a mail. @throws Unreadable. */
 export async function openMail(bytes: Uint8Array): Promise<Mail> {
@@ -51,7 +51,7 @@ export function mailOf({ headers, body, attachments }: MailParts): Mail {
   const pages = new Pages()
   for (const [name, value] of headers) if (value) pages.add(`${name}: ${value.replace(/\s+/g, ' ')}\n`)
   pages.add(`\n${body.replace(/\r\n?/g, '\n')}\n`)
-  const kept = attachments.slice(0, MOST_ATTACHMENTS)
+  const kept = attachments.slice(0, MAX_ATTACHMENTS)
   if (kept.length > 0) pages.add('\nAttachments:\n')
   for (const { name, bytes } of kept) pages.add(`${name} (${bytes.length} bytes)\n`)
   return { ...textsOf([pages.end().join('\n')]), attachments: kept }

@@ -1,6 +1,6 @@
 import { readMarkup } from '../../../../tasks/markup.ts'
 import { Unreadable } from '../images.ts'
-import { MOST_CHARACTERS } from '../texts.ts'
+import { MAX_CHARACTERS } from '../texts.ts'
 import { Archive, localName } from './archive.ts'
 import { Pages, type Texts, textsOf } from './texts.ts'
 
@@ -10,10 +10,10 @@ const PARAGRAPHS = new Set(['p', 'h'])
 // What was deleted, and how words are spoken.
 const SILENT = new Set(['tracked-changes', 'ruby-text'])
 const REGIONS = /^(header|footer)(-left|-first)?$/
-const MOST_SPACES = 100
+const MAX_SPACES = 100
 // An empty cell may be repeated to the end of its row, and an empty row to the end of the sheet.
-const MOST_CELLS = 100
-const MOST_ROWS = 1000
+const MAX_CELLS = 100
+const MAX_ROWS = 1000
 
 /** The element with which a page begins, and the attribute that names it; texts note where a page ended instead. */
 const PAGE_OF: Readonly<Record<string, readonly [element: string, name: string]>> = {
@@ -43,8 +43,8 @@ interface Which {
 
 type Attributes = Readonly<Record<string, string>>
 
-const timesOf = (repeated: string | undefined, most: number): number =>
-  Math.min(Number(repeated ?? 1) || 1, most)
+const timesOf = (repeated: string | undefined, max: number): number =>
+  Math.min(Number(repeated ?? 1) || 1, max)
 
 /** A row of a sheet. Rows, and cells of a row, that are alike and follow each other are written once. */
 class Row {
@@ -55,20 +55,20 @@ class Row {
 
   begin(attributes: Attributes): void {
     this.#text = ''
-    this.#rows = timesOf(attributes['table:number-rows-repeated'], MOST_ROWS)
+    this.#rows = timesOf(attributes['table:number-rows-repeated'], MAX_ROWS)
   }
 
   beginCell(attributes: Attributes): void {
     this.#cell = ''
-    this.#cells = timesOf(attributes['table:number-columns-repeated'], MOST_CELLS)
+    this.#cells = timesOf(attributes['table:number-columns-repeated'], MAX_CELLS)
   }
 
   add(text: string): void {
-    if (this.#cell.length <= MOST_CHARACTERS) this.#cell += text
+    if (this.#cell.length <= MAX_CHARACTERS) this.#cell += text
   }
 
   endCell(): void {
-    for (let n = 0; n < this.#cells && this.#text.length <= MOST_CHARACTERS; n++)
+    for (let n = 0; n < this.#cells && this.#text.length <= MAX_CHARACTERS; n++)
       this.#text += `${this.#cell}\t`
   }
 
@@ -112,7 +112,7 @@ function addText(xml: string, pages: Pages, { only, page }: Which): void {
         if (cells++ === 0) row?.beginCell(attributes)
       } else if (name === 'soft-page-break') pages.break()
       else if (paragraphs === 0 || silent > 0 || within === 0) return
-      else if (name === 's') add(' '.repeat(timesOf(attributes['text:c'], MOST_SPACES)))
+      else if (name === 's') add(' '.repeat(timesOf(attributes['text:c'], MAX_SPACES)))
       else if (name === 'tab') add('\t')
       else if (name === 'line-break') add('\n')
     },

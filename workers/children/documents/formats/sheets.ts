@@ -110,7 +110,7 @@ function shownBy(code: string): Shown {
 }
 
 // A gap between cells is as many tabs, but for what stands far from all others.
-const MOST_GAP = 100
+const MAX_GAP = 100
 
 function sheetText(title: string, xml: string, book: Book): string {
   const pages = new Pages()
@@ -137,7 +137,7 @@ function sheetText(title: string, xml: string, book: Book): string {
       const name = localName(qualified)
       if (name === 'v' || name === 't') isValue = false
       else if (name === 'c' && value !== '') {
-        const gap = Math.max(0, Math.min(at - next, MOST_GAP))
+        const gap = Math.max(0, Math.min(at - next, MAX_GAP))
         pages.add(`${'\t'.repeat(gap)}${shown(value, cell, book)}\t`)
         next = at + 1
       } else if (name === 'row') pages.line()

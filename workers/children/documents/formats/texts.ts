@@ -1,4 +1,4 @@
-import { MOST_CHARACTERS } from '../texts.ts'
+import { MAX_CHARACTERS } from '../texts.ts'
 
 /** A document whose pages are texts. */
 export interface Texts {
@@ -21,7 +21,7 @@ export class Pages {
 
   add(text: string): void {
     // One more character is what says that there was more.
-    if (this.#page.length > MOST_CHARACTERS || text === '') return
+    if (this.#page.length > MAX_CHARACTERS || text === '') return
     this.#page += text
     this.#isLineEnd = text.endsWith('\n')
   }

@@ -17,16 +17,16 @@ export interface Usage extends Tokens {
 export const NO_TOKENS: Tokens = { input: 0, cached: 0, output: 0, reasoning: 0 }
 
 /** The tokens that the provider reported, or else counted ones, and their cost at today's price. */
-export async function spentOn(
+export async function usageOf(
   ctx: TaskContext,
   question: Question,
-  told: Tokens | null,
+  reported: Tokens | null,
   text: string,
 ): Promise<Usage> {
   const { provider, model } = question
   const price = await ctx.db.maybeOne(priceOn(provider, model, null))
-  const tokens = told ?? (await counted(question, text))
-  return { ...tokens, provider, model, cost: costOf(price, tokens), estimated: told === null }
+  const tokens = reported ?? (await counted(question, text))
+  return { ...tokens, provider, model, cost: costOf(price, tokens), estimated: reported === null }
 }
 
 async function counted({ system, messages }: Question, text: string): Promise<Tokens> {
