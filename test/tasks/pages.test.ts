@@ -127,8 +127,8 @@ test('an encrypted document opens by the empty password or the one given, in eit
     [() => modern.slice(), 'Grün & weiß', /^Page 1 of 2/],
     [() => encryptedPdf('', 'Open to all'), 'needless', /^Open to all$/],
   ] as const)
-    for (const careful of [false, true]) {
-      const reader = await openPages(make(), 'application/pdf', { sight: 'none', password, careful })
+    for (const withoutPdfium of [false, true]) {
+      const reader = await openPages(make(), 'application/pdf', { sight: 'none', password, withoutPdfium })
       assert.equal(reader.isLocked, false)
       assert.match((await reader.read(1)).text, text)
       assert.ok((await reader.draw(1))!.png.length > 1000)
@@ -137,8 +137,8 @@ test('an encrypted document opens by the empty password or the one given, in eit
 })
 
 test('an encrypted document does not open by another password', async () => {
-  for (const careful of [false, true]) {
-    const options = { sight: 'none', password: 'Secret', careful } as const
+  for (const withoutPdfium of [false, true]) {
+    const options = { sight: 'none', password: 'Secret', withoutPdfium } as const
     const reader = await openPages(encryptedPdf('secret'), 'application/pdf', options)
     assert.deepEqual([reader.isLocked, reader.pageCount], [true, 1])
     const { status, detail } = await reader.read(1)

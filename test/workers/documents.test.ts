@@ -11,8 +11,9 @@ import {
   type LeaseOptions,
   type LossReason,
 } from '../../workers/children/ports.ts'
-import { type DocumentOptions, openDocument } from '../../workers/providers/documents/documents.ts'
+import { openDocument } from '../../workers/providers/documents/documents.ts'
 import { drawPage } from '../../workers/providers/documents/draw.ts'
+import type { DocumentOptions } from '../../workers/providers/documents/opened-children.ts'
 import { deepPdf, encryptedPdf, hugePagePdf, mixedPdf, pageLines, scanPdf, textPdf } from '../pdfs.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
@@ -43,13 +44,14 @@ const open = (bytes: Uint8Array, options: Partial<DocumentOptions> = {}, childre
 
 /** Children that are lost when they are asked something, if `loses` gives a reason. */
 function losing(loses: (kind: string, request: unknown) => LossReason | null | undefined) {
-  const seen = { leases: 0, careful: 0 }
+  const seen = { leases: 0, withoutPdfium: 0 }
   const children: Children = {
     lease: (async (options: LeaseOptions) => {
       const lease: ChildLease | null = await pool.lease(options)
       seen.leases++
       const ask: ChildLease['ask'] = async (kind, request, limits) => {
-        if (kind === 'document.open' && (request as { careful: boolean }).careful) seen.careful++
+        if (kind === 'document.open' && (request as { withoutPdfium: boolean }).withoutPdfium)
+          seen.withoutPdfium++
         const why = loses(kind, request)
         if (!why) return lease!.ask(kind, request, limits)
         // What is lost in earnest is seen in children.test.ts; here it serves whoever comes next.
@@ -117,7 +119,7 @@ test('a page over which a child crashes is read by the next one, without PDFium'
     pages.map(({ status }) => status),
     ['read', 'read', 'read'],
   )
-  assert.ok(seen.careful >= 1)
+  assert.ok(seen.withoutPdfium >= 1)
   await reader.close()
 })
 
@@ -241,14 +243,14 @@ test('a document that crashes its child is opened without PDFium, and given up a
     const page = await reader.read(1)
     if (max === 1) assert.deepEqual([reader.pageCount, page.status], [2, 'read'])
     else assert.equal(page.detail, 'Opening the document crashed the reader twice')
-    assert.equal(seen.careful, 1)
+    assert.equal(seen.withoutPdfium, 1)
     await reader.close()
   }
 })
 
 test('a document that crashes PDFium stays without it, however often its child is another', async () => {
   const { children } = losing((kind, request) =>
-    kind === 'document.open' && !(request as { careful: boolean }).careful ? 'crash' : null,
+    kind === 'document.open' && !(request as { withoutPdfium: boolean }).withoutPdfium ? 'crash' : null,
   )
   const reader = await open(await textPdf(3), {}, children)
   assert.equal((await reader.read(1)).status, 'read')

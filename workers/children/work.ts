@@ -15,7 +15,7 @@ export interface OpenOptions {
   /** Those that the engine in the child reads, e.g. `deu+fra`; default English. */
   readonly languages?: string | undefined
   /** Does without PDFium, which has crashed over the document. */
-  readonly careful?: boolean
+  readonly withoutPdfium?: boolean
   /** A document that claims to have more is not opened. */
   readonly maxPages?: number
 }

@@ -118,7 +118,7 @@ function layer(text: string, image: PageResult['image']): PageResult {
 
 async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<LocalReader> {
   const size = bytes.length
-  const layers = options.careful === true ? null : await openTextLayer(bytes, options.password)
+  const layers = options.withoutPdfium === true ? null : await openTextLayer(bytes, options.password)
   let opened: Promise<Pdf> | null = null
   const looks = (): Promise<Pdf> => {
     opened ??= openPdf(bytes, options.password)

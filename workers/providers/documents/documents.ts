@@ -1,54 +1,21 @@
 /** Reads documents page by page in child processes, several at once. */
-import { availableParallelism } from 'node:os'
-import type { AttachmentInfo, OpenPages, PageReader, PageResult } from '../../../tasks/context.ts'
-import type { Settings } from '../../../tasks/settings.ts'
-import { tidy } from '../../children/documents/texts.ts'
-import { type ChildLease, ChildLost, type Children, type Limits } from '../../children/ports.ts'
-import { type ReadPage, type Sight, sendBytes } from '../../children/work.ts'
-import { transcribe } from '../ai/models.ts'
+import type { AttachmentInfo, PageReader, PageResult } from '../../../tasks/context.ts'
+import { ChildLost, type Children, type Limits } from '../../children/ports.ts'
+import type { ReadPage, Sight } from '../../children/work.ts'
+import { readByModel } from './model-page.ts'
+import { type DocumentOptions, type OpenedChild, OpenedChildren } from './opened-children.ts'
 
-export interface DocumentOptions extends OpenPages {
-  readonly vision: Settings['visionProvider']
-  readonly maxPages: number
-  /** For opening the document, and for one page. */
-  readonly limits?: Limits
-  /** How long, in ms, it keeps its children while others wait: opening it anew costs as much as a page or two. */
-  readonly sliceMs?: number
-}
-
-// A dense page takes ten seconds of CPU time, the worst of ordinary ones twenty.
-export const LIMITS: Limits = { cpuMs: 28_000 }
 // At least this many pages with a text layer go to a child together: handing one over takes a third of its reading.
-const MIN_TOGETHER = 4
-// How long a document keeps a child while others wait, but at least ten times as long as it took to open it there.
-const SLICE_MS = 2000
-const JOIN_TIMES = 10
-// How long a child waits for the next pages of its document, which are asked for when the ones before are stored.
-const LINGER_MS = 250
+const MIN_BATCH = 4
 // After a document has cost this many children, its other pages are skipped: each may have cost half a minute of CPU.
 const MAX_LOST = 20
-// Leaves time for the engine here, which reads the page if the model fails.
-const MODEL_MS = 45_000
 
-const ANIMATED = new Set(['image/gif', 'image/webp'])
-
-interface Asked {
+interface RequestedPage {
   readonly page: number
   /** A child was lost over it or another page that was read together with it: now it is read by itself. */
   readonly isSuspect?: boolean
   resolve(page: PageResult): void
   reject(error: unknown): void
-}
-
-/** A child with the document open. */
-interface Member {
-  readonly lease: ChildLease
-  readonly pageCount: number
-  readonly isLocked: boolean
-  readonly attachments: readonly AttachmentInfo[]
-  readonly since: number
-  /** How long the opening took. */
-  readonly joinMs: number
 }
 
 /**
@@ -82,49 +49,36 @@ class DocumentReader implements PageReader {
   attachments: readonly AttachmentInfo[] = []
   // The last page read had a text layer: then the next ones may have one, too.
   isFast = false
-  readonly #children: Children
-  readonly #load: () => Promise<Uint8Array>
-  readonly #options: DocumentOptions
+  readonly #children: OpenedChildren
   readonly #limits: Limits
-  readonly #sight: Sight
+  readonly #vision: DocumentOptions['vision']
   readonly #closing = new AbortController()
   readonly #signal: AbortSignal
-  readonly #waiting: Asked[] = []
-  readonly #free = new Map<Member, NodeJS.Timeout>()
-  // Including those that are still being leased.
-  #members = 0
-  #scheduled = false
+  readonly #waiting: RequestedPage[] = []
+  #isScheduled = false
   // How long its first child took to open it, and how long its children have read.
-  #joinMs = 0
-  #readMs = 0
-  #patience: NodeJS.Timeout | undefined
+  #openingMs = 0
+  #readingMs = 0
+  #growing: NodeJS.Timeout | undefined
   // How many children its pages have cost.
   #lost = 0
-  // Whether to do without PDFium, because it may have crashed a child.
-  #careful = false
-  // The document, as long as its memory is not needed: several children get it shortly after each other.
-  #bytes: WeakRef<Uint8Array> | null = null
 
   constructor(children: Children, load: () => Promise<Uint8Array>, options: DocumentOptions) {
-    this.#children = children
-    this.#load = load
-    this.#options = options
-    this.#limits = options.limits ?? LIMITS
     this.#signal = AbortSignal.any([options.signal, this.#closing.signal])
-    const { vision } = options
-    this.#sight = vision === 'none' ? 'none' : vision === 'tesseract' ? 'local' : 'model'
+    this.#children = new OpenedChildren(children, load, options, this.#signal)
+    this.#limits = this.#children.limits
+    this.#vision = options.vision
   }
 
   /** Null when it is open, or else its only, unread page. */
   async open(): Promise<PageResult | null> {
     try {
-      const member = await this.#join(await this.#lease())
-      this.pageCount = member.pageCount
-      this.isLocked = member.isLocked
-      this.attachments = member.attachments
-      this.#members = 1
-      this.#joinMs = member.joinMs
-      this.#rest(member)
+      const child = await this.#children.add()
+      this.pageCount = child.pageCount
+      this.isLocked = child.isLocked
+      this.attachments = child.attachments
+      this.#openingMs = child.openingMs
+      this.#children.keep(child)
       return null
     } catch (error) {
       if (error instanceof ChildLost) return givenUp('Opening the document', error, this.#limits)
@@ -140,236 +94,160 @@ class DocumentReader implements PageReader {
     const { promise, resolve, reject } = Promise.withResolvers<PageResult>()
     this.#waiting.push({ page, resolve, reject })
     // The other pages that are requested together come later in this turn.
-    if (!this.#scheduled) setImmediate(() => this.#dispatch())
-    this.#scheduled = true
+    if (!this.#isScheduled) setImmediate(() => this.#dispatch())
+    this.#isScheduled = true
     return promise
   }
 
   async *attachment(index: number): AsyncGenerator<Uint8Array, void> {
-    const member = this.#take() ?? (await this.#another())
+    const child = this.#children.takeIdle() ?? (await this.#another())
     let isWhole = false
     try {
       for (let at = 0; !isWhole; ) {
-        const piece = await member.lease.ask('document.attachment', { index, at }, this.#limits)
+        const piece = await child.lease.ask('document.attachment', { index, at }, this.#limits)
         isWhole = piece.length === 0
         if (!isWhole) yield piece
         at += piece.length
       }
     } finally {
       // The next attachment needs the document open, too.
-      if (isWhole && !this.#isOver(member)) this.#rest(member)
-      else this.#leave(member)
+      if (isWhole) this.#children.keepUnlessDue(child)
+      else this.#children.release(child)
       this.#dispatch()
     }
   }
 
   async close(): Promise<void> {
-    clearTimeout(this.#patience)
-    for (const member of [...this.#free.keys()]) this.#leave(member)
+    clearTimeout(this.#growing)
+    this.#children.releaseIdle()
     this.#closing.abort(new Error('The document was closed'))
-    for (const asked of this.#waiting.splice(0)) asked.reject(this.#signal.reason)
+    for (const requested of this.#waiting.splice(0)) requested.reject(this.#signal.reason)
   }
 
+  /** Gives the waiting pages to the children that are idle, and sees to another child if that is worth its while. */
   #dispatch(): void {
-    this.#scheduled = false
-    clearTimeout(this.#patience)
-    while (this.#waiting.length > 0 && this.#free.size > 0) {
-      void this.#work(this.#take()!, this.#waiting.splice(0, this.#together()))
+    this.#isScheduled = false
+    clearTimeout(this.#growing)
+    while (this.#waiting.length > 0 && this.#children.hasIdle) {
+      void this.#readBatch(this.#children.takeIdle()!, this.#waiting.splice(0, this.#batchSize()))
     }
-    if (this.#waiting.length === 0 || this.#members >= this.#maxMembers()) return
-    if (this.#members === 0 || this.#isLong) return void this.#more()
+    const { size, maxSize } = this.#children
+    if (this.#waiting.length === 0 || size >= maxSize) return
+    if (size === 0 || this.#isWorthMore) return void this.#grow()
     // What is being read does not count yet: if it takes until then, its pages have taken as long as the opening, too.
-    this.#patience = setTimeout(() => {
-      this.#readMs = this.#joinMs
-      void this.#more()
-    }, this.#joinMs - this.#readMs)
+    this.#growing = setTimeout(() => {
+      this.#readingMs = this.#openingMs
+      void this.#grow()
+    }, this.#openingMs - this.#readingMs)
   }
 
   /** Whether its pages have taken as long as its opening: what is read sooner needs no second child, which has to open it, too. */
-  get #isLong(): boolean {
-    return this.#readMs >= this.#joinMs
+  get #isWorthMore(): boolean {
+    return this.#readingMs >= this.#openingMs
   }
 
-  /** A child that is free, which is the caller's then. */
-  #take(): Member | null {
-    const [member, timer] = [...this.#free].at(-1) ?? []
-    if (member === undefined) return null
-    clearTimeout(timer)
-    this.#free.delete(member)
-    return member
+  /** How many of the waiting pages go to a child next. */
+  #batchSize(): number {
+    const shares = this.#isWorthMore ? this.#children.maxSize : this.#children.size
+    const size = Math.max(MIN_BATCH, Math.ceil(this.#waiting.length / shares))
+    const suspect = this.#waiting.slice(0, size).findIndex(({ isSuspect }) => isSuspect)
+    if (!this.isFast || suspect === 0) return 1
+    return suspect === -1 ? size : suspect
   }
 
   /** A child more, for the caller. */
-  async #another(): Promise<Member> {
-    this.#members++
+  async #another(): Promise<OpenedChild> {
     try {
-      return await this.#join(await this.#lease())
+      return await this.#children.add()
     } catch (error) {
-      this.#without()
+      this.#dispatchIfNone()
       throw error
     }
   }
 
-  /** Each frame of an animation is drawn over all earlier ones: two children would draw them all twice. */
-  #maxMembers(): number {
-    return ANIMATED.has(this.#options.mediaType) ? 1 : availableParallelism()
-  }
-
-  /** How many of the waiting pages go to a child next. */
-  #together(): number {
-    const shares = this.#isLong ? this.#maxMembers() : this.#members
-    const together = Math.max(MIN_TOGETHER, Math.ceil(this.#waiting.length / shares))
-    const suspect = this.#waiting.slice(0, together).findIndex(({ isSuspect }) => isSuspect)
-    if (!this.isFast || suspect === 0) return 1
-    return suspect === -1 ? together : suspect
-  }
-
-  /** Adds a child: waits for the first one, takes others only if they are free. */
-  async #more(): Promise<void> {
-    const isFirst = this.#members++ === 0
+  /** Adds a child for the waiting pages: waits for the first one, takes others only if they are free. */
+  async #grow(): Promise<void> {
     try {
-      const lease = isFirst
-        ? await this.#lease()
-        : await this.#children.lease({ signal: this.#signal, ifFree: true })
-      if (lease === null) return this.#without()
-      this.#rest(await this.#join(lease))
+      const child = await this.#children.add({ ifFree: this.#children.size > 0 })
+      if (child === null) return this.#dispatchIfNone()
+      this.#children.keep(child)
       this.#dispatch()
     } catch (error) {
-      this.#members--
       // Other children go on; if there are none, the waiting pages report the error.
-      if (this.#members > 0) return
-      for (const asked of this.#waiting.splice(0)) {
-        if (error instanceof ChildLost) asked.resolve(givenUp('Opening the document', error, this.#limits))
-        else asked.reject(error)
+      if (this.#children.size > 0) return
+      for (const requested of this.#waiting.splice(0)) {
+        if (error instanceof ChildLost)
+          requested.resolve(givenUp('Opening the document', error, this.#limits))
+        else requested.reject(error)
       }
     }
   }
 
-  /** A child that was counted does not come: when the others were lost meanwhile, the pages wait for a first one. */
-  #without(): void {
-    if (--this.#members === 0) this.#dispatch()
+  /** After a child that was counted did not come: when the others were lost meanwhile, the pages wait for a first one. */
+  #dispatchIfNone(): void {
+    if (this.#children.size === 0) this.#dispatch()
   }
 
-  #lease(): Promise<ChildLease> {
-    return this.#children.lease({ signal: this.#signal })
-  }
-
-  async #whole(): Promise<Uint8Array> {
-    const bytes = this.#bytes?.deref() ?? (await this.#load())
-    this.#bytes = new WeakRef(bytes)
-    return bytes
-  }
-
-  /** Opens the document in a child; after a crash, in another one without PDFium. */
-  async #join(lease: ChildLease, sight = this.#sight): Promise<Member> {
-    const since = performance.now()
-    const careful = this.#careful
-    try {
-      await sendBytes(lease, await this.#whole())
-      const { mediaType, password = null, languages, maxPages } = this.#options
-      const request = { mediaType, password, sight, languages, careful, maxPages }
-      const opened = await lease.ask('document.open', request, this.#limits)
-      return { lease, ...opened, since, joinMs: performance.now() - since }
-    } catch (error) {
-      lease.release()
-      if (careful || !(error instanceof ChildLost) || error.isSpent) throw error
-      this.#careful = true
-      return this.#join(await this.#lease(), sight)
-    }
-  }
-
-  async #work(member: Member, asked: readonly Asked[]): Promise<void> {
+  async #readBatch(child: OpenedChild, batch: readonly RequestedPage[]): Promise<void> {
     const since = performance.now()
     try {
-      const pages = await member.lease.ask(
+      const pages = await child.lease.ask(
         'document.read',
-        asked.map(({ page }) => page),
+        batch.map(({ page }) => page),
         this.#limits,
       )
-      this.#readMs += performance.now() - since
-      for (const [i, page] of pages.entries()) void this.#finish(page, asked[i]!)
-      this.#waiting.unshift(...asked.slice(pages.length))
+      this.#readingMs += performance.now() - since
+      for (const [i, page] of pages.entries()) void this.#complete(page, batch[i]!)
+      this.#waiting.unshift(...batch.slice(pages.length))
       this.isFast = pages.at(-1)?.method === 'text_layer'
-      if (this.#isOver(member)) this.#leave(member)
-      else this.#rest(member)
+      this.#children.keepUnlessDue(child)
     } catch (error) {
-      this.#leave(member)
-      if (error instanceof ChildLost) {
-        this.#lost++
-        const [culprit] = asked
-        if (asked.length > 1) this.#waiting.unshift(...asked.map((one) => ({ ...one, isSuspect: true })))
-        else if (error.isSpent) culprit!.resolve(givenUp('Reading the page', error, this.#limits))
-        // The crash may be due to PDFium, or to what earlier pages left behind.
-        else void this.#readAlone(culprit!, true, this.#sight)
-      } else for (const one of asked) one.reject(error)
+      this.#children.release(child)
+      if (error instanceof ChildLost) this.#onLost(error, batch)
+      else for (const requested of batch) requested.reject(error)
     }
     this.#dispatch()
   }
 
-  /** Whether others have waited long enough for the child. */
-  #isOver({ lease, since, joinMs }: Member): boolean {
-    const sliceMs = this.#options.sliceMs ?? Math.max(SLICE_MS, JOIN_TIMES * joinMs)
-    return lease.isDue && !ANIMATED.has(this.#options.mediaType) && performance.now() - since > sliceMs
+  /** After a child was lost over a batch: each of its pages is then read by itself. */
+  #onLost(error: ChildLost, batch: readonly RequestedPage[]): void {
+    this.#lost++
+    const [culprit] = batch
+    if (batch.length > 1) this.#waiting.unshift(...batch.map((one) => ({ ...one, isSuspect: true })))
+    else if (error.isSpent) culprit!.resolve(givenUp('Reading the page', error, this.#limits))
+    // The crash may be due to PDFium, or to what earlier pages left behind.
+    else void this.#readAlone(culprit!, { withoutPdfium: true })
   }
 
-  /** Reads a page in a child of its own, and again without PDFium if that crashes; `careful`: without it at once. */
-  async #readAlone(asked: Asked, careful: boolean, sight: Sight): Promise<void> {
-    this.#careful ||= careful
+  /** Reads a page in a child of its own, and if that crashes, again without PDFium. */
+  async #readAlone(requested: RequestedPage, how: { withoutPdfium: boolean; sight?: Sight }): Promise<void> {
+    this.#children.withoutPdfium ||= how.withoutPdfium
     try {
-      const { lease } = await this.#join(await this.#lease(), sight)
+      const { lease } = await this.#children.openAlone(how.sight)
       const [page] = await lease
-        .ask('document.read', [asked.page], this.#limits)
+        .ask('document.read', [requested.page], this.#limits)
         .finally(() => lease.release())
-      await this.#finish(page!, asked)
+      await this.#complete(page!, requested)
     } catch (error) {
-      if (!(error instanceof ChildLost)) asked.reject(error)
-      else if (!careful && !error.isSpent) await this.#readAlone(asked, true, sight)
-      else asked.resolve(givenUp('Reading the page', error, this.#limits))
+      if (!(error instanceof ChildLost)) requested.reject(error)
+      else if (!how.withoutPdfium && !error.isSpent)
+        await this.#readAlone(requested, { ...how, withoutPdfium: true })
+      else requested.resolve(givenUp('Reading the page', error, this.#limits))
     }
   }
 
   /** Completes a page: if it needs a model, that reads it; if the model fails, the engine here does. */
-  async #finish({ forModel = false, ...page }: ReadPage, asked: Asked): Promise<void> {
-    if (!forModel) return asked.resolve(page)
+  async #complete({ forModel = false, ...page }: ReadPage, requested: RequestedPage): Promise<void> {
+    if (!forModel) return requested.resolve(page)
     try {
-      const byModel = await this.#askModel(page)
-      if (byModel !== null) return asked.resolve(byModel)
+      const byModel = await readByModel(page, this.#vision, this.#signal)
+      if (byModel !== null) return requested.resolve(byModel)
       const { image } = page
-      const resolve = (read: PageResult): void => asked.resolve({ ...read, image })
-      await this.#readAlone({ ...asked, resolve }, false, 'local')
+      const resolve = (read: PageResult): void => requested.resolve({ ...read, image })
+      await this.#readAlone({ ...requested, resolve }, { withoutPdfium: false, sight: 'local' })
     } catch (error) {
-      asked.reject(error)
+      requested.reject(error)
     }
-  }
-
-  /** Null when the model fails, or sees no words. */
-  async #askModel(page: PageResult): Promise<PageResult | null> {
-    const { vision } = this.#options
-    if (typeof vision === 'string' || !page.image?.png) return null
-    try {
-      const timeoutMs = Math.min(MODEL_MS, vision.timeoutSeconds * 1000)
-      const { text, model } = await transcribe(vision, page.image.png, { signal: this.#signal, timeoutMs })
-      if (!/[\p{L}\p{N}]/u.test(text)) return null
-      return { ...page, status: 'read', method: 'vision', model, ...tidy(text.trimEnd()) }
-    } catch {
-      this.#signal.throwIfAborted()
-      return null
-    }
-  }
-
-  #rest(member: Member): void {
-    const lingerMs = Math.max(LINGER_MS, member.joinMs)
-    this.#free.set(
-      member,
-      setTimeout(() => this.#leave(member), lingerMs),
-    )
-  }
-
-  #leave(member: Member): void {
-    clearTimeout(this.#free.get(member))
-    this.#free.delete(member)
-    this.#members--
-    member.lease.release()
   }
 }
 

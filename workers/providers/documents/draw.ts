@@ -1,7 +1,7 @@
 /** Draws pages of documents in child processes. */
 import { ChildLost, type Children } from '../../children/ports.ts'
 import { sendBytes, type Work } from '../../children/work.ts'
-import { type DocumentOptions, LIMITS } from './documents.ts'
+import { type DocumentOptions, LIMITS } from './opened-children.ts'
 
 /** Draws one page; null when there is nothing to draw, or drawing it fails. */
 export async function drawPage(
@@ -19,7 +19,7 @@ export async function drawPage(
       password,
       sight: 'none',
       languages: undefined,
-      careful: true,
+      withoutPdfium: true,
       maxPages,
     } as const
     await lease.ask('document.open', request, limits)

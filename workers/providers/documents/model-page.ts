@@ -1,0 +1,26 @@
+/** Reads the picture of a page with a vision model. */
+import type { PageResult } from '../../../tasks/context.ts'
+import type { Settings } from '../../../tasks/settings.ts'
+import { tidy } from '../../children/documents/texts.ts'
+import { transcribe } from '../ai/models.ts'
+
+// Leaves time for the engine here, which reads the page if the model fails.
+const MODEL_MS = 45_000
+
+/** Null when there is no model or picture, the model fails, or it sees no words. @throws the reason of the signal. */
+export async function readByModel(
+  page: PageResult,
+  vision: Settings['visionProvider'],
+  signal: AbortSignal,
+): Promise<PageResult | null> {
+  if (typeof vision === 'string' || !page.image?.png) return null
+  try {
+    const timeoutMs = Math.min(MODEL_MS, vision.timeoutSeconds * 1000)
+    const { text, model } = await transcribe(vision, page.image.png, { signal, timeoutMs })
+    if (!/[\p{L}\p{N}]/u.test(text)) return null
+    return { ...page, status: 'read', method: 'vision', model, ...tidy(text.trimEnd()) }
+  } catch {
+    signal.throwIfAborted()
+    return null
+  }
+}
