@@ -24,21 +24,49 @@ export const SERVED_ANSWERS = {
   416: 'The range lies outside the content',
 } as const
 
-/** Sends stored bytes, or the range of them that is asked for (RFC 9110, sections 13 and 14). */
+/** Content that is sent whole or in part. */
+interface Content {
+  readonly etag: string
+  readonly byteSize: number
+  /** Headers beside those of caching and ranges. */
+  readonly headers: readonly Header[]
+  read(from: number, length: number): AsyncIterable<Uint8Array>
+  /** Called for a HEAD, which reads nothing. @throws when the bytes are missing. */
+  check?(): Promise<void>
+}
+
+type ContentRequest = Pick<RawInput, 'responder' | 'head'> & { readonly request: EdgeRequest }
+
+/** Sends stored bytes, see `sendContent`. @throws fail('document.bytes_missing') */
 export async function sendStored(
-  { edge, request, responder, head }: RawInput & { readonly edge: Edge; readonly request: EdgeRequest },
-  { at, byteSize, sha256, headers: own }: Served,
+  asked: ContentRequest & { readonly edge: Edge },
+  { at, byteSize, sha256, headers }: Served,
 ): Promise<Answer<unknown> | undefined> {
-  const etag = `"${sha256}"`
-  const headers: Header[] = [
-    ['etag', etag],
-    ['accept-ranges', 'bytes'],
-    ['cache-control', 'private, no-cache'],
-    ...own,
-  ]
-  if (matchesEtag(request.header('if-none-match'), etag)) return new Answer({ status: 304, headers })
-  const ifRange = request.header('if-range')
-  const range = ifRange !== '' && ifRange !== etag ? null : parseRange(request.header('range'), byteSize)
+  const { blobs } = asked.edge
+  return sendContent(asked, {
+    etag: `"${sha256}"`,
+    byteSize,
+    headers,
+    read: (from, length) => blobs.read(at, from, length),
+    check: async () => {
+      if (!(await blobs.exists(at, byteSize))) throw fail('document.bytes_missing')
+    },
+  })
+}
+
+/**
+ * Sends content, or the range of it that a GET asks for; a HEAD has none (RFC 9110, sections 13 and 14). Another method
+ * is answered with all of it.
+ */
+export async function sendContent(
+  { request, responder, head }: ContentRequest,
+  { etag, byteSize, headers: own, ...bytes }: Content,
+): Promise<Answer<unknown> | undefined> {
+  const shared = cachingHeaders(etag)
+  const isRead = request.method === 'GET' || request.method === 'HEAD'
+  if (isRead && matchesEtag(request.header('if-none-match'), etag))
+    return new Answer({ status: 304, headers: shared })
+  const range = rangeOf(request, etag, byteSize)
   if (range === 'unsatisfiable') {
     return new Answer({
       status: 416,
@@ -47,15 +75,28 @@ export async function sendStored(
     })
   }
   const { from, length } = range ?? { from: 0, length: byteSize }
-  if (range !== null) headers.push(['content-range', `bytes ${from}-${from + length - 1}/${byteSize}`])
-  const answer = head(range === null ? 200 : 206, headers)
+  const answer = head(range === null ? 200 : 206, [
+    ...shared,
+    ...own,
+    ...(range === null ? [] : [['content-range', `bytes ${from}-${from + length - 1}/${byteSize}`] as const]),
+  ])
   if (request.method === 'HEAD') {
-    if (!(await edge.blobs.exists(at, byteSize))) throw fail('document.bytes_missing')
-    responder.send({
-      ...answer,
-      headers: [...answer.headers, ['content-length', String(length)]],
-      head: true,
-    })
-  } else await sendPieces(edge.blobs.read(at, from, length), () => responder.body(answer, length))
+    await bytes.check?.()
+    const headers: Header[] = [...answer.headers, ['content-length', String(length)]]
+    responder.send({ ...answer, headers, head: true })
+  } else await sendPieces(bytes.read(from, length), () => responder.body(answer, length))
   return undefined
+}
+
+/** The headers of content whose entity tag is `etag`: for its owner alone, to be asked for again each time. */
+export const cachingHeaders = (etag: string): readonly Header[] => [
+  ['etag', etag],
+  ['accept-ranges', 'bytes'],
+  ['cache-control', 'private, no-cache'],
+]
+
+function rangeOf(request: EdgeRequest, etag: string, size: number): ReturnType<typeof parseRange> {
+  const ifRange = request.header('if-range')
+  if (request.method !== 'GET' || (ifRange !== '' && ifRange !== etag)) return null
+  return parseRange(request.header('range'), size)
 }

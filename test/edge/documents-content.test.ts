@@ -42,8 +42,15 @@ test('HEAD has the same headers and no body', async () => {
   const same = ({ 'x-request-id': _, date: __, ...headers }: http.IncomingHttpHeaders) => headers
   assert.deepEqual(same(head.headers), same(whole.headers))
   assert.deepEqual([head.status, head.bytes.length], [200, 0])
-  const range = await get({ range: 'bytes=0-9' }, id, 'HEAD')
-  assert.deepEqual([range.status, range.headers['content-length'], range.bytes.length], [206, '10', 0])
+})
+
+test('HEAD is of the whole content: ranges are for GET', async () => {
+  for (const range of ['bytes=0-9', `bytes=${SIZE}-`]) {
+    const { status, headers, bytes: none } = await get({ range }, id, 'HEAD')
+    assert.deepEqual([status, headers['content-length'], none.length], [200, String(SIZE), 0], range)
+    assert.equal(headers['content-range'], undefined)
+  }
+  assert.equal((await get({ 'if-none-match': ETAG }, id, 'HEAD')).status, 304)
 })
 
 test('who has the bytes gets 304', async () => {

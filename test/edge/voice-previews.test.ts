@@ -110,6 +110,9 @@ describe('a preview', () => {
     const head = await get({}, 'HEAD')
     assert.deepEqual([head.status, head.bytes.length, head.headers['content-length']], [200, 0, '10000'])
     assert.equal(head.headers['accept-ranges'], 'bytes')
+    const headers = { range: 'bytes=0-1', 'if-none-match': etag }
+    const posted = await api.post('/voice/preview', { json: { voice_id: 'echo', text }, headers })
+    assert.deepEqual([posted.status, posted.bytes.length], [200, 10_000])
   })
 
   test('a part of what was not spoken yet comes when all is there', async () => {

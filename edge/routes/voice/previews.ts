@@ -3,6 +3,7 @@ import { fail } from '../../../sql/errors.ts'
 import { findPreview, type Speech } from '../../../sql/voice.ts'
 import { VOICES, type Voice } from '../../../tasks/voice/catalog.ts'
 import { digestOf } from '../../../tasks/voice/preview.ts'
+import { SERVED_ANSWERS } from '../../content.ts'
 import { callbackOf } from '../../pipeline/callbacks.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { BACKGROUND, CALLBACK_URL, wantsBackground } from '../../pipeline/input.ts'
@@ -48,7 +49,7 @@ export const previewRoutes = [
       const callback = callbackOf(asked, background)
       const { voice_id, ...how } = body
       const { want, digest, kept } = await lookUp(asked, voice_id, how)
-      if (kept !== null) return answerStored(want, digest, kept, false)
+      if (kept !== null) return answerStored(want, digest, kept)
       return answerLive(want, digest, background, callback)
     },
   }),
@@ -64,13 +65,11 @@ export const previewRoutes = [
     query: PreviewQuery,
     alsoAnswers: {
       202: 'The job that generates it, if it takes long: `{job_id}`',
-      206: 'The requested range',
-      304: 'The client already has these bytes',
-      416: 'The range lies outside the content',
+      ...SERVED_ANSWERS,
     },
     raw: async ({ params, query, ...asked }) => {
       const { want, digest, kept } = await lookUp(asked, params.voice_id, query)
-      if (kept !== null) return answerStored(want, digest, kept, true)
+      if (kept !== null) return answerStored(want, digest, kept)
       if (want.request.method !== 'HEAD')
         return wantsPart(want) ? answerPart(want, digest) : answerLive(want, digest, false)
       requireKey(want)

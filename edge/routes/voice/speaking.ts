@@ -5,7 +5,7 @@ import { isAiProvider, keyName } from '../../../tasks/ai/providers.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { preview } from '../../../tasks/voice/preview.ts'
 import { sendPieces } from '../../blobs.ts'
-import { matchesEtag, parseRange } from '../../http/range.ts'
+import { cachingHeaders, sendContent } from '../../content.ts'
 import type { Header } from '../../http/reply.ts'
 import type { ChunkWriter, EdgeRequest, ReplyHead, Responder } from '../../http/server.ts'
 import type { Callback } from '../../pipeline/callbacks.ts'
@@ -40,46 +40,23 @@ export function requireKey({ edge, speech: { provider } }: Want): void {
 const etagOf = (digest: Buffer, generation: string): string =>
   `"${digest.toString('hex', 0, 16)}-${generation}"`
 
-const headersOf = (etag: string): Header[] => [
+const HEADERS: readonly Header[] = [
   ['content-type', 'audio/mpeg'],
-  ['etag', etag],
-  ['accept-ranges', 'bytes'],
-  ['cache-control', 'private, no-cache'],
   ['x-content-type-options', 'nosniff'],
 ]
 
-/** Sends a stored preview; `conditional`: as the request's headers for ranges and entity tags say. */
-export async function answerStored(
-  { edge, request, responder, head }: Want,
+/** Sends a stored preview, see `sendContent`. */
+export function answerStored(
+  want: Want,
   digest: Buffer,
   { generation, byte_size }: Preview,
-  conditional: boolean,
 ): Promise<Answer<unknown> | undefined> {
-  const etag = etagOf(digest, generation)
-  const headers = headersOf(etag)
-  if (conditional && matchesEtag(request.header('if-none-match'), etag))
-    return new Answer({ status: 304, headers: headers.slice(1) })
-  const ifRange = request.header('if-range')
-  const range =
-    !conditional || (ifRange !== '' && ifRange !== etag)
-      ? null
-      : parseRange(request.header('range'), byte_size)
-  if (range === 'unsatisfiable') {
-    return new Answer({
-      status: 416,
-      headers: [['content-range', `bytes */${byte_size}`]],
-      value: { detail: 'The range lies outside the content' },
-    })
-  }
-  const { from, length } = range ?? { from: 0, length: byte_size }
-  if (range !== null) headers.push(['content-range', `bytes ${from}-${from + length - 1}/${byte_size}`])
-  const answer = head(range === null ? 200 : 206, headers)
-  if (request.method === 'HEAD') {
-    const sized = [...answer.headers, ['content-length', String(length)] as const]
-    responder.send({ ...answer, headers: sized, head: true })
-  } else
-    await sendPieces(stored(edge, { digest, generation }, from, length), () => responder.body(answer, length))
-  return undefined
+  return sendContent(want, {
+    etag: etagOf(digest, generation),
+    byteSize: byte_size,
+    headers: HEADERS,
+    read: (from, length) => stored(want.edge, { digest, generation }, from, length),
+  })
 }
 
 /** Starts the job that speaks, or joins it, and sends the pieces as they arrive. */
@@ -111,7 +88,7 @@ export async function answerLive(
     if (!inTime) return accepted(jobId)
     let writer: ChunkWriter | undefined
     await sendPieces(after(await first, live), () => {
-      writer = responder.chunks(head(200, headersOf(etagOf(digest, place.generation))))
+      writer = responder.chunks(head(200, [...cachingHeaders(etagOf(digest, place.generation)), ...HEADERS]))
       return writer
     })
     writer?.end()
@@ -133,7 +110,7 @@ export async function answerPart(want: Want, digest: Buffer): Promise<Answer<unk
   if (end.status !== 'done') throw jobFailure(end)
   const kept = await edge.db.maybeOne(findPreview(digest))
   if (kept === null) throw fail('voice.preview_missing')
-  return answerStored(want, digest, kept, true)
+  return answerStored(want, digest, kept)
 }
 
 /** Whether a request is for a part, and not for everything from the first byte on. */
