@@ -24,8 +24,11 @@ const ENDINGS: ReadonlyMap<string, string> = new Map(
   }),
 )
 
+// In one case: `Minutes of Mr.Smith` has none.
+const ENDING = /\.([a-z][a-z\d]{0,7}|[A-Z][A-Z\d]{0,7})$/
+
 /** What a document is called as a file: its title, with the ending of what it is unless it has one already. */
 export function titledFile(title: string, mediaType: string): string {
   const ending = ENDINGS.get(mediaType)
-  return ending === undefined || /\.[a-z][a-z\d]{0,7}$/i.test(title) ? title : `${title}.${ending}`
+  return ending === undefined || ENDING.test(title) ? title : `${title}.${ending}`
 }

@@ -8,6 +8,7 @@ test('a title has the ending of what it is, unless it has one', () => {
     ['Invoice 17.PDF', 'application/pdf', 'Invoice 17.PDF'],
     ['Version 1.2', 'application/pdf', 'Version 1.2.pdf'],
     ['Messrs. Hill', 'text/plain', 'Messrs. Hill.txt'],
+    ['Minutes of Mr.Smith', 'application/pdf', 'Minutes of Mr.Smith.pdf'],
     ['orders.csv', 'text/plain', 'orders.csv'],
     ['a recording.mp3', 'audio/mpeg', 'a recording.mp3'],
     ['unknown', 'application/octet-stream', 'unknown'],
