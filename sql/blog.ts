@@ -158,16 +158,19 @@ export const updatePost = (
 export const lockPost = (id: number): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`select id from blog_post where id = ${id} for update`
 
-/** Publishes a post; the time of its first publication stays. No row when there is no such post. */
+/**
+ * Publishes a post; the time of its first publication stays. No row when there is no such post. Its row is locked whether it
+ * changes or not, so that one that is being deleted is not found.
+ */
 export const publishPost = (id: number): Query<{ id: number }> => sql.type(z.object({ id: z.number() }))`
-    with found as (select id from blog_post where id = ${id}), changed as (
+    with found as (select id from blog_post where id = ${id} for no key update), changed as (
       update blog_post set status = 'published', published_at = coalesce(published_at, now()), updated_at = now()
       where id = ${id} and status <> 'published'
     )
     select id from found`
 
 export const archivePost = (id: number): Query<{ id: number }> => sql.type(z.object({ id: z.number() }))`
-    with found as (select id from blog_post where id = ${id}), changed as (
+    with found as (select id from blog_post where id = ${id} for no key update), changed as (
       update blog_post set status = 'archived', updated_at = now() where id = ${id} and status <> 'archived'
     )
     select id from found`

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { deletePost } from '../../sql/blog.ts'
+import { lockAwaited } from '../database.ts'
 import { assertCounted, assertField, blogWorld } from './blog-help.ts'
 import { assertRefused } from './orgs-help.ts'
 
-const { call, editor, write, tag, query, people } = await blogWorld()
+const { call, editor, write, tag, db, query, people } = await blogWorld()
 const AT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
 test('a post is written as a draft with all its fields', async () => {
@@ -272,4 +274,21 @@ test('a post is written once under one Idempotency-Key', async () => {
   assert.deepEqual([one.status, two.status, two.json], [201, 201, one.json])
   const other = { ...options, json: { title: 'Another' } }
   assert.equal((await call(editor, 'POST', '/posts', other)).status, 422)
+})
+
+test('a post that is being deleted is missing to whoever publishes, archives or changes it', async () => {
+  for (const [method, path, json] of [
+    ['POST', '/publish', undefined],
+    ['POST', '/archive', undefined],
+    ['PUT', '', { title: 'Other' }],
+  ] as const) {
+    const { id } = await write()
+    const { answer } = await db.transaction(async (tx) => {
+      await tx.run(deletePost(id))
+      const answer = call(editor, method, `/posts/${id}${path}`, { json })
+      await lockAwaited(query)
+      return { answer }
+    })
+    assertRefused(await answer, 404, 'Post not found')
+  }
 })
