@@ -1,7 +1,7 @@
 import { pendingEmailChange, type Side } from '../../sql/accounts/email-changes.ts'
 import type { TaskContext } from '../context.ts'
 import { addressInUseEmail, newAddressEmail, oldAddressEmail } from './emails.ts'
-import { mailOnce } from './mail.ts'
+import { mailOnce, mailUnsolicited } from './mail.ts'
 import { emailChangeTokenOf } from './tokens.ts'
 
 /** The work of `accounts.email-change`. */
@@ -17,7 +17,7 @@ export async function run(
   const { old_email: old, new_email: address, full_name: name } = found
   if (side === 'old')
     await mailOnce(ctx, old, oldAddressEmail({ name, address }, settings.publicBaseUrl, token, hours))
-  else if (found.is_taken) await mailOnce(ctx, address, addressInUseEmail(address))
-  else await mailOnce(ctx, address, newAddressEmail(address, settings.publicBaseUrl, token, hours))
+  else if (found.is_taken) await mailUnsolicited(ctx, address, addressInUseEmail(address))
+  else await mailUnsolicited(ctx, address, newAddressEmail(address, settings.publicBaseUrl, token, hours))
   return {}
 }

@@ -1,7 +1,7 @@
 import { invitation } from '../../sql/orgs.ts'
 import type { TaskContext } from '../context.ts'
 import { addedEmail, inviteEmail } from './emails.ts'
-import { mailOnce } from './mail.ts'
+import { mailUnsolicited } from './mail.ts'
 import { inviteTokenOf } from './tokens.ts'
 
 /** The work of `accounts.invite`. */
@@ -18,6 +18,6 @@ export async function run(
   const days = settings.inviteTokenSeconds / 86_400
   const mail =
     found.status === 'accepted' ? addedEmail(to) : inviteEmail(to, settings.publicBaseUrl, token, days)
-  await mailOnce(ctx, email, mail)
+  await mailUnsolicited(ctx, email, mail)
   return {}
 }

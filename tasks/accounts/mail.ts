@@ -1,8 +1,14 @@
 import { insertAccountMail } from '../../sql/comms.ts'
+import { takeRequest } from '../../sql/limits.ts'
 import { sendOnce } from '../comms/send.ts'
 import { refuseSuppressed } from '../comms/suppression.ts'
 import type { TaskContext } from '../context.ts'
 import type { Email } from './emails.ts'
+import { digestOf } from './tokens.ts'
+
+// Nobody needs more, and a mailbox can bear them.
+const MAX_UNSOLICITED = 10
+const PERIOD_SECONDS = 3600
 
 /**
  * Sends an email through the ledger of sends: once, however often its job runs. The ledger has its subject and its
@@ -20,4 +26,18 @@ export async function mailOnce(ctx: TaskContext, to: string, email: Email): Prom
       return providers.comms.email({ id, dateMs, to: [to], ...email }, request)
     },
   }))
+}
+
+/**
+ * Sends, as `mailOnce`, what anybody can have sent to an address of somebody else: ten in an hour to each address, or its
+ * mailbox could be flooded, from however many clients. What exceeds that is not sent; the log says so.
+ */
+export async function mailUnsolicited(ctx: TaskContext, to: string, email: Email): Promise<void> {
+  const subject = digestOf(to).toString('hex')
+  // A repeated attempt was counted.
+  const isCounted = ctx.job.attempt > 1
+  const limit = takeRequest('unsolicited_mail', subject, MAX_UNSOLICITED, PERIOD_SECONDS)
+  const { wait_ms } = isCounted ? { wait_ms: 0 } : await ctx.db.one(limit)
+  if (wait_ms === 0) await mailOnce(ctx, to, email)
+  else ctx.log.warn({ subject: email.subject }, 'Not mailed: the address got ten such mails within an hour')
 }

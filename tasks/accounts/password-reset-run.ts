@@ -1,7 +1,7 @@
 import { insertMailedToken, recipientByEmail } from '../../sql/accounts.ts'
 import type { TaskContext } from '../context.ts'
 import { resetEmail } from './emails.ts'
-import { mailOnce } from './mail.ts'
+import { mailUnsolicited } from './mail.ts'
 import { digestOf, mailedTokenOf } from './tokens.ts'
 
 /** The work of `accounts.password-reset`. */
@@ -24,6 +24,6 @@ export async function run(
   if ((await db.maybeOne(stored)) === null) return {}
   const minutes = settings.resetTokenSeconds / 60
   const mail = resetEmail(to, settings.publicBaseUrl, token, minutes)
-  await mailOnce(ctx, to.email, mail)
+  await mailUnsolicited(ctx, to.email, mail)
   return {}
 }

@@ -1,7 +1,7 @@
 import { insertMailedToken, recipientById } from '../../sql/accounts.ts'
 import type { TaskContext } from '../context.ts'
 import { verificationEmail } from './emails.ts'
-import { mailOnce } from './mail.ts'
+import { mailUnsolicited } from './mail.ts'
 import { digestOf, mailedTokenOf } from './tokens.ts'
 
 /** The work of `accounts.verification`. */
@@ -25,6 +25,6 @@ export async function run(
   if ((await db.maybeOne(stored)) === null) return {}
   const hours = settings.verifyTokenSeconds / 3600
   const mail = verificationEmail(to, settings.publicBaseUrl, token, hours)
-  await mailOnce(ctx, to.email, mail)
+  await mailUnsolicited(ctx, to.email, mail)
   return {}
 }

@@ -23,6 +23,7 @@ const SECRET = 'a secret for tests, long enough to be one'
 /** A job of a task, which can be run more than once; what it mailed, and how its provider fails. */
 function job(settings: Record<string, string> = {}) {
   const sent: EmailMessage[] = []
+  const warnings: string[] = []
   const state = { failure: null as Error | null, id: randomUUID() as string }
   const context = mailContext({ db }, state.id, {
     secretKey: SECRET,
@@ -31,10 +32,12 @@ function job(settings: Record<string, string> = {}) {
       sent.push(message)
       if (state.failure !== null) throw state.failure
     },
+    warn: (_, message) => warnings.push(message),
   })
   return {
     id: state.id,
     sent,
+    warnings,
     state,
     reset: (email: string) => passwordReset.run(context, { email }),
     verify: (account_id: number) => verification.run(context, { account_id }),
@@ -73,6 +76,26 @@ for (const kind of ['reset', 'verify'] as const) {
         account_id: owner.id,
         email: owner.email,
       })
+    })
+
+    test('an address gets ten an hour, however many are asked for; other addresses get theirs', async () => {
+      const [owner, other] = [await account(), await account()]
+      const jobs = Array.from({ length: 12 }, () => job())
+      for (const one of jobs) assert.deepEqual(await run(one, owner), {})
+      assert.deepEqual(
+        jobs.map(({ sent }) => sent.length),
+        [...Array(10).fill(1), 0, 0],
+      )
+      assert.deepEqual(jobs.at(-1)!.warnings, ['Not mailed: the address got ten such mails within an hour'])
+      const one = job()
+      await run(one, other)
+      assert.equal(one.sent.length, 1)
+      await query(
+        `update request_limit set hits = array(select hit - interval '1 hour' from unnest(hits) hit)`,
+      )
+      const later = job()
+      await run(later, owner)
+      assert.equal(later.sent.length, 1)
     })
 
     test('a repeated attempt mails the same token in the same message, and none once it is sent', async () => {

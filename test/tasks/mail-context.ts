@@ -11,9 +11,10 @@ export function mailContext(
     readonly secretKey: string
     readonly settings?: Record<string, string>
     readonly deliver: (message: EmailMessage) => Promise<void>
+    readonly warn?: (fields: object, message: string) => void
   },
 ): TaskContext {
-  const { secretKey, settings = {}, deliver } = options
+  const { secretKey, settings = {}, deliver, warn = () => {} } = options
   const email: TaskContext['providers']['comms']['email'] = async (message, request) => {
     await request.begin()
     await deliver(message)
@@ -27,7 +28,7 @@ export function mailContext(
     signal: new AbortController().signal,
     progress: () => {},
     fenced: (work: Parameters<TaskContext['fenced']>[0]) => db.transaction(work),
-    log: { info: () => {}, warn: () => {} },
+    log: { info: () => {}, warn },
     providers: { comms: { emailRepeatable: true, email } },
   } as unknown as TaskContext
 }

@@ -47,7 +47,8 @@ export const emailRoutes = [
     description: `Emails a token to the address that the account has, and one to the new address; the account gets the \
 new one once both were used, within \`VERIFY_TOKEN_HOURS\`. Replaces a change that is pending. Needs the password, unless the \
 caller has signed in within the last ten minutes; a wrong one counts as a failed login. The response is the same whether or \
-not the new address has an account: one that has can't be confirmed, and is told so by email.`,
+not the new address has an account: one that has can't be confirmed, and is told so by email. After ten such emails within \
+an hour an address gets no more.`,
     body: NewAddress,
     response: EmailChange,
     status: 201,

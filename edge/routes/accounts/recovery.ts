@@ -20,7 +20,8 @@ export const recoveryRoutes = [
     path: '/password-reset/request',
     summary: 'Request a password reset',
     description:
-      'Emails a token that sets a new password. The response is the same whether or not the address has an account.',
+      'Emails a token that sets a new password. The response is the same whether or not the address has an account, and when it \
+has had ten such emails within an hour, after which it gets no more.',
     auth: 'public',
     body: z.strictObject({ email: Email }).meta({ id: 'PasswordResetRequest' }),
     response: Detail,
@@ -137,6 +138,7 @@ address are deleted, too.`,
     method: 'post',
     path: '/resend-verification',
     summary: 'Email a new verification token to the caller',
+    description: 'After ten such emails within an hour the address gets no more.',
     response: Detail,
     sideEffect: true,
     limit: 'passwordReset',

@@ -54,7 +54,7 @@ export const inviteRoutes = [
     summary: 'Invite an address by email',
     description: `An address that has an account becomes a member at once, and its invite is accepted. Otherwise \
 registering with the address accepts it. \`RATE_LIMIT_INVITE\` limits how often an account may invite, except for \
-admins.`,
+admins. After ten such emails within an hour an address gets no more.`,
     params: OrgParams,
     body: NewInvite,
     response: Invite,
