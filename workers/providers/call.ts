@@ -16,20 +16,22 @@ export interface Call {
 export type EndCall = (error?: unknown) => void
 
 const ignored: EndCall = () => {}
-const nowMs = (): number => performance.timeOrigin + performance.now()
 
 /** Begins a call: a span of the attempt that makes it, while that is traced. */
 export function startCall({ provider, what, url, attributes }: Call): EndCall {
   const { record, traceParent } = currentOrigin() ?? {}
   if (record == null || traceParent == null) return ignored
-  const startMs = nowMs()
+  // As the spans of attempts: the clock says when, and what does not follow its changes says how long. `timeOrigin` is of
+  // when the thread began, from which the clock may have moved away by seconds.
+  const startMs = Date.now()
+  const startedAt = performance.now()
   return (error) =>
     record({
       name: `${provider} ${what}`,
       kind: 'client',
       parent: traceParent,
       startMs,
-      endMs: nowMs(),
+      endMs: startMs + performance.now() - startedAt,
       attributes: { 'peer.service': provider, 'server.address': new URL(url).hostname, ...attributes },
       error: error === undefined ? null : wordOf(error),
     })
