@@ -125,7 +125,8 @@ describe('the address of ADMIN_EMAIL', () => {
     await leave(owner)
     await start(owner.email)
     assert.deepEqual(await kept(owner), ALL)
-    assert.equal((await me(api, owner.key)).json.deletion_at, null)
+    const isStaying = async () => (await me(api, owner.key)).json.deletion_at === null
+    await until('the other edge has heard of it', isStaying)
     assert.deepEqual(await trail(owner, /ADMIN_EMAIL/), [
       'account.role_changed',
       'account.deletion_cancelled',
