@@ -60,8 +60,9 @@ export async function sendStored(
  */
 export async function sendContent(
   { request, responder, head }: ContentRequest,
-  { etag, byteSize, headers: own, ...bytes }: Content,
+  content: Content,
 ): Promise<Answer<unknown> | undefined> {
+  const { etag, byteSize } = content
   const shared = cachingHeaders(etag)
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   if (isRead && matchesEtag(request.header('if-none-match'), etag))
@@ -77,14 +78,14 @@ export async function sendContent(
   const { from, length } = range ?? { from: 0, length: byteSize }
   const answer = head(range === null ? 200 : 206, [
     ...shared,
-    ...own,
+    ...content.headers,
     ...(range === null ? [] : [['content-range', `bytes ${from}-${from + length - 1}/${byteSize}`] as const]),
   ])
   if (request.method === 'HEAD') {
-    await bytes.check?.()
+    await content.check?.()
     const headers: Header[] = [...answer.headers, ['content-length', String(length)]]
     responder.send({ ...answer, headers, head: true })
-  } else await sendPieces(bytes.read(from, length), () => responder.body(answer, length))
+  } else await sendPieces(content.read(from, length), () => responder.body(answer, length))
   return undefined
 }
 

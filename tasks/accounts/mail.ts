@@ -33,11 +33,14 @@ export async function mailOnce(ctx: TaskContext, to: string, email: Email): Prom
  * mailbox could be flooded, from however many clients. What exceeds that is not sent; the log says so.
  */
 export async function mailUnsolicited(ctx: TaskContext, to: string, email: Email): Promise<void> {
-  const subject = digestOf(to).toString('hex')
-  // A repeated attempt was counted.
-  const isCounted = ctx.job.attempt > 1
-  const limit = takeRequest('unsolicited_mail', subject, MAX_UNSOLICITED, PERIOD_SECONDS)
-  const { wait_ms } = isCounted ? { wait_ms: 0 } : await ctx.db.one(limit)
-  if (wait_ms === 0) await mailOnce(ctx, to, email)
-  else ctx.log.warn({ subject: email.subject }, 'Not mailed: the address got ten such mails within an hour')
+  // A repeated attempt was counted by the first.
+  if (ctx.job.attempt === 1) {
+    const address = digestOf(to).toString('hex')
+    const limit = takeRequest('unsolicited_mail', address, MAX_UNSOLICITED, PERIOD_SECONDS)
+    if ((await ctx.db.one(limit)).wait_ms > 0) {
+      ctx.log.warn({ subject: email.subject }, 'Not mailed: the address got ten such mails within an hour')
+      return
+    }
+  }
+  await mailOnce(ctx, to, email)
 }
