@@ -143,7 +143,7 @@ export const deleteAccount = (id: number, max = LEAVE_BATCH): Query<Left & { ema
     Left.extend({ email: z.string() }),
   )`select email, inherited, deleted from account_delete(${id}, ${max}::int)`
 
-/** Takes a deleted account out of its next organizations, at most `most`; `organizations` is how many there were. */
+/** Takes a deleted account out of its next organizations, at most `max`; `organizations` is how many there were. */
 export const leaveOrganizations = (id: number, max = LEAVE_BATCH): Query<Left & { organizations: number }> =>
   sql.type(Left.extend({ organizations: z.number() }))`
     select organizations, inherited, deleted from account_leave(${id}, ${max}::int)`

@@ -215,7 +215,7 @@ export const hideTag = (id: number): Query<unknown> =>
 /** How many posts show a changed tag, or lose a deleted one, in one transaction: locked for some 30 ms. */
 export const RETAG_BATCH = 500
 
-/** Applies the change or deletion of a tag to its next posts, at most `most`; returns how many: fewer, that was all. */
+/** Applies the change or deletion of a tag to its next posts, at most `max`; returns how many: fewer, that was all. */
 export const applyTag = (id: number, max: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`select blog_tag_apply(${id}, ${max}::int) as count`
 

@@ -40,7 +40,7 @@ export interface Sweep {
   readonly old?: Old
   /** Tables whose rows go with them. */
   readonly along?: readonly string[]
-  /** Deals with at most `most` rows that are older than `days`. */
+  /** Deals with at most `max` rows that are older than `days`. */
   readonly sweep: (days: number, max: number) => Query<Swept>
 }
 

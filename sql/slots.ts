@@ -5,7 +5,7 @@
  * another's first wait.
  */
 export interface Slots {
-  /** Reserves up to `most` free slots for an owner; 0 if none became free within `waitMs`, or after `close`. */
+  /** Reserves up to `max` free slots for an owner; 0 if none became free within `waitMs`, or after `close`. */
   reserve(owner: number, max: number, waitMs: number): Promise<number>
   release(owner: number, count: number): void
   readonly active: number

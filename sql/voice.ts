@@ -116,7 +116,7 @@ export const previewChunk = (
       order by ordinal desc limit 1) last
     where start + length(bytes) > ${position}`
 
-/** Deletes previews beyond the `most` that were used last. */
+/** Deletes previews beyond the `max` that were used last. */
 export const deleteExcessPreviews = (max: number, batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with excess as (

@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 /** The formats of settings in the environment. */
 
-/** At most `most` requests of one client in any period of `seconds`. */
+/** At most `max` requests of one client in any period of `seconds`. */
 export interface Rate {
   readonly max: number
   readonly seconds: number

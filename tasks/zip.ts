@@ -6,7 +6,7 @@ import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
 /** A file of an archive, read on demand. */
 export interface ZipEntry {
   readonly path: string
-  /** Null: larger than `most`. @throws what the rules make of bytes that do not match the archive's headers. */
+  /** Null: larger than `max`. @throws what the rules make of bytes that do not match the archive's headers. */
   read(max: number): Promise<Buffer | null>
 }
 

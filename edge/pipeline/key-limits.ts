@@ -48,7 +48,7 @@ const SHARES = 100
 // Of keys beyond that, what was reserved is lost.
 const MAX_KNOWN = 100_000
 
-/** Limits each key to `most` requests in a period of `seconds`, which begins with its first request after the last one. */
+/** Limits each key to `max` requests in a period of `seconds`, which begins with its first request after the last one. */
 export function createKeyLimits(db: Database, { max, seconds }: Rate): KeyLimits {
   const wanted = Math.ceil(max / SHARES)
   const reservations = new Map<string, Reservation>()

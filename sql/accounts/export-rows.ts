@@ -8,7 +8,7 @@ export type Fragment = ReturnType<typeof sql.fragment>
 const Row = z.object({ key: z.string(), json: z.string() })
 type Row = z.output<typeof Row>
 
-/** Rows of an owner, or of a row of one, after a key: at most `most`. */
+/** Rows of an owner, or of a row of one, after a key: at most `max`. */
 export interface Rows {
   /** Before the first key. */
   readonly start: string

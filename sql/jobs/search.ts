@@ -180,7 +180,7 @@ const meant = ({ filter, states, before, unretried, only }: Meant) => sql.fragme
   job.id < ${before}::uuid and job.status = any(${sql.array(states, 'text')}) and job_matches(job, ${JSON.stringify(filter)}::jsonb)
   and (not ${unretried} or not exists (select from job again where again.retry_of = job.id))`
 
-/** How many they are, at most `most`, and the time of the database. */
+/** How many they are, at most `max`, and the time of the database. */
 export const countMeant = (which: Meant, max: number): Query<{ count: number; now: string }> =>
   sql.type(z.object({ count: z.number(), now: z.string() }))`
     select count(*)::int as count, now()::text as now from (select from job where ${meant(which)} limit ${max}) meant`

@@ -16,7 +16,7 @@ export type Selection = z.output<typeof Selection>
 
 /**
  * Opens the owner's collection with a name and gives it a selection; creates it if there is none. Null: files or another
- * owner have the name; 0: the owner has `most` collections.
+ * owner have the name; 0: the owner has `max` collections.
  */
 export const openDocuments = (
   name: string,

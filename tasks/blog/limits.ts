@@ -14,7 +14,7 @@ export const LIMITS = {
   tags: 100,
 } as const
 
-/** Whether a text has more than `most` characters, counted in code points as PostgreSQL does. */
+/** Whether a text has more than `max` characters, counted in code points as PostgreSQL does. */
 export function isLonger(text: string, max: number): boolean {
   if (text.length <= max) return false
   if (text.length > 2 * max) return true
@@ -23,7 +23,7 @@ export function isLonger(text: string, max: number): boolean {
   return false
 }
 
-/** A text cut to at most `most` characters, ending with an ellipsis if it was too long. */
+/** A text cut to at most `max` characters, ending with an ellipsis if it was too long. */
 export function shortened(text: string, max: number): string {
   if (!isLonger(text, max)) return text
   const kept = Array.from(text.slice(0, 2 * max))

@@ -25,7 +25,7 @@ export function slugify(text: string): string {
     .replace(/^-|-$/g, '')
 }
 
-/** A slug cut to at most `most` characters, at the end of a word if possible. */
+/** A slug cut to at most `max` characters, at the end of a word if possible. */
 export function fitted(slug: string, max: number): string {
   if (slug.length <= max) return slug
   const cut = slug.slice(0, max)

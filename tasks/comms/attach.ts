@@ -13,7 +13,7 @@ export type Attachable = Content & BlobAt & { readonly id: number }
 /**
  * Documents of an owner to attach, in the order of their ids given, one of them as often as it is given.
  * @throws fail('email.attachments_missing') for what is not there, not the owner's, or in the trash, which is not told apart;
- *   fail('email.attachments_too_large') for more than `mostBytes` in all; fail('document.bytes_missing').
+ *   fail('email.attachments_too_large') for more than `maxBytes` in all; fail('document.bytes_missing').
  */
 export async function attachables(
   db: Queries,

@@ -43,7 +43,7 @@ export const Exported = Post.omit({ id: true, author_id: true, tags: true })
   .extend({ tag_slugs: z.array(z.string()) })
   .meta({ id: 'ExportedPost' })
 
-/** A text of at most `most` characters. */
+/** A text of at most `max` characters. */
 const text = (max: number) =>
   z
     .string()
