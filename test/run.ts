@@ -120,7 +120,7 @@ function run(entries: readonly string[]): Promise<number> {
       '--test',
       `--test-concurrency=${PROCESSES}`,
       // Says at its end which tests failed, and how: a log of which only the end is kept shows it.
-      ...(flags.some((flag) => flag.startsWith('--test-reporter')) ? [] : ['--test-reporter=spec']),
+      `--test-reporter=${import.meta.resolve('./reporter.ts')}`,
       ...(isCoverage ? COVERAGE : []),
       ...flags,
       ...entries,
