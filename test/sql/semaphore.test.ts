@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { queryObjects } from 'node:v8'
 import { createSemaphore } from '../../sql/semaphore.ts'
+import { keptBy } from './kept-objects.ts'
 
 /** Places that work takes. */
 
@@ -67,37 +67,12 @@ test('who waits longer than it may gives up, in whatever order, and takes no pla
   assert.deepEqual([semaphore.active, semaphore.waiting], [0, 0])
 })
 
-// Each that waits has a promise, and whatever keeps the one keeps the other.
-const promises = (): number => queryObjects(Promise, { format: 'count' })
-
 test('nothing stays of those who were served, even where somebody always waits', async () => {
-  const semaphore = createSemaphore(1)
-  const before = promises()
-  let turns = 0
-  let found = { kept: 0, waiting: 0 }
-  const caller = async (): Promise<void> => {
-    while (turns < 2000)
-      await semaphore.run(async () => {
-        await turn()
-        if (++turns === 2000) found = { kept: promises() - before, waiting: semaphore.waiting }
-      })
-  }
-  await Promise.all([caller(), caller(), caller()])
-  assert.equal(found.waiting, 2)
-  assert.ok(found.kept < 200, `${found.kept} promises were kept`)
+  const kept = await keptBy('served')
+  assert.ok(kept < 200, `${kept} promises of 2000`)
 })
 
 test('nothing stays of those who gave up, even where no place becomes free', async () => {
-  const semaphore = createSemaphore(1, { waitMs: 1, timeout: () => new Error('late') })
-  const gate = Promise.withResolvers<void>()
-  const held = semaphore.run(() => gate.promise)
-  const before = promises()
-  let late = 0
-  const giveUp = (): Promise<void> => semaphore.run(turn).catch(() => void late++)
-  for (let i = 0; i < 200; i++) await Promise.all(Array.from({ length: 10 }, giveUp))
-  assert.equal(late, 2000)
-  const kept = promises() - before
-  assert.ok(kept < 200, `${kept} promises are kept`)
-  gate.resolve()
-  await held
+  const kept = await keptBy('givenUp')
+  assert.ok(kept < 200, `${kept} promises of 2000`)
 })

@@ -1,0 +1,84 @@
+import { once } from 'node:events'
+import { setImmediate as turn } from 'node:timers/promises'
+import { queryObjects } from 'node:v8'
+import { parentPort, Worker, workerData } from 'node:worker_threads'
+import { Connections } from '../../sql/driver.ts'
+import { startPulse } from '../../sql/pulse.ts'
+import { createSemaphore } from '../../sql/semaphore.ts'
+import { until } from '../until.ts'
+
+/**
+ * How many objects stay of what is done many times: counted in a thread, whose heap has nothing else in it. Among all that test
+ * files have loaded, each count takes seconds, and what they compile is in it.
+ */
+
+const CASES = { served, givenUp, beats }
+
+type Case = keyof typeof CASES
+
+/** Runs a case in a thread of its own; how many objects it kept. @throws what the case throws. */
+export async function keptBy(name: Case, url = ''): Promise<number> {
+  const thread = new Worker(new URL(import.meta.url), { workerData: { name, url } })
+  try {
+    const [kept] = await once(thread, 'message')
+    return kept
+  } finally {
+    await thread.terminate()
+  }
+}
+
+const count = (kind: new (...args: never[]) => unknown): number =>
+  queryObjects(kind as new (...args: unknown[]) => unknown, { format: 'count' })
+
+/** Promises kept of 2,000 who were served, while two wait at any time: each that waits has one. */
+async function served(): Promise<number> {
+  const semaphore = createSemaphore(1)
+  const before = count(Promise)
+  let turns = 0
+  let kept = 0
+  const caller = async (): Promise<void> => {
+    while (turns < 2000)
+      await semaphore.run(async () => {
+        await turn()
+        if (++turns === 2000) kept = count(Promise) - before
+      })
+  }
+  await Promise.all([caller(), caller(), caller()])
+  return kept
+}
+
+/** Promises kept of 2,000 who gave up while no place became free. */
+async function givenUp(): Promise<number> {
+  const semaphore = createSemaphore(1, { waitMs: 1, timeout: () => new Error('late') })
+  const gate = Promise.withResolvers<void>()
+  const held = semaphore.run(() => gate.promise)
+  const before = count(Promise)
+  const giveUp = (): Promise<void> => semaphore.run(turn).catch(() => {})
+  for (let i = 0; i < 200; i++) await Promise.all(Array.from({ length: 10 }, giveUp))
+  const kept = count(Promise) - before
+  gate.resolve()
+  await held
+  return kept
+}
+
+/** Objects of any kind kept of 2,000 beats of a pulse: those of a few hundred are about to end. */
+async function beats(url: string): Promise<number> {
+  let beaten = 0
+  const pulse = await startPulse({
+    url,
+    applicationName: 'pulse-memory',
+    connections: new Connections(),
+    onChange: () => {},
+    onProbe: () => beaten++,
+    intervalMs: 0,
+  })
+  await until('as many are about to end as later', () => beaten > 500)
+  const [before, first] = [count(Object), beaten]
+  await until('it has beaten', () => beaten > first + 2000)
+  const kept = count(Object) - before
+  await pulse.close()
+  return kept
+}
+
+if (parentPort !== null && workerData?.name in CASES)
+  parentPort.postMessage(await CASES[workerData.name as Case](workerData.url))
