@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { setImmediate as turn } from 'node:timers/promises'
 import { queryObjects } from 'node:v8'
@@ -35,16 +36,17 @@ async function served(): Promise<number> {
   const semaphore = createSemaphore(1)
   const before = count(Promise)
   let turns = 0
-  let kept = 0
+  let found = { kept: 0, waiting: 0 }
   const caller = async (): Promise<void> => {
     while (turns < 2000)
       await semaphore.run(async () => {
         await turn()
-        if (++turns === 2000) kept = count(Promise) - before
+        if (++turns === 2000) found = { kept: count(Promise) - before, waiting: semaphore.waiting }
       })
   }
   await Promise.all([caller(), caller(), caller()])
-  return kept
+  assert.equal(found.waiting, 2)
+  return found.kept
 }
 
 /** Promises kept of 2,000 who gave up while no place became free. */
@@ -53,8 +55,10 @@ async function givenUp(): Promise<number> {
   const gate = Promise.withResolvers<void>()
   const held = semaphore.run(() => gate.promise)
   const before = count(Promise)
-  const giveUp = (): Promise<void> => semaphore.run(turn).catch(() => {})
+  let late = 0
+  const giveUp = (): Promise<void> => semaphore.run(turn).catch(() => void late++)
   for (let i = 0; i < 200; i++) await Promise.all(Array.from({ length: 10 }, giveUp))
+  assert.equal(late, 2000)
   const kept = count(Promise) - before
   gate.resolve()
   await held
