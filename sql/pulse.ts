@@ -166,10 +166,15 @@ class BeatingPulse implements Pulse {
 
   async #answered<T>(answer: Promise<T>): Promise<T> {
     const { answerMs = ANSWER_MS } = this.#options
-    for (let look = 0; look < LOOKS; look++) {
-      const late = delay(answerMs / LOOKS, null, { ref: false })
-      const come = await Promise.race([answer.then((value) => ({ value })), late])
-      if (come !== null) return come.value
+    const over = new AbortController()
+    try {
+      for (let look = 0; look < LOOKS; look++) {
+        const late = delay(answerMs / LOOKS, null, { ref: false, signal: over.signal })
+        const come = await Promise.race([answer.then((value) => ({ value })), late])
+        if (come !== null) return come.value
+      }
+    } finally {
+      over.abort()
     }
     answer.catch(() => {})
     throw new Silence(`Connection terminated: the database has not answered for ${answerMs} ms`)

@@ -65,7 +65,7 @@ async function givenUp(): Promise<number> {
   return kept
 }
 
-/** Objects of any kind kept of 2,000 beats of a pulse: those of a few hundred are about to end. */
+/** Objects of any kind kept of 2,000 beats of a pulse. */
 async function beats(url: string): Promise<number> {
   let beaten = 0
   const pulse = await startPulse({
@@ -76,7 +76,7 @@ async function beats(url: string): Promise<number> {
     onProbe: () => beaten++,
     intervalMs: 0,
   })
-  await until('as many are about to end as later', () => beaten > 500)
+  await until('it has warmed up', () => beaten > 500)
   const [before, first] = [count(Object), beaten]
   await until('it has beaten', () => beaten > first + 2000)
   const kept = count(Object) - before
