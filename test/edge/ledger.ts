@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { uuidv7 } from '../../sql/ids.ts'
 import type { TestDatabase } from '../database.ts'
 import { spec } from '../sql/ledger-help.ts'
+import { until } from '../until.ts'
 
 /** Does to the job ledger what workers do, one step at a time. */
 export interface Ledger {
@@ -69,12 +70,15 @@ export function ledgerOf({ query }: TestDatabase): Ledger {
         `insert into worker_lease (id, name, queues, expires_at) values ($1, 'test', '{}', now() + interval '1 hour')`,
         [lease],
       )
-      const [claimed] = await query(
-        `select (job_claim($1, array[name], array[mailbox], array[mailbox_limit], array[owner_id], array[ordinal], array[null::bigint], array[1])::json -> 0 ->> 2)::int
-           as attempt from job where id = $2`,
-        [lease, id],
-      )
-      const attempt = claimed!.attempt as number
+      // A job can be seen a moment before the transaction that added it gives up the lock of its mailbox.
+      const attempt = await until('the job is claimed', async () => {
+        const [claimed] = await query(
+          `select (job_claim($1, array[name], array[mailbox], array[mailbox_limit], array[owner_id], array[ordinal], array[null::bigint], array[1])::json -> 0 ->> 2)::int
+             as attempt from job where id = $2`,
+          [lease, id],
+        )
+        return claimed!.attempt as number | null
+      })
       attempts.set(id, { attempt, n: 0 })
       await changed(id)
       return attempt
