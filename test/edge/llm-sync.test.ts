@@ -12,8 +12,6 @@ import { startOwnWorker } from './own-worker.ts'
 const server = await modelsDevServer()
 const env = { AUTH_LEVEL: 'none', LLM_CATALOG_URL: server.url, WORKER_MAX_TRIES: '1' }
 const { api, db, query, url } = await edgeAndDatabase({ env })
-// Or it would be read once more when the hour comes.
-assert.equal((await api.post('/api/v1/schedules/llm-sync/pause')).status, 200)
 await startOwnWorker(url, 'system', env)
 
 const serve = (list: unknown): void => {

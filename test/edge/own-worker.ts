@@ -1,4 +1,6 @@
+import { connect } from '../../sql/driver.ts'
 import { createLog } from '../../tasks/log.ts'
+import { schedule } from '../../tasks/schedule.ts'
 import { parse } from '../../tasks/settings.ts'
 import { startWorker } from '../../workers/worker.ts'
 import { stopAfterFile } from '../services.ts'
@@ -11,13 +13,14 @@ const silent = await createLog('silent', 'worker')
 // A tenth of what it is in production.
 const RETRY_MS = 100
 
-/** Starts one for some queues; stopped after the file, or before. */
+/** Starts one for some queues; stopped after the file, or before. What runs on a schedule runs only when a test has it run. */
 export async function startOwnWorker(
   url: string,
   queues: string,
   env: Readonly<Record<string, string>>,
 ): Promise<{ stop(): Promise<void> }> {
   const settings = parse({ NODE_ENV: 'test', SECRET_KEY: SECRET, WORKER_QUEUES: queues, ...env })
+  await pauseSchedule(url)
   const worker = await startWorker({
     settings,
     databaseUrl: url,
@@ -32,4 +35,15 @@ export async function startOwnWorker(
   }
   stopAfterFile(stop)
   return { stop }
+}
+
+/** Pauses all of it: an entry whose minute came while a test ran would take what is meant for the test's own run. */
+async function pauseSchedule(url: string): Promise<void> {
+  const client = await connect({ url, applicationName: 'test-schedule' })
+  await client.query(
+    `insert into schedule_control (identifier, paused_at) select unnest($1::text[]), now()
+     on conflict (identifier) do update set paused_at = excluded.paused_at`,
+    [schedule.map(({ identifier }) => identifier)],
+  )
+  await client.end()
 }
