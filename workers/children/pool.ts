@@ -175,8 +175,7 @@ class FairChildPool implements ChildPool {
       try {
         const child = this.#processes.acquire()
         this.#busy.set(child, next)
-        // What has come while this process was busy is read before anyone is judged.
-        this.#checking ??= setInterval(() => setImmediate(() => this.#check()), this.#checkMs)
+        this.#checking ??= setInterval(() => this.#checkSoon(), this.#checkMs)
         next.grant(child)
       } catch (error) {
         next.refuse(error)
@@ -206,9 +205,12 @@ class FairChildPool implements ChildPool {
     return [...this.#busy.values()].filter((one) => one.owner === owner && !one.urgent).length
   }
 
-  #check(): void {
+  /** Judges by the present time, and not before what had come by then is read: this process may have been busy. */
+  #checkSoon(): void {
     const now = performance.now()
-    for (const child of this.#busy.keys()) child.check(now)
+    setImmediate(() => {
+      for (const child of this.#busy.keys()) child.check(now)
+    })
   }
 
   #stopChecking(): void {
