@@ -16,7 +16,7 @@ const CHUNK = 1000
 const { url, db, query } = await testDatabase()
 const start = () => startProcess('worker', url, { WORKER_QUEUES: 'system', ...SHORT_LEASE })
 const count = async (where: string): Promise<number> => {
-  const [row] = await query(`select count(*)::int as n from job where name = 'system.noop' and ${where}`)
+  const [row] = await query(`select count(*)::int as n from job where name = 'system.noop' and (${where})`)
   return row!.n as number
 }
 
