@@ -19,6 +19,8 @@ export interface ListenOptions extends ConnectOptions {
   readonly heartbeatMs?: number
 }
 
+// How long the heartbeat's question may take.
+const ANSWER_MS = 5_000
 const BACKOFF_MS = [50, 100, 250, 500, 1000]
 
 /** Connects, listens, and keeps doing so until closed. Resolves once the first LISTEN has succeeded. */
@@ -28,7 +30,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const first = Promise.withResolvers<void>()
 
   const session = async (): Promise<void> => {
-    const opened = await connect(options)
+    const opened = await connect({ answerMs: ANSWER_MS, ...options })
     const ended = new Promise<void>((resolve) => opened.once('end', resolve))
     opened.on('notification', ({ channel, payload }) => options.channels[channel]?.(payload ?? ''))
     try {
@@ -72,7 +74,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   }
 }
 
-/** Asks the server at intervals how many channels it has; throws when one is missing or no answer comes in 5 s. */
+/** Asks the server at intervals how many channels it has; throws when one is missing, or no answer comes in time. */
 async function heartbeat(client: Client, options: ListenOptions, signal: AbortSignal): Promise<void> {
   const wanted = Object.keys(options.channels).length
   for (;;) {
@@ -81,9 +83,9 @@ async function heartbeat(client: Client, options: ListenOptions, signal: AbortSi
     } catch {
       return
     }
-    const answer = client.query<{ n: number }>('select count(*)::int as n from pg_listening_channels()')
-    const late = delay(5_000, null, { ref: false })
-    const result = await Promise.race([answer, late])
-    if (result === null || result.rows[0]?.n !== wanted) throw new Error('The LISTEN connection is stale')
+    const { rows } = await client.query<{ n: number }>(
+      'select count(*)::int as n from pg_listening_channels()',
+    )
+    if (rows[0]?.n !== wanted) throw new Error('The LISTEN connection has lost channels')
   }
 }

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { connect } from '../../sql/driver.ts'
 import { type Listener, listen } from '../../sql/listen.ts'
 import { testDatabase } from '../database.ts'
+import { startPooler } from '../standins/pooler.ts'
 import { until } from '../until.ts'
 import { startProxy } from './proxy.ts'
 
@@ -116,11 +118,24 @@ describe('a listener', () => {
     })
     proxy.swallow()
     await until('it has found out', () => errors.length > 0)
-    assert.match(String(errors[0]), /stale/)
+    assert.match(String(errors[0]), /does not answer/)
     await until('it is back', () => listener.connected && connects() === 2)
     await notify('one', 'again')
     await until('it hears', () => heard.includes('one:again'))
     await until('the deaf connection is given up', () => proxy.connections === 1)
+  })
+
+  test('a connection that has gone deaf is found out by the heartbeat: a pooler threw its session away', async () => {
+    const pooler = await startPooler({ url, size: 2 })
+    after(() => pooler.stop())
+    const other = await connect({ url: pooler.url, applicationName: 'listen-other' })
+    await other.query('begin; select 1')
+    const { errors } = await open('listen-pooled', { at: pooler.url, heartbeatMs: 20 })
+    // Its server is free again, and has the listener's next statement.
+    await other.query('commit')
+    await until('it has found out', () => errors.length > 0)
+    assert.match(String(errors[0]), /has lost channels/)
+    await other.end()
   })
 
   test('a healthy connection is left alone by the heartbeat', async () => {
