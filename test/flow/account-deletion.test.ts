@@ -18,9 +18,9 @@ const worker = () =>
     // What has failed is looked at an hour later.
     WORKER_KEEP_RESULT_SECONDS: '86400',
   })
-const working = await worker()
 // Only when it is asked to: the schedule would look in the middle of any test.
 await api.post('/api/v1/schedules/housekeeping/pause', { token: admin!.token })
+const working = await worker()
 let names = 0
 // Before a subscription is ended, open checkouts and running subscriptions are listed.
 const LISTED = [null, null]
