@@ -8,9 +8,12 @@ export type DatabaseState = 'writable' | 'read-only' | 'silent'
 /** A health check of the database, once a second over a dedicated connection, and the offset of its clock. */
 export interface Pulse {
   readonly state: DatabaseState
-  /** How far the database's clock is ahead of this process's, in ms. */
+  /** How far the database's clock was ahead of this process's at the last beat, in ms. */
   readonly clockOffsetMs: number
-  /** The database's time in ms since 1970: use it for times that other processes compare. */
+  /**
+   * The database's time in ms since 1970: use it for times that other processes compare. Between beats it goes on by a
+   * monotonic clock: setting this process's does not change it.
+   */
   now(): number
   /** Has an effect each time that the database answers again after a silence. */
   onBack(effect: () => void): void
@@ -68,6 +71,8 @@ class BeatingPulse implements Pulse {
   state: DatabaseState = 'silent'
   clockOffsetMs = 0
   readonly #options: PulseOptions
+  /** The database's time when `performance.now()` was 0, in ms. */
+  #originMs = performance.timeOrigin
   readonly #stop = new AbortController()
   readonly #effects: (() => void)[] = []
   #beating: Promise<void> = Promise.resolve()
@@ -102,7 +107,7 @@ class BeatingPulse implements Pulse {
   }
 
   now(): number {
-    return Date.now() + this.clockOffsetMs
+    return this.#originMs + performance.now()
   }
 
   onBack(effect: () => void): void {
@@ -151,7 +156,7 @@ class BeatingPulse implements Pulse {
 
   async #beat(client: Client): Promise<DatabaseState> {
     const { probe = `''`, onProbe } = this.#options
-    const sentAt = Date.now()
+    const sentAt = performance.now()
     const { rows } = await this.#answered(
       client.query<Beat>(`select (extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms,
         current_setting('transaction_read_only') as read_only, ${probe} as probe`),
@@ -159,7 +164,8 @@ class BeatingPulse implements Pulse {
     const { now_ms: now, read_only: readOnly, probe: value } = rows[0]!
     onProbe?.(value)
     const before = this.clockOffsetMs
-    this.clockOffsetMs = now - (sentAt + Date.now()) / 2
+    this.#originMs = now - (sentAt + performance.now()) / 2
+    this.clockOffsetMs = this.now() - Date.now()
     if (isOff(before) !== isOff(this.clockOffsetMs)) this.#options.onClock?.(this.clockOffsetMs)
     return readOnly === 'on' ? 'read-only' : 'writable'
   }

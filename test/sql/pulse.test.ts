@@ -96,6 +96,29 @@ test('a database that takes no writes is read-only; its clock is compared with o
   assert.deepEqual(states, ['read-only', 'writable'], 'a closed connection alone is no silence')
 })
 
+test('its time goes on evenly while the clock of this process is set, and set back', async (t) => {
+  let beats = 0
+  const pulse = await startPulse({
+    url,
+    applicationName: 'pulse-clock',
+    connections: new Connections(),
+    onChange: () => {},
+    onProbe: () => void beats++,
+    intervalMs: 20,
+  })
+  after(() => pulse.close())
+  const [row] = await query('select (extract(epoch from clock_timestamp()) * 1000)::float8 as now')
+  const isRight = () => Math.abs(pulse.now() - (row!.now as number)) < 60_000
+  t.mock.timers.enable({ apis: ['Date'], now: 1_000_000 })
+  assert.ok(isRight(), 'set, before it has asked again')
+  const asked = beats
+  // The beat that was under way when the clock was set, and one from beginning to end.
+  while (beats < asked + 2) await turn()
+  assert.ok(isRight(), 'set, once it has asked again')
+  t.mock.timers.reset()
+  assert.ok(isRight(), 'set back, before it has asked again')
+})
+
 test('a server that is not there when the pulse starts is an error', async () => {
   const gone = startPulse({
     url: 'postgresql://nobody@127.0.0.1:1/none',
