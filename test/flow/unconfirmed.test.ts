@@ -67,11 +67,17 @@ test('a wait that exceeds the limit of a write is no acknowledgement', async () 
   await standby.kill('SIGINT')
   const json = { name: 'Late' }
   const post = () => hasty.post('/api/v1/blog/tags', { token, json, headers: { 'idempotency-key': 'late' } })
-  assert.deepEqual([(await post()).status, (await post()).status], [503, 409])
+  assert.equal((await post()).status, 503)
+  // On a busy machine the limit may end other statements, too: that is said with a 503, before and after.
+  const again = await until('it is committed here', async () => {
+    const { status } = await post()
+    return status !== 503 && status
+  })
+  assert.equal(again, 409)
   await standby.start()
   const answer = await until('it is acknowledged', async () => {
     const given = await post()
-    return given.status !== 409 && given
+    return given.status !== 409 && given.status !== 503 && given
   })
   assert.equal(answer.status, 201, answer.text)
   assert.equal((await standby.query(`select from blog_tag where name = 'Late'`)).length, 1)
