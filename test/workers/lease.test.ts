@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
+import type { Database, Query } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
 import { cancelJob } from '../../sql/jobs.ts'
 import { holdLease, type Lease } from '../../workers/attempts/lease.ts'
@@ -51,6 +52,16 @@ const expiry = async (id: string) => ((await row(id))?.expires_at as Date | unde
 
 const own = () => query(`select id from worker_lease where name like '%/' || $1`, [process.pid])
 
+/** Has every call of this method go through `run`. */
+function intercept(
+  db: Database,
+  method: 'any' | 'maybeOne',
+  run: (call: () => Promise<unknown>) => Promise<unknown>,
+): void {
+  const original = db[method].bind(db) as (statement: Query<unknown>) => Promise<unknown>
+  Object.assign(db, { [method]: (statement: Query<unknown>) => run(() => original(statement)) })
+}
+
 describe('a lease', { concurrency: false }, () => {
   afterEach(async () => {
     for (const lease of open) await lease.close()
@@ -100,12 +111,9 @@ describe('a lease', { concurrency: false }, () => {
     // The first heartbeat is a full one. It is held until the jobs are there, which makes it so expensive that the next ones
     // only ask for what this worker says that it runs.
     const jobs = Promise.withResolvers<void>()
-    const maybeOne = db.maybeOne.bind(db)
-    Object.assign(db, {
-      maybeOne: async (statement: Parameters<typeof maybeOne>[0]) => {
-        await jobs.promise
-        return maybeOne(statement)
-      },
+    intercept(db, 'maybeOne', async (call) => {
+      await jobs.promise
+      return call()
     })
     const job = await help.running({}, lease.id)
     await help.running({}, await help.lease())
@@ -144,12 +152,9 @@ describe('a lease', { concurrency: false }, () => {
   test('that ends while it is renewed leaves nothing behind', async () => {
     const { lease, db, lost } = await hold()
     const gate = Promise.withResolvers<void>()
-    const maybeOne = db.maybeOne.bind(db)
-    Object.assign(db, {
-      maybeOne: async (statement: Parameters<typeof maybeOne>[0]) => {
-        await gate.promise
-        return maybeOne(statement)
-      },
+    intercept(db, 'maybeOne', async (call) => {
+      await gate.promise
+      return call()
     })
     lease.renew()
     const closed = lease.close()
@@ -190,14 +195,11 @@ describe('a lease', { concurrency: false }, () => {
     const now = performance.now.bind(performance)
     t.mock.method(performance, 'now', () => now() + aheadMs)
     const first = Promise.withResolvers<void>()
-    const any = db.any.bind(db)
-    Object.assign(db, {
-      any: async (statement: Parameters<typeof any>[0]) => {
-        const rows = await any(statement)
-        aheadMs = 100
-        setImmediate(first.resolve)
-        return rows
-      },
+    intercept(db, 'any', async (call) => {
+      const rows = await call()
+      aheadMs = 100
+      setImmediate(first.resolve)
+      return rows
     })
     t.mock.timers.tick(LONG_MS / 8)
     await first.promise
@@ -241,15 +243,22 @@ describe('a lease', { concurrency: false }, () => {
     const looks = calls('job_recover')
     await until('it has looked for others', () => calls('job_recover') > looks + 2)
     assert.deepEqual(recovered, [], 'nobody is judged while renewals fail')
-    const [before] = await query('select clock_timestamp() as now')
     db.fault = null
+    // Read before it judges: a renewal that is late changes it.
+    const since = await until('it is renewed', async () => {
+      const [renewed] = await query(
+        'select steady_since::text as since from worker_lease where id = $1 and expires_at > now()',
+        [lease.id],
+      )
+      return renewed?.since
+    })
     await until('it judges again', () => recovered.length > 0)
-    const [{ waited }] = (await query(
-      `select extract(epoch from created_at - $2::timestamptz) * 1000 as waited from job_event
+    const [{ steady }] = (await query(
+      `select extract(epoch from created_at - $2::timestamptz) * 1000 as steady from job_event
        where job_id = $1 order by seq desc limit 1`,
-      [job.id, before!.now],
-    )) as [{ waited: string }]
-    assert.ok(Number(waited) >= TTL_MS, 'not at once')
+      [job.id, since],
+    )) as [{ steady: string }]
+    assert.ok(Number(steady) >= TTL_MS, 'not at once')
     assert.deepEqual(recovered, [job.id], 'nor its own jobs')
     await help.finish({ ...own, outcome: 'done' })
   })
