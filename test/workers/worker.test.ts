@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { hostname } from 'node:os'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { noRows, sql } from '../../sql/db.ts'
 import { cancelJob, recoverJobs } from '../../sql/jobs.ts'
 import { finderOf, loadTasks } from '../../tasks/index.ts'
 import { type EnqueueOptions, enqueueMany, type TaskDefinition } from '../../tasks/task.ts'
-import { testDatabase } from '../database.ts'
+import { lockAwaited, testDatabase } from '../database.ts'
 import { ledgerOf, TERMINAL } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { startTestWorker, TASKS } from './parts.ts'
@@ -143,14 +144,16 @@ describe('a worker that is late', { concurrency: false }, () => {
     const { worker } = await startTestWorker(url, 'late')
     const [id] = await add('late.sleep', [{ ms: 60_000 }])
     await until('it runs', async () => (await help.status(id!)) === 'running')
-    await query(`update worker_lease set expires_at = now() - interval '1 s' where id = $1`, [
-      worker.lease.id,
-    ])
     const lost = worker.lease.id
-    await until(
-      'somebody has taken it over',
-      async () => (await db.any(recoverJobs(null))).length > 0 || (await help.row(id!)).attempt > 1,
-    )
+    // In one transaction: a renewal in between would keep the lease. This one waits, and finds it gone.
+    await db.transaction(async (tx) => {
+      await tx.run(
+        sql.type(noRows)`update worker_lease set expires_at = '-infinity' where id = ${lost}::uuid`,
+      )
+      worker.lease.renew()
+      await lockAwaited(query)
+      assert.deepEqual(await tx.any(recoverJobs(null)), [{ id }])
+    })
     await until('the worker has a new lease', () => worker.lease.id !== lost)
     await until('it runs again', async () => {
       const { status, attempt, interruptions } = await help.row(id!)
