@@ -351,15 +351,19 @@ test('through a real socket: 40 MB of progress cost a reader who sleeps a few, a
   await until('the reader is there', () => api.serving.edge.hub.watchers === 1)
   const label = 'x'.repeat(20_000)
   let events = 0
-  for (let batch = 0; batch < 20; batch++) {
-    await ledger.progressMany(
+  const progress = (count: number) =>
+    ledger.progressMany(
       id,
-      Array.from({ length: 100 }, () => `${++events} ${label}`),
+      Array.from({ length: count }, () => `${++events} ${label}`),
     )
-    // Each batch is delivered while it is news, or it would be skipped for another reason.
+  // Each batch is delivered while it is news, or it would be skipped for another reason.
+  while (events < 2000 && api.serving.edge.hub.watchers > 0) {
+    await progress(100)
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
   await until('the reader is too slow to be watched for', () => api.serving.edge.hub.watchers === 0)
+  // At once: uWS closes a connection from which nothing is read for 10 s.
+  await progress(2000 - events)
   await ledger.finish(id, 'done', { result: null })
   let received = 0
   let tail = ''
