@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { createDatabase, type Database } from '../sql/db.ts'
-import { stopAfterFile } from './services.ts'
+import { isShared, stopAfterFile } from './services.ts'
 import { until } from './until.ts'
 
 /** A database of this test file alone, cloned from the migrated template. */
@@ -16,7 +16,7 @@ export interface TestDatabase {
 export async function testDatabase(): Promise<TestDatabase> {
   const base = process.env.TEST_DATABASE_URL
   if (base === undefined) throw new Error('No test database: run the file through `npm test -- FILE`')
-  const name = `test_${randomBytes(6).toString('hex')}`
+  const name = newName()
   await administrate(base, `create database ${name} template ${process.env.TEST_TEMPLATE} strategy file_copy`)
   const url = base.replace(/\/postgres($|\?)/, `/${name}$1`)
   const db = createDatabase({ url, applicationName: 'test', size: 8, validateRows: true })
@@ -63,11 +63,15 @@ export const lockAwaited = (query: TestDatabase['query']): Promise<unknown> =>
 /** A database with nothing in it, not even the schema; dropped after the file. Answers its URL. */
 export async function emptyDatabase(): Promise<string> {
   const base = process.env.TEST_DATABASE_URL!
-  const name = `test_${randomBytes(6).toString('hex')}`
+  const name = newName()
   await administrate(base, `create database ${name} template template0`)
   stopAfterFile(() => administrate(base, `drop database ${name} with (force)`))
   return base.replace(/\/postgres($|\?)/, `/${name}$1`)
 }
+
+/** The name of a new database; it tells the profile which file the database belongs to. */
+const newName = (): string =>
+  `test_${isShared() ? 'shared' : `f${process.env.TEST_FILE}`}_${randomBytes(6).toString('hex')}`
 
 async function administrate(url: string, statement: string): Promise<void> {
   const client = new pg.Client({ connectionString: url })

@@ -7,6 +7,7 @@ import pg from 'pg'
 import { type EmbeddedDatabase, startEmbedded } from '../sql/embedded.ts'
 import { migrate } from '../sql/migrate.ts'
 import { chosenFiles, inTurns } from './files.ts'
+import { PostgresProfile, postmasterOf, profileTable } from './profile.ts'
 
 /**
  * `npm test [-- RING|AREA|FILE…]`: a PostgreSQL of its own with one migrated template, then node:test in a few
@@ -45,7 +46,9 @@ let code = 1
 try {
   await administrate(`create database ${TEMPLATE}`)
   await migrate(database.urlFor(TEMPLATE))
+  const profile = process.env.TEST_PROFILE === '1' ? await profilePostgres() : null
   code = await run(writeEntries())
+  if (profile !== null) console.log(profileTable(join(folder, 'profile'), profile.end()))
   console.log(`The seed of chance was ${seed}: TEST_SEED=${seed} gives the same again.`)
 } finally {
   await database.stop()
@@ -86,6 +89,16 @@ async function administrate(statement: string): Promise<void> {
   }
 }
 
+/** Measures the server while the files run. */
+async function profilePostgres(): Promise<PostgresProfile> {
+  const admin = new pg.Client({ connectionString: database.urlFor('postgres') })
+  await admin.connect()
+  const { rows } = await admin.query<{ pid: number }>('select pg_backend_pid() as pid')
+  const profile = new PostgresProfile(postmasterOf(rows[0]!.pid))
+  await admin.end()
+  return profile
+}
+
 /**
  * A module for each process of node:test. tsx is not loaded by a flag, which threads would inherit: theirs is the code as it
  * is run in production. What it compiles it keeps outside the run's folder, for the next run. Coverage counts places in one
@@ -95,15 +108,14 @@ function writeEntries(): string[] {
   const tsx = JSON.stringify(import.meta.resolve('tsx/esm/api'))
   const kept = JSON.stringify(tmpdir())
   const runner = JSON.stringify(new URL('runner.ts', import.meta.url))
-  const claims = join(folder, 'claims')
-  for (const made of [claims, join(folder, 'processes')]) mkdirSync(made)
+  for (const name of ['claims', 'processes', 'profile']) mkdirSync(join(folder, name))
   const lines = [
     ...(isCoverage
       ? []
       : [`process.env.TMPDIR = ${kept}`, `const { register } = await import(${tsx})`, 'register()']),
     `process.env.TMPDIR = ${JSON.stringify(folder)}`,
     `const { runFiles } = await import(${runner})`,
-    `await runFiles(${JSON.stringify(inTurns(files))}, ${JSON.stringify(claims)})`,
+    `await runFiles(${JSON.stringify(inTurns(files))}, ${JSON.stringify(folder)})`,
   ]
   return Array.from({ length: Math.min(PROCESSES, files.length) }, (_, n) => {
     const entry = join(folder, 'processes', `${n + 1}.mjs`)
@@ -117,6 +129,7 @@ function run(entries: readonly string[]): Promise<number> {
     process.execPath,
     [
       '--disable-warning=ExperimentalWarning',
+      '--max-semi-space-size=64',
       '--test',
       `--test-concurrency=${PROCESSES}`,
       // Says at its end which tests failed, and how: a log of which only the end is kept shows it.

@@ -7,6 +7,7 @@ import { after } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { LONG } from './runs.ts'
+import { stopAfterFile } from './services.ts'
 import { until } from './until.ts'
 
 /** Real processes of the service on a test database, and a client for them. */
@@ -41,7 +42,7 @@ export async function startProcess(
   root: URL = ROOT,
 ): Promise<Child> {
   const child = await launch(kind, url, env, execArgv, log, root)
-  after(() => child.kill())
+  stopAfterFile(() => child.kill())
   return child
 }
 

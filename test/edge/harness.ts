@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import http from 'node:http'
 import net from 'node:net'
 import { setImmediate } from 'node:timers/promises'
@@ -9,7 +9,7 @@ import { createLog, type Log } from '../../tasks/log.ts'
 import { parse } from '../../tasks/settings.ts'
 import { type TestDatabase, testDatabase } from '../database.ts'
 import { listenAnywhere, listenAt } from '../free-port.ts'
-import { stopAfterFile } from '../services.ts'
+import { sharedByFiles, stopAfterFile } from '../services.ts'
 
 /** An edge in this process and a client that shows exactly what came back. */
 
@@ -244,6 +244,19 @@ export async function edgeAndDatabase(options: EdgeOptions = {}): Promise<{ api:
   const database = await testDatabase()
   return { api: await startEdge(database.url, options), ...database }
 }
+
+/**
+ * An edge with default settings and its database, shared by all files of this process that call it. Rows of other files
+ * are there: accounts isolate them. `admin` is the only admin; register other accounts with `newEmail()`.
+ */
+export const sharedEdge = sharedByFiles(async () => {
+  const base = await edgeAndDatabase()
+  const admin = await base.api.register(newEmail('admin'))
+  return { ...base, admin }
+})
+
+/** An address that no other file uses. */
+export const newEmail = (name = 'user'): string => `${name}-${randomBytes(6).toString('hex')}@example.com`
 
 /** A way to PostgreSQL that can be cut: `url` leads through it. */
 export interface Line {
