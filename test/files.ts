@@ -1,29 +1,38 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { basename, relative, resolve } from 'node:path'
+import type { Depth } from './runs.ts'
 
 /** Which test files a run is about, and in which order. */
 
-const RINGS = ['sql', 'tasks', 'edge', 'workers', 'flow']
+// Those of `npm test`; the others start, kill and upgrade real services (`flow`), or are corpora, fuzz and nemesis (`long`).
+const QUICK_RINGS = ['sql', 'tasks', 'edge', 'workers']
+const RINGS = [...QUICK_RINGS, 'flow', 'long']
 const LONGEST: ReadonlySet<string> = new Set(['workers', 'flow'])
-const ROOT = resolve(import.meta.dirname, '..')
+export const ROOT = resolve(import.meta.dirname, '..')
+
+/** All test files of the rings, as paths from the root. */
+export const allFiles = (): string[] => filesOf(RINGS)
 
 /**
- * The files that `names` name: a ring (`edge`), an area (`documents`: every ring's files of it) or a file; all rings when
- * there are none. Of those in a long run only what goes on for longer there. @throws when a name finds nothing.
+ * The files that `names` name: a ring (`edge`), an area (`documents`: every ring's files of it) or a file. Without names those
+ * of a depth: `quick` has the rings of `npm test`, `fixed` the ring `long` and the tests of chance of the quick rings, `long`
+ * all tests of chance. @throws when a name finds nothing.
  */
-export function chosenFiles(names: readonly string[], isLong: boolean): string[] {
-  const chosen = filesNamed(names)
-  return isLong
-    ? chosen.filter((file) => readFileSync(resolve(ROOT, file), 'utf8').includes('/runs.ts'))
-    : chosen
+export function chosenFiles(names: readonly string[], depth: Depth): string[] {
+  const all = () => filesOf(depth === 'quick' ? QUICK_RINGS : RINGS)
+  const chosen = names.length === 0 ? all() : filesNamed(names)
+  if (depth === 'quick') return chosen
+  return chosen.filter((file) => ringOf(file) === 'long' || goesFurther(file, depth))
 }
 
+const filesOf = (rings: readonly string[]): string[] =>
+  globSync(`test/{${rings}}/**/*.test.ts`, { cwd: ROOT }).sort()
+
 function filesNamed(names: readonly string[]): string[] {
-  const all = globSync(`test/{${RINGS}}/**/*.test.ts`, { cwd: ROOT }).sort()
-  if (names.length === 0) return all
+  const all = allFiles()
   const chosen = names.flatMap((name) => {
     if (existsSync(resolve(name)) && name.endsWith('.ts')) return [relative(ROOT, resolve(name))]
-    const found = all.filter((file) => file.startsWith(`test/${name}/`) || isOfArea(basename(file), name))
+    const found = all.filter((file) => ringOf(file) === name || isOfArea(basename(file), name))
     if (found.length === 0)
       throw new Error(`No test is named ${name}: give a ring (${RINGS.join(', ')}), an area or a file`)
     return found
@@ -31,15 +40,27 @@ function filesNamed(names: readonly string[]): string[] {
   return [...new Set(chosen)]
 }
 
+const ringOf = (file: string): string => file.split('/')[1]!
+
+/** The first word of a file's name: `blog` of `test/edge/blog-posts.test.ts`. */
+export const areaOf = (file: string): string => basename(file).split(/[-.]/)[0]!
+
 const isOfArea = (file: string, area: string): boolean =>
   file.startsWith(`${area}.`) || file.startsWith(`${area}-`)
+
+/** True if a file tests more in a run of that depth. What starts services does so only in a long one. */
+function goesFurther(file: string, depth: Depth): boolean {
+  const text = readFileSync(resolve(ROOT, file), 'utf8')
+  if (!text.includes('/runs.ts')) return false
+  return depth === 'long' || (QUICK_RINGS.includes(ringOf(file)) && /\bruns\(|\bSEED\b/.test(text))
+}
 
 /**
  * The files in the order in which processes take them. The rings take turns: what waits in one runs beside what computes in
  * another. Those with the longest files come to their end first, so that no process is left with half a minute at the end.
  */
 export function inTurns(files: readonly string[]): string[] {
-  const rings = Map.groupBy(files, (file) => file.split('/')[1]!)
+  const rings = Map.groupBy(files, ringOf)
   const turns = [...rings].flatMap(([name, ring]) =>
     ring.map((file, n) => ({ file, turn: (n / ring.length) * (LONGEST.has(name) ? 0.85 : 1) })),
   )

@@ -1,19 +1,21 @@
-import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { parseArgs } from 'node:util'
 import pg from 'pg'
 import { type EmbeddedDatabase, startEmbedded } from '../sql/embedded.ts'
 import { migrate } from '../sql/migrate.ts'
 import { chosenFiles, inTurns } from './files.ts'
+import { type Run, runFiles, runWithSecondLook } from './processes.ts'
 import { PostgresProfile, postmasterOf, profileTable } from './profile.ts'
+import type { Depth } from './runs.ts'
 
 /**
- * `npm test [-- RING|AREA|FILE…]`: a PostgreSQL of its own with one migrated template, then node:test in a few
- * processes, each of which takes one file after the other. Each file clones the template, so that files share no rows. With `--long` the tests of chance
- * alone, for hours; with `--coverage` the lines of `edge/` and `workers/` that no test reaches. With `TEST_POSTGRES_URL`
- * on that server instead, as its superuser and over its socket.
+ * `npm test [-- RING|AREA|FILE…]`: a PostgreSQL of its own with one migrated template, then node:test in a few processes. Each
+ * file clones the template, so that files share no rows. `--changed` runs the files that a change concerns; `--depth fixed`
+ * and `--depth long` run the tests of chance for longer; `--coverage` shows lines of `edge/` and `workers/` that no test
+ * reaches. With `TEST_POSTGRES_URL` it uses that server, as its superuser and over its socket. Other options go to node:test.
  */
 
 type TestServer = Pick<EmbeddedDatabase, 'urlFor' | 'stop'>
@@ -27,15 +29,29 @@ const COVERAGE = [
   '--experimental-test-coverage',
   ...['edge', 'workers'].map((room) => `--test-coverage-include=${room}/**/*.ts`),
 ]
-const given = process.argv.slice(2)
-const isLong = given.includes('--long') || process.env.TEST_LONG === '1'
-const isCoverage = given.includes('--coverage')
-const flags = given.filter((word) => word.startsWith('-') && !['--long', '--coverage'].includes(word))
-const files = chosenFiles(
-  given.filter((word) => !word.startsWith('-')),
-  isLong,
+const OPTIONS = {
+  depth: { type: 'string', default: 'quick' },
+  coverage: { type: 'boolean', default: false },
+  changed: { type: 'boolean', default: false },
+  base: { type: 'string', default: 'HEAD' },
+} as const
+const { values: options, tokens } = parseArgs({
+  options: OPTIONS,
+  strict: false,
+  allowPositionals: true,
+  tokens: true,
+})
+const names = tokens.flatMap((token) => (token.kind === 'positional' ? [token.value] : []))
+const flags = tokens.flatMap((token) =>
+  token.kind === 'option' && !(token.name in OPTIONS)
+    ? [token.value === undefined ? token.rawName : `${token.rawName}=${token.value}`]
+    : [],
 )
-const seed = process.env.TEST_SEED ?? String(Date.now() % 2 ** 31)
+const depth = options.depth as Depth
+const isLong = depth === 'long'
+// A fixed seed fails a change for what the change did.
+const seed = process.env.TEST_SEED ?? (depth === 'fixed' ? '1' : String(Date.now() % 2 ** 31))
+const files = await filesOfRun()
 
 const folder = mkdtempSync(join(fastFolder(), `millrace-test-${randomBytes(3).toString('hex')}-`))
 // For root's PostgreSQL, which runs as another user, to pass through.
@@ -47,7 +63,7 @@ try {
   await administrate(`create database ${TEMPLATE}`)
   await migrate(database.urlFor(TEMPLATE))
   const profile = process.env.TEST_PROFILE === '1' ? await profilePostgres() : null
-  code = await run(writeEntries())
+  code = await run()
   if (profile !== null) console.log(profileTable(join(folder, 'profile'), profile.end()))
   console.log(`The seed of chance was ${seed}: TEST_SEED=${seed} gives the same again.`)
 } finally {
@@ -56,13 +72,43 @@ try {
 }
 process.exit(code)
 
+async function filesOfRun(): Promise<string[]> {
+  const chosen = chosenFiles(names, depth)
+  if (!options.changed) return inTurns(chosen)
+  const { changedFiles, concernedBy } = await import('./changed.ts')
+  const concerned = concernedBy(changedFiles(options.base as string))
+  const found = chosen.filter((file) => concerned.has(file))
+  console.log(`The change concerns ${found.length} of ${chosen.length} test files`)
+  if (found.length === 0) process.exit(0)
+  return inTurns(found)
+}
+
+/** Runs the files. Only the rings `quick` and `flow` get a second look: what the long ring finds once is a finding. */
+function run(): Promise<number> {
+  const one: Run = {
+    files,
+    folder,
+    processes: PROCESSES,
+    env: {
+      TEST_DATABASE_URL: database.urlFor('postgres'),
+      TEST_TEMPLATE: TEMPLATE,
+      TEST_SEED: seed,
+      TEST_DEPTH: depth,
+    },
+    flags: [...(options.coverage ? COVERAGE : []), ...flags],
+    // Coverage counts places in one form of a file: there all code is that of production.
+    isCompiled: !options.coverage,
+  }
+  return depth === 'quick' ? runWithSecondLook(one) : runFiles(one).then(({ code }) => code)
+}
+
 function startOwn(): Promise<TestServer> {
   return startEmbedded({
     dataDir: join(folder, 'data'),
     ephemeral: true,
     settings: {
       max_connections: '400',
-      // Autovacuum would change plans amid the tests of plans, and compute what nobody needs who does not run for hours.
+      // Autovacuum would change plans while tests look at them, and costs CPU that only runs of hours repay.
       ...(isLong ? {} : { autovacuum_naptime: '1d' }),
       ...(process.env.TEST_LOG ? { log_statement: 'all' } : {}),
     },
@@ -100,63 +146,6 @@ async function profilePostgres(): Promise<PostgresProfile> {
 }
 
 /**
- * A module for each process of node:test. tsx is not loaded by a flag, which threads would inherit: theirs is the code as it
- * is run in production. What it compiles it keeps outside the run's folder, for the next run. Coverage counts places in one
- * form of a file: there all code is that.
- */
-function writeEntries(): string[] {
-  const tsx = JSON.stringify(import.meta.resolve('tsx/esm/api'))
-  const kept = JSON.stringify(tmpdir())
-  const runner = JSON.stringify(new URL('runner.ts', import.meta.url))
-  for (const name of ['claims', 'processes', 'profile']) mkdirSync(join(folder, name))
-  const lines = [
-    ...(isCoverage
-      ? []
-      : [`process.env.TMPDIR = ${kept}`, `const { register } = await import(${tsx})`, 'register()']),
-    `process.env.TMPDIR = ${JSON.stringify(folder)}`,
-    `const { runFiles } = await import(${runner})`,
-    `await runFiles(${JSON.stringify(inTurns(files))}, ${JSON.stringify(folder)})`,
-  ]
-  return Array.from({ length: Math.min(PROCESSES, files.length) }, (_, n) => {
-    const entry = join(folder, 'processes', `${n + 1}.mjs`)
-    writeFileSync(entry, `${lines.join('\n')}\n`)
-    return entry
-  })
-}
-
-function run(entries: readonly string[]): Promise<number> {
-  const child = spawn(
-    process.execPath,
-    [
-      '--disable-warning=ExperimentalWarning',
-      '--max-semi-space-size=64',
-      '--test',
-      `--test-concurrency=${PROCESSES}`,
-      // Says at its end which tests failed, and how: a log of which only the end is kept shows it.
-      `--test-reporter=${import.meta.resolve('./reporter.ts')}`,
-      ...(isCoverage ? COVERAGE : []),
-      ...flags,
-      ...entries,
-    ],
-    {
-      stdio: 'inherit',
-      env: {
-        ...process.env,
-        NODE_ENV: 'test',
-        TEST_DATABASE_URL: database.urlFor('postgres'),
-        TEST_TEMPLATE: TEMPLATE,
-        TMPDIR: folder,
-        TEST_SEED: seed,
-        ...(isLong ? { TEST_LONG: '1' } : {}),
-      },
-    },
-  )
-  const stop = (signal: NodeJS.Signals): void => void child.kill(signal)
-  process.on('SIGINT', stop).on('SIGTERM', stop)
-  return new Promise((resolve) => child.on('exit', (status) => resolve(status ?? 1)))
-}
-
-/**
  * Memory where there is much of it: each test file makes and drops a database of 400 files, and ext4 without a journal
  * looks long for an inode that was not just deleted.
  */
@@ -165,7 +154,7 @@ function fastFolder(): string {
     const { bavail, bsize } = statfsSync(MEMORY)
     if (bavail * bsize > NEEDED_BYTES) return MEMORY
   } catch {
-    // Linux alone has it.
+    // Only Linux has it.
   }
   return tmpdir()
 }

@@ -1,15 +1,23 @@
-/** How far the tests of chance go: as far as each change needs, or in `npm run test:long` for hours. */
+/**
+ * How far tests of chance go: `quick` in `npm test`, `fixed` in `npm run test:fixed`, which always takes the same seed, and
+ * `long` for hours in `npm run test:long`.
+ */
+export type Depth = 'quick' | 'fixed' | 'long'
 
-export const LONG = process.env.TEST_LONG === '1'
+export const DEPTH = (process.env.TEST_DEPTH ?? 'quick') as Depth
+export const LONG = DEPTH === 'long'
 
-/** Where chance begins. The run says it, and `TEST_SEED` gives it again. */
+/** Where chance begins. The run prints it; `TEST_SEED` repeats it. */
 export const SEED = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31)
 
-/** What a bomb may compute in ms, so that each has gone off in time, or long enough to see which goes off at all. */
+/** CPU limit of a bomb in ms: short, or long enough to show which bombs go off at all. */
 export const BOMB_CPU_MS = LONG ? 2000 : 200
 
-/** fast-check's parameters of a property: 100 runs, or 10,000. What costs much has fewer. */
-export const runs = (quick = 100): { numRuns: number; seed: number } => ({
-  numRuns: LONG ? quick * 100 : quick,
+const QUICK_RUNS = 20
+const LONG_FACTOR = 100
+
+/** fast-check's parameters of a property: at most 20 runs in `npm test`, `fixed` runs or 100 times as many elsewhere. */
+export const runs = (fixed = 100): { numRuns: number; seed: number } => ({
+  numRuns: LONG ? fixed * LONG_FACTOR : DEPTH === 'fixed' ? fixed : Math.min(fixed, QUICK_RUNS),
   seed: SEED,
 })

@@ -14,7 +14,6 @@ const { values } = parseArgs({
 })
 process.env.FUZZ_REQUESTS = values.requests
 process.env.FUZZ_ONLY = values.only
-process.env.TEST_LONG = '1'
 if (values.seed !== undefined) process.env.TEST_SEED = values.seed
-process.argv.splice(2, process.argv.length, 'test/flow/fuzz.test.ts')
+process.argv.splice(2, process.argv.length, '--depth', 'long', 'test/long/fuzz.test.ts')
 await import('../run.ts')

@@ -15,7 +15,7 @@ import {
 } from '../../sql/comms.ts'
 import { type Chance, chanceOf } from '../chance.ts'
 import { testDatabase } from '../database.ts'
-import { LONG, SEED } from '../runs.ts'
+import { runs, SEED } from '../runs.ts'
 
 /** What providers tell of messages that they have accepted, in whatever order it comes. */
 
@@ -68,7 +68,7 @@ const before: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
 
 test('any order of events, repeated at will, in any portions, gives the same end', async () => {
   const chance: Chance = chanceOf(SEED)
-  for (let run = 0; run < (LONG ? 2000 : 60); run++) {
+  for (let run = 0; run < runs(60).numRuns; run++) {
     const told = Array.from({ length: chance.between(1, 6) }, () => chance.pick(RANKS))
     const expected = told.toSorted((a, b) => RANKS.indexOf(b) - RANKS.indexOf(a))[0]!
     for (let order = 0; order < 3; order++) {

@@ -5,7 +5,7 @@ import { applyEvents, insertSend, type SendEvent } from '../../sql/comms.ts'
 import { liftSuppression, suppressedAmong } from '../../sql/suppressions.ts'
 import { chanceOf } from '../chance.ts'
 import { testDatabase } from '../database.ts'
-import { LONG, SEED } from '../runs.ts'
+import { runs, SEED } from '../runs.ts'
 
 /** Addresses that mail is not sent to: what events of any order make of them, and what an admin does. */
 
@@ -46,7 +46,7 @@ const list = () => query('select address, reason from comms_suppression order by
 
 test('any order of events, repeated at will, in any portions, gives the same list', async () => {
   const chance = chanceOf(SEED)
-  for (let run = 0; run < (LONG ? 1000 : 30); run++) {
+  for (let run = 0; run < runs(30).numRuns; run++) {
     await query('delete from comms_suppression')
     const sends = [await mail(), await mail()]
     const events = Array.from({ length: chance.between(1, 8) }, (_, n) => {

@@ -1,41 +1,98 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
-import { chosenFiles, inTurns } from '../files.ts'
+import { concernedBy } from '../changed.ts'
+import { allFiles, chosenFiles, inTurns } from '../files.ts'
 
-/** Which files `npm test` runs, by what it is given. */
+/** Which files a run takes, by what it is given. */
 
-const all = chosenFiles([], false)
+const all = chosenFiles([], 'quick')
+const ringsOf = (files: readonly string[]): string[] => [...new Set(files.map((file) => file.split('/')[1]!))]
 
-describe('the tests that a run is about', () => {
-  test('are all that there are, each once', () => {
+describe('the files of a run', () => {
+  test('are all files of the quick rings, each once', () => {
     assert.ok(all.length > 250)
+    assert.deepEqual(ringsOf(all).sort(), ['edge', 'sql', 'tasks', 'workers'])
     assert.deepEqual(inTurns(all).sort(), [...all].sort())
   })
 
   test('are those of a ring, of an area, of a file, or of several', () => {
-    const edge = chosenFiles(['edge'], false)
+    const edge = chosenFiles(['edge'], 'quick')
     assert.ok(edge.length > 100 && edge.every((file) => file.startsWith('test/edge/')))
-    const rag = chosenFiles(['rag'], false)
-    assert.deepEqual(
-      [...new Set(rag.map((file) => file.split('/')[1]))],
-      ['edge', 'flow', 'sql', 'tasks'],
-      'an area is in every ring that has something of it',
-    )
+    const flow = chosenFiles(['flow'], 'quick')
+    assert.ok(flow.length > 50 && flow.every((file) => file.startsWith('test/flow/')))
+    const rag = chosenFiles(['rag'], 'quick')
+    assert.deepEqual(ringsOf(rag), ['edge', 'flow', 'sql', 'tasks'], 'an area is in every ring')
     assert.ok(rag.includes('test/edge/rag.test.ts') && rag.includes('test/tasks/rag-chunks.test.ts'))
     const file = 'test/edge/auth.test.ts'
-    assert.deepEqual(chosenFiles([file], false), [file])
-    assert.deepEqual(chosenFiles([file, 'auth'], false), [file, 'test/edge/auth-areas.test.ts'])
+    assert.deepEqual(chosenFiles([file], 'quick'), [file])
+    assert.deepEqual(chosenFiles([file, 'auth'], 'quick'), [file, 'test/edge/auth-areas.test.ts'])
   })
 
-  test('a name that finds nothing is told, not passed over', () => {
-    assert.throws(() => chosenFiles(['documnets'], false), /No test is named documnets/)
-    assert.throws(() => chosenFiles(['test/edge/none.test.ts'], false), /No test is named/)
+  test('are an error for a name that finds nothing', () => {
+    assert.throws(() => chosenFiles(['documnets'], 'quick'), /No test is named documnets/)
+    assert.throws(() => chosenFiles(['test/edge/none.test.ts'], 'quick'), /No test is named/)
   })
 
-  test('are in a long run those that go on for longer there', () => {
-    const long = chosenFiles([], true)
-    assert.ok(long.includes('test/edge/orgs-model.test.ts') && long.length < 40)
-    for (const file of long) assert.match(readFileSync(file, 'utf8'), /from '\.\.\/runs\.ts'/)
+  test('with a fixed seed are the long ring and the tests of chance of the quick rings', () => {
+    const fixed = chosenFiles([], 'fixed')
+    for (const file of [
+      'test/long/bombs.test.ts',
+      'test/long/nemesis.test.ts',
+      'test/edge/orgs-model.test.ts',
+    ])
+      assert.ok(fixed.includes(file), file)
+    assert.ok(fixed.every((file) => !file.startsWith('test/flow/')) && fixed.length < 50)
   })
+
+  test('of a long run are the long ring and all tests of chance', () => {
+    const long = chosenFiles([], 'long')
+    for (const file of [...chosenFiles([], 'fixed'), 'test/flow/mail.test.ts'])
+      assert.ok(long.includes(file), file)
+    assert.ok(long.length < 60)
+    for (const file of long)
+      if (!file.startsWith('test/long/')) assert.match(readFileSync(file, 'utf8'), /from '\.\.\/runs\.ts'/)
+  })
+
+  test('all run in one part of `npm run check`', () => {
+    const parts = [...all, ...chosenFiles(['flow'], 'quick'), ...chosenFiles([], 'fixed')]
+    assert.deepEqual([...new Set(parts)].sort(), allFiles().sort())
+  })
+})
+
+describe('the files that a change concerns', () => {
+  const concerned = (...changed: string[]): string[] => [...concernedBy(changed)].sort()
+
+  test('are a changed test itself, and tests that import a changed helper', () => {
+    assert.ok(concerned('test/edge/blog-slugs.test.ts').includes('test/edge/blog-slugs.test.ts'))
+    const files = concerned('test/edge/totp-help.ts')
+    assert.ok(files.includes('test/edge/totp.test.ts') && !files.includes('test/edge/blog-slugs.test.ts'))
+  })
+
+  test('are those of its area when only a registry leads to it, and those about all areas', () => {
+    const files = concerned('edge/routes/blog/posts.ts')
+    for (const file of [
+      'test/edge/blog-posts.test.ts',
+      'test/edge/matrix.test.ts',
+      'test/flow/blog-import.test.ts',
+    ])
+      assert.ok(files.includes(file), file)
+    assert.ok(!files.includes('test/edge/documents-list.test.ts') && files.length < 60)
+  })
+
+  test('are the callers of an SQL function, and all with a database for a table', () => {
+    const callers = concerned('sql/functions/documents/search_terms.sql')
+    assert.ok(callers.includes('test/edge/documents-search.test.ts'))
+    assert.ok(!callers.includes('test/sql/totp.test.ts'))
+    assert.ok(concerned('sql/schema/11-payments.sql').includes('test/sql/totp.test.ts'))
+  })
+
+  test('are those that name a file that is no code, and all for one that nothing names', () => {
+    const files = concerned('Procfile')
+    assert.ok(files.includes('test/tasks/procfile.test.ts') && files.length < 30)
+    const unnamed = `sql/${['named', 'by', 'nobody'].join('-')}.txt`
+    assert.equal(concerned(unnamed).length, allFiles().length)
+  })
+
+  test('are none for no change', () => assert.deepEqual(concerned(), []))
 })

@@ -1,38 +1,110 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 
-/** What `npm test` exits with when it is no test that fails, but what is around them. */
+/** The exit code of a run, and its second look at what failed. */
 
 const SUITES = {
   'a file that ends while it is loaded': `suite('file', async () => { await null; throw new Error('what failed') })`,
   'a hook after the last test': `suite('file', () => { test('holds', () => {}); after(() => { throw new Error('what failed') }) })`,
 }
+const folder = (): string => mkdtempSync(join(tmpdir(), 'reporter-'))
 
 describe('a run', () => {
   for (const [name, body] of Object.entries(SUITES))
     test(`fails with ${name}, and says with what`, () => {
-      const { status, stdout } = run(body)
+      const { status, stdout, failed } = report(body)
       assert.match(stdout, /failing tests:[\s\S]*what failed/)
       assert.match(stdout, /^ℹ fail 0$/m, 'node:test counts it by now: the reporter can be its own')
       assert.equal(status, 1)
+      assert.deepEqual(failed, [{ file: 'file', name: 'file' }])
     })
 
+  test('names each test that failed, in its file, and no suite that only holds it', () => {
+    const body = `suite('a.test.ts', () => {
+      suite('inner', () => { test('fails', () => { throw new Error('no') }); test('holds', () => {}) })
+      test('fails, too', () => { throw new Error('no') }) })
+    suite('b.test.ts', () => { test('holds', () => {}) })`
+    assert.deepEqual(report(body).failed, [
+      { file: 'a.test.ts', name: 'fails' },
+      { file: 'a.test.ts', name: 'fails, too' },
+    ])
+  })
+
   test('of which all holds succeeds', () => {
-    const { status, stdout } = run(`suite('file', () => { test('holds', () => {}) })`)
+    const { status, stdout, failed } = report(`suite('file', () => { test('holds', () => {}) })`)
     assert.match(stdout, /^ℹ pass 1$/m)
+    assert.deepEqual([status, failed], [0, []])
+  })
+})
+
+describe('the second look', () => {
+  const FLAKE = (mark: string): string => `import { existsSync, writeFileSync } from 'node:fs'
+    import { test } from 'node:test'
+    test('holds the second time', () => {
+      if (existsSync('${mark}')) return
+      writeFileSync('${mark}', '')
+      throw new Error('the first time')
+    })
+    test('always holds', () => {})`
+
+  test('lets a run pass whose failure does not come again, and counts it', () => {
+    const { status, stdout, file } = look((at) => FLAKE(join(at, 'mark')))
+    assert.match(stdout, new RegExp(`^Failed, and now run alone: ${file}$`, 'm'))
+    assert.match(stdout, new RegExp(`^1 flaky: ${file}: holds the second time$`, 'm'))
+    assert.equal(status, 0)
+  })
+
+  test('fails a run whose failure comes again', () => {
+    const { status, stdout } = look(
+      () => `import { test } from 'node:test'\ntest('never holds', () => { throw new Error('no') })`,
+    )
+    assert.match(stdout, /now run alone/)
+    assert.doesNotMatch(stdout, /flaky/)
+    assert.equal(status, 1)
+  })
+
+  test('is not taken when all holds', () => {
+    const { status, stdout } = look(() => `import { test } from 'node:test'\ntest('holds', () => {})`)
+    assert.doesNotMatch(stdout, /flaky|alone/)
     assert.equal(status, 0)
   })
 })
 
-function run(body: string): { status: number | null; stdout: string } {
-  const file = join(mkdtempSync(join(tmpdir(), 'reporter-')), 'suite.mjs')
+// Without the mark of a process of node:test, which reports to its parent instead.
+const { NODE_TEST_CONTEXT: _, ...env } = process.env
+
+interface Reported {
+  readonly status: number | null
+  readonly stdout: string
+  readonly failed: unknown
+}
+
+/** Runs suites with the reporter alone. */
+function report(body: string): Reported {
+  const at = folder()
+  const [file, failures] = [join(at, 'suite.mjs'), join(at, 'failures.json')]
   writeFileSync(file, `import { after, suite, test } from 'node:test'\n${body}\n`)
   const reporter = `--test-reporter=${import.meta.resolve('../reporter.ts')}`
-  // Without the mark of a process of node:test, which reports to its parent instead.
-  const { NODE_TEST_CONTEXT: _, ...env } = process.env
-  return spawnSync(process.execPath, ['--test', reporter, file], { env, encoding: 'utf8' })
+  const options = { env: { ...env, TEST_FAILURES: failures }, encoding: 'utf8' } as const
+  const { status, stdout } = spawnSync(process.execPath, ['--test', reporter, file], options)
+  return { status, stdout, failed: JSON.parse(readFileSync(failures, 'utf8')) }
+}
+
+/** Runs a test file as `run.ts` does, without a database. */
+function look(write: (folder: string) => string): { status: number | null; stdout: string; file: string } {
+  const at = folder()
+  const file = join(at, 'one.test.mjs')
+  writeFileSync(file, write(at))
+  const module = JSON.stringify(import.meta.resolve('../processes.ts'))
+  const run = JSON.stringify({ files: [file], folder: at, processes: 1, env: {}, isCompiled: false })
+  const script = `const { runWithSecondLook } = await import(${module}); process.exit(await runWithSecondLook(${run}))`
+  const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '--eval', script], {
+    env,
+    encoding: 'utf8',
+  })
+  return { status, stdout, file }
 }

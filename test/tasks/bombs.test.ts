@@ -1,55 +1,63 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { sniffMediaType } from '../../tasks/documents/media.ts'
-import { extensionOf, formatOf } from '../../tasks/rag/formats.ts'
-import { createChildPool } from '../../workers/children/pool.ts'
-import { analyzeFile } from '../../workers/providers/documents/analysis.ts'
-import { openDocument } from '../../workers/providers/documents/documents.ts'
-import { indexBombs } from '../bombs.ts'
+import { before, describe, test } from 'node:test'
+import { bombReaders } from '../bomb-readers.ts'
+import { type Bomb, indexBombs, postBombs, zipBombs } from '../bombs.ts'
 import { documentBombs } from '../document-bombs.ts'
-import { textPdf } from '../pdfs.ts'
-import { BOMB_CPU_MS } from '../runs.ts'
 
-/**
- * Every bomb of documents and of files to index through its reader, in children as a worker has them, with limits that are shorter: each ends as
- * something that its sender is told, and the children serve whoever comes next.
- */
+/** One bomb of each mechanism; `long/bombs.test.ts` has all of them. */
 
-const pool = createChildPool({ log: { warn: () => {} } as never, checkMs: 20 })
-after(() => pool.close())
-const { signal } = new AbortController()
-const limits = { cpuMs: BOMB_CPU_MS }
+const { pool, importBomb, checkPosts, checkIndexed, checkDocument, importGoodPost, readGoodDocument } =
+  bombReaders()
 
-describe('what is indexed', () => {
-  for (const bomb of indexBombs(2 ** 17))
-    test(bomb.name, async () => {
-      const { fileName } = bomb
-      const file = { format: formatOf(extensionOf(fileName)), fileName }
-      const analyzed = await analyzeFile(pool, bomb.make(), file, signal, limits)
-      if ('reason' in analyzed) assert.match(analyzed.reason, /^(more than \d+ |it (needs|takes|crashed) )/)
-      else assert.ok(analyzed.chunks.length < 1000)
-    })
+function named(bombs: readonly Bomb[], ...names: readonly string[]): Bomb[] {
+  return names.map((name) => {
+    const bomb = bombs.find((one) => one.name === name)
+    assert.ok(bomb, `No bomb is named ${name}`)
+    return bomb
+  })
+}
+
+const POSTS = [
+  'quotes on many lines', // CPU
+  '9 million lists', // nesting
+  'aliases of aliases', // expansion
+  'a file of 60 MB that packs to nothing', // packing
+  'names that are those of every object', // prototypes
+]
+const DOCUMENTS = [
+  'a document of 90 MB of paragraphs', // CPU: its child is killed
+  'zeros that are packed five times', // memory
+  'a million pages', // a count that is a lie
+  'pages that hold themselves', // a cycle
+  'entities of entities', // expansion
+  'a document of 400 MB', // packing
+  'a picture of 4 thousand million pixels', // size
+  '20,000 frames', // number of pages
+]
+
+describe('posts', () => {
+  before(importGoodPost)
+  for (const bomb of named([...postBombs, ...zipBombs], ...POSTS)) test(bomb.name, () => checkPosts(bomb))
+
+  test('an import has a CPU limit for all its files together', async () => {
+    const [bomb] = named(zipBombs, 'files that take a second each')
+    const outcome = await importBomb(bomb!, { limits: { cpuMs: 20_000 }, wholeCpuMs: 500 })
+    assert.equal(outcome, 'The file cannot be imported: it takes more than 1 s of computing')
+  })
+})
+
+describe('files to index', () => {
+  for (const bomb of named(indexBombs(2 ** 17), 'headings as .md', 'open divisions as .html'))
+    test(bomb.name, () => checkIndexed(bomb))
 })
 
 describe('documents', () => {
-  // Now that it has been loaded once, a child's code takes less of the limits.
-  before(async () => {
-    const good = await textPdf(1)
-    const options = { mediaType: 'application/pdf', vision: 'none', maxPages: 1, signal } as const
-    const reader = await openDocument(pool, async () => good, options)
-    assert.equal((await reader.read(1)).status, 'read')
-    await reader.close()
-  })
+  before(readGoodDocument)
+  for (const bomb of named(documentBombs, ...DOCUMENTS)) test(bomb.name, () => checkDocument(bomb))
+})
 
-  for (const bomb of documentBombs)
-    test(bomb.name, async () => {
-      const bytes = bomb.make()
-      const mediaType = await sniffMediaType(bytes.subarray(0, 65_536), { fileName: bomb.fileName })
-      const options = { mediaType, vision: 'none', maxPages: 20_000, signal, limits } as const
-      const reader = await openDocument(pool, async () => bytes, options)
-      assert.ok(reader.pageCount <= 1000, `${reader.pageCount} pages`)
-      const page = await reader.read(1)
-      await reader.close()
-      if (page.status === 'unread') assert.match(page.detail!, /^(The|There|Reading|Opening) .+/)
-    })
+test('the children still serve, and their memory stays small', async () => {
+  await importGoodPost()
+  await readGoodDocument()
+  assert.ok(pool.rssBytes < 2 ** 30)
 })

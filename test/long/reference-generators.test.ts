@@ -10,7 +10,7 @@ import { createClient } from '@hey-api/openapi-ts'
 import spectral from '@stoplight/spectral-core'
 import rulesets from '@stoplight/spectral-rulesets'
 import { generateApi } from 'swagger-typescript-api'
-import { edgeAndDatabase } from './harness.ts'
+import { edgeAndDatabase } from '../edge/harness.ts'
 
 /** The reference as further tools take it: another linter, and generators beside that of `reference.test.ts`. */
 

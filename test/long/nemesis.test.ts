@@ -9,7 +9,7 @@ import { LONG, SEED } from '../runs.ts'
  * `NEMESIS_MODES` names. `TEST_SEED` gives the same faults again.
  */
 
-// In `npm test` it shows that it works; the long ring looks for what is wrong.
+// In `npm run test:fixed` it shows that it works; in hours it looks for violations.
 const SECONDS = Number(process.env.NEMESIS_SECONDS ?? (LONG ? 120 : 4))
 const modes = process.env.NEMESIS_MODES?.split(',') ?? (LONG ? MODES : ['direct'])
 

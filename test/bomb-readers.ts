@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict'
+import { after } from 'node:test'
+import { Failure } from '../sql/errors.ts'
+import { sniffMediaType } from '../tasks/documents/media.ts'
+import { extensionOf, formatOf } from '../tasks/rag/formats.ts'
+import { createChildPool } from '../workers/children/pool.ts'
+import { analyzeFile } from '../workers/providers/documents/analysis.ts'
+import { openDocument } from '../workers/providers/documents/documents.ts'
+import { openPosts } from '../workers/providers/documents/posts.ts'
+import type { Bomb } from './bombs.ts'
+import { textPdf } from './pdfs.ts'
+import { BOMB_CPU_MS } from './runs.ts'
+
+/** Readers of bombs in child processes with short limits. Each bomb must end as something that its sender learns. */
+
+const { signal } = new AbortController()
+const limits = { cpuMs: BOMB_CPU_MS }
+const REPORTED =
+  /^(imported|The file cannot be imported: |Item 1: |The file (takes|needs|crashed)|The front matter |A line of |\w+: (is too long|can't be))/
+
+export type BombReaders = ReturnType<typeof bombReaders>
+
+/** Readers that share child processes, which end after the file. */
+export function bombReaders() {
+  const pool = createChildPool({ log: { warn: () => {} } as never, checkMs: 20 })
+  after(() => pool.close())
+
+  /** The outcome of an import: its items' messages, or its error. */
+  const importBomb = async (
+    { fileName, make }: Bomb,
+    max = { limits, wholeCpuMs: 1.5 * BOMB_CPU_MS },
+  ): Promise<string> => {
+    const format = fileName.endsWith('.json') ? 'json' : fileName.endsWith('.zip') ? 'zip' : 'markdown'
+    try {
+      const reader = await openPosts(pool, { name: fileName, format, bytes: make() }, { signal, ...max })
+      try {
+        const messages: string[] = []
+        for await (const { read } of reader.read()) messages.push('post' in read ? 'imported' : read.message)
+        return messages.join('; ')
+      } finally {
+        reader.close()
+      }
+    } catch (error) {
+      if (error instanceof Failure) return error.detail
+      throw error
+    }
+  }
+
+  const checkPosts = async (bomb: Bomb): Promise<void> => {
+    const outcome = await importBomb(bomb)
+    assert.match(outcome, REPORTED)
+    assert.doesNotMatch(outcome, /call stack|allocation|internal/i)
+  }
+
+  const checkIndexed = async ({ fileName, make }: Bomb): Promise<void> => {
+    const file = { format: formatOf(extensionOf(fileName)), fileName }
+    const analyzed = await analyzeFile(pool, make(), file, signal, limits)
+    if ('reason' in analyzed) assert.match(analyzed.reason, /^(more than \d+ |it (needs|takes|crashed) )/)
+    else assert.ok(analyzed.chunks.length < 1000)
+  }
+
+  const checkDocument = async ({ fileName, make }: Bomb): Promise<void> => {
+    const bytes = make()
+    const mediaType = await sniffMediaType(bytes.subarray(0, 65_536), { fileName })
+    const options = { mediaType, vision: 'none', maxPages: 20_000, signal, limits } as const
+    const reader = await openDocument(pool, async () => bytes, options)
+    assert.ok(reader.pageCount <= 1000, `${reader.pageCount} pages`)
+    const page = await reader.read(1)
+    await reader.close()
+    if (page.status === 'unread') assert.match(page.detail!, /^(The|There|Reading|Opening) .+/)
+  }
+
+  /** Imports a good post. Called first, it also loads the code of a child, which then takes less of the limits. */
+  const importGoodPost = async (): Promise<void> => {
+    const bytes = Buffer.from('# Good\n\nnews')
+    const reader = await openPosts(pool, { name: 'good.md', format: 'markdown', bytes }, { signal })
+    for await (const { read } of reader.read()) assert.ok('post' in read && read.post.title === 'Good')
+    reader.close()
+  }
+
+  /** Reads a good document; as `importGoodPost`. */
+  const readGoodDocument = async (): Promise<void> => {
+    const good = await textPdf(1)
+    const options = { mediaType: 'application/pdf', vision: 'none', maxPages: 1, signal } as const
+    const reader = await openDocument(pool, async () => good, options)
+    assert.equal((await reader.read(1)).status, 'read')
+    await reader.close()
+  }
+
+  return { pool, importBomb, checkPosts, checkIndexed, checkDocument, importGoodPost, readGoodDocument }
+}

@@ -1,0 +1,122 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { basename, extname, posix } from 'node:path'
+import { allFiles, areaOf, ROOT } from './files.ts'
+import { importsOf } from './sql/structure-parse.ts'
+
+/**
+ * Which test files a change concerns, for `npm test -- --changed`: those from which imports lead to a changed file. It answers
+ * in seconds and may miss a test; `npm run check` runs them all.
+ */
+
+// Lists of all areas: by way of these, a test of one area would reach every other.
+const REGISTRIES: ReadonlySet<string> = new Set([
+  'edge/routes/index.ts',
+  'tasks/index.ts',
+  'workers/children/all-work.ts',
+  'workers/providers/index.ts',
+])
+// Every database of a test is a copy of the migrated one.
+const DATABASE = 'test/database.ts'
+const MIGRATED = /^sql\/(schema|migrations|functions)\//
+const FUNCTION = /^sql\/functions\/[^/]+\/(\w+)\.sql$/
+const TEXTS = /(['"`])([\w./-]*\.\w+)\1/g
+
+/** Paths from the root of what differs from a commit, in the work tree, untracked files included. */
+export function changedFiles(base: string): string[] {
+  const git = (...args: string[]): string[] =>
+    execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).split('\n').filter(Boolean)
+  return [...git('diff', '--name-only', base), ...git('ls-files', '--others', '--exclude-standard')]
+}
+
+/** Test files that the change of these files concerns. A file that nothing names concerns all tests. */
+export function concernedBy(changed: readonly string[]): ReadonlySet<string> {
+  read ??= readGraph()
+  const graph = read
+  const tests = allFiles()
+  const found = new Set<string>()
+  for (const file of changed) {
+    const users = usersOf(file, graph)
+    const words = new Set(file.split(/[/.-]/))
+    const concerned = tests.filter(
+      (one) => one === file || reaches(one, users, graph, words.has(areaOf(one))),
+    )
+    for (const one of concerned.length === 0 ? tests : concerned) found.add(one)
+  }
+  return found
+}
+
+interface Source {
+  readonly text: string
+  /** Files of the project that it imports, or names in a text, such as a script that it starts. */
+  readonly named: readonly string[]
+}
+type Graph = ReadonlyMap<string, Source>
+let read: Graph | undefined
+
+function readGraph(): Graph {
+  const files = globSync('{sql,tasks,edge,workers,test}/**/*.ts', { cwd: ROOT })
+  return new Map(
+    files.map((file) => {
+      const text = readFileSync(posix.join(ROOT, file), 'utf8')
+      const targets = [
+        // Types load nothing: the compiler checks them.
+        ...importsOf(text).flatMap(({ target, erased }) => (erased ? [] : [target])),
+        ...[...text.matchAll(TEXTS)].map(([, , path]) => path!),
+      ]
+      return [file, { text, named: [...new Set(targets.flatMap((target) => resolved(file, target)))] }]
+    }),
+  )
+}
+
+/** The file that a text names, from its own folder or from the root; none if there is no such file. */
+const resolved = (file: string, target: string): string[] =>
+  [posix.join(posix.dirname(file), target), posix.normalize(target)].filter((path) => existsInProject(path))
+
+const known = new Map<string, boolean>()
+
+function existsInProject(path: string): boolean {
+  let isKnown = known.get(path)
+  if (isKnown === undefined) {
+    isKnown = !path.startsWith('..') && !path.startsWith('/') && existsSync(posix.join(ROOT, path))
+    known.set(path, isKnown)
+  }
+  return isKnown
+}
+
+/** The sources that a changed file stands for: itself, or those that name it. */
+function usersOf(file: string, graph: Graph): ReadonlySet<string> {
+  if (graph.has(file)) return new Set([file])
+  const users = [...graph].flatMap(([path, { named }]) => (named.includes(file) ? [path] : []))
+  if (MIGRATED.test(file)) return new Set([...users, ...callersOf(file, graph)])
+  const name = basename(file)
+  return new Set([...users, ...[...graph].flatMap(([path, { text }]) => (text.includes(name) ? [path] : []))])
+}
+
+/** The sources that call an SQL function by its name, also by way of others; all that have a database for any other SQL. */
+function callersOf(file: string, graph: Graph): string[] {
+  const name = FUNCTION.exec(file)?.[1]
+  if (name === undefined) return [DATABASE]
+  const names = new Set([name])
+  const functions = globSync('sql/functions/*/*.sql', { cwd: ROOT })
+  const texts = new Map(
+    functions.map((path) => [basename(path, extname(path)), readFileSync(posix.join(ROOT, path), 'utf8')]),
+  )
+  for (const called of names)
+    for (const [caller, text] of texts) if (new RegExp(`\\b${called}\\b`).test(text)) names.add(caller)
+  const called = new RegExp(`\\b(${[...names].join('|')})\\b`)
+  const callers = [...graph].flatMap(([path, { text }]) => (called.test(text) ? [path] : []))
+  // A trigger is called by nobody by name.
+  return callers.length === 0 ? [DATABASE] : callers
+}
+
+/** True if imports lead from a test to one of the files. Registries count for tests of the same area, and for who imports them itself. */
+function reaches(test: string, files: ReadonlySet<string>, graph: Graph, isOfArea: boolean): boolean {
+  const seen = new Set([test])
+  for (const file of seen) {
+    if (files.has(file)) return true
+    const isPassedOver = REGISTRIES.has(file) && !isOfArea && !graph.get(test)!.named.includes(file)
+    if (!isPassedOver) for (const next of graph.get(file)?.named ?? []) seen.add(next)
+  }
+  return false
+}

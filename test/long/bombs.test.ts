@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict'
+import { before, describe, test } from 'node:test'
+import { bombReaders } from '../bomb-readers.ts'
+import { indexBombs, postBombs, zipBombs } from '../bombs.ts'
+import { documentBombs } from '../document-bombs.ts'
+
+/** Every bomb through its reader; `tasks/bombs.test.ts` has one of each mechanism. */
+
+const { pool, checkPosts, checkIndexed, checkDocument, importGoodPost, readGoodDocument } = bombReaders()
+
+describe('posts', () => {
+  before(importGoodPost)
+  for (const bomb of [...postBombs, ...zipBombs]) test(bomb.name, () => checkPosts(bomb))
+})
+
+describe('files to index', () => {
+  for (const bomb of indexBombs(2 ** 17)) test(bomb.name, () => checkIndexed(bomb))
+})
+
+describe('documents', () => {
+  before(readGoodDocument)
+  for (const bomb of documentBombs) test(bomb.name, () => checkDocument(bomb))
+})
+
+test('the children still serve, and their memory stays small', async () => {
+  await importGoodPost()
+  await readGoodDocument()
+  assert.ok(pool.rssBytes < 2 ** 30)
+})

@@ -1,0 +1,103 @@
+import { spawn } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Failed } from './reporter.ts'
+
+/** Runs test files in a few processes of node:test, each of which takes one file after the other (`runner.ts`). */
+
+export interface Run {
+  readonly files: readonly string[]
+  /** A new folder for what the run writes. */
+  readonly folder: string
+  readonly processes: number
+  readonly env: Readonly<Record<string, string>>
+  /** Options of node:test. */
+  readonly flags?: readonly string[]
+  /** True if tsx compiles the code; without it Node strips types, as in production. */
+  readonly isCompiled?: boolean
+}
+
+export interface Ended {
+  /** 0 if everything passed. */
+  readonly code: number
+  /** Empty although `code` is not 0 when node:test itself ended early. */
+  readonly failed: readonly Failed[]
+}
+
+// More than this is no flake: a second look would only take longer to say so.
+const MOST_FILES_LOOKED_AT = 5
+
+/** Runs the files to their end. */
+export async function runFiles(run: Run): Promise<Ended> {
+  const failures = join(run.folder, 'failures.json')
+  const child = spawn(
+    process.execPath,
+    [
+      '--disable-warning=ExperimentalWarning',
+      // Tests make many short-lived objects: with the default of 16 MB they cost 4 % more CPU.
+      '--max-semi-space-size=64',
+      '--test',
+      `--test-concurrency=${run.processes}`,
+      // Says at its end which tests failed, and how: a log of which only the end is kept shows it.
+      `--test-reporter=${import.meta.resolve('./reporter.ts')}`,
+      ...(run.flags ?? []),
+      ...writeEntries(run),
+    ],
+    {
+      stdio: 'inherit',
+      env: { ...process.env, NODE_ENV: 'test', TMPDIR: run.folder, ...run.env, TEST_FAILURES: failures },
+    },
+  )
+  const stop = (signal: NodeJS.Signals): void => void child.kill(signal)
+  process.on('SIGINT', stop).on('SIGTERM', stop)
+  const code = await new Promise<number>((resolve) => child.on('exit', (status) => resolve(status ?? 1)))
+  process.off('SIGINT', stop).off('SIGTERM', stop)
+  const failed: Failed[] = existsSync(failures) ? JSON.parse(readFileSync(failures, 'utf8')) : []
+  return { code, failed }
+}
+
+/**
+ * Runs the files; those with a failure run once more, alone and one after the other. If they pass then, what failed was a
+ * flake: it is counted and named, and the run succeeds.
+ */
+export async function runWithSecondLook(run: Run): Promise<number> {
+  const first = await runFiles(run)
+  const suspects = [...new Set(first.failed.map(({ file }) => file))]
+  const isLookedAt = suspects.length > 0 && suspects.length <= MOST_FILES_LOOKED_AT
+  if (first.code === 0 || !isLookedAt || !suspects.every((file) => run.files.includes(file)))
+    return first.code
+  console.log(`Failed, and now run alone: ${suspects.join(', ')}`)
+  const folder = join(run.folder, 'second')
+  mkdirSync(folder)
+  const second = await runFiles({ ...run, files: suspects, folder, processes: 1 })
+  if (second.code !== 0) return second.code
+  console.log(
+    `${first.failed.length} flaky: ${first.failed.map(({ file, name }) => `${file}: ${name}`).join('; ')}`,
+  )
+  return 0
+}
+
+/**
+ * A module for each process of node:test. tsx is not loaded by a flag, which threads would inherit: they run code as in
+ * production. What tsx compiles it keeps outside the run's folder, for the next run.
+ */
+function writeEntries({ files, folder, processes, isCompiled = true }: Run): string[] {
+  const tsx = JSON.stringify(import.meta.resolve('tsx/esm/api'))
+  const kept = JSON.stringify(tmpdir())
+  const runner = JSON.stringify(new URL('runner.ts', import.meta.url))
+  for (const name of ['claims', 'processes', 'profile']) mkdirSync(join(folder, name))
+  const lines = [
+    ...(isCompiled
+      ? [`process.env.TMPDIR = ${kept}`, `const { register } = await import(${tsx})`, 'register()']
+      : []),
+    `process.env.TMPDIR = ${JSON.stringify(folder)}`,
+    `const { runFiles } = await import(${runner})`,
+    `await runFiles(${JSON.stringify(files)}, ${JSON.stringify(folder)})`,
+  ]
+  return Array.from({ length: Math.min(processes, files.length) }, (_, n) => {
+    const entry = join(folder, 'processes', `${n + 1}.mjs`)
+    writeFileSync(entry, `${lines.join('\n')}\n`)
+    return entry
+  })
+}
