@@ -2,7 +2,10 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { closeVision, openPages } from '../../workers/children/documents/pages.ts'
 import { pageLines, scanImage, scanPdf } from '../pdfs.ts'
+import { useKeptOutput } from '../recognized.ts'
+import { DEPTH } from '../runs.ts'
 
+if (DEPTH === 'quick') useKeptOutput()
 after(closeVision)
 
 const lines = pageLines(1, 1, { sentences: 3 })

@@ -4,6 +4,8 @@ import { after, describe, test } from 'node:test'
 import { type MediaHint, sniffMediaType } from '../../tasks/documents/media.ts'
 import { closeVision, type LocalReader, openPages } from '../../workers/children/documents/pages.ts'
 import { outlookMail } from '../outlook.ts'
+import { useKeptOutput } from '../recognized.ts'
+import { DEPTH } from '../runs.ts'
 import { sign } from '../sign.ts'
 import { zipOf } from '../zip.ts'
 
@@ -12,6 +14,7 @@ import { zipOf } from '../zip.ts'
  * those of heif-enc, opj_compress and img2webp; others are made here.
  */
 
+if (DEPTH === 'quick') useKeptOutput()
 after(closeVision)
 
 const OFFICE = 'application/vnd.openxmlformats-officedocument'

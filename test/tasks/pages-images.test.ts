@@ -4,8 +4,11 @@ import { createCanvas, loadImage } from '@napi-rs/canvas'
 import { isBlank, scaled, toGrey } from '../../workers/children/documents/images.ts'
 import { closeVision, openPages, type PageResult } from '../../workers/children/documents/pages.ts'
 import { scanImage } from '../pdfs.ts'
+import { useKeptOutput } from '../recognized.ts'
+import { DEPTH } from '../runs.ts'
 import { sign } from '../sign.ts'
 
+if (DEPTH === 'quick') useKeptOutput()
 after(closeVision)
 
 async function readAll(bytes: Uint8Array, mediaType: string, sight: 'local' | 'none' = 'local') {

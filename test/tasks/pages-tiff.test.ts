@@ -3,8 +3,11 @@ import { after, test } from 'node:test'
 import { deflateSync } from 'node:zlib'
 import { toGrey } from '../../workers/children/documents/images.ts'
 import { closeVision, openPages, type PageResult } from '../../workers/children/documents/pages.ts'
+import { useKeptOutput } from '../recognized.ts'
+import { DEPTH } from '../runs.ts'
 import { sign } from '../sign.ts'
 
+if (DEPTH === 'quick') useKeptOutput()
 after(closeVision)
 
 async function readAll(bytes: Uint8Array, mediaType: string, sight: 'local' | 'none' = 'local') {

@@ -4,7 +4,10 @@ import { after, test } from 'node:test'
 import { closeVision, openPages, type PageResult } from '../../workers/children/documents/pages.ts'
 import { textFromItems } from '../../workers/children/documents/pdf.ts'
 import { blankPdf, encryptedPdf, mixedPdf, pageLines, rawPdf, stream, textPdf } from '../pdfs.ts'
+import { useKeptOutput } from '../recognized.ts'
+import { DEPTH } from '../runs.ts'
 
+if (DEPTH === 'quick') useKeptOutput()
 after(closeVision)
 
 const onePage = (content: string | Uint8Array, resources: string, ...more: (string | Uint8Array)[]) =>

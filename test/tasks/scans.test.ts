@@ -4,7 +4,10 @@ import { createCanvas, loadImage } from '@napi-rs/canvas'
 import { closeVision, openPages } from '../../workers/children/documents/pages.ts'
 import { openTextLayer } from '../../workers/children/documents/pdfium.ts'
 import { blankPdf, pageLines, rawPdf, scanImage, scanPdf, stream, textPdf } from '../pdfs.ts'
+import { useKeptOutput } from '../recognized.ts'
+import { DEPTH } from '../runs.ts'
 
+if (DEPTH === 'quick') useKeptOutput()
 after(closeVision)
 
 // Reading takes as long as there are words and pixels.
@@ -75,6 +78,24 @@ test('a scan on a page that is turned back by the PDF, or not at all', async () 
       ),
     ])
     assert.ok(accuracy(await read(pdf, 'application/pdf')) >= 0.97)
+  }
+})
+
+test('nonsense from a page in another script is not its text', async () => {
+  const greek = 'Μῆνιν ἄειδε θεὰ Πηληϊάδεω Ἀχιλῆος οὐλομένην ἣ μυρί Ἀχαιοῖς'
+  const russian = 'Все счастливые семьи похожи друг на друга, каждая несчастлива'
+  for (const [line, count, dpi] of [
+    [greek, 5, 80],
+    [russian, 3, 200],
+  ] as const) {
+    const all = line.split(' ')
+    const lines = Array.from({ length: count }, (_, i) => [...all.slice(i), ...all.slice(0, i)].join(' '))
+    const { bytes } = scanImage(lines, dpi)
+    const reader = await openPages(bytes, 'image/jpeg', { sight: 'local' })
+    const { status, text, detail } = await reader.read(1)
+    await reader.close()
+    assert.deepEqual([status, text], ['unread', ''])
+    assert.match(detail!, /makes no sense \(confidence \d\d of 100\): it is too poor, or not in eng$/)
   }
 })
 

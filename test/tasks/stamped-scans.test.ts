@@ -3,7 +3,10 @@ import { after, test } from 'node:test'
 import { closeVision, openPages } from '../../workers/children/documents/pages.ts'
 import { isPoor } from '../../workers/children/documents/texts.ts'
 import { pageLines, rawPdf, scanImage, stream } from '../pdfs.ts'
+import { useKeptOutput } from '../recognized.ts'
+import { DEPTH } from '../runs.ts'
 
+if (DEPTH === 'quick') useKeptOutput()
 after(closeVision)
 
 const lines = pageLines(1, 1, { sentences: 6 })

@@ -8,6 +8,8 @@ import { parse } from '../../tasks/settings.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
 import { openDocument } from '../../workers/providers/documents/documents.ts'
 import { rawPdf, stream } from '../pdfs.ts'
+import { childrenWithKeptOutput } from '../recognized.ts'
+import { DEPTH } from '../runs.ts'
 import { sign } from '../sign.ts'
 
 /** A provider that speaks OpenAI's protocol, and does what the test says. */
@@ -47,7 +49,10 @@ const server = createServer(async (request, response) => {
 await once(server.listen(0, '127.0.0.1'), 'listening')
 const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
 
-const children = createChildPool({ log: { warn: () => {} } as never })
+const children = createChildPool({
+  log: { warn: () => {} } as never,
+  ...(DEPTH === 'quick' ? childrenWithKeptOutput() : {}),
+})
 after(async () => {
   await children.close()
   server.closeAllConnections()

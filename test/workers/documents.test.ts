@@ -14,7 +14,10 @@ import {
 import { openDocument } from '../../workers/providers/documents/documents.ts'
 import { drawPage } from '../../workers/providers/documents/draw.ts'
 import type { DocumentOptions } from '../../workers/providers/documents/opened-children.ts'
-import { deepPdf, encryptedPdf, hugePagePdf, mixedPdf, pageLines, scanPdf, textPdf } from '../pdfs.ts'
+import { deepPdf, encryptedPdf, hugePagePdf, mixedPdf, pageLines, rawPdf, stream, textPdf } from '../pdfs.ts'
+import { childrenWithKeptOutput } from '../recognized.ts'
+import { DEPTH } from '../runs.ts'
+import { sign } from '../sign.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
@@ -22,16 +25,38 @@ import { log } from './parts.ts'
 
 const PDF = 'application/pdf'
 const { signal } = new AbortController()
-// Read in a third of the time that a sentence takes.
-const WORDS = { sentences: 0 }
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i + 1)
 
+/** A page for each picture, with an eighth of the pixels of an A4 scan. */
+function signPdf(count: number): Uint8Array {
+  const pages = numbers(count).flatMap((n) => [
+    `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 432 96] /Contents ${3 * n + 1} 0 R` +
+      ` /Resources << /XObject << /Im ${3 * n + 2} 0 R >> >> >>`,
+    stream('432 0 0 96 0 0 cm /Im Do'),
+    stream(
+      sign(`Page ${n} of ${count}`).toBuffer('image/jpeg'),
+      '/Type /XObject /Subtype /Image /Width 900 /Height 200 /BitsPerComponent 8 /ColorSpace /DeviceRGB' +
+        ' /Filter /DCTDecode',
+    ),
+  ])
+  const kids = numbers(count).map((n) => `${3 * n} 0 R`)
+  return rawPdf([
+    '<< /Type /Catalog /Pages 2 0 R >>',
+    `<< /Type /Pages /Kids [${kids.join(' ')}] /Count ${count} >>`,
+    ...pages,
+  ])
+}
+
+// After a crash, timing decides whether PDFium or pdfjs draws a page: the output of both is kept.
+const keptOutput = DEPTH === 'quick' ? childrenWithKeptOutput() : {}
+
 function poolOf(places = 2) {
-  const pool = createChildPool({ log, places })
+  const pool = createChildPool({ log, places, ...keptOutput })
   after(() => pool.close())
   return pool
 }
 const pool = poolOf()
+const single = poolOf(1)
 
 const open = (bytes: Uint8Array, options: Partial<DocumentOptions> = {}, children: Children = pool) =>
   openDocument(children, async () => bytes, {
@@ -136,7 +161,7 @@ for (const [why, detail, tries] of [
       lost++
       return why
     })
-    const reader = await open(await scanPdf(3, WORDS), { vision: 'tesseract' }, children)
+    const reader = await open(signPdf(3), { vision: 'tesseract' }, children)
     const pages = await Promise.all(numbers(3).map((n) => reader.read(n)))
     assert.deepEqual(
       pages.map(({ status, givenUp }) => [status, givenUp]),
@@ -283,11 +308,10 @@ test('pages that are no pages of the document are a mistake of the caller', asyn
 })
 
 test('a long document lets others have their turn', async () => {
-  const one = poolOf(1)
-  const long = await open(await scanPdf(3, WORDS), { vision: 'tesseract', sliceMs: 0 }, one)
+  const long = await open(signPdf(3), { vision: 'tesseract', sliceMs: 0 }, single)
   const done: string[] = []
   const reading = numbers(3).map((n) => long.read(n).then(() => done.push(`long ${n}`)))
-  const short = open(await textPdf(1), {}, one)
+  const short = open(await textPdf(1), {}, single)
   await (await short).read(1)
   done.push('short')
   await (await short).close()
@@ -298,7 +322,7 @@ test('a long document lets others have their turn', async () => {
 
 test('an abort ends what is under way', async () => {
   const abort = new AbortController()
-  const reader = await open(await scanPdf(3), { vision: 'tesseract', signal: abort.signal })
+  const reader = await open(signPdf(3), { vision: 'tesseract', signal: abort.signal })
   const reading = numbers(3).map((n) => reader.read(n))
   setImmediate(() => abort.abort(new Error('cancelled')))
   for (const page of await Promise.allSettled(reading))
@@ -309,7 +333,7 @@ test('an abort ends what is under way', async () => {
 
 test('closing a document gives its children back, and what is under way ends', async () => {
   const own = poolOf(1)
-  const reader = await open(await scanPdf(2), { vision: 'tesseract' }, own)
+  const reader = await open(signPdf(2), { vision: 'tesseract' }, own)
   const reading = reader.read(1)
   await until('it is under way', () => own.size === 1)
   await new Promise(setImmediate)
@@ -371,13 +395,12 @@ async function silentModel(t: TestContext) {
 }
 
 test('while a model is asked, the children are free for others', async (t) => {
-  const one = poolOf(1)
   const { vision, asked } = await silentModel(t)
   const abort = new AbortController()
-  const reader = await open(await scanPdf(1, WORDS), { vision, signal: abort.signal }, one)
+  const reader = await open(signPdf(1), { vision, signal: abort.signal }, single)
   const page: Promise<PageResult> = reader.read(1)
   await asked()
-  const other = await open(await textPdf(1), {}, one)
+  const other = await open(await textPdf(1), {}, single)
   assert.equal((await other.read(1)).status, 'read')
   await other.close()
   abort.abort(new Error('cancelled'))

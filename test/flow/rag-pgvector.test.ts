@@ -17,7 +17,7 @@ import {
 } from '../../sql/rag.ts'
 import type { Reader } from '../../sql/reader.ts'
 import { createSearcher } from '../../tasks/rag/searcher.ts'
-import { bytesOf, EVERYBODY, fileOf } from './rag-parts.ts'
+import { bytesOf, EVERYBODY, fileOf } from '../tasks/rag-parts.ts'
 
 /** Collections in a PostgreSQL that has pgvector: PGlite's, since the embedded one has none. */
 

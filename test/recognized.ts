@@ -1,0 +1,106 @@
+import { createHash } from 'node:crypto'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { mock } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { Worker } from 'node:worker_threads'
+import tesseract from 'tesseract.js'
+
+/**
+ * Kept output of the OCR engine, for tests of everything around the engine. `data/recognized/` has one file per picture, named
+ * by a hash of its pixels. The real engine reads pictures without a file, e.g. after a change of a renderer, or on a CPU that
+ * renders other pixels: the result is right, but takes longer. `RECORD_OCR=1 npm test -- FILE` adds the missing files. To drop
+ * unused files, delete the folder and record it again. Longer runs use the real engine.
+ */
+
+const FOLDER = fileURLToPath(new URL('data/recognized/', import.meta.url))
+const IS_RECORDING = process.env.RECORD_OCR === '1'
+// A new version may read other words.
+const { version } = createRequire(import.meta.resolve('tesseract.js'))('tesseract.js-core/package.json') as {
+  readonly version: string
+}
+// The product expects a thread that lives until it terminates the thread.
+const IDLE_THREAD = `require('node:worker_threads').parentPort.on('message', () => {})`
+
+type CreateEngine = typeof tesseract.createWorker
+type Engine = Awaited<ReturnType<CreateEngine>>
+
+/** Replaces the engine in this process, until the test file ends. Close an engine that runs before and after it. */
+export function useKeptOutput(isRecording = IS_RECORDING): void {
+  const { createWorker } = tesseract
+  mock.method(tesseract, 'createWorker', (...args: Parameters<CreateEngine>) =>
+    createKeptEngine(createWorker, args, isRecording),
+  )
+}
+
+/** Options of a child pool that replace the engine in its children. */
+export function childrenWithKeptOutput(): { readonly entry: string } {
+  const entry = join(mkdtempSync(join(tmpdir(), 'child-')), 'main.mjs')
+  const main = new URL('../workers/children/main.ts', import.meta.url).href
+  // A child inherits no environment that could tell it to record.
+  const lines = [
+    `const { useKeptOutput } = await import(${JSON.stringify(import.meta.url)})`,
+    `useKeptOutput(${IS_RECORDING})`,
+    `await import(${JSON.stringify(main)})`,
+  ]
+  writeFileSync(entry, lines.join('\n'))
+  return { entry }
+}
+
+/** An engine that starts the real one for its first picture without kept output. */
+async function createKeptEngine(
+  createEngine: CreateEngine,
+  [languages, mode, options]: Parameters<CreateEngine>,
+  isRecording: boolean,
+): Promise<Engine> {
+  const thread = new Worker(IDLE_THREAD, { eval: true })
+  // The product deletes its folder once the engine has started.
+  const langPath = mkdtempSync(join(tmpdir(), 'languages-'))
+  cpSync(options!.langPath!, langPath, { recursive: true, verbatimSymlinks: true })
+  let parameters: Parameters<Engine['setParameters']>[0] = {}
+  let starting: Promise<Engine> | undefined
+  const start = async (): Promise<Engine> => {
+    if (!isRecording)
+      process.emitWarning('The OCR engine starts: a picture has no output in test/data/recognized')
+    const engine = await createEngine(languages, mode, { ...options, langPath })
+    thread.once('exit', () => void engine.terminate())
+    await engine.setParameters(parameters)
+    return engine
+  }
+  const engine: Pick<Engine, 'setParameters' | 'recognize'> = {
+    setParameters: async (given) => {
+      parameters = given
+      return { jobId: '', data: null }
+    },
+    recognize: async (image, ...how) => {
+      const request = JSON.stringify([version, languages, mode, parameters, ...how])
+      const hash = createHash('sha256')
+        .update(request)
+        .update(image as Buffer)
+        .digest('hex')
+      const file = join(FOLDER, `${hash.slice(0, 32)}.tsv`)
+      if (existsSync(file)) return parseOutput(readFileSync(file, 'utf8'))
+      starting ??= start()
+      const read = await (await starting).recognize(image, ...how)
+      if (isRecording) keep(file, read.data)
+      return read
+    },
+  }
+  return engine as Engine
+}
+
+type Read = Awaited<ReturnType<Engine['recognize']>>
+
+/** The confidence in the first line, then the TSV. */
+function keep(file: string, { confidence, tsv }: Read['data']): void {
+  mkdirSync(FOLDER, { recursive: true })
+  writeFileSync(file, `${confidence}\n${tsv}`)
+}
+
+function parseOutput(text: string): Read {
+  const end = text.indexOf('\n')
+  const data = { confidence: Number(text.slice(0, end)), tsv: text.slice(end + 1) }
+  return { jobId: '', data } as Read
+}
