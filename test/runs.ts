@@ -21,3 +21,7 @@ export const runs = (fixed = 100): { numRuns: number; seed: number } => ({
   numRuns: LONG ? fixed * LONG_FACTOR : DEPTH === 'fixed' ? fixed : Math.min(fixed, QUICK_RUNS),
   seed: SEED,
 })
+
+/** How often a race is tried: half of the `fixed` times in `npm test`, ten times as often in a long run. */
+export const rounds = (fixed: number): number =>
+  LONG ? 10 * fixed : DEPTH === 'fixed' ? fixed : Math.ceil(fixed / 2)

@@ -24,31 +24,35 @@ const moment = (): string => {
 await query(
   `insert into account (id, email, password_hash) overriding system value values (5, 'a@example.com', 'x')`,
 )
-for (let n = 0; n < 300; n++)
-  await query(
-    `insert into ai_usage (user_id, owner_id, action, vendor, model, input_tokens, output_tokens, audio_seconds, cost, estimated, success, created_at)
-     values ($1, $2, 'chat', $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-    [
-      ...chance.pick([
-        ['5', 5],
-        ['5', null],
-        ['6', null],
-      ]),
-      ...chance.pick([
-        ['v', 'm'],
-        ['v', 'n'],
-        ['w', 'm'],
-        ['free', 'f'],
-      ]),
-      ...[
-        chance.between(0, 9),
-        chance.between(0, 9),
-        chance.between(0, 99) / 4,
-        chance.happens(0.7) ? chance.between(0, 99) / 1000 : null,
-      ],
-      ...[chance.happens(0.3), chance.happens(0.8), moment()],
-    ],
-  )
+const rows = Array.from({ length: 300 }, () => {
+  const [user_id, owner_id] = chance.pick([
+    ['5', 5],
+    ['5', null],
+    ['6', null],
+  ])
+  const [vendor, model] = chance.pick([
+    ['v', 'm'],
+    ['v', 'n'],
+    ['w', 'm'],
+    ['free', 'f'],
+  ])
+  return {
+    ...{ user_id, owner_id, vendor, model },
+    input_tokens: chance.between(0, 9),
+    output_tokens: chance.between(0, 9),
+    audio_seconds: chance.between(0, 99) / 4,
+    cost: chance.happens(0.7) ? chance.between(0, 99) / 1000 : null,
+    estimated: chance.happens(0.3),
+    success: chance.happens(0.8),
+    created_at: moment(),
+  }
+})
+const COLUMNS =
+  'user_id, owner_id, vendor, model, input_tokens, output_tokens, audio_seconds, cost, estimated, success, created_at'
+await query(
+  `insert into ai_usage (action, ${COLUMNS}) select 'chat', ${COLUMNS} from jsonb_populate_recordset(null::ai_usage, $1::jsonb)`,
+  [JSON.stringify(rows)],
+)
 await query(`update ai_usage set cost = null where model = 'f'`)
 
 // The statement as it would be without kept sums.

@@ -17,20 +17,13 @@ import { listen } from '../../sql/listen.ts'
 import { ACCOUNT_CHANGED } from '../../sql/notify.ts'
 import { hideOrganization } from '../../sql/orgs.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
-import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
+import { newAccount, sharedDatabase } from './shared-database.ts'
 
 /** API keys: how they end, when they were last used, and how many requests each may make. */
 
-const { db, query, url } = await testDatabase()
-let count = 0
-
-const account = async (): Promise<number> =>
-  (
-    await query(`insert into account (email, password_hash) values ($1, 'x') returning id`, [
-      `a${++count}@example.com`,
-    ])
-  )[0]!.id as number
+const { db, query, url } = await sharedDatabase()
+const account = () => newAccount({ query })
 
 async function key(accountId: number, organizationId: number | null = null): Promise<string> {
   const id = uuidv7()
@@ -41,7 +34,7 @@ async function key(accountId: number, organizationId: number | null = null): Pro
 
 async function organization(...members: number[]): Promise<number> {
   const [row] = await query(`insert into organization (name, slug) values ('n', $1) returning id`, [
-    `o${++count}`,
+    `o-${randomUUID()}`,
   ])
   for (const member of members)
     await query(`insert into organization_member (organization_id, user_id, role) values ($1, $2, 'owner')`, [

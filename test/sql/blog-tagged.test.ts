@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { applyTag, archivePost, hideTag, publishPost } from '../../sql/blog.ts'
-import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
+import { sharedDatabase } from './shared-database.ts'
 
 /** The posts of a tag are found by what their links copy from them, which follows each change of a post. */
 
-const { db, query } = await testDatabase()
+const { db, query } = await sharedDatabase()
 
 async function linked(): Promise<{ post: number; tag: number }> {
   const [post] = await query(

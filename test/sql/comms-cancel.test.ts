@@ -14,6 +14,7 @@ import {
 import { uuidv7 } from '../../sql/ids.ts'
 import { cancelJob, fenceJob } from '../../sql/jobs.ts'
 import { testDatabase } from '../database.ts'
+import { rounds } from '../runs.ts'
 import { type Fields, ledgerOf, spec, withClient } from './ledger-help.ts'
 
 /** A message is cancelled or sent, whichever comes first; a job that is cancelled has its message cancelled, and the other way round. */
@@ -126,7 +127,7 @@ describe('what is being sent', () => {
 
   test('is either cancelled or begun, when both are tried at once', async () => {
     const seen = new Set<string>()
-    for (let n = 0; n < 40; n++) {
+    for (let n = 0; n < rounds(40); n++) {
       const one = await claimed(n % 2 === 0 ? {} : { actor: null })
       const tries = [() => cancel(one), () => begin(one)]
       const [status, begun] = await Promise.all(

@@ -7,12 +7,12 @@ import { lockAccount, touchLogin } from '../../sql/accounts.ts'
 import type { Queries } from '../../sql/db.ts'
 import { endLogin } from '../../sql/limits.ts'
 import { insertPasskey, touchAccount, touchPasskey } from '../../sql/passkeys.ts'
-import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
+import { newAddress, sharedDatabase } from './shared-database.ts'
 
 /** The end of all that lets somebody sign in to an account, act for it, or hear of it. */
 
-const { db, query } = await testDatabase()
+const { db, query } = await sharedDatabase()
 
 test('it names every table that refers to accounts, but for those that do none of it', async () => {
   // What an account has, has done or has set, and where it is a member: its owner can see and delete it.
@@ -31,7 +31,7 @@ test('it names every table that refers to accounts, but for those that do none o
 
 /** An account with both factors: how each of its sign-ins begins, and goes on once that is done. */
 async function person() {
-  const email = `${randomUUID()}@example.com`
+  const email = newAddress()
   const [row] = await query(`insert into account (email, password_hash) values ($1, 'hash') returning id`, [
     email,
   ])

@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { createDatabase, type Database, noRows, sql } from '../../sql/db.ts'
 import { Failure, mapDatabaseError } from '../../sql/errors.ts'
 import { testDatabase } from '../database.ts'
+import { rounds } from '../runs.ts'
 import { until } from '../until.ts'
 import { startProxy } from './proxy.ts'
 
@@ -250,7 +251,7 @@ describe('callers that wait for a connection', () => {
     const db = open('pool-waiters', { at: proxy.url, size: 2 })
     const callers = (call: () => Promise<unknown>): Promise<PromiseSettledResult<unknown>[]> =>
       Promise.allSettled(Array.from({ length: 8 }, call))
-    for (let round = 0; round < 40; round++) {
+    for (let round = 0; round < rounds(40); round++) {
       const before = callers(() => db.any(sql.type(noRows)`select pg_sleep(0.01)`))
       if (round % 2) await delay(round % 7)
       await proxy.refuse()

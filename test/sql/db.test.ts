@@ -3,9 +3,9 @@ import { after, test } from 'node:test'
 import { z } from 'zod'
 import { createDatabase, noRows, type Queries, sql } from '../../sql/db.ts'
 import { Failure, fail } from '../../sql/errors.ts'
-import { testDatabase } from '../database.ts'
+import { newAddress, sharedDatabase } from './shared-database.ts'
 
-const { url, db, query } = await testDatabase()
+const { url, db, query } = await sharedDatabase()
 await query('create table pair (id integer primary key, n integer not null)')
 await query('insert into pair values (1, 0), (2, 0)')
 
@@ -33,7 +33,7 @@ test('two transactions that wait for each other both commit: the one that was cu
 let arrive = (): unknown => null
 
 test('a constraint that fails inside a transaction is the failure that it means', async () => {
-  const insert = sql.type(noRows)`insert into account (email, password_hash) values ('one@example.com', 'x')`
+  const insert = sql.type(noRows)`insert into account (email, password_hash) values (${newAddress()}, 'x')`
   await db.run(insert)
   await assert.rejects(
     db.transaction((tx) => tx.run(insert)),
@@ -80,7 +80,7 @@ test('a refusal keeps its connection, by a constraint or by the work itself; a l
     (await tx.one(sql.type(z.object({ pid: z.number() }))`select pg_backend_pid() as pid`)).pid
   const first = await one.transaction(pid)
   const twice = sql.type(noRows)`insert into pair values (1, 0)`
-  const insert = sql.type(noRows)`insert into account (email, password_hash) values ('two@example.com', 'x')`
+  const insert = sql.type(noRows)`insert into account (email, password_hash) values (${newAddress()}, 'x')`
   await one.run(insert)
   const refusals = [(tx: Queries) => tx.run(insert), () => Promise.reject(fail('document.missing'))]
   for (const refusal of refusals) {

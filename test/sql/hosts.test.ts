@@ -3,10 +3,10 @@ import { type AddressInfo, connect as connectTo, createServer } from 'node:net'
 import { after, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
 import { serversOf, standbyUrl } from '../../sql/hosts.ts'
-import { testDatabase } from '../database.ts'
 import { startProxy } from './proxy.ts'
+import { sharedDatabase } from './shared-database.ts'
 
-const { url } = await testDatabase()
+const { url } = await sharedDatabase()
 
 test('a connection string may name several servers', () => {
   const [user, path] = ['postgresql://u:p%40ss@', '/name']

@@ -4,6 +4,7 @@ import { describe, test } from 'node:test'
 import { lostAttempts } from '../../sql/jobs/lost.ts'
 import { cancelJob, type Judge, recoverJobs, renewLease, SUSPECT_FROM, unlockPools } from '../../sql/jobs.ts'
 import { lockAwaited, testDatabase } from '../database.ts'
+import { rounds } from '../runs.ts'
 import { type Fields, IDLE, ledgerOf, spec, withClient } from './ledger-help.ts'
 
 const base = await testDatabase()
@@ -320,7 +321,7 @@ describe('job_cancel', () => {
 
   test('against a claim at once: either it ends, or its worker is told; never both', async () => {
     const ended = new Set<string>()
-    for (let round = 0; round < 30; round++) {
+    for (let round = 0; round < rounds(30); round++) {
       const job = spec({ actor: round % 2 ? `race-${round}` : null })
       await ledger.enqueue(job)
       const [claimed] = await Promise.all([ledger.claim(job.id, alive), cancel(job.id)])

@@ -3,8 +3,6 @@ import { once } from 'node:events'
 import { setImmediate as turn } from 'node:timers/promises'
 import { queryObjects } from 'node:v8'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
-import { Connections } from '../../sql/driver.ts'
-import { startPulse } from '../../sql/pulse.ts'
 import { createSemaphore } from '../../sql/semaphore.ts'
 import { until } from '../until.ts'
 
@@ -12,6 +10,9 @@ import { until } from '../until.ts'
  * How many objects stay of what is done many times: counted in a thread, whose heap has nothing else in it. Among all that test
  * files have loaded, each count takes seconds, and what they compile is in it.
  */
+
+/** Repetitions of each case. */
+export const TIMES = 500
 
 const CASES = { served, givenUp, beats }
 
@@ -31,17 +32,17 @@ export async function keptBy(name: Case, url = ''): Promise<number> {
 const count = (kind: new (...args: never[]) => unknown): number =>
   queryObjects(kind as new (...args: unknown[]) => unknown, { format: 'count' })
 
-/** Promises kept of 2,000 who were served, while two wait at any time: each that waits has one. */
+/** Promises that callers leave behind after they were served. Two wait at any time, with one promise each. */
 async function served(): Promise<number> {
   const semaphore = createSemaphore(1)
   const before = count(Promise)
   let turns = 0
   let found = { kept: 0, waiting: 0 }
   const caller = async (): Promise<void> => {
-    while (turns < 2000)
+    while (turns < TIMES)
       await semaphore.run(async () => {
         await turn()
-        if (++turns === 2000) found = { kept: count(Promise) - before, waiting: semaphore.waiting }
+        if (++turns === TIMES) found = { kept: count(Promise) - before, waiting: semaphore.waiting }
       })
   }
   await Promise.all([caller(), caller(), caller()])
@@ -49,7 +50,7 @@ async function served(): Promise<number> {
   return found.kept
 }
 
-/** Promises kept of 2,000 who gave up while no place became free. */
+/** Promises that callers leave behind after they gave up. */
 async function givenUp(): Promise<number> {
   const semaphore = createSemaphore(1, { waitMs: 1, timeout: () => new Error('late') })
   const gate = Promise.withResolvers<void>()
@@ -57,16 +58,19 @@ async function givenUp(): Promise<number> {
   const before = count(Promise)
   let late = 0
   const giveUp = (): Promise<void> => semaphore.run(turn).catch(() => void late++)
-  for (let i = 0; i < 200; i++) await Promise.all(Array.from({ length: 10 }, giveUp))
-  assert.equal(late, 2000)
+  for (let i = 0; i < TIMES / 10; i++) await Promise.all(Array.from({ length: 10 }, giveUp))
+  assert.equal(late, TIMES)
   const kept = count(Promise) - before
   gate.resolve()
   await held
   return kept
 }
 
-/** Objects of any kind kept of 2,000 beats of a pulse. */
+/** Objects of any kind that the beats of a pulse leave behind. */
 async function beats(url: string): Promise<number> {
+  // The other cases do not need these modules.
+  const { Connections } = await import('../../sql/driver.ts')
+  const { startPulse } = await import('../../sql/pulse.ts')
   let beaten = 0
   const pulse = await startPulse({
     url,
@@ -78,7 +82,7 @@ async function beats(url: string): Promise<number> {
   })
   await until('it has warmed up', () => beaten > 500)
   const [before, first] = [count(Object), beaten]
-  await until('it has beaten', () => beaten > first + 2000)
+  await until('it has beaten', () => beaten > first + TIMES)
   const kept = count(Object) - before
   await pulse.close()
   return kept

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { arrayText, type List, listText, MAX_COUNTED, type PageValues } from '../../sql/lists.ts'
 import { createReader, type ReadStatement } from '../../sql/reader.ts'
-import { testDatabase } from '../database.ts'
+import { sharedDatabase } from './shared-database.ts'
 
-const { query, url } = await testDatabase()
+const { query, url } = await sharedDatabase()
 const reader = createReader({ url, applicationName: 'lists' })
 after(() => reader.close())
 

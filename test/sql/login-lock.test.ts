@@ -3,9 +3,11 @@ import { createHash, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import pg from 'pg'
 import { deleteOldLoginFailures, endLogin, unlockLogin } from '../../sql/limits.ts'
-import { lockAwaited, testDatabase } from '../database.ts'
+import { lockAwaited } from '../database.ts'
+import { rounds } from '../runs.ts'
+import { newAddress, sharedDatabase } from './shared-database.ts'
 
-const { db, query, url } = await testDatabase()
+const { db, query, url } = await sharedDatabase()
 const MAX = 5
 const LOCK_SECONDS = 900
 
@@ -109,13 +111,13 @@ describe('failed logins', () => {
   })
 
   test('of 100 guesses at once, the right one among them, nobody is told more than one lock allows', async () => {
-    for (let round = 0; round < 12; round++) {
+    for (let round = 0; round < rounds(12); round++) {
       const one = address()
       const told: { outcome: string; at: number; until: number }[] = []
       await Promise.all(
         Array.from({ length: 100 }, async (_, i) => {
           const at = performance.now()
-          const outcome = i === (round * 9) % 100 ? await one.right() : await one.wrong()
+          const outcome = i === (round * 21) % 100 ? await one.right() : await one.wrong()
           told.push({ outcome, at, until: performance.now() })
         }),
       )
@@ -135,9 +137,9 @@ describe('failed logins', () => {
     const one = address()
     const totpId = randomUUID()
     await query(
-      `with a as (insert into account (email, password_hash) values ('locked@example.com', 'x') returning id)
+      `with a as (insert into account (email, password_hash) values ($2, 'x') returning id)
        insert into account_totp (id, account_id, confirmed_at) select $1, id, now() from a`,
-      [totpId],
+      [totpId, newAddress()],
     )
     const holder = new pg.Client({ connectionString: url })
     await holder.connect()

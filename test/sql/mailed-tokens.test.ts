@@ -15,14 +15,15 @@ import {
   useMailedToken,
 } from '../../sql/accounts.ts'
 import { connect } from '../../sql/driver.ts'
-import { testDatabase } from '../database.ts'
+import { rounds } from '../runs.ts'
 import { until } from '../until.ts'
+import { newAddress, sharedDatabase } from './shared-database.ts'
 
-const { db, query, url } = await testDatabase()
+const { db, query, url } = await sharedDatabase()
 const digest = (token: string): Buffer => createHash('sha256').update(token).digest()
 
 async function account(): Promise<{ id: number; email: string }> {
-  const email = `${randomUUID()}@example.com`
+  const email = newAddress()
   const made = { email, passwordHash: 'first hash', fullName: null, role: 'user', isActive: true } as const
   const { id } = await db.one(insertAccount(made))
   return { id, email }
@@ -75,7 +76,7 @@ describe('mailed tokens', () => {
   })
 
   test('of 20 uses at once one gets it', async () => {
-    for (let round = 0; round < 15; round++) {
+    for (let round = 0; round < rounds(15); round++) {
       const token = await mailed((await account()).id)
       const used = await Promise.all(Array.from({ length: 20 }, () => token.use()))
       assert.equal(used.filter((one) => one !== null).length, 1)
@@ -84,7 +85,7 @@ describe('mailed tokens', () => {
 
   test('two tokens of one account, used at once, neither both work nor wait for each other', async () => {
     const [before] = await query('select deadlocks from pg_stat_database where datname = current_database()')
-    for (let round = 0; round < 20; round++) {
+    for (let round = 0; round < rounds(20); round++) {
       const { id } = await account()
       const tokens = await Promise.all(Array.from({ length: 4 }, () => mailed(id)))
       // In a transaction that goes on after it, like a reset's.
@@ -149,7 +150,7 @@ describe('a token for an address', () => {
     const changing = await connect({ url, applicationName: 'changing' })
     after(() => changing.end())
     await changing.query('begin')
-    await changing.query(`update account set email = 'next@example.com' where id = $1`, [id])
+    await changing.query('update account set email = $2 where id = $1', [id, newAddress()])
     const storing = store(email)
     await until('it waits for the change', async () => {
       const [row] = await query(`select count(*)::int as n from pg_stat_activity

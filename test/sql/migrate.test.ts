@@ -32,10 +32,23 @@ const rowsOf = (url: string, text: string) =>
   withClient(url, async (client) => (await client.query<Record<string, unknown>>(text)).rows)
 const names = await migrationNames()
 
+/** Fails if a connection to the database stays open. Its backend ends a moment after it. */
+async function assertNoConnection(url: string): Promise<void> {
+  const name = new URL(url).pathname.slice(1)
+  await until('no connection is left', async () => {
+    const { rows } = await admin.query('select from pg_stat_activity where datname = $1', [name])
+    return rows.length === 0
+  })
+}
+
 describe('migrate', () => {
-  test('brings an empty database to the schema, in the order of the numbers', async () => {
+  test('of several at once one brings an empty database to the schema, in the order of the numbers', async () => {
     const url = await empty()
-    assert.deepEqual(await migrate(url), names)
+    const applied = await Promise.all([migrate(url), migrate(url), migrate(url)])
+    assert.deepEqual(
+      applied.filter((one) => one.length > 0),
+      [names],
+    )
     const recorded = await rowsOf(url, 'select name from migration order by applied_at, name')
     assert.deepEqual(
       recorded.map((row) => row.name),
@@ -46,6 +59,7 @@ describe('migrate', () => {
       `select to_regclass('graphile_worker._private_jobs') is not null as there`,
     )
     assert.equal(queue!.there, true)
+    await assertNoConnection(url)
   })
 
   test('done twice, it changes nothing', async () => {
@@ -55,15 +69,6 @@ describe('migrate', () => {
     assert.deepEqual(
       [await dumpSchema(url), await rowsOf(url, 'select * from migration order by name')],
       before,
-    )
-  })
-
-  test('of several at once one does the work', async () => {
-    const url = await empty()
-    const applied = await Promise.all([migrate(url), migrate(url), migrate(url)])
-    assert.deepEqual(
-      applied.filter((one) => one.length > 0),
-      [names],
     )
   })
 
@@ -143,16 +148,10 @@ describe('migrate', () => {
     assert.deepEqual(await rowsOf(url, 'select name from migration'), [{ name: '000001-accounts.sql' }])
   })
 
-  test('no connection is left behind, whatever came of it', async () => {
-    const url = await empty()
-    await migrate(url)
+  test('leaves no connection behind when it fails', async () => {
+    const url = await migrated()
     await rowsOf(url, `delete from migration`)
     await assert.rejects(migrate(url))
-    const name = new URL(url).pathname.slice(1)
-    // Its backend goes a moment after the connection.
-    await until('none is left', async () => {
-      const { rows } = await admin.query('select from pg_stat_activity where datname = $1', [name])
-      return rows.length === 0
-    })
+    await assertNoConnection(url)
   })
 })

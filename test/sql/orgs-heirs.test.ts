@@ -1,26 +1,22 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { deleteAccount } from '../../sql/accounts.ts'
 import { hideOrganization, type OrgRole } from '../../sql/orgs.ts'
 import { testDatabase } from '../database.ts'
 import { purge } from '../purge.ts'
+import { rounds } from '../runs.ts'
+import { newAccount } from './shared-database.ts'
 
 /** What becomes of organizations when accounts go. */
 
 const { db, query } = await testDatabase()
-let count = 0
-
-const account = async (): Promise<number> =>
-  (
-    await query(`insert into account (email, password_hash) values ($1, 'x') returning id`, [
-      `a${++count}@example.com`,
-    ])
-  )[0]!.id as number
+const account = () => newAccount({ query })
 
 /** An organization whose members joined in the order given, a day apart, the last one now. */
 async function organization(...members: readonly [user: number, role: OrgRole][]): Promise<number> {
   const [row] = await query(`insert into organization (name, slug) values ('N', $1) returning id`, [
-    `s-${++count}`,
+    `s-${randomUUID()}`,
   ])
   for (const [i, [user, role]] of members.entries())
     await query(
@@ -77,7 +73,7 @@ describe('account_delete', () => {
       [id],
     )
     const { email, inherited, deleted } = await db.one(deleteAccount(gone))
-    assert.match(email, /^a\d+@example\.com$/)
+    assert.match(email, /^[\w-]+@example\.com$/)
     assert.deepEqual([inherited, deleted.map((row) => row.organization_id)], [[], [id]])
     assert.equal(await exists(id), false)
     await purge(db)
@@ -118,7 +114,7 @@ describe('account_delete', () => {
   })
 
   test('all members of several organizations at once, in any order: each passes on until it goes', async () => {
-    for (let round = 0; round < 8; round++) {
+    for (let round = 0; round < rounds(8); round++) {
       const users = await Promise.all(Array.from({ length: 6 }, account))
       const orgs = await Promise.all(
         [0, 1, 2, 3].map((shift) =>

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import type { Queries } from '../../sql/db.ts'
 import { Failure } from '../../sql/errors.ts'
@@ -11,16 +12,15 @@ import {
   memberOf,
   setMemberRole,
 } from '../../sql/orgs.ts'
-import { accountsOf } from '../accounts.ts'
-import { testDatabase } from '../database.ts'
 import { purge } from '../purge.ts'
+import { rounds } from '../runs.ts'
 import { until } from '../until.ts'
+import { newAccount, sharedDatabase } from './shared-database.ts'
 
 /** An organization keeps an owner, whatever runs at once, and its lock shows what is so by then. */
 
-const { db, query } = await testDatabase()
-let count = 0
-const account = accountsOf({ query })
+const { db, query } = await sharedDatabase()
+const account = () => newAccount({ query })
 const assertFails = (code: string, action: Promise<unknown>) =>
   assert.rejects(action, (error) => error instanceof Failure && error.code === code)
 
@@ -30,7 +30,7 @@ async function owned(owners: number) {
   const { id } = await db.one(
     insertOrganization({
       name: 'N',
-      slug: `o-${++count}`,
+      slug: `o-${randomUUID()}`,
       description: null,
       isActive: true,
       ownerId: ids[0]!,
@@ -108,7 +108,7 @@ describe('an organization keeps an owner', () => {
   })
 
   test('but goes with its members, also while one of them leaves', async () => {
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < rounds(10); round++) {
       const { id, owners } = await owned(1)
       const [gone, left] = await Promise.allSettled([
         db.one(hideOrganization(id)),

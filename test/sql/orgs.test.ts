@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { Failure } from '../../sql/errors.ts'
 import { insertMember, insertOrganization, updateOrganization } from '../../sql/orgs.ts'
-import { testDatabase } from '../database.ts'
+import { newAccount, sharedDatabase } from './shared-database.ts'
 
-const { db, query } = await testDatabase()
+const { db, query } = await sharedDatabase()
 
 type Row = Readonly<Record<string, unknown>>
 let count = 0
@@ -14,9 +15,8 @@ async function insert(table: string, row: Row): Promise<number> {
   const text = `insert into ${table} (${keys.join(', ')}) values (${keys.map((_, i) => `$${i + 1}`).join(', ')}) returning id`
   return (await query(text, Object.values(row)))[0]!.id as number
 }
-const account = (): Promise<number> =>
-  insert('account', { email: `a${++count}@example.com`, password_hash: 'x' })
-const organization = (fields: Row = {}): Row => ({ name: 'N', slug: `s-${++count}`, ...fields })
+const account = () => newAccount({ query })
+const organization = (fields: Row = {}): Row => ({ name: 'N', slug: `s-${randomUUID()}`, ...fields })
 const owner = await account()
 const org = await insert('organization', organization())
 const member = (fields: Row = {}): Row => ({

@@ -11,7 +11,7 @@ import { spec } from './ledger-help.ts'
 
 /** Plans that were made for an empty table, before anybody analyzed it, and are kept while it fills. */
 
-const FLOOD = 5000
+const FLOOD = 2000
 const FEW = 12
 
 const { url } = await testDatabase()

@@ -7,8 +7,10 @@ import { type TestDatabase, testDatabase } from '../database.ts'
 
 /** More than a batch. */
 export const MANY = PURGE_BATCH + 100
+/** More than a batch, for tables with small batches. */
+export const FEWER = 70
 
-// $2 rows of each kind that belong to the account $1, some with as many rows below them.
+// $2 rows of each kind that belong to the account $1, some with as many rows below them. Tables with small batches get $3.
 const FILL = [
   `insert into job (id, name, queue, owner_id, mailbox, payload, status, max_tries, finished_at)
    select gen_random_uuid(), 'n', 'q', $1, 'n/' || $1, '{}', 'done', 1, now() from generate_series(1, $2) n`,
@@ -28,11 +30,11 @@ const FILL = [
   `insert into api_key_allowance (key_id, began_at, taken, granted) select id, now(), 1, 1 from api_key where account_id = $1`,
   `insert into passkey (id, account_id, credential_id, public_key, counter, transports, name, is_synced)
    select gen_random_uuid(), $1, sha256(($1 || '~' || n)::bytea), '\\x01', 0, '{}', 'n', false from generate_series(1, $2) n`,
-  `insert into webhook_endpoint (account_id, url, events) select $1, 'https://example.com/', '{job.done}' from generate_series(1, $2) n`,
+  `insert into webhook_endpoint (account_id, url, events) select $1, 'https://example.com/', '{job.done}' from generate_series(1, $3) n`,
   `insert into webhook_delivery (endpoint_id, type, body) select id, 't', '{}' from (
-     select id from webhook_endpoint where account_id = $1 limit 2) few, generate_series(1, $2) n`,
+     select id from webhook_endpoint where account_id = $1 limit 2) few, generate_series(1, $3) n`,
   `insert into job_callback (job_id, endpoint_id, url) select gen_random_uuid(), id, 'https://example.com/' from (
-     select id from webhook_endpoint where account_id = $1 limit 2) few, generate_series(1, $2) n`,
+     select id from webhook_endpoint where account_id = $1 limit 2) few, generate_series(1, $3) n`,
   // Each seventh supersedes the one before it, and every tenth is in the trash.
   `insert into document (owner_id, title, media_type, byte_size, sha256, tags, deleted_at, expires_at)
    select $1, 'T' || n, 'text/plain', 1, sha256(($1 || '/' || n)::bytea), '{tag}', deleted_at, deleted_at + interval '30 days'
@@ -43,10 +45,10 @@ const FILL = [
   `insert into document_page (document_id, page_number, status, method, text, job_id)
    select id, n, 'read', 'text_layer', 'Text', gen_random_uuid() from (
      select id from document where owner_id = $1 order by id limit 2) few, generate_series(1, $2) n`,
-  `insert into rag_collection (name, owner_id, selection) select $1 || ' has ' || n, $1, '{}' from generate_series(1, $2) n`,
+  `insert into rag_collection (name, owner_id, selection) select $1 || ' has ' || n, $1, '{}' from generate_series(1, $3) n`,
   `insert into rag_file (collection_id, source, document_id, title, sha256, byte_size, format, analysis, chunk_count, term_count)
    select id, 'documents/' || n, n, 't', sha256(''), 1, 'document', 1, 0, 0 from (
-     select id from rag_collection where owner_id = $1 limit 2) few, generate_series(1, $2) n`,
+     select id from rag_collection where owner_id = $1 limit 2) few, generate_series(1, $3) n`,
   `insert into voice_transcription (id, owner_id, document_id, job_id, provider, model)
    select gen_random_uuid(), $1, n, gen_random_uuid(), 'p', 'm' from generate_series(1, $2) n`,
   `insert into ai_conversation (id, user_id, owner_id, title, provider, model)
@@ -54,7 +56,7 @@ const FILL = [
   `insert into ai_message (id, conversation_id, role, status, content, settled_at)
    select gen_random_uuid(), id, 'user', 'complete', 'c', now() from (
      select id from ai_conversation where owner_id = $1 limit 2) few, generate_series(1, $2) n`,
-  `insert into blog_post (title, slug, author_id, author_name) select 'P', 'p-' || $1 || '-' || n, $1, 'Ann' from generate_series(1, $2) n`,
+  `insert into blog_post (title, slug, author_id, author_name) select 'P', 'p-' || $1 || '-' || n, $1, 'Ann' from generate_series(1, $3) n`,
   `insert into comms_send (id, channel, owner_id, job_id, recipients, message)
    select gen_random_uuid(), 'email', $1, gen_random_uuid(), '{a}', '{}' from generate_series(1, $2) n`,
   `insert into ai_usage (user_id, owner_id, action, vendor, model, input_tokens, output_tokens, estimated, success)
@@ -67,8 +69,8 @@ const FILL = [
 export interface PurgeWorld extends TestDatabase {
   /** Another connection. */
   readonly other: Client
-  /** A new account, with as many rows of each kind. */
-  account(rows?: number): Promise<number>
+  /** Makes an account with `rows` of each kind, or `fewer` in tables with small batches. */
+  account(rows?: number, fewer?: number): Promise<number>
   /** How many rows there are in a table, or where something holds. */
   count(from: string): Promise<number>
   /** How many rows of a table nobody else has locked. */
@@ -86,13 +88,15 @@ export async function purgeWorld(): Promise<PurgeWorld> {
   return {
     ...database,
     other,
-    account: async (rows = 0) => {
+    account: async (rows = 0, fewer = rows) => {
       const [row] = await query(`insert into account (email, password_hash) values ($1, 'x') returning id`, [
         `a${++accounts}@example.com`,
       ])
       const id = row!.id as number
       for (const text of rows > 0 ? FILL : [])
-        await query(text.replaceAll('$1', String(id)).replaceAll('$2', String(rows)))
+        await query(
+          text.replaceAll('$1', String(id)).replaceAll('$2', String(rows)).replaceAll('$3', String(fewer)),
+        )
       return id
     },
     count: async (from) => (await query(`select count(*)::int as n from ${from}`))[0]!.n as number,

@@ -6,19 +6,18 @@ import { affectedCollections, openDocuments, type Selection, selectionOf } from 
 import { readChunks, readCollections, readState } from '../../sql/rag/reads.ts'
 import { hideCollection } from '../../sql/rag.ts'
 import { createReader } from '../../sql/reader.ts'
-import { accountsOf } from '../accounts.ts'
-import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
+import { newAccount, sharedDatabase } from './shared-database.ts'
 
 /** Collections of documents: who has them, which of them a change concerns, and what is not shown any more. */
 
-const { db, query, url } = await testDatabase()
+const { db, query, url } = await sharedDatabase()
 const reader = createReader({ url, applicationName: 'test' })
 after(() => reader.close())
 const ALL: Selection = { tag: null, kind: null, ids: null, search: null }
 const MAX = 1000
 
-const account = accountsOf({ query })
+const account = () => newAccount({ query })
 const open = async (name: string, owner: number | null, more: Partial<Selection> = {}, max = MAX) =>
   (await db.one(openDocuments(name, owner, { ...ALL, ...more }, max))).id
 const affected = async (owner: number | null, ...documents: readonly number[]) =>

@@ -5,9 +5,11 @@ import { z } from 'zod'
 import { createDatabase, type Query, sql } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { deleteExpiredLimits, takeRequest } from '../../sql/limits.ts'
-import { lockAwaited, testDatabase } from '../database.ts'
+import { lockAwaited } from '../database.ts'
+import { rounds } from '../runs.ts'
+import { sharedDatabase } from './shared-database.ts'
 
-const { db, query, url } = await testDatabase()
+const { db, query, url } = await sharedDatabase()
 // As of another edge process.
 const others = [1, 2].map((n) =>
   createDatabase({ url, applicationName: `other-${n}`, size: 8, validateRows: true }),
@@ -93,7 +95,7 @@ describe('request limits', () => {
   })
 
   test('50 at once from several processes: exactly so many get through, every time', async () => {
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < rounds(10); round++) {
       const one = client()
       const pools = [db, ...others]
       const waits = await Promise.all(Array.from({ length: 50 }, (_, i) => one.take(pools[i % pools.length])))
@@ -109,7 +111,7 @@ describe('request limits', () => {
     await Promise.all(
       Array.from({ length: 6 }, async (_, i) => {
         const on = [db, ...others][i % 3]!
-        for (let n = 0; n < 60; n++) {
+        for (let n = 0; n < 30; n++) {
           await on.transaction(async (tx) => {
             const { wait_ms } = await tx.one(takeRequest('span', one.subject, MAX, spanMs / 1000))
             if (wait_ms > 0) return
@@ -139,7 +141,7 @@ describe('request limits', () => {
   })
 
   test('housekeeping in the middle of requests costs no count', async () => {
-    for (let round = 0; round < 15; round++) {
+    for (let round = 0; round < rounds(15); round++) {
       const one = client()
       await one.take()
       await one.age(SPAN + 1)

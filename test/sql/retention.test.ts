@@ -111,7 +111,7 @@ test('every table has a retention, or a reason to have none', async () => {
 })
 
 describe('what is old is found by an index', async () => {
-  const times = `now() - n * interval '4 hours'`
+  const times = `now() - n * interval '13 hours'`
   await query(`insert into organization (name, slug) values ('N', 'n')`)
   await query(`insert into account (email, password_hash) values ('a@example.com', 'x')`)
   await query(
@@ -134,7 +134,7 @@ describe('what is old is found by an index', async () => {
      select gen_random_uuid(), (select id from account), sha256(n::text::bytea), 1, ${times}`,
     `payment_event (id, type, created_at, received_at, applied_at) select n, 'x', now(), ${times}, now()`,
   ])
-    await query(`insert into ${rows} from generate_series(1, 5000) n`)
+    await query(`insert into ${rows} from generate_series(1, 1500) n`)
   await query(`insert into voice_preview_chunk (digest, generation, ordinal, start, bytes)
     select digest, gen_random_uuid(), 0, 0, 'x' from voice_preview`)
   await query(`insert into document_page (document_id, page_number, status, method, job_id)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { createSemaphore } from '../../sql/semaphore.ts'
-import { keptBy } from './kept-objects.ts'
+import { keptBy, TIMES } from './kept-objects.ts'
 
 /** Places that work takes. */
 
@@ -69,10 +69,10 @@ test('who waits longer than it may gives up, in whatever order, and takes no pla
 
 test('nothing stays of those who were served, even where somebody always waits', async () => {
   const kept = await keptBy('served')
-  assert.ok(kept < 200, `${kept} promises of 2000`)
+  assert.ok(kept < TIMES / 5, `${kept} promises of ${TIMES}`)
 })
 
 test('nothing stays of those who gave up, even where no place becomes free', async () => {
   const kept = await keptBy('givenUp')
-  assert.ok(kept < 200, `${kept} promises of 2000`)
+  assert.ok(kept < TIMES / 5, `${kept} promises of ${TIMES}`)
 })

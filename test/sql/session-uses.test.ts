@@ -6,19 +6,17 @@ import { insertSession } from '../../sql/accounts.ts'
 import { connect } from '../../sql/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
-import { testDatabase } from '../database.ts'
+import { newAccount, sharedDatabase } from './shared-database.ts'
 
 /** When sessions were last used, and from where. */
 
-const { db, query, url } = await testDatabase()
-const [owner] = await query(
-  `insert into account (email, password_hash) values ('a@example.com', 'x') returning id`,
-)
+const { db, query, url } = await sharedDatabase()
+const owner = await newAccount({ query })
 
 async function session(): Promise<string> {
   const id = uuidv7()
   const origin = { address: '10.0.0.1', place: 'Oslo', userAgent: null, device: null }
-  await db.run(insertSession(id, owner!.id as number, digestOf(id), 60, origin))
+  await db.run(insertSession(id, owner, digestOf(id), 60, origin))
   return id
 }
 

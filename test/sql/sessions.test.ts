@@ -13,17 +13,17 @@ import {
   upsertAdmin,
 } from '../../sql/accounts.ts'
 import { Failure } from '../../sql/errors.ts'
-import { testDatabase } from '../database.ts'
+import { rounds } from '../runs.ts'
+import { newAddress, sharedDatabase } from './shared-database.ts'
 
-const { db, query } = await testDatabase()
+const { db, query } = await sharedDatabase()
 
 const digest = (token: string): Buffer => createHash('sha256').update(token).digest()
-let counter = 0
 
 async function account(fields: { isActive?: boolean } = {}): Promise<number> {
   const row = await db.one(
     insertAccount({
-      email: `a${++counter}@example.com`,
+      email: newAddress(),
       passwordHash: 'x',
       fullName: null,
       role: 'user',
@@ -127,7 +127,7 @@ describe('sessions', () => {
   })
 
   test('of many exchanges of one token at once one wins, and what it got is the only token that can still be valid', async () => {
-    for (let round = 0; round < 15; round++) {
+    for (let round = 0; round < rounds(15); round++) {
       const { id, token } = await session()
       const names = Array.from({ length: 8 }, (_, i) => `${id} ${i}`)
       const answers = await Promise.all(names.map((name) => refresh(token, name)))
@@ -151,7 +151,7 @@ describe('sessions', () => {
   })
 
   test('tokens of one family, used at once by many: never two that are valid', async () => {
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < rounds(10); round++) {
       const { id, token } = await session()
       const known = [token]
       await Promise.all(

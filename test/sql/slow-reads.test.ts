@@ -4,13 +4,13 @@ import { connect } from '../../sql/driver.ts'
 import { Failure } from '../../sql/errors.ts'
 import type { ReadStatement } from '../../sql/reader.ts'
 import { CONNECTIONS, createSlowReads, type SlowReads } from '../../sql/slow-reads.ts'
-import { testDatabase } from '../database.ts'
 import { startPooler } from '../standins/pooler.ts'
 import { until } from '../until.ts'
+import { sharedDatabase } from './shared-database.ts'
 
 /** Reads that may be slow: each kind has its limit, and callers take turns. */
 
-const { url, query } = await testDatabase()
+const { url, query } = await sharedDatabase()
 const pooler = await startPooler({ url, size: CONNECTIONS })
 const opened: SlowReads[] = []
 after(async () => {

@@ -1,4 +1,3 @@
-import ts from 'typescript'
 /** Just enough of a parser for our own style: what a file imports, and its code without comments and texts. */
 
 export interface Import {
@@ -16,6 +15,10 @@ export function plainCode(text: string): string {
   return text.replace(TOKENS, (token) => (/^['"`]/.test(token) ? `${token[0]}${token[0]}` : ' '))
 }
 
+/** Code in which the further lines of comments and texts are indented. */
+export const indentedTokens = (text: string): string =>
+  text.replace(TOKENS, (token) => token.replaceAll('\n', '\n '))
+
 const STATIC = /^\s*(?:import|export)\b(\s+type\b)?[^'"`;=()]*?\bfrom\s*(['"])([^'"]+)\2/gm
 const SIDE_EFFECT = /^\s*import\s*(['"])([^'"]+)\1/gm
 const CALLS =
@@ -29,21 +32,4 @@ export function importsOf(text: string): Import[] {
     ...[...code.matchAll(SIDE_EFFECT)].map((match) => ({ target: match[2]!, erased: false })),
     ...[...code.matchAll(CALLS)].map((match) => ({ target: match[2] ?? '', erased: false })),
   ]
-}
-
-/** Functions of more lines than `max`, as `name: lines`. */
-export function longFunctions(file: string, text: string, max: number): string[] {
-  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true)
-  const found: string[] = []
-  const lineOf = (position: number): number => source.getLineAndCharacterOfPosition(position).line
-  const visit = (node: ts.Node): void => {
-    if (ts.isFunctionLike(node) && 'body' in node && node.body !== undefined) {
-      const lines = lineOf(node.end) - lineOf(node.getStart()) + 1
-      const name = node.name ?? (ts.isVariableDeclaration(node.parent) ? node.parent.name : null)
-      if (lines > max) found.push(`${file}, ${name?.getText() ?? 'a function'}: ${lines}`)
-    }
-    ts.forEachChild(node, visit)
-  }
-  visit(source)
-  return found
 }

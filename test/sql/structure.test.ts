@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import { describe, test } from 'node:test'
-import { importsOf, longFunctions, plainCode } from './structure-parse.ts'
+import { longFunctions } from './structure-functions.ts'
+import { importsOf, plainCode } from './structure-parse.ts'
 
 /** The rooms and who may import whom. A wrong arrow, a vendor library in two files or a cycle fails here. */
 

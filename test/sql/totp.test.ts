@@ -4,19 +4,18 @@ import { describe, test } from 'node:test'
 import { confirmTotp, deleteTotp, insertTotp, setRecoveryCodes, totpOf } from '../../sql/accounts/totp.ts'
 import { credentials, lockAccount, touchLogin } from '../../sql/accounts.ts'
 import { endLogin, type GivenFactor } from '../../sql/limits.ts'
-import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
+import { newAddress, sharedDatabase } from './shared-database.ts'
 
 /** Codes of second factors are used up once, however many sign-ins come at once, and what was checked is what counts. */
 
-const { db, query } = await testDatabase()
+const { db, query } = await sharedDatabase()
 const [MAX, LOCK_SECONDS] = [3, 900]
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
-let count = 0
 
 /** An account with one-time codes: `end` ends a login whose password matched. */
 async function person() {
-  const email = `a${++count}@example.com`
+  const email = newAddress()
   const [row] = await query(`insert into account (email, password_hash) values ($1, 'hash') returning id`, [
     email,
   ])
@@ -102,9 +101,10 @@ describe('what was checked is what counts', () => {
   const checked = { passwordHash: 'hash', totpId: null }
 
   test('a login that has checked a password alone waits for who switches codes on, and is refused', async () => {
-    const [row] = await query(
-      `insert into account (email, password_hash) values ('b@example.com', 'hash') returning id`,
-    )
+    const email = newAddress()
+    const [row] = await query(`insert into account (email, password_hash) values ($1, 'hash') returning id`, [
+      email,
+    ])
     const id = row!.id as number
     const totpId = randomUUID()
     await db.run(insertTotp(totpId, id))
@@ -124,7 +124,7 @@ describe('what was checked is what counts', () => {
     assert.equal(await db.maybeOne(touchLogin(id, checked)), null)
     await confirming
     assert.notEqual(await db.maybeOne(touchLogin(id, { ...checked, totpId })), null)
-    assert.equal((await db.one(credentials('b@example.com'))).totp_id, totpId)
+    assert.equal((await db.one(credentials(email))).totp_id, totpId)
   })
 
   test('a login with codes that are off by now is refused, and changes nothing', async () => {

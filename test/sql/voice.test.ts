@@ -89,7 +89,7 @@ test('of more than so many, those that were not used for longest go', async () =
 
 test('a preview and its chunks are found by an index', async () => {
   await query(`insert into voice_preview (digest, provider, model, voice, speed, text, generation)
-    select sha256(n::text::bytea), 'p', 'm', 'v', 1, 't', gen_random_uuid() from generate_series(1, 5000) n`)
+    select sha256(n::text::bytea), 'p', 'm', 'v', 1, 't', gen_random_uuid() from generate_series(1, 1500) n`)
   await query(`insert into voice_preview_chunk (digest, generation, ordinal, start, bytes)
     select digest, generation, n, n, 'x' from voice_preview, generate_series(0, 1) n where generation is not null`)
   await query('analyze')

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { connectSocket } from '../../sql/driver.ts'
 import { Wire, WireError } from '../../sql/wire.ts'
-import { testDatabase } from '../database.ts'
+import { sharedDatabase } from './shared-database.ts'
 
-const { url, query } = await testDatabase()
+const { url, query } = await sharedDatabase()
 const wire = new Wire(await connectSocket({ url, applicationName: 'wire-test' }), 30_000)
 after(() => wire.close())
 

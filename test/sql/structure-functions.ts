@@ -1,0 +1,32 @@
+import ts from 'typescript'
+import { indentedTokens } from './structure-parse.ts'
+
+/** Functions of more lines than `max`, as `name: lines`. */
+export function longFunctions(file: string, text: string, max: number): string[] {
+  if (!hasLongStatement(text, max)) return []
+  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true)
+  const found: string[] = []
+  const lineOf = (position: number): number => source.getLineAndCharacterOfPosition(position).line
+  const visit = (node: ts.Node): void => {
+    if (ts.isFunctionLike(node) && 'body' in node && node.body !== undefined) {
+      const lines = lineOf(node.end) - lineOf(node.getStart()) + 1
+      const name = node.name ?? (ts.isVariableDeclaration(node.parent) ? node.parent.name : null)
+      if (lines > max) found.push(`${file}, ${name?.getText() ?? 'a function'}: ${lines}`)
+    }
+    ts.forEachChild(node, visit)
+  }
+  visit(source)
+  return found
+}
+
+/** True if a top-level statement may have more lines than `max`. It spares the parser, which takes a second for all files. */
+function hasLongStatement(text: string, max: number): boolean {
+  let begin = 0
+  return [...indentedTokens(text).split('\n'), 'end'].some((line, n) => {
+    // The formatter indents all lines of a statement but the first and closing brackets.
+    if (!/^[\w$/'"`@]/.test(line)) return false
+    const lines = n - begin
+    begin = n
+    return lines > max
+  })
+}
