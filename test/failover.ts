@@ -30,7 +30,7 @@ export interface FailedOver {
 }
 
 // As fast as they can, writes would take all there is of a small machine.
-const BETWEEN_MS = 20
+const BETWEEN_MS = 40
 const DEATH_SEEN_MS = 1_000
 const BACK_MS = 60_000
 const ENDED_MS = 90_000
@@ -53,6 +53,8 @@ export async function failOver({ death, behindMs = null }: FailoverOptions): Pro
       EMAIL_SMTP_URL: mail.url,
       EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
       LEASE_SECONDS: '1',
+      WORKER_QUEUES: 'accounts,comms,load_test',
+      WORKER_THREADS: '1',
     }
     const children = await Promise.all(
       (['edge', 'edge', 'worker'] as const).map((kind) => launch(kind, url, env)),

@@ -6,6 +6,7 @@ import { type Answered, type Api, type EdgeOptions, startEdge } from './edge/har
 import { type Person, peopleOf } from './edge/orgs-help.ts'
 import { startOwnWorker } from './edge/own-worker.ts'
 import { event, intentObject, signature, type TestEvent, WEBHOOK_SECRET } from './payment-events.ts'
+import { sharedByFiles } from './services.ts'
 import { KEY, type StripeStandIn, stripeStandIn } from './stripe.ts'
 import { until } from './until.ts'
 
@@ -103,6 +104,26 @@ export async function paymentsWorld(options: WorldOptions = {}): Promise<Payment
     ])
   }
   return { ...database, api, stripe, env, call, people, tell, send, link, paid, transaction }
+}
+
+/**
+ * A world that all files of this process share, with an edge without authentication and one without a provider. Payments of
+ * other files are there: their names tell them apart.
+ */
+const startShared = sharedByFiles(async () => {
+  const world = await paymentsWorld()
+  const open = await startEdge(world.url, { env: { ...world.env, AUTH_LEVEL: 'none' } })
+  const unconfigured = await startEdge(world.url, {
+    env: { PROVIDER_SECRET_KEY: '', PROVIDER_WEBHOOK_SECRET: '' },
+  })
+  return { ...world, open, unconfigured }
+})
+
+export async function sharedPayments() {
+  const shared = await startShared()
+  // A test that failed may have left some.
+  shared.stripe.faults.length = 0
+  return shared
 }
 
 /** Has a worker run a job that finds nothing to do. */

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Failed } from './reporter.ts'
@@ -54,6 +54,11 @@ export async function runFiles(run: Run): Promise<Ended> {
   const code = await new Promise<number>((resolve) => child.on('exit', (status) => resolve(status ?? 1)))
   process.off('SIGINT', stop).off('SIGTERM', stop)
   const failed: Failed[] = existsSync(failures) ? JSON.parse(readFileSync(failures, 'utf8')) : []
+  const taken = readdirSync(join(run.folder, 'claims')).length
+  if (code === 0 && taken < run.files.length) {
+    console.log(`Only ${taken} of ${run.files.length} test files ran`)
+    return { code: 1, failed }
+  }
   return { code, failed }
 }
 

@@ -20,7 +20,12 @@ export const isShared = (): boolean => shared.getStore() ?? false
 /** Starts something once for all files that this process runs: each call after the first returns the same. */
 export function sharedByFiles<T>(start: () => Promise<T>): () => Promise<T> {
   let started: Promise<T> | undefined
-  return () => (started ??= shared.run(true, start))
+  // node:test assigns what follows an await to the file that made the promise: each call returns a promise of its own.
+  return () =>
+    new Promise((resolve, reject) => {
+      started ??= shared.run(true, start)
+      started.then(resolve, reject)
+    })
 }
 
 /** Stops what the file has started. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { after } from 'node:test'
+import { stopAfterFile } from './services.ts'
 import { type Answer, dispatch, error, newAccount, type StripeAccount } from './stripe-account.ts'
 
 /**
@@ -92,7 +92,7 @@ export async function stripeStandIn(): Promise<StripeStandIn> {
     server.closeAllConnections()
     await new Promise<void>((resolve) => server.close(() => resolve()))
   }
-  after(stop)
+  stopAfterFile(stop)
   return Object.assign(standIn, { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, stop })
 }
 

@@ -8,7 +8,7 @@ import { assertRefused } from './orgs-help.ts'
 
 /** An account deletes itself: after a time in which it can take that back. */
 
-const base = await edgeAndDatabase({ env: { RATE_LIMIT_REGISTER: '0', RATE_LIMIT_LOGIN: '0' } })
+const base = await edgeAndDatabase()
 const { api, url, query } = base
 const none = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
 const mails = mailbox(base)

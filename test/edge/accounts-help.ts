@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type Account, type Answered, type Api, PASSWORD } from './harness.ts'
+import { type Account, type Answered, type Api, newEmail, PASSWORD, sharedEdge } from './harness.ts'
 
 /** What tests of accounts have in common. */
 
@@ -14,9 +14,24 @@ export interface Cast {
 /** One account of each role, on an empty database. */
 export async function castOf(api: Api): Promise<Cast> {
   let count = 0
-  const newcomer = (): Promise<Account> => api.register(`user${++count}@example.com`)
   const admin = await api.register('admin@example.com')
-  const moderator = await api.register('moderator@example.com')
+  return castBelow(api, admin, (name) => `${name}${name === 'user' ? ++count : ''}@example.com`)
+}
+
+/** The shared edge and one account of each role on it. The admin is the shared one: leave it as it is. */
+export async function sharedCast(): Promise<Awaited<ReturnType<typeof sharedEdge>> & Cast> {
+  const shared = await sharedEdge()
+  return { ...shared, ...(await castBelow(shared.api, shared.admin)) }
+}
+
+/** An admin that exists, and new accounts of the other roles. */
+export async function castBelow(
+  api: Api,
+  admin: Account,
+  address: (name: string) => string = newEmail,
+): Promise<Cast> {
+  const newcomer = (): Promise<Account> => api.register(address('user'))
+  const moderator = await api.register(address('moderator'))
   const promoted = await api.call('PATCH', `/api/v1/auth/users/${moderator.id}/role?role=moderator`, {
     token: admin.token,
   })

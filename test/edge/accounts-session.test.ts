@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
-import { type Account, type Answered, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
+import { type Account, type Answered, newEmail, PASSWORD, sharedEdge, startEdge } from './harness.ts'
 
-const { api, url, query } = await edgeAndDatabase({ realPasswords: true })
-// A second edge process on the same database.
-const other = await startEdge(url)
-await api.register('admin@example.com')
-let count = 0
-const newcomer = (): Promise<Account> => api.register(`user${++count}@example.com`)
+const { api: other, url, query } = await sharedEdge()
+const api = await startEdge(url, { realPasswords: true })
+const UNKNOWN = newEmail('nobody')
+const newcomer = (): Promise<Account> => api.register(newEmail())
 const login = (username: string, password = PASSWORD) =>
   api.post('/api/v1/auth/token', { form: { username, password } })
 const refresh = (token: string, edge = api) =>
@@ -49,7 +47,7 @@ test('a wrong password and an unknown address are the same 401', async () => {
   const { email } = await newcomer()
   const answers = [
     await login(email, 'wrong password'),
-    await login('nobody@example.com'),
+    await login(UNKNOWN),
     await login(email, PASSWORD.toUpperCase()),
   ]
   for (const answer of answers) {
@@ -65,7 +63,7 @@ test('an unknown address costs as much as a wrong password', async () => {
   // CPU time of this process, its threads included: what else the machine does is not in it.
   for (let i = 0; i < 16; i++) {
     const before = process.cpuUsage()
-    await login(i % 2 ? 'nobody@example.com' : email, 'wrong password')
+    await login(i % 2 ? UNKNOWN : email, 'wrong password')
     const { user, system } = process.cpuUsage(before)
     // Linux knows only their sum exactly; how it splits is sampled.
     runs[i % 2]!.push((user + system) / 1000)

@@ -82,7 +82,7 @@ describe('a chat with a collection', () => {
   })
 
   test('draws on it by an API key that may read collections, and by no other', async () => {
-    const [owner] = (await peopleOf(api, query, 'keyed')(1)) as [Person]
+    const [owner] = (await peopleOf(api, query)(1)) as [Person]
     const keyed = async (...scopes: readonly string[]): Promise<string> =>
       (await keyOf(api, owner, { scopes })).key
     const token = await keyed('ai:write')

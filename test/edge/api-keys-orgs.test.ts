@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { assertRefused, me } from './accounts-help.ts'
 import { deleteKey, KEYS, keyOf, makeKey } from './api-keys-help.ts'
-import { orgsWorld, type Person } from './orgs-help.ts'
+import { newEmail } from './harness.ts'
+import { newSlug, type Person, sharedOrgs } from './orgs-help.ts'
 
 /** API keys of organizations: its admins and owners make, see and delete them, and they reach no other. */
 
-const world = await orgsWorld()
+const world = await sharedOrgs()
 const { api, call, org, query } = world
 const GONE = [401, 'Not authenticated'] as const
 const RANK = [403, 'This needs the role admin or owner in the organization'] as const
@@ -55,17 +56,18 @@ test('such a key reaches its organization, and no other one', async () => {
   assert.equal((await call(by, 'PATCH', `/${id}`, { query: { name: 'New' } })).status, 200)
   for (const path of [`/${elsewhere}`, `/${elsewhere}/members`, '', '/999999'])
     assertRefused(await call(by, 'GET', path), ...OTHER, path)
-  assertRefused(await call(by, 'POST', '', { json: { name: 'A', slug: 'another-one' } }), ...OTHER)
+  assertRefused(await call(by, 'POST', '', { json: { name: 'A', slug: newSlug() } }), ...OTHER)
   assert.equal((await me(api, key)).json.id, owner.id)
 })
 
 test('such a key accepts no invite of another', async () => {
   const [{ id, owner }, other] = [await org(), await org()]
   // An address that has changed since: one of an account accepts its invites as it comes.
+  const email = newEmail('later')
   const invite = async (to: number, by: Person): Promise<string> =>
-    (await call(by, 'POST', `/${to}/invites`, { json: { email: 'later@example.com' } })).json.token
+    (await call(by, 'POST', `/${to}/invites`, { json: { email } })).json.token
   const [own, others] = [await invite(id, owner), await invite(other.id, other.owner)]
-  await query(`update account set email = 'later@example.com' where id = $1`, [owner.id])
+  await query('update account set email = $2 where id = $1', [owner.id, email])
   api.serving.edge.accounts.forget(owner.id)
   const accept = async (token: string, invite: string) =>
     api.post('/api/v1/auth/accept-invite', { token, json: { token: invite } })
@@ -76,10 +78,10 @@ test('such a key accepts no invite of another', async () => {
 })
 
 test('such a key sees the audit trail of its organization, and of no other', async () => {
-  const [operator] = (await world.people(1, 'admin')) as [Person]
-  const elsewhere = await world.create(operator)
-  const own = await world.create(operator)
-  const { key } = await keyOf(api, operator, { organization_id: own })
+  const { root } = world
+  const elsewhere = await world.create(root)
+  const own = await world.create(root)
+  const { key } = await keyOf(api, root, { organization_id: own })
   const trail = (of: string) => api.get(`/api/v1/auth/audit${of}`, { token: key })
   for (const answer of [await trail(''), await trail(`?organization_id=${own}`)])
     assert.deepEqual(
@@ -87,6 +89,7 @@ test('such a key sees the audit trail of its organization, and of no other', asy
       [own],
     )
   assertRefused(await trail(`?organization_id=${elsewhere}`), ...OTHER)
+  for (const id of [own, elsewhere]) assert.equal((await call(root, 'DELETE', `/${id}`)).status, 204)
 })
 
 describe('it is deleted', () => {

@@ -36,10 +36,10 @@ async function refusalOf(area: Area, route: AnyRoute, scope: string): Promise<st
     ...(method === 'GET' ? {} : { body: '{"nothing":"of that"}' }),
     signal: abort.signal,
   })
-  const detail = response.status === 403 ? ((await response.json()) as { detail: string }).detail : null
-  // It may be a stream.
-  abort.abort()
-  return detail
+  // A stream does not end by itself; the connection of any other answer serves the next request.
+  if (response.headers.get('content-type')?.startsWith('text/event-stream')) abort.abort()
+  const text = abort.signal.aborted ? '' : await response.text()
+  return response.status === 403 ? (JSON.parse(text) as { detail: string }).detail : null
 }
 
 test('scopes name every area that asks for a credential', () => {

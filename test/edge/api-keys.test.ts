@@ -5,18 +5,18 @@ import { apiKeyOf } from '../../tasks/accounts/api-keys.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { Client } from '../service.ts'
 import { until } from '../until.ts'
-import { assertRefused, castOf, me } from './accounts-help.ts'
+import { assertRefused, me, sharedCast } from './accounts-help.ts'
 import { deleteKey, KEYS, keyOf, makeKey } from './api-keys-help.ts'
-import { edgeAndDatabase, PASSWORD, SECRET, startEdge } from './harness.ts'
+import { PASSWORD, SECRET, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
+import { newSlug } from './orgs-help.ts'
 
 /** API keys: made, shown once, used everywhere, and ended at once. */
 
-const { api, ...database } = await edgeAndDatabase()
+const { api, admin, newcomer, ...database } = await sharedCast()
 const { query, url } = database
 const ledger = ledgerOf(database)
 const other = await startEdge(url)
-const { admin, newcomer } = await castOf(api)
 const GONE = [401, 'Not authenticated'] as const
 const MISSING = [404, 'API key not found'] as const
 
@@ -230,7 +230,8 @@ test('the last use is known within a minute', async () => {
 test('what keys do is in the audit trail, with the key', async () => {
   const account = await newcomer()
   const { id, key } = await keyOf(api, account, { scopes: ['*:write'] })
-  const created = await api.post('/api/v1/orgs', { token: key, json: { name: 'Mill', slug: 'mill' } })
+  const json = { name: 'Mill', slug: newSlug('mill') }
+  const created = await api.post('/api/v1/orgs', { token: key, json })
   assert.equal(created.status, 201, created.text)
   await deleteKey(api, account, id)
   const audit = await api.get(`/api/v1/auth/audit?account_id=${account.id}`, { token: admin.token })

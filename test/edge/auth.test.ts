@@ -5,7 +5,7 @@ import { type JWTPayload, SignJWT } from 'jose'
 import { z } from 'zod'
 import { area, route } from '../../edge/pipeline/route.ts'
 import { until } from '../until.ts'
-import { type Answered, edgeAndDatabase, SECRET } from './harness.ts'
+import { type Answered, newEmail, SECRET, sharedEdge, startEdge } from './harness.ts'
 
 const Caller = z.object({ id: z.int(), role: z.string() })
 const show = (auth: 'user' | 'moderator' | 'admin' | 'public', path: string) =>
@@ -24,12 +24,12 @@ const who = area('who', '/who', { auth: 'user' }, [
   show('admin', '/admin'),
   show('public', '/public'),
 ])
-const { api, query } = await edgeAndDatabase({ areas: [...areas, who] })
+const { url, query, admin } = await sharedEdge()
+const api = await startEdge(url, { areas: [...areas, who] })
 // Time stands still: what an edge knows of accounts ends with a notification, or when a test moves the clock.
 const startedAt = Math.floor(performance.now())
 const clock = mock.method(performance, 'now', () => startedAt)
-const admin = await api.register('admin@example.com')
-const user = await api.register('user@example.com')
+const user = await api.register(newEmail())
 const changed = (id: number) => query(`select pg_notify('account_changed', $1)`, [String(id)])
 const bearer = (authorization: string) => api.get('/who', { headers: { authorization } })
 
@@ -190,7 +190,7 @@ test('a token of our own with claims that are not ours is 401', async () => {
 })
 
 test('a token of an account that is gone is 401', async () => {
-  assertUnauthenticated(await bearer(`Bearer ${await token({ claims: { sub: '4711' } })}`))
+  assertUnauthenticated(await bearer(`Bearer ${await token({ claims: { sub: '2147483647' } })}`))
 })
 
 test('the role that decides is the one of the database, not the one of the token', async () => {
@@ -221,7 +221,7 @@ test('roles admit those above them', async () => {
 })
 
 test('a deactivated account is 401 at once when its change is announced, and admitted again when activated', async () => {
-  const victim = await api.register('victim@example.com')
+  const victim = await api.register(newEmail('victim'))
   assert.equal((await api.get('/who', { token: victim.token })).status, 200)
   await query('update account set is_active = false where id = $1', [victim.id])
   await changed(victim.id)
@@ -235,7 +235,7 @@ test('a deactivated account is 401 at once when its change is announced, and adm
 
 test('an announcement of one account does not touch what is known of others', async () => {
   const roleOf = async ({ token }: { token: string }) => (await api.get('/who', { token })).json.role
-  const [one, other] = [await api.register('one@example.com'), await api.register('other@example.com')]
+  const [one, other] = [await api.register(newEmail('one')), await api.register(newEmail('other'))]
   assert.deepEqual([await roleOf(one), await roleOf(other)], ['user', 'user'])
   await query(`update account set role = 'moderator' where id = any($1)`, [[one.id, other.id]])
   await changed(one.id)
@@ -244,7 +244,7 @@ test('an announcement of one account does not touch what is known of others', as
 })
 
 test('a deactivation that nobody announced counts within five seconds', async () => {
-  const victim = await api.register('unannounced@example.com')
+  const victim = await api.register(newEmail('unannounced'))
   assert.equal((await api.get('/who', { token: victim.token })).status, 200)
   await query('update account set is_active = false where id = $1', [victim.id])
   clock.mock.mockImplementation(() => startedAt + 4_999)

@@ -1,5 +1,15 @@
 import assert from 'node:assert/strict'
-import { type Answered, type Api, type EdgeOptions, edgeAndDatabase, multipart } from './harness.ts'
+import { randomBytes } from 'node:crypto'
+import type { TestDatabase } from '../database.ts'
+import {
+  type Answered,
+  type Api,
+  type EdgeOptions,
+  edgeAndDatabase,
+  multipart,
+  sharedEdge,
+  startEdge,
+} from './harness.ts'
 import { assertRefused, type Person, peopleOf } from './orgs-help.ts'
 
 /** A blog, its editors, and short ways to call it. */
@@ -25,17 +35,26 @@ export function callerOf(api: Api) {
   }
 }
 
-export async function blogWorld(options: EdgeOptions = {}) {
-  const base = await edgeAndDatabase(options)
+/** A blog on an edge and a database of the file's own. */
+export const blogWorld = async (options: EdgeOptions = {}) => blogOn(await edgeAndDatabase(options))
+
+/** A blog on the shared edge, or, with options, on another edge of its database. Slugs and names of tags are global. */
+export async function sharedBlog(options?: EdgeOptions) {
+  const shared = await sharedEdge()
+  return blogOn(options === undefined ? shared : { ...shared, api: await startEdge(shared.url, options) })
+}
+
+async function blogOn<Base extends { readonly api: Api } & TestDatabase>(base: Base) {
   const { api, query } = base
   const people = peopleOf(api, query)
   const call = callerOf(api)
   const [editor] = (await people(1, 'moderator')) as [Person]
-  let count = 0
 
   /** A post as it was answered. */
   const write = async (fields: object = {}): Promise<Answered['json']> => {
-    const answer = await call(editor, 'POST', '/posts', { json: { title: `Post ${++count}`, ...fields } })
+    const answer = await call(editor, 'POST', '/posts', {
+      json: { title: `Post ${randomBytes(6).toString('hex')}`, ...fields },
+    })
     assert.equal(answer.status, 201, answer.text)
     return answer.json
   }

@@ -3,14 +3,14 @@ import { randomBytes } from 'node:crypto'
 import net from 'node:net'
 import { test } from 'node:test'
 import { until } from '../until.ts'
-import { BASE, blogWorld, importFile } from './blog-help.ts'
+import { BASE, importFile, sharedBlog } from './blog-help.ts'
 import { multipart } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
 /** How a file comes in, up to the job that reads it. */
 
 const LIMIT = 400_000
-const { api, editor, query } = await blogWorld({ env: { MAX_IMPORT_BYTES: String(LIMIT) } })
+const { api, editor, query } = await sharedBlog({ env: { MAX_IMPORT_BYTES: String(LIMIT) } })
 const send = (name: string, bytes: string | Uint8Array, options: Parameters<typeof importFile>[4] = {}) =>
   importFile(api, editor, name, bytes, { query: '?background=true', ...options })
 const jobs = async () =>

@@ -2,20 +2,18 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { until } from '../until.ts'
 import { BASE, callerOf, importFile } from './blog-help.ts'
-import { edgeAndDatabase, startEdge } from './harness.ts'
-import { assertRefused, type Person, peopleOf, signed } from './orgs-help.ts'
+import { newEmail, sharedEdge, startEdge } from './harness.ts'
+import { assertRefused, newSlug, type Person, peopleOf, signed } from './orgs-help.ts'
 
 /** Who may write, read as an editor, export and import, at each level of authentication. */
 
-const { api: rbac, url, query } = await edgeAndDatabase({ env: { AUTH_LEVEL: 'rbac' } })
+const { api: rbac, url, query, admin } = await sharedEdge()
 const basic = await startEdge(url, { env: { AUTH_LEVEL: 'basic' } })
 const none = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
 const people = peopleOf(rbac, query)
 const [user] = (await people(1)) as [Person]
 const [moderator] = (await people(1, 'moderator')) as [Person]
-const [admin] = (await people(1, 'admin')) as [Person]
 
-let count = 0
 interface Attempt {
   readonly method: string
   readonly path: string
@@ -28,22 +26,22 @@ const protectedRoutes: readonly Attempt[] = [
   { method: 'GET', path: '/admin/posts', status: 200 },
   { method: 'GET', path: '/export', status: 200 },
   { method: 'GET', path: '/export?format=json', status: 200 },
-  { method: 'POST', path: '/posts', json: () => ({ title: `Post ${++count}` }), status: 201 },
+  { method: 'POST', path: '/posts', json: () => ({ title: newSlug() }), status: 201 },
   { method: 'PUT', path: '/posts/POST', json: () => ({ excerpt: 'e' }), status: 200 },
   { method: 'POST', path: '/posts/POST/publish', status: 200 },
   { method: 'POST', path: '/posts/POST/archive', status: 200 },
   { method: 'DELETE', path: '/posts/POST', status: 204 },
-  { method: 'POST', path: '/tags', json: () => ({ name: `Tag ${++count}` }), status: 201 },
-  { method: 'PUT', path: '/tags/TAG', json: () => ({ name: `Tag ${++count}` }), status: 200 },
+  { method: 'POST', path: '/tags', json: () => ({ name: newSlug() }), status: 201 },
+  { method: 'PUT', path: '/tags/TAG', json: () => ({ name: newSlug() }), status: 200 },
   { method: 'DELETE', path: '/tags/TAG', status: 204 },
 ]
 
 async function attempt(api: typeof rbac, who: { token: string } | null, { method, path, json }: Attempt) {
   const [row] = await query(
-    `with p as (insert into blog_post (title, slug) values ('t', 'row-' || $1) returning id),
-      t as (insert into blog_tag (name, slug) values ('row ' || $1, 'row-' || $1) returning id)
+    `with p as (insert into blog_post (title, slug) values ('t', $1) returning id),
+      t as (insert into blog_tag (name, slug) values ($1, $1) returning id)
      select p.id as post, t.id as tag from p, t`,
-    [++count],
+    [newSlug('row')],
   )
   const at = path.replace('POST', String(row!.post)).replace('TAG', String(row!.tag))
   return callerOf(api)(who, method, at, json === undefined ? {} : { json: json() })
@@ -76,7 +74,7 @@ for (const [name, api, allowed, forbidden] of [
 
     test('the import', async () => {
       const send = (who: { token: string } | null) =>
-        importFile(api, who, 'p.md', `---\ntitle: I${++count}\n---\n`, { query: '?background=true' })
+        importFile(api, who, 'p.md', `---\ntitle: ${newSlug()}\n---\n`, { query: '?background=true' })
       for (const who of allowed) assert.equal((await send(who)).status, 202)
       const before = await query('select count(*) from blog_upload')
       for (const who of forbidden) refused(await send(who), 403)
@@ -85,13 +83,14 @@ for (const [name, api, allowed, forbidden] of [
     })
 
     test('what is published is read by everybody', async () => {
+      const slug = newSlug('public')
       await query(
-        `insert into blog_post (title, slug, status, published_at) values ('t', 'public-' || $1, 'published', now())`,
-        [name],
+        `insert into blog_post (title, slug, status, published_at) values ('t', $1, 'published', now())`,
+        [slug],
       )
       for (const who of [null, user, { token: 'nonsense' }]) {
         const call = callerOf(api)
-        for (const path of ['/posts', `/posts/public-${name}`, '/tags'])
+        for (const path of ['/posts', `/posts/${slug}`, '/tags'])
           assert.equal((await call(who, 'GET', path)).status, 200)
       }
     })
@@ -107,8 +106,8 @@ test('an account that is deactivated, or loses its role, is out at once', async 
     [basic, `update account set is_active = false where id = $1`, 401],
   ] as const) {
     const [row] = await query(
-      `insert into account (email, password_hash, role) values ('out' || $1 || '@example.com', 'x', 'moderator') returning id, email`,
-      [++count],
+      `insert into account (email, password_hash, role) values ($1, 'x', 'moderator') returning id, email`,
+      [newEmail('out')],
     )
     const who = await signed(api, row!.id as number, row!.email as string, 'moderator')
     assert.equal((await callerOf(api)(who, 'GET', '/admin/posts')).status, 200)
@@ -123,7 +122,7 @@ test('an account that is deactivated, or loses its role, is out at once', async 
 })
 
 test('without authentication posts are nobody’s', async () => {
-  const { json } = await callerOf(none)(null, 'POST', '/posts', { json: { title: 'Nobody wrote this' } })
+  const { json } = await callerOf(none)(null, 'POST', '/posts', { json: { title: newSlug() } })
   assert.deepEqual([json.author_id, json.author_name], [null, null])
 })
 
@@ -144,7 +143,7 @@ test('the reference says who is refused', async () => {
 
 test('a page of another site may not write with the cookie of an editor', async () => {
   const headers = { cookie: `millrace_session=${moderator.token}`, origin: 'https://evil.example' }
-  const json = { title: 'T' }
+  const json = { title: newSlug() }
   assertRefused(await callerOf(rbac)(null, 'POST', '/posts', { json, headers }), 403)
   const own = { cookie: headers.cookie, origin: `http://127.0.0.1:${rbac.port}` }
   assert.notEqual(

@@ -7,8 +7,9 @@ import { describe, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { writeClient } from '../client/main.ts'
-import { edgeAndDatabase } from './harness.ts'
+import { newEmail, sharedEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
+import { newSlug } from './orgs-help.ts'
 
 /** The package that `npm run client` writes, compiled, against a service. */
 
@@ -19,10 +20,10 @@ type Frame = { readonly event: string; readonly id: string; readonly data: Loose
 
 const run = promisify(execFile)
 const MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url))
-const { api, ...database } = await edgeAndDatabase()
+const { api, ...database } = await sharedEdge()
 const { query } = database
 const ledger = ledgerOf(database)
-const owner = await api.register('owner@example.com')
+const owner = await api.register(newEmail('owner'))
 const key = (
   await api.post('/api/v1/auth/keys', { token: owner.token, json: { name: 'client', scopes: ['*:write'] } })
 ).json.key as string
@@ -111,7 +112,7 @@ export const needed = () => createClient({ key: 'k' })
 describe('a key', () => {
   test('goes with each request, also from a function that is asked each time', async () => {
     const { data } = await client.GET('/api/v1/auth/me')
-    assert.equal(data!.email, 'owner@example.com')
+    assert.equal(data!.email, owner.email)
     let asked = 0
     const other = clientWith({ key: async () => `${asked++ === 0 ? 'no.such.token' : key}` })
     assert.equal((await other.GET('/api/v1/auth/me')).response.status, 401)
@@ -125,16 +126,18 @@ describe('a key', () => {
 })
 
 describe('a request without an answer', () => {
+  const [slug, other] = [newSlug('mill'), newSlug('two')]
+
   test('is sent again with its key, and has one effect', async () => {
     const { seen, fetch } = tampering(lost, lost)
     const { data, response } = await clientWith({ fetch }).POST('/api/v1/orgs', {
-      body: { name: 'Mill', slug: 'mill' },
+      body: { name: 'Mill', slug },
     })
-    assert.equal(data!.slug, 'mill')
+    assert.equal(data!.slug, slug)
     assert.equal(response.headers.get('idempotent-replayed'), 'true')
     const keys = new Set(seen.map(({ headers }) => headers.get('idempotency-key')))
     assert.deepEqual([seen.length, keys.size], [3, 1])
-    assert.equal((await query(`select from organization where slug = 'mill'`)).length, 1)
+    assert.equal((await query('select from organization where slug = $1', [slug])).length, 1)
   })
 
   test('ends in the error when it was sent as often as it may', async () => {
@@ -150,7 +153,7 @@ describe('a request without an answer', () => {
     assert.equal(seen.length, 3)
     const once = tampering()
     const { error } = await clientWith({ fetch: once.fetch }).POST('/api/v1/orgs', {
-      body: { name: 'Mill', slug: 'mill' },
+      body: { name: 'Mill', slug },
     })
     assert.match(error!.detail, /slug|taken/i)
     assert.equal(once.seen.length, 1)
@@ -160,8 +163,9 @@ describe('a request without an answer', () => {
     const running = () =>
       new Response('{"detail":"running"}', { status: 409, headers: { 'retry-after': '0' } })
     const { seen, fetch } = tampering(lost, running)
-    const { data } = await clientWith({ fetch }).POST('/api/v1/orgs', { body: { name: 'Two', slug: 'two' } })
-    assert.deepEqual([data!.slug, seen.length], ['two', 3])
+    const body = { name: 'Two', slug: other }
+    const { data } = await clientWith({ fetch }).POST('/api/v1/orgs', { body })
+    assert.deepEqual([data!.slug, seen.length], [other, 3])
   })
 
   test('is not sent again once it was given up', async () => {

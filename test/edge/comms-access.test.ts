@@ -10,7 +10,6 @@ const outside = await startOutside()
 const closed = { ...outside.env, OPEN_AREAS: 'ai' }
 const open = { ...outside.env, OPEN_AREAS: 'comms' }
 const { api: rbac, url, query } = await edgeAndDatabase({ env: { ...closed, AUTH_LEVEL: 'rbac' } })
-await startSender(url, closed)
 const { admin, moderator, user } = await castOf(rbac)
 const levels = {
   rbac,
@@ -31,16 +30,18 @@ const tokens: Readonly<Record<Who, string | undefined>> = {
 
 let numbers = 0
 const newNumber = (): string => `+1415555${String(++numbers).padStart(4, '0')}`
-const routes: readonly [string, string, () => object | undefined][] = [
-  ['POST', '/email/send', () => ({ to: ['a@example.com'], subject: 's', text: 't' })],
-  ['POST', '/sms/send', () => ({ to: newNumber(), body: 't' })],
-  ['POST', '/call', () => ({ to: newNumber(), script_url: 'https://example.com/' })],
-  ['GET', '/status', () => undefined],
-  ['GET', '/sends', () => undefined],
-  ['GET', '/domains', () => undefined],
-  ['POST', '/domains', () => ({ name: 'added.example' })],
-  ['POST', '/domains/example.com/check', () => undefined],
+/** Method, path, body, and the status for a caller who is admitted and does not wait for the job. */
+const routes: readonly [string, string, () => object | undefined, number][] = [
+  ['POST', '/email/send', () => ({ to: ['a@example.com'], subject: 's', text: 't' }), 202],
+  ['POST', '/sms/send', () => ({ to: newNumber(), body: 't' }), 202],
+  ['POST', '/call', () => ({ to: newNumber(), script_url: 'https://example.com/' }), 202],
+  ['GET', '/status', () => undefined, 200],
+  ['GET', '/sends', () => undefined, 200],
+  ['GET', '/domains', () => undefined, 202],
+  ['POST', '/domains', () => ({ name: 'added.example' }), 202],
+  ['POST', '/domains/example.com/check', () => undefined, 202],
 ]
+const NOT_WAITING = { prefer: 'respond-async' }
 
 function ask(
   api: Api,
@@ -59,29 +60,31 @@ function ask(
   })
 }
 
-const expected: Readonly<Record<keyof typeof levels, Readonly<Record<Who, number>>>> = {
-  rbac: { nobody: 401, user: 403, moderator: 403, admin: 200, 'bad token': 401 },
-  basic: { nobody: 401, user: 200, moderator: 200, admin: 200, 'bad token': 401 },
-  none: { nobody: 200, user: 200, moderator: 200, admin: 200, 'bad token': 200 },
-  'rbac, open': { nobody: 200, user: 200, moderator: 200, admin: 200, 'bad token': 401 },
-  'basic, open': { nobody: 200, user: 200, moderator: 200, admin: 200, 'bad token': 401 },
-  'none, open': { nobody: 200, user: 200, moderator: 200, admin: 200, 'bad token': 200 },
+const ALL = { nobody: 'ok', user: 'ok', moderator: 'ok', admin: 'ok', 'bad token': 'ok' } as const
+const expected: Readonly<Record<keyof typeof levels, Readonly<Record<Who, 'ok' | 401 | 403>>>> = {
+  rbac: { nobody: 401, user: 403, moderator: 403, admin: 'ok', 'bad token': 401 },
+  basic: { ...ALL, nobody: 401, 'bad token': 401 },
+  none: ALL,
+  'rbac, open': { ...ALL, 'bad token': 401 },
+  'basic, open': { ...ALL, 'bad token': 401 },
+  'none, open': ALL,
 }
+const at = Object.keys(levels) as (keyof typeof levels)[]
+const callersAt = (level: keyof typeof levels) => Object.entries(expected[level]) as [Who, 'ok' | 401 | 403][]
 
-for (const [level, api] of Object.entries(levels)) {
+// No worker runs yet: a job shows that its caller was admitted.
+for (const level of at) {
   describe(level, () => {
-    for (const [method, path, body] of routes) {
+    for (const [method, path, body, admitted] of routes) {
       test(`${method} ${path}`, async () => {
-        for (const [who, status] of Object.entries(expected[level as keyof typeof levels]) as [
-          Who,
-          number,
-        ][]) {
+        for (const [who, rule] of callersAt(level)) {
+          const status = rule === 'ok' ? admitted : rule
           const before = await query('select count(*)::int as n from job')
-          const answer = await ask(api, who, method, path, body())
+          const answer = await ask(levels[level], who, method, path, body(), NOT_WAITING)
           assert.equal(answer.status, status, `${who}: ${answer.text}`)
           if (status === 401) assert.equal(answer.headers['www-authenticate'], 'Bearer')
           if (status === 403) assert.deepEqual(answer.json, { detail: 'This needs the role admin' })
-          if (status !== 200) assert.deepEqual(await query('select count(*)::int as n from job'), before)
+          if (status !== 202) assert.deepEqual(await query('select count(*)::int as n from job'), before)
         }
       })
     }
@@ -97,10 +100,10 @@ test('what is sent belongs to whom it was sent for', async () => {
     ['rbac, open', 'user', user.id],
   ]
   for (const [level, who, owner] of owners) {
-    const answer = await ask(levels[level], who, 'POST', '/email/send', routes[0]![2]())
+    const answer = await ask(levels[level], who, 'POST', '/email/send', routes[0]![2](), NOT_WAITING)
     const [row] = await query(
-      'select s.owner_id, j.owner_id as job_owner from comms_send s join job j on j.id = s.job_id where s.id = $1',
-      [answer.json.id],
+      'select s.owner_id, j.owner_id as job_owner from comms_send s join job j on j.id = s.job_id where j.id = $1',
+      [answer.json.job_id],
     )
     assert.deepEqual(row, { owner_id: owner, job_owner: owner }, `${level}, ${who}`)
   }
@@ -156,4 +159,16 @@ describe('without its settings', () => {
       'input comes first',
     )
   })
+})
+
+test('an admitted caller who waits gets the outcome, on each route and at each level', async () => {
+  await query('delete from job')
+  await startSender(url, closed)
+  for (const [method, path, body] of routes)
+    assert.equal((await ask(rbac, 'admin', method, path, body())).status, 200, path)
+  for (const level of at) {
+    const [who] = callersAt(level).find(([, rule]) => rule === 'ok')!
+    const [method, path, body] = routes[0]!
+    assert.equal((await ask(levels[level], who, method, path, body())).status, 200, `${level}, ${who}`)
+  }
 })

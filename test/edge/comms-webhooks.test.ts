@@ -5,7 +5,7 @@ import { validateRequest } from 'twilio/lib/webhooks/webhooks.js'
 import { beginRequest, type Channel, insertSend, settleSent } from '../../sql/comms.ts'
 import { mailEvent, signedEvent, WEBHOOK_SECRET } from '../standins/resend.ts'
 import { signedCallback, TOKEN, twilioEnv } from '../standins/twilio.ts'
-import { edgeAndDatabase, startEdge } from './harness.ts'
+import { sharedEdge, startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
 /** What providers tell of messages: taken when they have signed it, and refused in one way when they have not. */
@@ -16,7 +16,8 @@ const env = {
   EMAIL_PROVIDER_WEBHOOK_SECRET: WEBHOOK_SECRET,
   PUBLIC_BASE_URL: BASE,
 }
-const { api, url, db, query } = await edgeAndDatabase({ env })
+const { url, db, query } = await sharedEdge()
+const api = await startEdge(url, { env })
 const bare = await startEdge(url, { env: { PUBLIC_BASE_URL: BASE } })
 const TWILIO = '/api/v1/comms/webhooks/twilio'
 const RESEND = '/api/v1/comms/webhooks/resend'

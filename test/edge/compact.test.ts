@@ -3,15 +3,15 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { compact } from '../../edge/http/compact.ts'
 import { runs } from '../runs.ts'
-import { blogWorld } from './blog-help.ts'
+import { sharedBlog } from './blog-help.ts'
 import { ledgerOf } from './ledger.ts'
+import { newSlug } from './orgs-help.ts'
 
 /** JSON looks the same whoever made it: as JSON.stringify writes it. */
 
-const { api, call, editor, write, publish, tag, people, ...database } = await blogWorld()
+const { api, call, editor, write, publish, tag, admin, ...database } = await sharedBlog()
 const { query } = database
 const ledger = ledgerOf(database)
-const [admin] = await people(1, 'admin')
 
 function assertCompact(text: string, what: string): void {
   assert.equal(text, JSON.stringify(JSON.parse(text)), what)
@@ -47,10 +47,13 @@ describe('compact', () => {
 })
 
 test('answers and frames have no white space between their parts', async () => {
-  await tag('One tag')
-  await tag('Another "tag" : , ')
-  const post = await publish({ title: 'A : "title", with all', tag_slugs: ['one-tag', 'another-tag'] })
-  await write({ title: 'Draft', excerpt: null })
+  const one = await tag(newSlug('one tag'))
+  const another = await tag(`Another "tag" : , ${newSlug()}`)
+  const post = await publish({
+    title: `A : "title", with all ${newSlug()}`,
+    tag_slugs: [one.slug, another.slug],
+  })
+  await write({ excerpt: null })
   const document = await api.upload(editor.token, 'text, "quoted" : here', {
     fields: { title: 'a, "b" : c', note: ' x ' },
   })
@@ -62,12 +65,15 @@ test('answers and frames have no white space between their parts', async () => {
   await api.call('DELETE', `/api/v1/documents/${trashed.json.id}`, { token: editor.token })
   const job = await ledger.ended(editor.id)
   await ledger.ended(editor.id, 'failed', { code: 'internal', detail: 'it, "failed" : so' })
-  const org = await api.post('/api/v1/orgs', { token: editor.token, json: { name: 'A : b', slug: 'a-b' } })
+  const org = await api.post('/api/v1/orgs', {
+    token: editor.token,
+    json: { name: 'A : b', slug: newSlug('a-b') },
+  })
   assertCompact(document.text, 'an upload')
   assertCompact(org.text, 'an organization')
   for (const path of [
     '/blog/posts',
-    '/blog/posts?tag=one-tag',
+    `/blog/posts?tag=${one.slug}`,
     `/blog/posts/${post.slug}`,
     '/blog/admin/posts',
     '/blog/tags',
@@ -102,7 +108,7 @@ test('answers and frames have no white space between their parts', async () => {
     '/voice/settings',
   ]) {
     const full = /^\/(llm|rag|voice)/.test(path) ? path : `/api/v1${path}`
-    const answers = await Promise.all([admin!, editor].map(({ token }) => api.get(full, { token })))
+    const answers = await Promise.all([admin, editor].map(({ token }) => api.get(full, { token })))
     const good = answers.filter(({ status }) => status === 200)
     assert.ok(good.length > 0, `${path}: ${answers.map(({ status }) => status)}`)
     for (const { text } of good) assertCompact(text, path)

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { edgeAndDatabase } from './harness.ts'
+import { newEmail, sharedEdge } from './harness.ts'
 
 /** A page of another site may not have its visitors spend money by a GET, such as an image or a link makes. */
 
-const { api } = await edgeAndDatabase()
-const { token } = await api.register('ann@example.com')
+const { api } = await sharedEdge()
+const { token } = await api.register(newEmail())
 const PATHS = ['/voice/preview/alloy', '/api/v1/ai/chat/stream?message=hello']
 const foreign = [
   { origin: 'https://evil.example' },

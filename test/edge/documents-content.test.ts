@@ -3,10 +3,10 @@ import { randomBytes } from 'node:crypto'
 import http from 'node:http'
 import { test } from 'node:test'
 import { OF_NO_TYPE } from '../blobs.ts'
-import { edgeAndDatabase, type UploadOptions } from './harness.ts'
+import { newEmail, sharedEdge, type UploadOptions } from './harness.ts'
 
-const { api, query } = await edgeAndDatabase()
-const { token } = await api.register('owner@example.com')
+const { api, query } = await sharedEdge()
+const { token } = await api.register(newEmail('owner'))
 const bytes = Buffer.concat([OF_NO_TYPE, randomBytes(700_000)])
 const SIZE = bytes.length
 const { id, sha256 } = (await api.upload(token, bytes, { name: 'data.bin' })).json

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { edgeAndDatabase } from './harness.ts'
+import { newEmail, sharedEdge } from './harness.ts'
 
-const { api, query } = await edgeAndDatabase()
+const { api, query } = await sharedEdge()
 const PATH = '/api/v1/documents'
-const owner = await api.register('owner@example.com')
-const other = await api.register('other@example.com')
+const owner = await api.register(newEmail('owner'))
+const other = await api.register(newEmail('other'))
 let count = 0
 
 async function document(token = owner.token, fields: Record<string, string> = {}): Promise<number> {

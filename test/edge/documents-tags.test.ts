@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { edgeAndDatabase } from './harness.ts'
+import { newEmail, sharedEdge } from './harness.ts'
 
-const { api, query } = await edgeAndDatabase()
+const { api, query } = await sharedEdge()
 const PATH = '/api/v1/documents'
 let count = 0
-let people = 0
-const somebody = async () => (await api.register(`u${++people}@example.com`)).token
+const somebody = async () => (await api.register(newEmail())).token
 const owner = await somebody()
 
 async function document(token: string, ...tags: string[]): Promise<number> {

@@ -4,11 +4,12 @@ import net from 'node:net'
 import { test } from 'node:test'
 import { OF_NO_TYPE } from '../blobs.ts'
 import { until } from '../until.ts'
-import { type Answered, edgeAndDatabase, multipart, type UploadOptions } from './harness.ts'
+import { type Answered, multipart, newEmail, sharedEdge, startEdge, type UploadOptions } from './harness.ts'
 
 const LIMIT = 600_000
-const { api, query } = await edgeAndDatabase({ env: { MAX_UPLOAD_BYTES: String(LIMIT) } })
-const [ann, bob] = [await api.register('ann@example.com'), await api.register('bob@example.com')]
+const { url, query } = await sharedEdge()
+const api = await startEdge(url, { env: { MAX_UPLOAD_BYTES: String(LIMIT) } })
+const [ann, bob] = [await api.register(newEmail('ann')), await api.register(newEmail('bob'))]
 const upload = (bytes: string | Uint8Array, options?: UploadOptions, token = ann.token) =>
   api.upload(token, bytes, options)
 const blobs = async () =>

@@ -1,24 +1,29 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { EDGE_SETTINGS } from '../perf/growth/edge.ts'
 import { KNOWN, KNOWN_AT_FULL_SIZE } from '../perf/growth/known.ts'
 import { growthOf, LIMIT, REFORMED } from '../perf/growth/limits.ts'
 import { UNTIL_PLANNED } from '../perf/growth/measure.ts'
-import { costsAt } from '../perf/growth/share.ts'
+import { costsAt, costsOn, seedShare } from '../perf/growth/share.ts'
 import { statementNames } from '../perf/growth/statement-names.ts'
 import { COUNTING } from '../perf/growth/statements.ts'
 import { startStack } from '../perf/stack.ts'
 import { LONG } from '../runs.ts'
+import { startEdge } from './harness.ts'
 
 /**
- * What a read costs follows the page that is answered, not the table behind it. The server is one of the test's own: it
- * counts the buffers that each statement touches, so nobody else may use it. `npm run bench -- growth` shows the times.
+ * The cost of a read follows the page that is answered, not the table behind it. `npm run bench -- growth` shows the times.
  */
 
-const stack = await startStack(COUNTING)
-after(() => stack.stop())
+const { url } = await testDatabase()
+// At half of it some calls have no row to ask for.
+await seedShare(url, 0.1)
+const { port } = await startEdge(url, { env: EDGE_SETTINGS })
+const uncounted = { begin: async () => {}, end: async () => [] }
 
 test('every GET route has arguments that it takes, and every known offender is a call', async () => {
-  const costs = await costsAt(stack, 0.1, { warmUp: 0, calls: 1, budgetMs: 0 })
+  const costs = await costsOn({ url, port }, uncounted, { warmUp: 0, calls: 1, budgetMs: 0 })
   assert.deepEqual(
     Object.keys({ ...KNOWN, ...KNOWN_AT_FULL_SIZE }).filter((name) => !costs.has(name)),
     [],
@@ -27,6 +32,9 @@ test('every GET route has arguments that it takes, and every known offender is a
 
 if (LONG)
   test(`ten times the data costs a read at most ${LIMIT} times the buffers`, async () => {
+    // A server of the test's own counts the buffers that each statement touches: nobody else may use it.
+    const stack = await startStack(COUNTING)
+    after(() => stack.stop())
     const effort = { warmUp: UNTIL_PLANNED, calls: 3, budgetMs: 5_000 }
     const nameOf = await statementNames()
     const [small, large] = [await costsAt(stack, 1, effort), await costsAt(stack, 10, effort)]

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { z } from 'zod'
 import { type AnyRoute, area, route } from '../../edge/pipeline/route.ts'
 import { areas } from '../../edge/routes/index.ts'
-import { edgeAndDatabase } from './harness.ts'
+import { sharedEdge, startEdge } from './harness.ts'
 
 /** What no JSON body may hold, on any route that takes one: half a character, NUL, and more depth or items than are needed. */
 
@@ -18,7 +18,8 @@ const echo = area('echo', '/echo', { auth: 'public' }, [
     handle: ({ body }) => body,
   }),
 ])
-const { api } = await edgeAndDatabase({ areas: [...areas, echo], env: { AUTH_LEVEL: 'none' } })
+const { url } = await sharedEdge()
+const api = await startEdge(url, { areas: [...areas, echo], env: { AUTH_LEVEL: 'none' } })
 const type = { 'content-type': 'application/json' }
 
 const CANDIDATES = ['1', '0198c5a0-0000-7000-8000-000000000000', 'x', 'default']

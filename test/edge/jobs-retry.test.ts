@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { uuidv7 } from '../../sql/ids.ts'
-import { edgeAndDatabase } from './harness.ts'
+import { newEmail, sharedEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-const { api, ...database } = await edgeAndDatabase()
+const { api, admin, ...database } = await sharedEdge()
 const ledger = ledgerOf(database)
-const admin = await api.register('admin@example.com')
-const [ann, bob] = [await api.register('ann@example.com'), await api.register('bob@example.com')]
+const [ann, bob] = [await api.register(newEmail('ann')), await api.register(newEmail('bob'))]
 const retry = (id: string, token?: string, headers = {}) =>
   api.post(`/api/v1/jobs/${id}/retry`, { headers, ...(token === undefined ? {} : { token }) })
 const row = async (id: string) => (await database.query('select * from job where id = $1', [id]))[0]!
 
 const CRASHED = { code: 'job.crashed', detail: 'The thread that ran the job died' }
-let documents = 0
+// Far above the ids of documents that there are: a retry joins the live job of its document.
+let documents = 1_000_000_000
 /** A job that failed; its work can be done. */
 async function failed(ownerId: number | null, more: Readonly<Record<string, unknown>> = {}): Promise<string> {
   const payload = { documentId: ++documents, force: true }

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { until } from '../until.ts'
-import { castOf, me } from './accounts-help.ts'
+import { me, sharedCast } from './accounts-help.ts'
 import { keyOf } from './api-keys-help.ts'
-import { type Answered, edgeAndDatabase, startEdge } from './harness.ts'
+import { type Answered, startEdge } from './harness.ts'
 
 /** Requests of an API key are limited on all edges together, without a write for each. */
 
 const LIMIT = 500
 const env = { RATE_LIMIT_API_KEY: `${LIMIT}/3600`, CORS_ORIGINS: 'https://app.example.com' }
-const { api, query, url } = await edgeAndDatabase({ env })
-const edges = [api, await startEdge(url, { env })]
-const { newcomer } = await castOf(api)
+const { query, url, newcomer, api: free } = await sharedCast()
+const edges = [await startEdge(url, { env }), await startEdge(url, { env })] as const
+const [api] = edges
 
 const limitsOf = ({ headers }: Answered) =>
   ['ratelimit-limit', 'ratelimit-remaining', 'ratelimit-reset'].map((name) => Number(headers[name]))
@@ -58,7 +58,6 @@ describe('the limit of a key', () => {
   })
 
   test('is off by default', async () => {
-    const free = await startEdge(url)
     const { id, key } = await keyOf(api, await newcomer())
     const answer = await me(free, key)
     assert.deepEqual([answer.status, answer.headers['ratelimit-limit']], [200, undefined])

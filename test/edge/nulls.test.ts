@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { parsePart } from '../../edge/pipeline/input.ts'
 import { type AnyRoute, type Area, area, route } from '../../edge/pipeline/route.ts'
 import { areas } from '../../edge/routes/index.ts'
-import { edgeAndDatabase, startEdge } from './harness.ts'
+import { sharedEdge, startEdge } from './harness.ts'
 
 /** In a body `null` for an optional field is "not given", whatever the operation. */
 
@@ -13,7 +13,7 @@ interface Operation {
   readonly requestBody?: { readonly content: Record<string, { schema: Schema; example?: unknown }> }
 }
 
-const { api, url } = await edgeAndDatabase()
+const { api, url } = await sharedEdge()
 const reference = (await api.get('/openapi.json')).json as {
   paths: Record<string, Record<string, Operation>>
   components: { schemas: Record<string, Schema> }

@@ -4,7 +4,7 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { type AnyRoute, type Area, isJobBacked } from '../../edge/pipeline/route.ts'
 import { statusOf } from '../../edge/pipeline/statuses.ts'
 import { areas } from '../../edge/routes/index.ts'
-import { edgeAndDatabase, startEdge } from './harness.ts'
+import { sharedEdge, startEdge } from './harness.ts'
 
 interface Operation {
   readonly summary: string
@@ -33,7 +33,8 @@ interface Reference {
   }
 }
 
-const { api, url } = await edgeAndDatabase({
+const { url } = await sharedEdge()
+const api = await startEdge(url, {
   env: { PUBLIC_BASE_URL: 'https://api.example.com/', PROJECT_NAME: 'mill' },
 })
 const answer = await api.get('/openapi.json')

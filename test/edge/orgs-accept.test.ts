@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { inviteTokenOf } from '../../tasks/accounts/tokens.ts'
-import { type Answered, PASSWORD, SECRET } from './harness.ts'
-import { assertRefused, orgsWorld, type Person, signed } from './orgs-help.ts'
+import { type Answered, newEmail, PASSWORD, SECRET } from './harness.ts'
+import { assertRefused, type Person, sharedOrgs, signed } from './orgs-help.ts'
 
-const { api, call, org, people, roles, trail, query } = await orgsWorld()
-let count = 0
-const address = (): string => `guest${++count}@example.com`
+const { api, call, org, people, roles, trail, query } = await sharedOrgs()
+const address = (): string => newEmail('guest')
 const accept = (who: Person | null, token: unknown, headers = {}) =>
   api.post('/api/v1/auth/accept-invite', { json: { token }, headers, ...(who && { token: who.token }) })
 const register = (email: string) => api.post('/api/v1/auth/register', { json: { email, password: PASSWORD } })

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { assertRefused, orgsWorld, type Person } from './orgs-help.ts'
+import { newEmail } from './harness.ts'
+import { assertRefused, newSlug, type Person, sharedOrgs } from './orgs-help.ts'
 
 /** What becomes of organizations when accounts are deleted. */
 
-const { api, people, call, create, org, roles, trail, query } = await orgsWorld()
-const [root] = await people(1, 'admin')
+const { api, people, call, create, org, roles, trail, query, root } = await sharedOrgs()
 const remove = (person: Person) =>
-  api.call('DELETE', `/api/v1/auth/users/${person.id}`, { token: root!.token })
+  api.call('DELETE', `/api/v1/auth/users/${person.id}`, { token: root.token })
 const exists = async (id: number): Promise<boolean> =>
   (await query('select 1 from organization where id = $1 and deleted_at is null', [id])).length === 1
 
@@ -17,7 +17,7 @@ test('what an account alone owned passes to the highest-ranked member, and the t
   assert.deepEqual(await roles(id), { [admin.id]: 'owner', [member.id]: 'member' })
   assert.deepEqual((await trail(id)).at(-1), {
     kind: 'organization.inherited',
-    actor_id: root!.id,
+    actor_id: root.id,
     account_id: admin.id,
     data: { from: owner.id },
   })
@@ -27,17 +27,18 @@ test('what an account alone owned passes to the highest-ranked member, and the t
 
 test('what nobody else belongs to goes, and the trail says so', async () => {
   const [owner] = await people(1)
-  const id = await create(owner!, { slug: 'alone' })
-  await call(owner!, 'POST', `/${id}/invites`, { json: { email: 'never@example.com' } })
+  const slug = newSlug('alone')
+  const id = await create(owner!, { slug })
+  await call(owner!, 'POST', `/${id}/invites`, { json: { email: newEmail('never') } })
   assert.equal((await remove(owner!)).status, 204)
   assert.equal(await exists(id), false)
   assert.deepEqual((await trail(id)).at(-1), {
     kind: 'organization.deleted',
-    actor_id: root!.id,
+    actor_id: root.id,
     account_id: null,
-    data: { slug: 'alone' },
+    data: { slug },
   })
-  assert.equal((await api.get(`/api/v1/orgs/${id}`, { token: root!.token })).status, 404)
+  assert.equal((await api.get(`/api/v1/orgs/${id}`, { token: root.token })).status, 404)
 })
 
 test('with a co-owner, or as a member, nothing passes on', async () => {
@@ -51,15 +52,16 @@ test('with a co-owner, or as a member, nothing passes on', async () => {
 
 test('invites outlive who sent them', async () => {
   const { id, owner, admin } = await org()
-  await call(admin, 'POST', `/${id}/invites`, { json: { email: 'later@example.com' } })
+  const email = newEmail('later')
+  await call(admin, 'POST', `/${id}/invites`, { json: { email } })
   await remove(admin)
   const { json } = await call(owner, 'GET', `/${id}/invites`)
-  assert.equal(json[0].email, 'later@example.com')
+  assert.equal(json[0].email, email)
 })
 
 test('the deletion says everything that it did, in one transaction', async () => {
   const { id, owner, admin } = await org()
-  const alone = await create(owner, { slug: 'also-alone' })
+  const alone = await create(owner)
   const answer = await remove(owner)
   const events = await query(
     'select kind, account_id, organization_id from audit_event where request_id = $1 order by id',
@@ -91,7 +93,7 @@ test('deleted while it is made a co-owner, leaves, invites and transfers: there 
     const answers = await Promise.all([
       call(owner, 'POST', `/${id}/members`, { query: { user_id: outsider.id, role: 'owner' } }),
       call(owner, 'POST', `/${id}/transfer-ownership`, { json: { user_id: admin.id } }),
-      call(owner, 'POST', `/${id}/invites`, { json: { email: `r${round}@example.com` } }),
+      call(owner, 'POST', `/${id}/invites`, { json: { email: newEmail('guest') } }),
       remove(round % 2 ? outsider : owner),
       remove(admin),
       call(member, 'DELETE', `/${id}/members/me`),

@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import type http from 'node:http'
-import { type Answered, type Api, type EdgeOptions, edgeAndDatabase } from './harness.ts'
+import type { TestDatabase } from '../database.ts'
+import {
+  type Answered,
+  type Api,
+  type EdgeOptions,
+  edgeAndDatabase,
+  newEmail,
+  sharedEdge,
+  startEdge,
+} from './harness.ts'
 
 /** People and their organizations, made without the cost of a password each. */
 
@@ -19,11 +28,27 @@ export interface Call {
 
 export type Roles = Readonly<Record<number, string>>
 
-export async function orgsWorld(options: EdgeOptions = {}) {
-  const base = await edgeAndDatabase(options)
+/** Organizations on an edge and a database of the file's own. */
+export const orgsWorld = async (options: EdgeOptions = {}) => worldOn(await edgeAndDatabase(options))
+
+/** Organizations on the shared edge, and its admin: a system admin who belongs to none of them. */
+export async function sharedOrgs() {
+  const shared = await sharedEdge()
+  return { ...worldOn(shared), root: shared.admin as Person }
+}
+
+/** Organizations on an edge with other settings and the shared database. */
+export async function orgsOnShared(options: EdgeOptions) {
+  const { url, db, query } = await sharedEdge()
+  return worldOn({ api: await startEdge(url, options), url, db, query })
+}
+
+/** A slug that nothing else has. */
+export const newSlug = (name = 'acme'): string => `${name}-${randomBytes(6).toString('hex')}`
+
+function worldOn(base: { readonly api: Api } & TestDatabase) {
   const { api, query } = base
   const people = peopleOf(api, query)
-  let count = 0
 
   /** Calls a path below /orgs; by nobody when there is no one. */
   const call = (who: Person | null, method: string, path: string, { query, json, headers }: Call = {}) =>
@@ -38,7 +63,7 @@ export async function orgsWorld(options: EdgeOptions = {}) {
     )
 
   const create = async (who: Person | null, fields: object = {}): Promise<number> => {
-    const json = { name: 'Acme', slug: `acme-${++count}`, ...fields }
+    const json = { name: 'Acme', slug: newSlug(), ...fields }
     const answer = await call(who, 'POST', '', { json })
     assert.equal(answer.status, 201, answer.text)
     return answer.json.id
@@ -82,11 +107,9 @@ const stringly = (given: Readonly<Record<string, string | number>>): Record<stri
 export function peopleOf(
   api: Api,
   query: (text: string, values?: readonly unknown[]) => Promise<Record<string, unknown>[]>,
-  prefix = 'person',
 ) {
-  let count = 0
   return async (n: number, role = 'user'): Promise<Person[]> => {
-    const emails = Array.from({ length: n }, () => `${prefix}.${++count}@example.com`)
+    const emails = Array.from({ length: n }, () => newEmail('person'))
     const rows = await query(
       `insert into account (email, password_hash, full_name, role) select given, 'x', 'N ' || given, $2 from unnest($1::text[]) given returning id, email`,
       [emails, role],

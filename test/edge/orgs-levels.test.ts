@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { inviteTokenOf } from '../../tasks/accounts/tokens.ts'
-import { SECRET } from './harness.ts'
-import { assertRefused, LOW, MISSING, NOT_MEMBER, OWNERS, orgsWorld, RANK } from './orgs-help.ts'
+import { newEmail, SECRET, sharedEdge } from './harness.ts'
+import { assertRefused, LOW, MISSING, NOT_MEMBER, OWNERS, orgsOnShared, RANK } from './orgs-help.ts'
 
 /** Organizations under the other levels of authentication. */
 
 describe('AUTH_LEVEL=basic: the same rules', async () => {
-  const { people, call, org } = await orgsWorld({ env: { AUTH_LEVEL: 'basic' } })
+  const { admin: root } = await sharedEdge()
+  const { call, org } = await orgsOnShared({ env: { AUTH_LEVEL: 'basic' } })
 
   test('for members and their ranks', async () => {
     const { id, owner, admin, member, outsider } = await org()
@@ -22,17 +23,18 @@ describe('AUTH_LEVEL=basic: the same rules', async () => {
 
   test('for system admins', async () => {
     const { id, owner } = await org()
-    const [root] = await people(1, 'admin')
     for (const path of ['/all', '/memberships']) {
-      assert.equal((await call(root!, 'GET', path)).status, 200)
+      assert.equal((await call(root, 'GET', path)).status, 200)
       assertRefused(await call(owner, 'GET', path), 403)
     }
-    assertRefused(await call(root!, 'GET', `/${id}`), 403, NOT_MEMBER)
+    assertRefused(await call(root, 'GET', `/${id}`), 403, NOT_MEMBER)
   })
 })
 
 describe('AUTH_LEVEL=none: everybody is an owner of everything, and nobody a member', async () => {
-  const { api, people, call, create, roles, trail, query } = await orgsWorld({ env: { AUTH_LEVEL: 'none' } })
+  const { api, people, call, create, roles, trail, query } = await orgsOnShared({
+    env: { AUTH_LEVEL: 'none' },
+  })
 
   test('an organization is made without members, and belongs to all', async () => {
     const id = await create(null, { name: 'Free' })
@@ -75,7 +77,7 @@ describe('AUTH_LEVEL=none: everybody is an owner of everything, and nobody a mem
 
   test('invites are made and revoked; nobody is there to accept one', async () => {
     const id = await create(null)
-    const email = 'guest@example.com'
+    const email = newEmail('guest')
     const made = await call(null, 'POST', `/${id}/invites`, { json: { email, role: 'owner' } })
     assert.equal(made.status, 201)
     const token = inviteTokenOf(SECRET, made.json.id, email)

@@ -52,7 +52,7 @@ let worlds = 0
 
 export async function createWorld({ db, query }: TestDatabase, apis: readonly Api[]) {
   const world = ++worlds
-  const newPeople = peopleOf(apis[0]!, query, `w${world}`)
+  const newPeople = peopleOf(apis[0]!, query)
   const [[root], people] = [await newPeople(1, 'admin'), await newPeople(8)]
   const emails = new Map(people.map(({ id, email }) => [id, email]))
   const orgs: number[] = []

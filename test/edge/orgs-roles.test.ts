@@ -7,14 +7,13 @@ import {
   LOW,
   MISSING,
   NOT_MEMBER,
-  orgsWorld,
   type Person,
   RANK,
   ROLE,
+  sharedOrgs,
 } from './orgs-help.ts'
 
-const { people, call, org, roles, trail, last } = await orgsWorld()
-const [root] = await people(1, 'admin')
+const { call, org, roles, trail, last, root } = await sharedOrgs()
 const promote = (who: Person, id: number, user: number, role: string) =>
   call(who, 'PATCH', `/${id}/members/${user}`, { query: { role } })
 const remove = (who: Person, id: number, user: number | 'me') => call(who, 'DELETE', `/${id}/members/${user}`)
@@ -172,7 +171,7 @@ test('refusals come in order: unknown, not a member, too low; then what is wrong
   ]
   for (const [method, path, request] of routes) {
     assertRefused(await call(outsider, method, `/999999${path}`, request), 404, MISSING)
-    for (const who of [outsider, root!])
+    for (const who of [outsider, root])
       assertRefused(await call(who, method, `/${id}${path}`, request), 403, NOT_MEMBER)
     assertRefused(await call(member, method, `/${id}${path}`, request), 403, LOW)
     assertRefused(await call(null, method, `/${id}${path}`, request), 401)

@@ -8,9 +8,9 @@ import {
   resetEmail,
   verificationEmail,
 } from '../../tasks/accounts/emails.ts'
-import { edgeAndDatabase } from './harness.ts'
+import { sharedEdge } from './harness.ts'
 
-const { api } = await edgeAndDatabase()
+const { api } = await sharedEdge()
 const to = { email: 'a@example.com', full_name: null }
 const invite = { email: 'a@example.com', organization: 'Mill', role: 'member', invitedBy: null }
 

@@ -3,17 +3,16 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { userHandleOf } from '../../edge/passkeys.ts'
 import { Authenticator, cbor, type Twist } from '../passkeys.ts'
-import { assertRefused, castOf, login, me, sessionOf } from './accounts-help.ts'
-import { type Account, type Answered, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
+import { assertRefused, login, me, sessionOf, sharedCast } from './accounts-help.ts'
+import { type Account, type Answered, PASSWORD, startEdge } from './harness.ts'
 import { secured } from './totp-help.ts'
 
 /** Passkeys: made, used to sign in, and whatever a hostile client may send in their place. */
 
 const ORIGIN = 'https://mill.example.com'
 const env = { PUBLIC_BASE_URL: `${ORIGIN}/` }
-const { api, query, url } = await edgeAndDatabase({ env })
-const other = await startEdge(url, { env })
-const { admin, newcomer } = await castOf(api)
+const { query, url, admin, newcomer } = await sharedCast()
+const [api, other] = [await startEdge(url, { env }), await startEdge(url, { env })]
 const PASSKEYS = '/api/v1/auth/passkeys'
 const REFUSED = [400, 'The passkey could not be verified; begin again'] as const
 const UNKNOWN = [401, 'The passkey is not known here, or could not be verified; try again'] as const

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { event, intentObject } from '../payment-events.ts'
-import { paymentsWorld } from '../payments-world.ts'
 import { until } from '../until.ts'
 import { ledgerOf } from './ledger.ts'
 import { assertRefused } from './orgs-help.ts'
+import { sharedPayments } from './payments-rows.ts'
 
-const world = await paymentsWorld({ worker: false })
+const world = await sharedPayments()
 const { query, send } = world
 const ledger = ledgerOf(world)
 

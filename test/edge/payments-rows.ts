@@ -13,6 +13,7 @@ import {
   warningObject,
 } from '../payment-events.ts'
 import { paymentsWorld } from '../payments-world.ts'
+import { sharedByFiles } from '../services.ts'
 import { startEdge } from './harness.ts'
 import type { Person } from './orgs-help.ts'
 
@@ -48,6 +49,9 @@ export async function paymentRows() {
   await tell(...HISTORY)
   return { ...world, ann, bob, eve, admin, tell, get, everything }
 }
+
+/** Shared by the files of this process that leave the totals of all payments as they are. */
+export const sharedPayments = sharedByFiles(paymentRows)
 
 // Ann has a payment in each state, a subscription, and disputes; Bob has one of each; a guest is nobody's.
 const HISTORY: readonly TestEvent[] = [

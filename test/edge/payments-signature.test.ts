@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { event, intentObject, mac, signature, type TestEvent, WEBHOOK_SECRET } from '../payment-events.ts'
-import { paymentsWorld } from '../payments-world.ts'
 import { startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
+import { sharedPayments } from './payments-rows.ts'
 
 /** What is no event of the provider's is refused in one way, and leaves no row. */
 
-const { api, query, send, url, env } = await paymentsWorld({ worker: false })
+const { api, query, send, url, env } = await sharedPayments()
 const PATH = '/api/v1/payment/webhook'
 const given: TestEvent = event('payment_intent.succeeded', intentObject({ name: 'forged' }), {
   id: 'evt_forged',

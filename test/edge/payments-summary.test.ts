@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
-import { DAY, NOW, paymentRows } from './payments-rows.ts'
+import { DAY, NOW, sharedPayments } from './payments-rows.ts'
 
-const { ann, call, eve, everything, get, url } = await paymentRows()
+const { ann, call, eve, everything, get, url } = await sharedPayments()
 const bare = await startEdge(url, { env: { AUTH_LEVEL: 'none', PROVIDER_SECRET_KEY: '' } })
 
 describe('the summary', () => {

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { edgeAndDatabase, startEdge } from './harness.ts'
-import { peopleOf } from './orgs-help.ts'
+import { newEmail, sharedEdge, startEdge } from './harness.ts'
 
 /** Who may index, search and delete, at each level of authentication, with the area closed and open. */
 
 const closed = { OPEN_AREAS: 'jobs', REQUEST_WAIT_SECONDS: '0' }
-const { api: rbac, url, query } = await edgeAndDatabase({ env: { AUTH_LEVEL: 'rbac', ...closed } })
+const shared = await sharedEdge()
+const { url } = shared
+const rbac = await startEdge(url, { env: { AUTH_LEVEL: 'rbac', ...closed } })
 const basic = await startEdge(url, { env: { AUTH_LEVEL: 'basic', ...closed } })
 const none = await startEdge(url, { env: { AUTH_LEVEL: 'none', REQUEST_WAIT_SECONDS: '0' } })
 const open = await startEdge(url, { env: { REQUEST_WAIT_SECONDS: '0' } })
-const people = peopleOf(rbac, query)
-const [user] = await people(1)
-const [admin] = await people(1, 'admin')
+const user = await shared.api.register(newEmail())
+const { admin } = shared
 
 const ASKS = [
   ['POST', '/rag/search', { query: 'q', collection_name: 'none' }, 404],

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { assertRefused, castOf, login, me, refresh, sessionOf } from './accounts-help.ts'
-import { type Answered, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
+import { assertRefused, login, me, refresh, sessionOf, sharedCast } from './accounts-help.ts'
+import { type Answered, PASSWORD, startEdge } from './harness.ts'
 
 /** The sessions that an account sees and ends, and its change of password. */
 
-const { api, query, url } = await edgeAndDatabase()
-const { admin, newcomer } = await castOf(api)
+const { api, query, url, admin, newcomer } = await sharedCast()
 const SESSIONS = '/api/v1/auth/sessions'
 const list = (token: string) => api.get(SESSIONS, { token })
 const end = (id: string, token: string) => api.call('DELETE', `${SESSIONS}/${id}`, { token })

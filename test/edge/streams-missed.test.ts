@@ -44,13 +44,24 @@ async function polled(stream: Stream): Promise<void> {
   await hears(stream, marker)
 }
 
-/** Lets the edge look, and tell, until it has done so some seconds after a time. */
-const polledLongAfter = (stream: Stream, ms: number): Promise<unknown> =>
-  until('it has looked some seconds later', async () => {
+const LONG_MS = 3_000
+const STEP_MS = 250
+
+/** Repeats something a few times in each second until it begins long after a time. */
+const untilLongAfter = (what: string, ms: number, act: () => Promise<unknown>): Promise<unknown> =>
+  until(what, async () => {
     const startedAt = Date.now()
+    await act()
+    if (startedAt > ms + LONG_MS) return true
+    await until('the next step', () => Date.now() >= startedAt + STEP_MS)
+    return false
+  })
+
+/** Lets the edge look, and tell, until it has done so long after a time. */
+const polledLongAfter = (stream: Stream, ms: number): Promise<unknown> =>
+  untilLongAfter('it has looked some seconds later', ms, async () => {
     await polled(stream)
     await hears(stream, await ledger.ended(ann.id))
-    return startedAt > ms + 3_000
   })
 
 async function running(stream: Stream): Promise<{ id: string; attempt: number }> {
@@ -114,10 +125,7 @@ test('who comes back hears of an end of which nothing was said, though others en
   const { id } = await running(stream)
   await quietly(() => ledger.finish(id, 'done', { result: null }))
   const endedAt = Date.now()
-  await until('others ended later', async () => {
-    await hears(stream, await ledger.ended(ann.id))
-    return Date.now() > endedAt + 3_000
-  })
+  await untilLongAfter('others ended later', endedAt, async () => hears(stream, await ledger.ended(ann.id)))
   assert.equal(statuses(stream, id).at(-1), 'running')
   stream.close()
   await hears(await open(t, stream.lastId), id)

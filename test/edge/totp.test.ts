@@ -5,18 +5,17 @@ import { insertMailedToken } from '../../sql/accounts.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { digestOf, mailedTokenOf, recoveryDigestOf } from '../../tasks/accounts/tokens.ts'
 import { codeOf, fromBase32, stepNow } from '../totp.ts'
-import { assertRefused, castOf, login, me, refresh, sessionOf } from './accounts-help.ts'
+import { assertRefused, login, me, refresh, sessionOf, sharedCast } from './accounts-help.ts'
 import { makeKey } from './api-keys-help.ts'
-import { type Account, type Answered, edgeAndDatabase, PASSWORD, SECRET, startEdge } from './harness.ts'
+import { type Account, type Answered, PASSWORD, SECRET, startEdge } from './harness.ts'
 import { secured, signInWith, TOTP } from './totp-help.ts'
 
 /** One-time codes: switched on and off, asked for by sign-ins, and accepted once. */
 
+const { api, query, url, db, admin, newcomer } = await sharedCast()
+const other = await startEdge(url)
+// The default of LOGIN_MAX_FAILURES.
 const MAX = 5
-const env = { LOGIN_MAX_FAILURES: String(MAX) }
-const { api, query, url, db } = await edgeAndDatabase({ env })
-const other = await startEdge(url, { env })
-const { admin, newcomer } = await castOf(api)
 const REQUIRED = {
   detail: 'This account also needs a one-time code, or a recovery code',
   code: 'totp_required',

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after } from 'node:test'
+import { sharedByFiles } from '../services.ts'
 import {
   recording,
   type TranscriptionStandIn,
@@ -15,21 +16,21 @@ import { startOwnWorker } from './own-worker.ts'
 
 export const PATH = '/voice/transcriptions'
 
-export async function startTranscribing(env: Readonly<Record<string, string>> = {}) {
+/** Started once for the files of this process: transcriptions of other files are there. */
+export const transcribing = sharedByFiles(async () => {
   const server = await transcriptionServer()
-  const all = {
+  const env = {
     OPENAI_API_KEY: 'sk-test',
     OPENAI_BASE_URL: server.url,
     MISTRAL_API_KEY: 'mi-test',
     MISTRAL_BASE_URL: server.url,
     WORKER_MAX_TRIES: '2',
-    ...env,
   }
-  const database = await edgeAndDatabase({ env: all })
-  await startOwnWorker(database.url, 'voice', all)
+  const database = await edgeAndDatabase({ env })
+  await startOwnWorker(database.url, 'voice', env)
   const cast = await castOf(database.api)
-  return { server, env: all, ...database, ...cast }
-}
+  return { server, env, ...database, ...cast }
+})
 
 let seeds = 0
 /** A recording that nobody has uploaded before. */

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
-import { afterEach, describe, test } from 'node:test'
+import { afterEach, beforeEach, describe, test } from 'node:test'
 import { keyOf } from './api-keys-help.ts'
-import { type Account, startEdge } from './harness.ts'
-import { assertIs, asUpload, newRecording, PATH, send, startTranscribing } from './transcriptions-help.ts'
+import { startEdge } from './harness.ts'
+import { assertIs, asUpload, newRecording, PATH, send, transcribing } from './transcriptions-help.ts'
 
 /** What is not transcribed: for who asks, for what is sent, and for how. Nothing of it reaches the provider or stays. */
 
-const { server, env, api, query, url, admin, user, newcomer } = await startTranscribing()
+const { server, env, api, query, url, admin, newcomer } = await transcribing()
+const user = await newcomer()
 const { token } = user
 const LIMIT = 25 * 1024 * 1024
 
@@ -16,12 +17,20 @@ const documentOf = async (bytes: string | Uint8Array, who = token): Promise<numb
 const own = await documentOf(newRecording())
 const missing = '01a20118-fb9f-7aa1-9d1c-0a3c51b27b1e'
 
+const counts = async () => ({
+  asked: server.asked.length,
+  ...(
+    await query(`select (select count(*) from voice_transcription)::int as made,
+      (select count(*) from job where name = 'voice.transcribe')::int as jobs, (select count(*) from blob where sha256 is null)::int as blobs,
+      (select count(*) from document where kind = 'audio')::int as documents`)
+  )[0],
+})
+let before: object
+beforeEach(async () => {
+  before = await counts()
+})
 afterEach(async () => {
-  assert.deepEqual(server.asked, [])
-  const [left] = await query(`select (select count(*) from voice_transcription)::int as made,
-    (select count(*) from job where name = 'voice.transcribe')::int as jobs, (select count(*) from blob where sha256 is null)::int as blobs,
-    (select count(*) from document where kind = 'audio')::int as documents`)
-  assert.deepEqual(left, { made: 0, jobs: 0, blobs: 0, documents: 0 })
+  assert.deepEqual(await counts(), before)
 })
 
 describe('a file', () => {
@@ -208,8 +217,7 @@ describe('without', () => {
   })
 
   test('the scopes of an API key', async () => {
-    const keyFor = async (...scopes: string[]): Promise<string> =>
-      (await keyOf(api, user as Account, { scopes })).key
+    const keyFor = async (...scopes: string[]): Promise<string> => (await keyOf(api, user, { scopes })).key
     const bare = { document_id: own, model: 'none' }
     for (const [scopes, named, uploaded] of [
       [['documents:write'], 'voice:write', 'voice:write'],

@@ -5,11 +5,12 @@ import { Stream } from '../service.ts'
 import { beginEvents, events, refused, transcribed, WORDS } from '../standins/transcriptions.ts'
 import { until } from '../until.ts'
 import { startEdge } from './harness.ts'
-import { asUpload, ended, held, newRecording, PATH, send, startTranscribing } from './transcriptions-help.ts'
+import { asUpload, ended, held, newRecording, PATH, send, transcribing } from './transcriptions-help.ts'
 
 /** Recordings become text, once and with what they cost, whatever the provider does meanwhile. */
 
-const { server, env, api, query, url, admin, user, newcomer } = await startTranscribing()
+const { server, env, api, query, url, admin, newcomer } = await transcribing()
+const user = await newcomer()
 const { token } = user
 afterEach(() => {
   server.answer = transcribed

@@ -2,13 +2,11 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { isJobBacked } from '../../edge/pipeline/route.ts'
 import { areas } from '../../edge/routes/index.ts'
-import { edgeAndDatabase } from './harness.ts'
+import { sharedEdge } from './harness.ts'
 
 /** What a request has beside what is declared: a misspelled parameter is refused by its name, not ignored. */
 
-const { api } = await edgeAndDatabase()
-// The first account.
-const admin = await api.register('admin@example.com')
+const { api, admin } = await sharedEdge()
 
 interface Parameter {
   readonly name: string

@@ -5,11 +5,11 @@ import { webhookSecretOf } from '../../tasks/webhooks/signature.ts'
 import { assertRefused } from './accounts-help.ts'
 import { keyOf } from './api-keys-help.ts'
 import { SECRET } from './harness.ts'
-import { orgsWorld } from './orgs-help.ts'
+import { sharedOrgs } from './orgs-help.ts'
 
 /** Endpoints of organizations: told of what is their account's, so others see them and can stop them, no more. */
 
-const { api, query, call, org, create, people } = await orgsWorld()
+const { api, query, call, org, create, people, root: serviceAdmin } = await sharedOrgs()
 const PATH = '/api/v1/webhooks'
 const TARGET = 'https://example.com/hooks'
 const BODY = '{"type":"job.done"}'
@@ -27,7 +27,6 @@ interface Endpoint {
 
 const { id: organization, owner, admin, member, outsider } = await org()
 const [adder, lowered, otherOwner] = await people(3)
-const [serviceAdmin] = await people(1, 'admin')
 for (const [{ id }, role] of [
   [adder!, 'admin'],
   [lowered!, 'admin'],
@@ -52,7 +51,7 @@ const CALLERS: Readonly<Record<string, Who>> = {
   'admin-key': await keyFor(admin, organization),
   member,
   outsider,
-  service: serviceAdmin!,
+  service: serviceAdmin,
 }
 
 /** An endpoint that was switched off, with a delivery. */
@@ -181,10 +180,10 @@ describe('an endpoint of an organization', () => {
     const json = { url: TARGET, events: ['document.read', 'payment.changed'], organization_id: organization }
     const added = await api.post(PATH, { token: owner.token, json })
     await query(
-      `with c as (insert into payment_customer (user_id, provider_customer_id) values ($1, 'cus_1') returning id)
+      `with c as (insert into payment_customer (user_id, provider_customer_id) values ($1, $2) returning id)
        insert into payment_subscription (customer_id, provider_subscription_id, facts)
-       select id, 'sub_1', '{"plan_name":[1,"private"],"status":[1,"active"]}' from c`,
-      [owner.id],
+       select id, $3, '{"plan_name":[1,"private"],"status":[1,"active"]}' from c`,
+      [owner.id, `cus_${randomUUID()}`, `sub_${randomUUID()}`],
     )
     const at = `${PATH}/${added.json.id}/deliveries`
     const [told] = (await api.get(at, owner)).json
@@ -199,7 +198,7 @@ test('admins and owners add endpoints to an organization; members and others do 
   const json = { url: TARGET, events: ['job.done'], organization_id: other.id }
   const callers = [
     ...[other.owner, other.admin, await keyFor(other.admin, other.id)],
-    ...[await keyFor(owner, organization), other.member, other.outsider, serviceAdmin!],
+    ...[await keyFor(owner, organization), other.member, other.outsider, serviceAdmin],
   ]
   const answers = await Promise.all(callers.map(({ token }) => api.post(PATH, { token, json })))
   assert.deepEqual(

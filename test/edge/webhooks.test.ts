@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { webhookSecretOf } from '../../tasks/webhooks/signature.ts'
-import { assertRefused, castOf } from './accounts-help.ts'
+import { assertRefused, sharedCast } from './accounts-help.ts'
 import { keyOf } from './api-keys-help.ts'
-import { type Account, type Answered, type Api, edgeAndDatabase, SECRET, startEdge } from './harness.ts'
+import { type Account, type Answered, type Api, SECRET, startEdge } from './harness.ts'
+import { newSlug } from './orgs-help.ts'
 
 /** Webhook endpoints and deliveries: who sets them up, sees them, changes them. */
 
-const { api, query, url } = await edgeAndDatabase()
-const { admin, newcomer } = await castOf(api)
+const { api, query, url, admin, newcomer } = await sharedCast()
 const PATH = '/api/v1/webhooks'
 const TARGET = 'https://example.com/hooks'
 const MISSING = [404, 'Webhook endpoint not found'] as const
@@ -198,7 +198,7 @@ describe('it is', () => {
     const [owner, member, ranked] = [await newcomer(), await newcomer(), await newcomer()]
     const org = await api.post('/api/v1/orgs', {
       token: owner.token,
-      json: { name: 'Mill', slug: 'mill-hooks' },
+      json: { name: 'Mill', slug: newSlug('hooks') },
     })
     const organization_id = org.json.id
     for (const [who, role] of [
@@ -225,7 +225,7 @@ describe('it is', () => {
   test('not reached with an API key of another organization', async () => {
     const owner = await newcomer()
     const organizations: number[] = []
-    for (const slug of ['one-hooks', 'two-hooks'])
+    for (const slug of [newSlug('hooks'), newSlug('hooks')])
       organizations.push(
         (await api.post('/api/v1/orgs', { token: owner.token, json: { name: 'Mill', slug } })).json.id,
       )

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { Client } from '../service.ts'
+import { BRIEF, Client } from '../service.ts'
 import { until } from '../until.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
@@ -85,7 +85,7 @@ async function start(): Promise<Started> {
 async function command(script: string, dataDir: string, ...args: string[]): Promise<string> {
   const file = fileURLToPath(new URL(`../../${script}`, import.meta.url))
   const env = { ...process.env, NODE_ENV: 'development', DATABASE_URL: '', DATA_DIR: dataDir }
-  const words = ['--disable-warning=ExperimentalWarning', file, ...args]
+  const words = [...BRIEF, file, ...args]
   return (await promisify(execFile)(process.execPath, words, { env })).stdout
 }
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import type { Header } from '../../sql/backup/dump.ts'
@@ -25,6 +25,7 @@ const folder = mkdtempSync(join(tmpdir(), 'millrace-backup-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 const at = (name: string): string => join(folder, name)
 const store = (name: string) => ({ BLOB_STORE: `file:${at(name)}` })
+const fileOf = (name: string, key: string): string => join(at(name), key.slice(0, 2), key.slice(2, 4), key)
 const settings = (env: Record<string, string> = {}) => parse({ NODE_ENV: 'test', SECRET_KEY: SECRET, ...env })
 
 const { api, ...source } = await edgeAndDatabase({ env: store('files') })
@@ -104,8 +105,7 @@ test('a backup under load is one moment, and a service goes on from it', async (
   )
   for (const { sha256, key, store: location } of blobs) {
     assert.equal(location, `file:${at('elsewhere')}`)
-    const name = String(key)
-    const bytes = readFileSync(join(at('elsewhere'), name.slice(0, 2), name.slice(2, 4), name))
+    const bytes = readFileSync(fileOf('elsewhere', String(key)))
     assert.equal(createHash('sha256').update(bytes).digest('hex'), sha256)
   }
   const [lost] = await rowsOf(
@@ -142,78 +142,116 @@ test('a backup under load is one moment, and a service goes on from it', async (
   assert.notEqual(taken.at(-1)!.data.status, 'running')
 })
 
-test('files may go into the database, and what was lost before is said', async () => {
-  const id = (await api.upload(ann.token, 'soon lost')).json.id as number
+/**
+ * One backup with everything unusual in it, and two restores of it: into the database and into files. A restore creates all
+ * tables, which takes a second of CPU, so the tests below share these.
+ */
+const unusual = (() => {
+  let made: ReturnType<typeof restoreUnusual> | undefined
+  return () => (made ??= restoreUnusual())
+})()
+
+async function restoreUnusual() {
+  const kept = await source.query('select key from blob where sha256 is not null')
+  const lost = (await api.upload(ann.token, 'soon lost')).json.id as number
   const [row] = await source.query('select key from blob b join document d using (sha256) where d.id = $1', [
-    id,
+    lost,
   ])
-  const key = String(row!.key)
-  rmSync(join(at('files'), key.slice(0, 2), key.slice(2, 4), key))
-  const report = await backUp(settings(), from, at('into-database'))
+  rmSync(fileOf('files', String(row!.key)))
+  const [begun] = await source.query('insert into blob (store) values ($1) returning key', [
+    store('files').BLOB_STORE,
+  ])
+  await source.query(`insert into blob (store, upload_id) values ('s3://bucket', 'u1')`)
+  await source.query('create table rag_neighbour_3 (file_id bigint, embedding text)')
+  await source.query(`insert into rag_neighbour_3 values (1, '[1,0,0]')`)
+  await source.query(
+    `insert into rag_collection (name, embedding_model, dimensions, has_neighbours) values ('near', 'm', 3, true)`,
+  )
+  const [large] = await source.query(`insert into blob (byte_size) values (8e7) returning id`)
+  await source.query(
+    `insert into blob_chunk (blob_id, ordinal, bytes) select $1, n, convert_to(repeat(chr(97 + n % 26), 30000), 'utf8')
+     from generate_series(1, 2700) n`,
+    [large!.id],
+  )
+  // A table is as large as it was: nine rows of ten need not be copied.
+  await source.query('delete from blob_chunk where blob_id = $1 and ordinal % 10 > 0', [large!.id])
+  const report = await backUp(settings(), from, at('unusual'))
+
+  const [inDatabase, inFiles] = [await emptyDatabase(), await emptyDatabase()]
+  const intoDatabase = await restore(settings(), { url: inDatabase, directUrl: inDatabase }, at('unusual'))
+  // A folder that nobody can write to: the first restore fills the tables, and fails at the files.
+  writeFileSync(at('no-folder'), '')
+  const failure = await restore(
+    settings(store('no-folder')),
+    { url: inFiles, directUrl: inFiles },
+    at('unusual'),
+  ).catch((error: unknown) => error)
+  // As a restore that was killed leaves them.
+  for (const { key } of kept) {
+    const file = fileOf('apart', String(key))
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(`${file}.part`, 'x'.repeat(10_000))
+  }
+  const intoFiles = await restore(
+    settings(store('apart')),
+    { url: inFiles, directUrl: inFiles },
+    at('unusual'),
+  )
+  const digest = `select md5(string_agg(ordinal || md5(bytes), '' order by ordinal)) as md5 from blob_chunk where blob_id = ${large!.id}`
+  const digests = [await rowsOf(source.url, digest), await rowsOf(inDatabase, digest)]
+
+  await source.query('delete from blob where id = $1', [large!.id])
+  await source.query('drop table rag_neighbour_3')
+  await source.query(`delete from rag_collection where name = 'near'`)
+  await source.query(`delete from blob where store = 's3://bucket'`)
+  await source.query('delete from blob where key = $1', [begun!.key])
+  return { report, inDatabase, intoDatabase, inFiles, intoFiles, kept, begun: begun!.key, failure, digests }
+}
+
+test('files may go into the database, and what was lost before is said', async () => {
+  const { report, inDatabase, intoDatabase } = await unusual()
   assert.equal(report.missing, 1)
-  const url = await emptyDatabase()
-  const restored = await restore(settings(), { url, directUrl: url }, at('into-database'))
-  assert.deepEqual([restored.files, restored.missing], [report.files, 1])
-  const stores = await rowsOf(url, `select store, count(*)::int as n from blob group by store order by store`)
+  assert.deepEqual([intoDatabase.files, intoDatabase.missing], [report.files, 1])
+  const stores = await rowsOf(
+    inDatabase,
+    `select store, count(*)::int as n from blob where sha256 is not null group by store order by store`,
+  )
   assert.deepEqual(
     stores.map(({ n }) => n),
     [1, report.files],
   )
   const [sum] = await rowsOf(
-    url,
+    inDatabase,
     `select bool_and(b.sha256 = sha256(c.bytes)) as same from blob b join blob_chunk c on c.blob_id = b.id`,
   )
   assert.equal(sum!.same, true)
 })
 
 test('what a killed restore has left of a file is replaced', async () => {
-  await api.upload(ann.token, 'restored twice')
-  const report = await backUp(settings(), from, at('twice'))
-  const keys = await source.query('select key from blob where sha256 is not null')
-  for (const { key } of keys) {
-    const folder = join(at('begun'), String(key).slice(0, 2), String(key).slice(2, 4))
-    mkdirSync(folder, { recursive: true })
-    writeFileSync(join(folder, `${key}.part`), 'x'.repeat(10_000))
-  }
-  const url = await emptyDatabase()
-  const { files } = await restore(settings(store('begun')), { url, directUrl: url }, at('twice'))
-  assert.equal(files, report.files)
+  const { intoFiles, kept, report } = await unusual()
+  assert.equal(intoFiles.files, report.files)
+  assert.ok(kept.length > 0)
+  for (const { key } of kept) assert.ok(!existsSync(`${fileOf('apart', String(key))}.part`))
 })
 
 test('uploads under way in the source are not those of a restored copy, which would remove their files', async () => {
-  const { key } = (
-    await source.query(`insert into blob (store) values ($1) returning key`, [store('files').BLOB_STORE])
-  )[0]!
-  await backUp(settings(), from, at('unsealed'))
-  const url = await emptyDatabase()
-  await restore(settings(store('apart')), { url, directUrl: url }, at('unsealed'))
-  const restored = await rowsOf(url, `select store from blob where key = '${key}'`)
+  const { begun, inFiles } = await unusual()
+  const restored = await rowsOf(inFiles, `select store from blob where key = '${begun}'`)
   assert.deepEqual(restored, [{ store: store('apart').BLOB_STORE }])
-  await source.query('delete from blob where key = $1', [key])
 })
 
 test("uploads under way into a bucket are the source's alone", async () => {
-  await source.query(`insert into blob (store, upload_id) values ('s3://bucket', 'u1')`)
-  await backUp(settings(), from, at('unsealed-bucket'))
-  const url = await emptyDatabase()
-  await restore(settings(store('apart')), { url, directUrl: url }, at('unsealed-bucket'))
-  assert.deepEqual(await rowsOf(url, `select id from blob where store = 's3://bucket'`), [])
-  await source.query(`delete from blob where store = 's3://bucket'`)
+  const { inFiles } = await unusual()
+  assert.deepEqual(await rowsOf(inFiles, `select id from blob where store = 's3://bucket'`), [])
 })
 
 test('where there is no pgvector, collections that had it are restored to be searched in memory', async () => {
-  await source.query('create table rag_neighbour_3 (file_id bigint, embedding text)')
-  await source.query(`insert into rag_neighbour_3 values (1, '[1,0,0]')`)
-  await source.query(
-    `insert into rag_collection (name, embedding_model, dimensions, has_neighbours) values ('near', 'm', 3, true)`,
+  const { inDatabase } = await unusual()
+  const near = await rowsOf(
+    inDatabase,
+    `select dimensions, has_neighbours from rag_collection where name = 'near'`,
   )
-  await backUp(settings(), from, at('near'))
-  const url = await emptyDatabase()
-  await restore(settings(), { url, directUrl: url }, at('near'))
-  const near = await rowsOf(url, `select dimensions, has_neighbours from rag_collection where name = 'near'`)
   assert.deepEqual(near, [{ dimensions: 3, has_neighbours: false }])
-  await source.query('drop table rag_neighbour_3')
-  await source.query(`delete from rag_collection where name = 'near'`)
 })
 
 test('what is in a bucket is named, not copied', async () => {
@@ -224,26 +262,14 @@ test('what is in a bucket is named, not copied', async () => {
 })
 
 test('a large table is in several sections, each row in one of them', async () => {
-  const [blob] = await source.query(`insert into blob (byte_size) values (8e7) returning id`)
-  await source.query(
-    `insert into blob_chunk (blob_id, ordinal, bytes) select $1, n, convert_to(repeat(chr(97 + n % 26), 30000), 'utf8')
-     from generate_series(1, 2700) n`,
-    [blob!.id],
-  )
-  // A table is as large as it was: nine rows of ten need not be copied.
-  await source.query('delete from blob_chunk where blob_id = $1 and ordinal % 10 > 0', [blob!.id])
-  await backUp(settings(), from, at('large'))
+  const { digests } = await unusual()
   let sections = 0
-  for await (const { header, data } of readSections<Header>(at('large'))) {
+  for await (const { header, data } of readSections<Header>(at('unusual'))) {
     if (header.kind === 'table' && header.name === 'blob_chunk') sections++
     for await (const _ of data);
   }
   assert.equal(sections, 3)
-  const url = await emptyDatabase()
-  await restore(settings(), { url, directUrl: url }, at('large'))
-  const digest = `select md5(string_agg(ordinal || md5(bytes), '' order by ordinal)) as md5 from blob_chunk where blob_id = ${blob!.id}`
-  assert.deepEqual(await rowsOf(url, digest), await rowsOf(source.url, digest))
-  await source.query('delete from blob where id = $1', [blob!.id])
+  assert.deepEqual(digests[1], digests[0])
 })
 
 test('what a killed backup has left is replaced, and what another one is writing is not', async () => {
@@ -301,9 +327,7 @@ test('what is damaged, cut off, no backup or newer is refused before anything is
 
 test('a database with anything in it is not touched, and one that could not be filled is empty again', async () => {
   await assert.rejects(restore(settings(), from, at('first')), /not empty/)
-  const url = await emptyDatabase()
-  // A folder that nobody can write to: the tables are filled, the files are not.
-  writeFileSync(at('no-folder'), '')
-  await assert.rejects(restore(settings(store('no-folder')), { url, directUrl: url }, at('first')))
-  await restore(settings(store('third')), { url, directUrl: url }, at('first'))
+  const { failure, intoFiles, report } = await unusual()
+  assert.ok(failure instanceof Error, 'the first restore fails')
+  assert.equal(intoFiles.tables, report.tables, 'the next one finds the database empty')
 })

@@ -3,15 +3,17 @@ import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import { createCanvas } from '@napi-rs/canvas'
-import { testDatabase } from '../database.ts'
+import { newEmail } from '../edge/harness.ts'
 import { deepPdf, encryptedPdf, hugePagePdf, truncatedPdf } from '../pdfs.ts'
 import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
+import { sharedService } from './shared-service.ts'
 
-const { url, query } = await testDatabase()
-const [edge, worker] = await Promise.all([startProcess('edge', url), startProcess('worker', url)])
+const { query, url, worker } = await sharedService()
+// Of its own, because its memory is looked at.
+const edge = await startProcess('edge', url)
 const client = new Client(edge.ready.port!)
-await client.register('careless@example.com')
+await client.register(newEmail('careless'))
 
 const LIMIT = 100 * 1024 * 1024
 const MAX_RSS = 600 * 1024 * 1024

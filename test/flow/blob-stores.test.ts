@@ -6,8 +6,8 @@ import { collect } from '../../tasks/documents/collect.ts'
 import { enqueue } from '../../tasks/task.ts'
 import { type StoreKind, storeKinds } from '../blobs.ts'
 import { testDatabase } from '../database.ts'
-import { type Child, Client, launch, startProcess } from '../service.ts'
-import { stopAfterFile } from '../services.ts'
+import { startEdge } from '../edge/harness.ts'
+import { type Child, Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 
 const database = await testDatabase()
@@ -19,18 +19,14 @@ const worker = await startProcess('worker', url, {
   ...kinds[2]!.env,
 })
 
-async function startEdge({ env }: StoreKind): Promise<Child> {
-  const edge = await launch('edge', url, env)
-  stopAfterFile(() => edge.kill())
-  return edge
-}
-
-let edge = await startEdge(kinds[0]!)
-const admin = new Client(edge.ready.port!)
+// Edges that nothing kills run in this process.
+const ports = new Map<StoreKind, number>()
+for (const kind of kinds) ports.set(kind, (await startEdge(url, { env: kind.env })).port)
+const admin = new Client(ports.get(kinds[0]!)!)
 await admin.register('admin@example.com')
 
-function clientOf({ ready }: Child): Client {
-  const client = new Client(ready.port!)
+function clientOf(port: number): Client {
+  const client = new Client(port)
   client.token = admin.token
   return client
 }
@@ -62,9 +58,11 @@ async function beginUpload(edge: Child): Promise<void> {
 
 for (const kind of kinds) {
   test(`an edge that is killed in the middle of an upload to ${kind.name} leaves nothing behind after the collection`, async () => {
-    if (kind !== kinds[0]) edge = await startEdge(kind)
+    const edge = await startProcess('edge', url, kind.env)
     const kept = randomBytes(6_000_000)
-    const { id } = (await (await clientOf(edge).upload(kept, 'kept.bin')).json()) as { id: number }
+    const { id } = (await (await clientOf(edge.ready.port!).upload(kept, 'kept.bin')).json()) as {
+      id: number
+    }
     const before = await kind.count()
     await beginUpload(edge)
     await until('some of it is stored', async () => (await kind.count()) > before)
@@ -75,13 +73,12 @@ for (const kind of kinds) {
     await query(`update blob set created_at = created_at - interval '2 days'`)
     assert.deepEqual(await collected(), { documents: 0, blobs: 1, failed: 0 })
     assert.equal(await kind.count(), before)
-    edge = await startEdge(kind)
-    const content = await clientOf(edge).fetch(`/api/v1/documents/${id}/content`)
+    const content = await clientOf(ports.get(kind)!).fetch(`/api/v1/documents/${id}/content`)
     assert.equal(Buffer.compare(Buffer.from(await content.arrayBuffer()), kept), 0)
   })
 
   test(`a document in ${kind.name} is extracted by a worker that stores elsewhere, and is 502 once its bytes have vanished`, async () => {
-    const client = clientOf(edge)
+    const client = clientOf(ports.get(kind)!)
     const { id } = (await (
       await client.upload(Buffer.from(`words kept in ${kind.name}`), 'a.txt')
     ).json()) as {

@@ -1,36 +1,37 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { testDatabase } from '../database.ts'
-import { type Child, launch, startProcess } from '../service.ts'
+import { type Child, launch } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
-import { clientOf, startReader } from './reader.ts'
+import { startReader } from './reader.ts'
+import { sharedService } from './shared-service.ts'
 
 /** What is done to several documents at once. */
 
+const service = await sharedService()
+const [client, other] = [await service.client(), await service.client()]
+// A service of its own, whose workers die. They leave documents unread.
 const { url, query } = await testDatabase()
-const client = await startReader(url, { REQUEST_WAIT_SECONDS: '60' })
-const other = await clientOf(url, { REQUEST_WAIT_SECONDS: '60' })
-await other.register('other@example.com')
+const reader = await startReader(url, { REQUEST_WAIT_SECONDS: '60' })
+const startWorker = () => launch('worker', url, { WORKER_QUEUES: 'system', ...crash.SHORT_LEASE })
+let worker: Child | undefined
+after(() => worker?.kill())
 
 const PATH = '/api/v1/documents'
 const upload = async (text: string, by = client): Promise<number> =>
   ((await (await by.upload(Buffer.from(text), 'a.txt')).json()) as { id: number }).id
-const bulk = async (body: object, query = '') => {
-  const answer = await client.post(`${PATH}/bulk${query}`, body)
+const bulk = async (body: object, query = '', by = client) => {
+  const answer = await by.post(`${PATH}/bulk${query}`, body)
   return {
     status: answer.status,
     json: (await answer.json()) as { done: number; refused: object[]; job_id: string },
   }
 }
-const tagsOf = async (id: number) => (await query('select tags from document where id = $1', [id]))[0]!.tags
+const tagsOf = async (id: number) =>
+  (await service.query('select tags from document where id = $1', [id]))[0]!.tags
 const refusal = (id: number, code: string, detail: string) => ({ id, code, detail })
 const missing = (id: number) => refusal(id, 'document.missing', 'Document not found')
-
-const worker = await startProcess('worker', url, { WORKER_QUEUES: 'documents,system' })
-/** It alone runs from the third test on. */
-let bulkWorker: Child | undefined
-after(() => bulkWorker?.kill())
 
 test('documents are tagged and untagged; what cannot be is named', async () => {
   const [one, two, full, foreign] = [
@@ -39,11 +40,11 @@ test('documents are tagged and untagged; what cannot be is named', async () => {
     await upload('full'),
     await upload('foreign', other),
   ]
-  await query(
+  await service.query(
     `update document set tags = array(select 't' || n from generate_series(1, 100) n) where id = $1`,
     [full],
   )
-  await query(`update document set tags = '{blue}' where id = $1`, [two])
+  await service.query(`update document set tags = '{blue}' where id = $1`, [two])
   const ids = [two, one, full, foreign, 999_999, one]
   assert.deepEqual(await bulk({ action: 'tag', ids, label: ' blue ' }), {
     status: 200,
@@ -65,31 +66,30 @@ test('documents are tagged and untagged; what cannot be is named', async () => {
 test('documents are extracted, each by a job of its own', async () => {
   const ids = [await upload('to be read'), await upload('to be read, too')]
   const lost = await upload('lost')
-  await query('delete from blob where sha256 = (select sha256 from document where id = $1)', [lost])
+  await service.query('delete from blob where sha256 = (select sha256 from document where id = $1)', [lost])
   const { json } = await bulk({ action: 'extract', ids: [...ids, lost, 999_999] })
   const gone = refusal(lost, 'document.bytes_missing', 'The stored bytes of the document are gone')
   assert.deepEqual(json, { done: 2, refused: [gone, missing(999_999)] })
   await until('both are read', async () => {
-    const pages = await query(`select from document_page where document_id = any($1) and status = 'read'`, [
-      ids,
-    ])
+    const pages = await service.query(
+      `select from document_page where document_id = any($1) and status = 'read'`,
+      [ids],
+    )
     return pages.length === 2
   })
 })
 
 test('documents go to the trash, or for good; extractions stop, protected ones stay', async () => {
-  const [one, two, kept] = [await upload('1'), await upload('2'), await upload('3')]
-  await client.fetch(`${PATH}/${kept}`, {
+  const [one, two, kept] = [await upload('1', reader), await upload('2', reader), await upload('3', reader)]
+  await reader.fetch(`${PATH}/${kept}`, {
     method: 'PATCH',
     headers: { 'content-type': 'application/json' },
     body: '{"protected":true}',
   })
-  await worker.kill('SIGTERM')
-  await client.post(`${PATH}/${one}/extract?background=true`)
-  const { json } = await bulk({ action: 'delete', ids: [one, two, kept] }, '?background=true')
-  const stream = await client.stream(`/api/v1/jobs/${json.job_id}/events`)
-  // What is deleted is not read meanwhile.
-  bulkWorker = await launch('worker', url, { WORKER_QUEUES: 'system', ...crash.SHORT_LEASE })
+  await reader.post(`${PATH}/${one}/extract?background=true`)
+  const { json } = await bulk({ action: 'delete', ids: [one, two, kept] }, '?background=true', reader)
+  const stream = await reader.stream(`/api/v1/jobs/${json.job_id}/events`)
+  worker = await startWorker()
   const frames = await stream.finished()
   crash.assertWhole(frames)
   const stays = refusal(
@@ -103,15 +103,15 @@ test('documents go to the trash, or for good; extractions stop, protected ones s
   const extraction = await query(`select status from job where mailbox = $1`, [`document:${one}`])
   assert.deepEqual(extraction, [{ status: 'cancelled' }])
   const trashed = async () =>
-    ((await (await client.fetch(`${PATH}?trashed=true`)).json()) as { items: { id: number }[] }).items.map(
+    ((await (await reader.fetch(`${PATH}?trashed=true`)).json()) as { items: { id: number }[] }).items.map(
       ({ id }) => id,
     )
   assert.deepEqual((await trashed()).sort(), [one, two].sort())
-  const again = await bulk({ action: 'delete', ids: [one, two], permanent: true })
+  const again = await bulk({ action: 'delete', ids: [one, two], permanent: true }, '', reader)
   assert.deepEqual(again.json, { done: 2, refused: [] })
   assert.deepEqual(await trashed(), [])
   assert.deepEqual(
-    (await bulk({ action: 'delete', ids: [one] })).json,
+    (await bulk({ action: 'delete', ids: [one] }, '', reader)).json,
     { done: 1, refused: [] },
     'it is gone already',
   )
@@ -123,14 +123,14 @@ test('a worker that is killed on the way: the next one finishes, and counts them
       select a.id, 'T', 'text/plain', 1, sha256(('many' || n)::bytea) from account a, generate_series(1, 1000) n
       where email = 'reader@example.com' returning id`)
   ).map(({ id }) => Number(id))
-  const { json } = await bulk({ action: 'tag', ids, label: 'many' }, '?background=true')
+  const { json } = await bulk({ action: 'tag', ids, label: 'many' }, '?background=true', reader)
   await until(
     'some are tagged',
     async () => (await query(`select from document where tags @> '{many}'`)).length > 0,
   )
-  await bulkWorker!.kill()
-  await startProcess('worker', url, { WORKER_QUEUES: 'system' })
-  const stream = await client.stream(`/api/v1/jobs/${json.job_id}/events`)
+  await worker!.kill()
+  worker = await startWorker()
+  const stream = await reader.stream(`/api/v1/jobs/${json.job_id}/events`)
   const frames = await stream.finished()
   assert.deepEqual(frames.at(-1)!.data.result, { done: 1000, refused: [] })
   assert.equal((await query(`select from document where tags = '{many}'`)).length, 1000)

@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
-import { testDatabase } from '../database.ts'
 import { pageLines } from '../pdfs.ts'
-import { startProcess } from '../service.ts'
-import { startReader } from './reader.ts'
+import { sharedService } from './shared-service.ts'
 
 const PASSWORD = 'Grün & weiß'
-const { url, query } = await testDatabase()
-await startProcess('worker', url, { WORKER_QUEUES: 'documents,pictures' })
-const client = await startReader(url, { REQUEST_WAIT_SECONDS: '60' })
+const { query, ...service } = await sharedService()
+const client = await service.client()
 
 const locked = await readFile(new URL('../data/locked.pdf', import.meta.url))
 const lines = [1, 2].map((n) => pageLines(n, 2, { sentences: 2 }).join('\n'))

@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { testDatabase } from '../database.ts'
-import { type Client, startProcess } from '../service.ts'
+import type { Client } from '../service.ts'
 import { until } from '../until.ts'
-import { clientOf, startReader } from './reader.ts'
+import { sharedService } from './shared-service.ts'
 
 /** What a worker's log says about a job is on the job's page. */
 
-const { url } = await testDatabase()
-const worker = await startProcess('worker', url, { WORKER_QUEUES: 'load_test' })
-const [admin, owner] = [await startReader(url), await clientOf(url)]
-await owner.register('owner@example.com')
+const { admin, worker, ...service } = await sharedService()
+const owner = await service.client()
 const detailsFor = async (client: Client, id: string) =>
   (await client.fetch(`/api/v1/jobs/${id}/details`)).json() as Promise<{
     job: { status: string }
@@ -46,7 +43,7 @@ test('admins read what the log has, its owner does not', async () => {
       },
     ],
   )
-  const written = worker.log.find((one) => one.includes('An attempt ended'))!
+  const written = worker.log.find((one) => one.includes('An attempt ended') && one.includes(id))!
   assert.deepEqual([JSON.parse(written).jobId, JSON.parse(written).time], [id, at])
   assert.equal((await detailsFor(owner, id)).log, null)
 })

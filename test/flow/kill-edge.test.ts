@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
+import { startEdge } from '../edge/harness.ts'
 import { Client, type Frame, launch, startProcess } from '../service.ts'
 import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
@@ -13,7 +14,8 @@ const { url, query } = await testDatabase()
 await crash.witness(query)
 // The work is not over before the edge is killed.
 const gate = await gateAtPage(url, 100)
-const [edge, other] = await Promise.all([startProcess('edge', url), startProcess('edge', url)])
+const edge = await startProcess('edge', url)
+const other = await startEdge(url)
 const client = new Client(edge.ready.port!)
 await client.register('reader@example.com')
 
@@ -42,7 +44,7 @@ test('who was reading from a killed edge gets the rest from another, and waiting
   assert.equal(await waiting, 'broken')
   await gate.open()
 
-  const again = new Client(other.ready.port!)
+  const again = new Client(other.port)
   again.token = client.token
   const rest = await again.stream(`/api/v1/jobs/${jobId}/events`, { 'last-event-id': stream.lastId })
   const allAgain = await again.stream('/api/v1/jobs/events', { 'last-event-id': all.lastId })
@@ -63,7 +65,7 @@ test('who was reading from a killed edge gets the rest from another, and waiting
 })
 
 test('a stream that is asked for after the end gives the end, and nothing to one who had it', async () => {
-  const reader = new Client(other.ready.port!)
+  const reader = new Client(other.port)
   reader.token = client.token
   const jobId = await crash.extract(reader, await crash.uploadText(reader, 3, 'short'))
   await crash.jobEnded(query, jobId)

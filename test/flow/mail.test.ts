@@ -22,11 +22,13 @@ const env = {
   EMAIL_SMTP_URL: 'outbox:',
   RATE_LIMIT_REGISTER: '0',
   RATE_LIMIT_PASSWORD_RESET: '0',
+  WORKER_QUEUES: 'accounts',
   WORKER_THREADS: '1',
-  LOG_LEVEL: 'trace',
 }
-const edge = await startProcess('edge', url, env)
-const startWorker = (): Promise<Child> => startProcess('worker', url, { ...env, ...SHORT_LEASE })
+const TALKATIVE = { LOG_LEVEL: 'trace' }
+const edge = await startProcess('edge', url, { ...env, ...TALKATIVE })
+const startWorker = (more: Readonly<Record<string, string>> = {}): Promise<Child> =>
+  startProcess('worker', url, { ...env, ...SHORT_LEASE, ...more })
 const client = new Client(edge.ready.port!)
 const secrets: string[] = []
 
@@ -73,7 +75,7 @@ const me = async (): Promise<{ is_verified: boolean }> =>
   (await client.fetch('/api/v1/auth/me')).json() as Promise<{ is_verified: boolean }>
 
 test('an account is verified and recovered with what the outbox holds', async () => {
-  const worker = await startWorker()
+  const worker = await startWorker(TALKATIVE)
   const email = 'reader@example.com'
   await client.register(email, 'the first password')
   assert.equal((await me()).is_verified, false)
@@ -113,13 +115,13 @@ test('an account is verified and recovered with what the outbox holds', async ()
 test('a worker that is killed in between delivers each mail, as one file per job', {
   timeout: 240_000,
 }, async () => {
-  const MAILS = 120
+  const MAILS = 60
   const before = files().length
-  // Ten for each of twelve accounts: no address gets more.
+  // Ten for each of six accounts: no address gets more.
   await query(`insert into account (email, password_hash)
-    select 'mail-' || n || '@example.com', '' from generate_series(0, 11) n`)
+    select 'mail-' || n || '@example.com', '' from generate_series(0, 5) n`)
   for (let i = 0; i < MAILS; i++) {
-    const email = `mail-${i % 12}@example.com`
+    const email = `mail-${i % 6}@example.com`
     const answer = await client.post('/api/v1/auth/password-reset/request', { email })
     assert.equal(answer.status, 200)
   }

@@ -1,13 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { testDatabase } from '../database.ts'
 import { textPdf } from '../pdfs.ts'
-import { startProcess } from '../service.ts'
-import { startReader } from './reader.ts'
+import { sharedService } from './shared-service.ts'
 
-const { url } = await testDatabase()
-await startProcess('worker', url)
-const client = await startReader(url)
+const client = await (await sharedService()).client()
 
 test('a PDF goes in, and its pages come out live', async () => {
   const uploaded = await client.upload(await textPdf(7), 'report.pdf')

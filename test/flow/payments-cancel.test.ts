@@ -1,14 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startEdge } from '../edge/harness.ts'
 import { assertRefused } from '../edge/orgs-help.ts'
 import { event, subscriptionObject } from '../payment-events.ts'
-import { paymentsWorld } from '../payments-world.ts'
+import { sharedPayments } from '../payments-world.ts'
 
-const world = await paymentsWorld()
-const { call, link, people, query, send, stripe, url, env } = world
-const open = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
-const unconfigured = await startEdge(url, { env: { PROVIDER_SECRET_KEY: '' } })
+const { call, link, open, people, query, send, stripe, unconfigured } = await sharedPayments()
 
 let names = 0
 /** Somebody, and a subscription of theirs. */

@@ -5,11 +5,10 @@ import { parse } from '../../tasks/settings.ts'
 import { startEdge } from '../edge/harness.ts'
 import { assertRefused } from '../edge/orgs-help.ts'
 import { event } from '../payment-events.ts'
-import { paymentsWorld } from '../payments-world.ts'
+import { sharedPayments } from '../payments-world.ts'
 
-const world = await paymentsWorld()
-const { call, people, stripe, query, url, env } = world
-const open = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
+const world = await sharedPayments()
+const { call, open, people, stripe, query, url } = world
 const unconfigured = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
 const BUY = { price_id: 'price_1', mode: 'payment' }
 const lastSession = () => stripe.account.sessions.at(-1)!

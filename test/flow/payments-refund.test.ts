@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { startEdge } from '../edge/harness.ts'
 import { assertRefused } from '../edge/orgs-help.ts'
 import { chargeObject, event, invoiceObject } from '../payment-events.ts'
-import { paymentsWorld } from '../payments-world.ts'
+import { sharedPayments } from '../payments-world.ts'
 import { until } from '../until.ts'
 
-const world = await paymentsWorld()
-const { call, link, paid, people, query, send, stripe, transaction, url, env } = world
-const unconfigured = await startEdge(url, { env: { PROVIDER_SECRET_KEY: '' } })
-const open = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
+const world = await sharedPayments()
+const { call, link, open, paid, people, query, send, stripe, transaction, unconfigured } = world
 
 let names = 0
 /** Somebody, and a payment of theirs. */

@@ -12,13 +12,11 @@ import {
   subscriptionObject,
   warningObject,
 } from '../payment-events.ts'
-import { paymentsWorld } from '../payments-world.ts'
+import { sharedPayments } from '../payments-world.ts'
 import { until } from '../until.ts'
 
-const world = await paymentsWorld()
-const { api, query, send, stripe, tell, url, env } = world
-const open = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
-const unsigned = await startEdge(url, { env: { PROVIDER_WEBHOOK_SECRET: '' } })
+const world = await sharedPayments()
+const { api, env, open, query, send, stripe, tell, unconfigured, url } = world
 const line = await cuttableLine(url)
 const severed = await startEdge(line.url, { env })
 const RECEIVED = { received: 'true' }
@@ -174,7 +172,7 @@ describe('an event', () => {
 describe('a fault of ours', () => {
   test('no secret: 503 that names the setting', async () => {
     const body = JSON.stringify(event('x', { id: 'x' }))
-    const answer = await unsigned.post(PATH, { body, headers: { 'stripe-signature': signature(body) } })
+    const answer = await unconfigured.post(PATH, { body, headers: { 'stripe-signature': signature(body) } })
     assertRefused(answer, 503, 'Payment events are not configured. Set PROVIDER_WEBHOOK_SECRET.')
   })
 

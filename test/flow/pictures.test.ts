@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { testDatabase } from '../database.ts'
 import { textPdf } from '../pdfs.ts'
-import { startProcess } from '../service.ts'
-import { clientOf, startReader } from './reader.ts'
+import { withClient } from '../sql/ledger-help.ts'
+import { clientOf } from './reader.ts'
+import { sharedService } from './shared-service.ts'
 
-const { url, query } = await testDatabase()
-const client = await startReader(url, { REQUEST_WAIT_SECONDS: '30' })
+const { query, url, ...service } = await sharedService()
+const client = await service.client()
+const { id } = (await (await client.upload(await textPdf(2), 'two.pdf')).json()) as { id: number }
 
 test('a picture is drawn for whoever asks first, once, and kept', async () => {
-  const worker = await startProcess('worker', url, { WORKER_QUEUES: 'documents,pictures' })
-  const { id } = (await (await client.upload(await textPdf(2), 'two.pdf')).json()) as { id: number }
   await client.post(`/api/v1/documents/${id}/extract`)
   const image = () => client.fetch(`/api/v1/documents/${id}/pages/1/image`)
   const answers = await Promise.all([image(), image(), image()])
@@ -25,33 +24,35 @@ test('a picture is drawn for whoever asks first, once, and kept', async () => {
     headers: { 'if-none-match': tag },
   })
   assert.equal(again.status, 304)
-  assert.equal((await query(`select 1 from job where name = 'documents.draw'`)).length, 1)
+  const drawings = await query('select mailbox, status from job where mailbox like $1', [`picture:${id}/%`])
+  assert.deepEqual(drawings, [{ mailbox: `picture:${id}/1`, status: 'done' }])
   const rows = await query(
     'select image is not null as drawn from document_page where document_id = $1 order by page_number',
     [id],
   )
   assert.deepEqual(rows, [{ drawn: true }, { drawn: false }])
-  await worker.kill('SIGTERM')
-})
-
-test('a picture that is not drawn in time is asked for again later', async () => {
-  const reader = await clientOf(url, { REQUEST_WAIT_SECONDS: '0' })
-  reader.token = client.token
-  const [page] = await query('select document_id from document_page where image is null')
-  const answer = await reader.fetch(`/api/v1/documents/${page!.document_id}/pages/2/image`)
-  assert.deepEqual([answer.status, answer.headers.get('retry-after')], [503, '5'])
-  assert.deepEqual(await answer.json(), { detail: 'The image is still being rendered; try again shortly' })
 })
 
 test('a picture of a page that was read anew while it was drawn is asked for again later', async () => {
   // As when another extraction has stored the page: what is drawn of the former one goes nowhere.
   await query(`create function nowhere() returns trigger language plpgsql as 'begin return null; end'`)
-  await query(
-    'create trigger nowhere before update of image on document_page for each row execute function nowhere()',
-  )
-  const worker = await startProcess('worker', url, { WORKER_QUEUES: 'documents,pictures' })
-  const [page] = await query('select document_id from document_page where image is null')
-  const answer = await client.fetch(`/api/v1/documents/${page!.document_id}/pages/2/image`)
+  await query(`create trigger nowhere before update of image on document_page for each row
+    when (new.document_id = ${id}) execute function nowhere()`)
+  const answer = await client.fetch(`/api/v1/documents/${id}/pages/2/image`)
   assert.deepEqual([answer.status, answer.headers.get('retry-after')], [503, '5'])
-  await worker.kill('SIGTERM')
+  await query('drop trigger nowhere on document_page')
+})
+
+test('a picture that is not drawn in time is asked for again later', async () => {
+  const reader = await clientOf(url, { REQUEST_WAIT_SECONDS: '0' })
+  reader.token = client.token
+  await withClient(url, async (holding) => {
+    // What is drawn waits for this row to be stored.
+    await holding.query('begin')
+    await holding.query('select from document_page where document_id = $1 for update', [id])
+    const answer = await reader.fetch(`/api/v1/documents/${id}/pages/2/image`)
+    assert.deepEqual([answer.status, answer.headers.get('retry-after')], [503, '5'])
+    assert.deepEqual(await answer.json(), { detail: 'The image is still being rendered; try again shortly' })
+    await holding.query('commit')
+  })
 })

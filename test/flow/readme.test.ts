@@ -23,7 +23,7 @@ import { startWorker } from '../../workers/worker.ts'
 import { emptyDatabase, testDatabase } from '../database.ts'
 import { SECRET, startEdge } from '../edge/harness.ts'
 import { blocksOf, readGuides, readReadme, withSettings } from '../readme.ts'
-import { Client, startProcess } from '../service.ts'
+import { BRIEF, Client, startProcess } from '../service.ts'
 
 /** Whatever the README says to type is typed here. */
 
@@ -57,7 +57,7 @@ const base = new Client(edge.port).base
 async function type(text: string, more: Record<string, string> = {}): Promise<string> {
   const direct = text.replace(/npm run (\S+)( --)?/g, (_, name: string) => {
     assert.ok(scripts[name] !== undefined, `npm run ${name}`)
-    return scripts[name].replaceAll('node ', `${process.execPath} `)
+    return scripts[name].replaceAll('node ', `${[process.execPath, ...BRIEF].join(' ')} `)
   })
   const options = { cwd: ROOT, env: { ...env, ...more }, maxBuffer: 2 ** 25 }
   const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', direct], options)

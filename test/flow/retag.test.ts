@@ -1,21 +1,26 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
-import { blogWorld } from '../edge/blog-help.ts'
-import { Client, startProcess } from '../service.ts'
+import { callerOf } from '../edge/blog-help.ts'
+import { type Person, peopleOf } from '../edge/orgs-help.ts'
+import { Client } from '../service.ts'
 import { until } from '../until.ts'
+import { sharedService } from './shared-service.ts'
 
 /** A tag of thousands of posts is renamed by a real worker. */
 
 const POSTS = 4000
 
-const { api, call, editor, tag, url, query } = await blogWorld()
-await startProcess('worker', url, { WORKER_QUEUES: 'system' })
+const { api, query, url } = await sharedService()
+const call = callerOf(api)
+const [editor] = (await peopleOf(api, query)(1, 'moderator')) as [Person]
 const editing = await connect({ url, applicationName: 'editing' })
 after(() => editing.end())
 
 test('posts can be edited all the while, and the progress is seen', async () => {
-  const { id } = await tag('Old')
+  const made = await call(editor, 'POST', '/tags', { json: { name: 'Old' } })
+  assert.equal(made.status, 201, made.text)
+  const { id } = made.json
   await query(
     `with made as (insert into blog_post (title, slug, status, published_at)
        select 'P' || n, 'p-' || n, 'published', now() from generate_series(1, $2) n returning id)

@@ -63,13 +63,3 @@ test('processes that start before their database wait for it, and say so in a li
   await Promise.all(starting)
   for (const line of Object.values(logs).flatMap(waits)) assert.doesNotMatch(line, /\bat .*\.ts:/, 'no stack')
 })
-
-test('a process that the database refuses ends with a sentence', async () => {
-  const missing = url.replace(/\/test_\w+/, '/no_such_database')
-  await assert.rejects(startProcess('edge', missing), (error: Error) => {
-    assert.match(error.message, /ended with 2/)
-    assert.match(error.message, /DATABASE_URL can't be used: database \\"no_such_database\\" does not exist/)
-    assert.doesNotMatch(error.message, /\n\s+at /, 'no stack')
-    return true
-  })
-})

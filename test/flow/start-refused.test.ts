@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
+import net, { type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
+import { createServer } from '../../edge/http/server.ts'
 import { testDatabase } from '../database.ts'
 import { freePort } from '../free-port.ts'
-import { launch, runScript, startProcess } from '../service.ts'
+import { launch, runScript } from '../service.ts'
 
 /** What an operator has to mend ends a start: with a sentence, status 2, and no stack. */
 
@@ -15,7 +16,7 @@ const { url } = await testDatabase()
 const folder = mkdtempSync(join(tmpdir(), 'millrace-refused-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 
-const taken = createServer()
+const taken = net.createServer()
 taken.listen(0, '127.0.0.1')
 await once(taken, 'listening')
 after(() => taken.close())
@@ -31,8 +32,6 @@ const WRONG_PASSWORD = URL_OF((text) => text.replace(/:[^:@/]*@/, ':wrong@'))
 const NO_DATABASE = URL_OF((text) => text.replace(/[^/]+$/, 'nowhere'))
 const FILE = join(folder, 'file')
 writeFileSync(FILE, '')
-
-const IN_USE = `Port ${PORT} of 127.0.0.1 is in use: stop what listens there, or set another port`
 
 describe('a process is refused', () => {
   const refused = (
@@ -50,7 +49,6 @@ describe('a process is refused', () => {
       assert.ok(!/^\s+at /m.test(log.join('\n')), 'no stack')
     })
 
-  refused('edge', 'its port is in use', { PORT }, IN_USE)
   refused(
     'worker',
     'one of its queues is none',
@@ -119,7 +117,10 @@ test('a start tells how it is called, whatever else is wrong', async () => {
 
 test('edges share a port with those of another start on purpose alone', async () => {
   const port = await freePort()
-  await startProcess('edge', url, { PORT: String(port), SHARE_PORT: '1' })
+  // As an edge of another start listens.
+  const shared = createServer(() => {}, { onError: () => {} })
+  after(() => shared.close())
+  await shared.listen({ host: '127.0.0.1', port, exclusive: false })
   const { status, lines } = await startOf({ PORT: String(port), WEB_CONCURRENCY: '2' })
   assert.equal(status, 2)
   assert.match(lines.join('\n'), /is in use: stop/)

@@ -2,12 +2,14 @@ import assert from 'node:assert/strict'
 import { hostname } from 'node:os'
 import { after, test } from 'node:test'
 import { testDatabase } from '../database.ts'
+import { startEdge } from '../edge/harness.ts'
 import { type Child, Client, launch, startProcess } from '../service.ts'
 import { stopAfterFile } from '../services.ts'
 import { collector, type TakenSpan } from '../standins/collector.ts'
 import { mailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
+import { lineLog } from './line-log.ts'
 
 /** What a request leads to is one trace: real processes, a mail server, and a collector of traces. */
 
@@ -31,12 +33,10 @@ const on = {
   ...SHORT_LEASE,
 }
 let last: Child
-const [edge, untraced, worker] = await Promise.all([
-  startProcess('edge', url, on),
-  startProcess('edge', url, off),
-  startProcess('worker', url, on),
-])
-const sendFrom = (child: Child, headers: Record<string, string> = {}) =>
+const [edge, worker] = await Promise.all([startProcess('edge', url, on), startProcess('worker', url, on)])
+const { log, lines } = lineLog()
+const untraced = { ready: await startEdge(url, { env: off, log }), log: lines }
+const sendFrom = (child: Pick<Child, 'ready'>, headers: Record<string, string> = {}) =>
   new Client(child.ready.port!).post(
     '/api/v1/comms/email/send',
     { to: ['reader@example.com'], subject: 'Hello', text: 'Hi' },
@@ -63,7 +63,7 @@ async function jobOf(requestId: string) {
 }
 
 /** The first line of a process's log that has all of this. */
-const lineOf = ({ log }: Child, wanted: Readonly<Record<string, unknown>>) =>
+const lineOf = ({ log }: Pick<Child, 'log'>, wanted: Readonly<Record<string, unknown>>) =>
   until(`a line with ${JSON.stringify(wanted)}`, () =>
     log
       .filter((line) => /^\{.*\}$/.test(line))

@@ -111,7 +111,7 @@ describe('request limits', () => {
     await Promise.all(
       Array.from({ length: 6 }, async (_, i) => {
         const on = [db, ...others][i % 3]!
-        for (let n = 0; n < 30; n++) {
+        for (let n = 0; n < 60; n++) {
           await on.transaction(async (tx) => {
             const { wait_ms } = await tx.one(takeRequest('span', one.subject, MAX, spanMs / 1000))
             if (wait_ms > 0) return

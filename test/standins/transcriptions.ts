@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { after } from 'node:test'
+import { stopAfterFile } from '../services.ts'
 
 /** A provider that transcribes, and speaks OpenAI's protocol: forms in, JSON or server-sent events out. */
 
@@ -140,7 +140,7 @@ export async function transcriptionServer(): Promise<TranscriptionStandIn> {
     )
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  after(() => {
+  stopAfterFile(async () => {
     server.closeAllConnections()
     server.close()
   })

@@ -4,13 +4,13 @@ import { after, test } from 'node:test'
 import { uuidv7 } from '../../sql/ids.ts'
 import { type Alone, type AloneOptions, createAlone } from '../../workers/processes/alone.ts'
 import type { Outcome } from '../../workers/threads/protocol.ts'
-import { testDatabase } from '../database.ts'
+import { sharedDatabase } from '../sql/shared-database.ts'
 import { until } from '../until.ts'
 import { log, settingsFor, TASKS } from './parts.ts'
 
 /** Jobs that run in a process of their own, whatever they do to it. */
 
-const { url } = await testDatabase()
+const { url } = await sharedDatabase()
 const events: { id: string; n: number; kind: string; data: unknown }[] = []
 
 function open(more: Partial<AloneOptions> = {}): Alone {
@@ -119,14 +119,12 @@ test('that a process could not come to the job is no doing of the job', async ()
 })
 
 test('its process ends with the worker', async () => {
+  const { id, outcome } = start('io.late', { ms: 60_000 })
+  await until('it runs', () => begun.has(id))
+  assert.ok(processes() > 0)
   alone.close()
-  await until('those of other tests are gone', () => processes() === 0)
-  const own = open()
-  const { outcome } = start('io.late', { ms: 60_000 }, own)
-  await until('it runs', () => processes() > 0)
-  own.close()
   assert.notEqual((await outcome).kind, 'done')
-  await until('it is gone', () => processes() === 0)
+  await until('it is gone, and those that were idle', () => processes() === 0)
 })
 
 /** Processes of this one's that run something alone. */

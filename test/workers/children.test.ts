@@ -45,6 +45,10 @@ function overPort(pool: Children): Children {
 
 const inProcess = (pool: Children): Children => pool
 
+// With all work, as in production.
+const whole = createChildPool({ log, places: 1 })
+after(() => whole.close())
+
 for (const [how, reached] of [
   ['in its own process', inProcess],
   ['over a port', overPort],
@@ -131,7 +135,7 @@ for (const [how, reached] of [
     })
 
     test('a file reaches a child whole, from a buffer as well, and only once', async () => {
-      const children = reached(createChildPool({ log, places: 1 }))
+      const children = reached(whole)
       const line = '0123456789 and so on, to the end of the line\n'
       const bytes = Buffer.from(line.repeat(30_000))
       const file = { format: 'text', fileName: 'long.txt' } as const

@@ -11,7 +11,9 @@ import { parse } from '../../tasks/settings.ts'
 import { judge } from '../../workers/doctor/database.ts'
 import { checkProviders } from '../../workers/doctor/providers.ts'
 import { testDatabase } from '../database.ts'
-import { runScript, startProcess } from '../service.ts'
+import { startEdge } from '../edge/harness.ts'
+import { runScript } from '../service.ts'
+import { settingsFor, startTestWorker } from './parts.ts'
 import { smtpServer } from './smtp.ts'
 
 /** `npm run doctor`. */
@@ -27,12 +29,11 @@ async function doctor(env: Readonly<Record<string, string>>, ...args: string[]) 
 }
 
 test('beside a running service it finds all as it should be, but for what the tests spare', async () => {
-  const [edge, worker] = await Promise.all([
-    startProcess('edge', url),
-    // It counts as alive however late the doctor comes.
-    startProcess('worker', url, { LEASE_SECONDS: '60' }),
-  ])
-  const { status, lines } = await doctor({ PORT: String(edge.ready.port) })
+  const edge = await startEdge(url)
+  // It counts as alive however late the doctor comes.
+  const settings = settingsFor(url, { LEASE_SECONDS: '60' })
+  const { worker } = await startTestWorker(url, '', { settings })
+  const { status, lines } = await doctor({ PORT: String(edge.port) })
   const problems = lines.filter((line) => line.startsWith('PROBLEM'))
   assert.equal(problems.length, 1, lines.join('\n'))
   assert.match(problems[0]!, /set fsync = on$/)
@@ -55,20 +56,27 @@ test('beside a running service it finds all as it should be, but for what the te
       `${what}\n${lines.join('\n')}`,
     )
   assert.deepEqual(await query('select count(*)::int as n from blob'), [{ n: 0 }])
-  await worker.kill()
+  await worker.stop()
 })
 
-test('functions of another version are named', async () => {
+test('functions of another version are named, and a folder that takes no files is a problem of its own', async () => {
   const [{ digest }] = (await query("select digest from migration_functions where area = 'jobs'")) as [
     { digest: string },
   ]
   await query("update migration_functions set digest = 'another' where area = 'jobs'")
-  const { lines } = await doctor({})
+  const file = join(folder, 'no-folder')
+  writeFileSync(file, '')
+  const { status, lines } = await doctor({ BLOB_STORE: `file:${file}` })
   await query(`update migration_functions set digest = '${digest}' where area = 'jobs'`)
-  assert.ok(
-    lines.some((line) => /^note +migrations +the functions of jobs are another version's/.test(line)),
-    lines.join('\n'),
-  )
+  assert.equal(status, 1)
+  for (const what of [
+    /^note +migrations +the functions of jobs are another version's/,
+    /^PROBLEM files +BLOB_STORE=file\S* takes none: \S/,
+  ])
+    assert.ok(
+      lines.some((line) => what.test(line)),
+      `${what}\n${lines.join('\n')}`,
+    )
 })
 
 test('it goes on after what is wrong, names it, and ends with status 1', async () => {
@@ -88,17 +96,6 @@ test('it goes on after what is wrong, names it, and ends with status 1', async (
       lines.some((line) => what.test(line)),
       `${what}\n${lines.join('\n')}`,
     )
-})
-
-test('a folder that takes no files is a problem of its own', async () => {
-  const file = join(folder, 'no-folder')
-  writeFileSync(file, '')
-  const { status, lines } = await doctor({ BLOB_STORE: `file:${file}` })
-  assert.equal(status, 1)
-  assert.ok(
-    lines.some((line) => /^PROBLEM files +BLOB_STORE=file\S* takes none: \S/.test(line)),
-    lines.join('\n'),
-  )
 })
 
 test('wrong settings are all that it tells; a wrong call is 2', async () => {

@@ -7,13 +7,13 @@ import { uuidv7 } from '../../sql/ids.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
 import { createPools, type Pools } from '../../workers/threads/pools.ts'
 import type { Outcome } from '../../workers/threads/protocol.ts'
-import { testDatabase } from '../database.ts'
+import { sharedDatabase } from '../sql/shared-database.ts'
 import { until } from '../until.ts'
 import { log, settingsFor, TASKS } from './parts.ts'
 
 /** Pools of one thread each: whatever happens to it, what waits behind gets its turn. */
 
-const { url } = await testDatabase()
+const { url } = await sharedDatabase()
 const events: unknown[] = []
 const pools = createPools({
   settings: settingsFor(url, { WORKER_THREADS: '1' }),

@@ -202,7 +202,7 @@ describe('attempts that are cut short', () => {
     test(`one that never lets its ${pool} thread come up for air dies with it`, async () => {
       const job = await start(name, { ms: 60_000 })
       await isRunning(job.id)
-      await delay(200)
+      await until('a thread has it', () => pools.busy > 0)
       await cancel(job.id)
       assert.equal((await job.ended).status, 'cancelled')
       await assertAlive(name.split('.')[0])

@@ -13,6 +13,8 @@ import { startTestWorker, TASKS } from './parts.ts'
 
 const { db, query, url } = await testDatabase()
 const taskNamed = finderOf(await loadTasks([TASKS]))
+// For the first tests; stopped where a worker has to start under a limit.
+const first = await startTestWorker(url, 'io,other')
 
 async function add(name: string, payload: unknown, count: number): Promise<string[]> {
   const task = taskNamed(name) as unknown as TaskDefinition<unknown, unknown>
@@ -30,7 +32,6 @@ const ended = (ids: readonly string[]) =>
 
 describe('a paused queue', { concurrency: false }, () => {
   test('starts no job, no matter who adds it, and goes on with all of them; other queues never notice', async () => {
-    await startTestWorker(url, 'io,other')
     await ended(await add('io.echo', 1, 3))
     await db.run(pauseQueue('io', null))
     // A worker acts on the notification; what it had fetched by then may still begin.
@@ -50,7 +51,6 @@ describe('a paused queue', { concurrency: false }, () => {
   })
 
   test('lets jobs end that run', async () => {
-    await startTestWorker(url, 'io')
     const ids = await add('io.sleep', { ms: 300 }, 3)
     await until('they have begun', async () => (await count(ids, 'queued')) === 0)
     await db.run(pauseQueue('io', null))
@@ -74,7 +74,7 @@ describe('a limited queue', { concurrency: false }, () => {
 
   test('never runs more at once than its limit, in all workers together, and all of them in the end', async () => {
     await db.run(limitQueue('io', 3))
-    const workers = await Promise.all([startTestWorker(url, 'io'), startTestWorker(url, 'io')])
+    const other = await startTestWorker(url, 'io')
     const shares = async () => {
       const leases = await query('select id::text from worker_lease where expires_at > now() order by id')
       const all = await Promise.all(leases.map(({ id }) => db.any(sharesOf(id as string))))
@@ -93,7 +93,7 @@ describe('a limited queue', { concurrency: false }, () => {
       return (await count(ids, 'done')) === ids.length
     })
     assert.ok(max >= 2 && max <= 3, `${max} at once`)
-    await Promise.all(workers.map(({ worker }) => worker.stop()))
+    await Promise.all([first.worker.stop(), other.worker.stop()])
   })
 
   test('takes the limit away at once', async () => {

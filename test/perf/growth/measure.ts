@@ -22,20 +22,19 @@ export interface Effort {
   readonly budgetMs: number
 }
 
+/** Counts the statements of one call. */
+export type Counter = Pick<Statements, 'begin' | 'end'>
+
 /** A prepared statement is planned for its values five times; from then on, its plan may be one for any values. */
 export const UNTIL_PLANNED = 6
 
 export class Meter {
   readonly #port: number
   readonly #tokens: Readonly<Record<Exclude<Who, 'nobody'>, string>>
-  readonly #statements: Statements
+  readonly #statements: Counter
   readonly #agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
 
-  constructor(
-    port: number,
-    tokens: Readonly<Record<Exclude<Who, 'nobody'>, string>>,
-    statements: Statements,
-  ) {
+  constructor(port: number, tokens: Readonly<Record<Exclude<Who, 'nobody'>, string>>, statements: Counter) {
     this.#port = port
     this.#tokens = tokens
     this.#statements = statements

@@ -1,7 +1,7 @@
 import { ask, passwordHash, type Stack, signIn } from '../stack.ts'
 import { callsOf } from './calls.ts'
 import { EDGE_SETTINGS } from './edge.ts'
-import { type Cost, type Effort, Meter } from './measure.ts'
+import { type Cost, type Counter, type Effort, Meter } from './measure.ts'
 import { placesOf } from './places.ts'
 import { seed } from './seed.ts'
 import { Statements } from './statements.ts'
@@ -22,22 +22,44 @@ export async function costsAt(
   among = '',
 ): Promise<Costs> {
   const url = await stack.database()
-  await firstAccounts(url)
-  await seed(url, share, (file, ms) => said(`${share} %: ${file} took ${Math.round(ms)} ms`))
+  const report = (line: string): void => said(`${share} %: ${line}`)
+  await seedShare(url, share, report)
   const edge = await stack.edge(url, EDGE_SETTINGS)
   const statements = await Statements.of(url)
-  const token = (name: string): Promise<string> => signIn(edge.port, `${name}@example.com`)
+  const costs = await costsOn({ url, port: edge.port }, statements, effort, report, among)
+  await Promise.all([statements.close(), edge.stop()])
+  await ask(url.replace(/[^/]+$/, 'postgres'), `drop database ${url.split('/').at(-1)} with (force)`)
+  return costs
+}
+
+/** Seeds a migrated database without accounts. */
+export async function seedShare(
+  url: string,
+  share: number,
+  said: (line: string) => void = () => {},
+): Promise<void> {
+  await firstAccounts(url)
+  await seed(url, share, (file, ms) => said(`${file} took ${Math.round(ms)} ms`))
+}
+
+/** Sends every call to an edge on a seeded database. @throws when the edge refuses a call. */
+export async function costsOn(
+  { url, port }: { readonly url: string; readonly port: number },
+  statements: Counter,
+  effort: Effort,
+  said: (line: string) => void = () => {},
+  among = '',
+): Promise<Costs> {
+  const token = (name: string): Promise<string> => signIn(port, `${name}@example.com`)
   const tokens = { admin: await token('admin'), big: await token('big'), small: await token('small') }
-  const meter = new Meter(edge.port, tokens, statements)
+  const meter = new Meter(port, tokens, statements)
   const costs = new Map<string, Cost>()
   for (const call of callsOf(await placesOf(url)).filter(({ name }) => name.includes(among))) {
     const cost = await meter.cost(call, effort)
     costs.set(call.name, cost)
-    said(`${share} %: ${call.name}: ${cost.buffers} buffers, ${cost.ms[0]!.toFixed(1)} ms`)
+    said(`${call.name}: ${cost.buffers} buffers, ${cost.ms[0]!.toFixed(1)} ms`)
   }
   meter.close()
-  await Promise.all([statements.close(), edge.stop()])
-  await ask(url.replace(/[^/]+$/, 'postgres'), `drop database ${url.split('/').at(-1)} with (force)`)
   return costs
 }
 
