@@ -5,6 +5,7 @@ import { unmarkForDeletion } from '../sql/accounts/deletions.ts'
 import { deleteTotp } from '../sql/accounts/totp.ts'
 import {
   accountChanged,
+  countAdmins,
   credentials,
   endSessions,
   insertAccount,
@@ -100,8 +101,10 @@ async function createAdmin(db: Database, email: string, newPassword: boolean): P
     }
     await tx.run(accountChanged(id))
     const now = row === null ? 'is an admin already' : created ? 'is a new admin' : 'is an admin now'
-    if (newPassword || created) return [`${email} ${now}`, `Password: ${password}`]
-    return [`${email} ${now}; its password is unchanged (--new-password sets a new one)`]
+    const { admins } = await tx.one(countAdmins())
+    const inAll = admins === 1 ? 'It is the only active admin' : `There are ${admins} active admins`
+    if (newPassword || created) return [`${email} ${now}`, `Password: ${password}`, inAll]
+    return [`${email} ${now}; its password is unchanged (--new-password sets a new one)`, inAll]
   })
 }
 

@@ -41,8 +41,6 @@ export interface EdgeOptions {
   /** A direct connection for LISTEN, when the other one goes through a pooler. */
   readonly directUrl: string
   readonly secretKey: string
-  /** What the link to `/setup` carries, which makes the first admin. */
-  readonly setupToken?: string | undefined
   readonly log: Log
   /** Other routes, for tests. */
   readonly areas?: readonly Area[]
@@ -249,7 +247,6 @@ function createServices(options: EdgeOptions, { db, publisher }: Core): Omit<Edg
     limits: createLimits(db, settings),
     keyLimits: settings.apiKeyRate && createKeyLimits(db, settings.apiKeyRate),
     secretKey,
-    setupToken: options.setupToken,
   }
 }
 

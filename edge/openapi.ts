@@ -22,7 +22,7 @@ type Use = 'output' | 'input' | 'body'
 export const VERSION = '0.1.0'
 
 const DESCRIPTION =
-  'A job platform behind a thin HTTP edge. Slow operations run as background jobs: with `?background=true` or `Prefer: respond-async` they return 202 with the job id at once, and the job reports its progress as a stream of server-sent events. Errors are `{detail}`, a message for people; invalid input also lists its problems in `errors`, and what a client acts on has a `code`.'
+  'A job platform behind a thin HTTP edge. Slow operations run as background jobs: with `?background=true` or `Prefer: respond-async` they return 202 with the job id at once, and the job reports its progress as a stream of server-sent events. Errors are `{detail}`, a message for people; invalid input also lists its problems in `errors`, and what a client acts on has a `code`. Requests for a host that the service does not serve are answered with 421.'
 const POSITION =
   'Lists come from a replica, which may lag. Answers to writes, and those that tell of the end of a job, have the header `Millrace-Position`: sent back with a later request, it has lists show at least what was written by then.'
 

@@ -1,11 +1,11 @@
 import { flushCompileCache } from 'node:module'
 import { anyAdmin } from '../sql/accounts.ts'
+import { setupNotice } from '../tasks/accounts/tokens.ts'
 import { createLog, type Log } from '../tasks/log.ts'
 import { untilReached } from '../tasks/outage.ts'
 import {
   ALL_IN_ONE,
   databaseOf,
-  SETUP_TOKEN,
   secretKeyOf,
   settingsOrExit,
   startOrExit,
@@ -35,7 +35,6 @@ async function start(settings: Settings, log: Log): Promise<void> {
       settings,
       ...database,
       secretKey: secretKeyOf(settings),
-      setupToken: process.env[SETUP_TOKEN],
       log,
     },
     {
@@ -46,6 +45,9 @@ async function start(settings: Settings, log: Log): Promise<void> {
   stop = stopOnSignals(log, STOP_MS, () => serving.stop())
   log.info({ port: serving.port }, 'The edge is listening')
   const { any: hasAdmin } = await untilReached(log, () => serving.edge.db.one(anyAdmin()))
+  // The start of all processes prints the notice itself.
+  if (!hasAdmin && process.env[ALL_IN_ONE] === undefined)
+    log.warn(setupNotice(settings.publicBaseUrl, secretKeyOf(settings)))
   process.send?.({ ready: true, port: serving.port, lacksAdmin: !hasAdmin })
   // A killed process writes nothing.
   flushCompileCache()

@@ -86,6 +86,11 @@ export const anyAdmin = (): Query<{ any: boolean }> =>
     z.object({ any: z.boolean() }),
   )`select exists (select from account where role = 'admin' and is_active) as any`
 
+/** How many active admins there are. */
+export const countAdmins = (): Query<{ admins: number }> =>
+  sql.type(z.object({ admins: z.int() }))`
+    select count(*)::int as admins from account where role = 'admin' and is_active`
+
 export const lockFirstAdmin = (): Query<unknown> =>
   sql.type(noRows)`select pg_advisory_xact_lock(${FIRST_ADMIN_LOCK})`
 

@@ -25,6 +25,9 @@ const table = {
   'request.media_type': { detail: 'Content-Type must be {expected}' },
   'request.incomplete': { detail: 'The connection closed before the whole body had arrived' },
   'request.cross_site': { detail: 'A page on another site may not make this request' },
+  'request.misdirected': {
+    detail: 'This service does not serve that host; set PUBLIC_BASE_URL or ALLOWED_HOSTS',
+  },
   'route.missing': { detail: 'No such path' },
   'route.method': { detail: 'This path answers only to {allow}' },
   'auth.required': { detail: 'Not authenticated' },
@@ -46,7 +49,7 @@ const table = {
   },
   'account.setup_token': {
     detail:
-      'This link makes the first admin, and is invalid or has been used; sign in, or start the service again',
+      'The setup link is invalid, or there is an admin already; sign in, or use the link that the next start prints',
   },
   'account.email_same': { detail: 'The account has this address already' },
   'account.email_change_missing': { detail: 'No change of address is pending' },

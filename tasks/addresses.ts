@@ -21,6 +21,13 @@ export function networkOf(address: string): string {
   return `${ipaddr.IPv6.networkAddressFromCIDR(`${parsed.toString()}/64`).toString()}/64`
 }
 
+/** True if a text is an IP address. */
+export const isIpAddress = (text: string): boolean => ipaddr.isValid(text) && /[.:].*[.:]/.test(text)
+
+/** True if only this machine reaches what listens on a host. */
+export const isLoopback = (host: string): boolean =>
+  host === 'localhost' || (ipaddr.isValid(host) && ipaddr.process(host).range() === 'loopback')
+
 /** Whether a text is a range in CIDR notation. */
 export const isRange = (text: string): boolean => ipaddr.isValidCIDR(text)
 

@@ -2,15 +2,21 @@ import { keepCode } from './code-cache.ts'
 
 keepCode()
 const { migrate } = await import('../sql/migrate.ts')
-const { runCommand, say, withDatabase } = await import('./command.ts')
+const { runCommand, say, withDatabase, withPool } = await import('./command.ts')
 const { untilReached } = await import('./outage.ts')
-const { settingsOrExit } = await import('./process.ts')
+const { secretKeyOf, settingsOrExit } = await import('./process.ts')
+const { setupNotice } = await import('./accounts/tokens.ts')
+const { anyAdmin } = await import('../sql/accounts.ts')
 
-// `npm run migrate`, the release step of a deployment: waits for the database, and brings it to the current schema.
+// `npm run migrate`, the release step of a deployment: waits for the database, migrates it to the current schema, and prints
+// the link that makes the first admin while there is none.
 await runCommand(async () => {
   const log = { warn: say, info: say }
-  const applied = await withDatabase(settingsOrExit(), ({ directUrl }) =>
-    untilReached(log, () => migrate(directUrl, { log: say })),
-  )
-  say(applied.length === 0 ? 'Nothing to migrate' : `Migrated: ${applied.join(', ')}`)
+  const settings = settingsOrExit()
+  await withDatabase(settings, async ({ directUrl }) => {
+    const applied = await untilReached(log, () => migrate(directUrl, { log: say }))
+    say(applied.length === 0 ? 'Nothing to migrate' : `Migrated: ${applied.join(', ')}`)
+    const { any: hasAdmin } = await withPool(settings, directUrl, 'release', (db) => db.one(anyAdmin()))
+    if (!hasAdmin) say(setupNotice(settings.publicBaseUrl, secretKeyOf(settings)))
+  })
 })

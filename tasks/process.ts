@@ -147,6 +147,3 @@ export function stopOnSignals(
 
 /** Tells an edge that all other processes stop when it does. */
 export const ALL_IN_ONE = 'MILLRACE_ALL_IN_ONE'
-
-/** Gives edges the token of the link that makes the first admin. */
-export const SETUP_TOKEN = 'MILLRACE_SETUP_TOKEN'

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { serversOf } from '../sql/hosts.ts'
 import type { ReadKind } from '../sql/slow-reads.ts'
 import { type AccountSettings, accountChecks, accountSettings, accountShape } from './accounts/settings.ts'
+import { isLoopback } from './addresses.ts'
 import { AI_PROVIDERS, type AiProvider, isAiProvider, keyName, PROVIDERS } from './ai/providers.ts'
 import { type AiSettings, aiSettings, aiShape } from './ai/settings.ts'
 import {
@@ -15,6 +16,7 @@ import { type BlobSettings, blobChecks, blobSettings, blobShape } from './docume
 import { Installed, Languages } from './documents/languages.ts'
 import { type PaymentSettings, paymentSettings, paymentShape } from './payments/settings.ts'
 import { type RagSettings, ragSettings, ragShape } from './rag/settings.ts'
+import { type ServedHosts, servedHosts } from './served-hosts.ts'
 import { count, isOrigin, list, type Rate, rate, whole } from './setting-fields.ts'
 import { type RetentionSettings, retentionSettings, retentionShape } from './system/settings.ts'
 import { type TelemetrySettings, telemetrySettings, telemetryShape } from './telemetry/settings.ts'
@@ -52,6 +54,15 @@ const Environment = z.object({
   PUBLIC_BASE_URL: z
     .url({ protocol: /^https?$/ })
     .transform((url) => url.replace(/\/+$/, ''))
+    .optional(),
+  ALLOWED_HOSTS: list()
+    .transform((hosts) => hosts.map((host) => host.toLowerCase()))
+    .refine(
+      (hosts) =>
+        hosts.length > 0 &&
+        hosts.every((host) => /^(\*|(\*\.)?[a-z0-9.:[\]-]+)$/.test(host) && !/:\d+$/.test(host)),
+      'must be a comma-separated list of host names without ports, such as api.example.com or *.example.com',
+    )
     .optional(),
   WEB_CONCURRENCY: count(1, 1, 256),
   DATABASE_URL: databaseUrl('standby').optional(),
@@ -128,6 +139,10 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   readonly host: string
   readonly port: number
   readonly publicBaseUrl: string
+  /** The hosts that an edge answers for; null for every host. */
+  readonly servedHosts: ServedHosts | null
+  /** True if the first account that registers becomes admin: in development, where only this machine reaches the edge. */
+  readonly firstAccountIsAdmin: boolean
   readonly webConcurrency: number
   /** Absent: the embedded PostgreSQL. */
   readonly databaseUrl: string | undefined
@@ -253,13 +268,16 @@ function check(environment: Readonly<Record<string, string | undefined>>): Env {
 
 /** How the service is reached, and what it reports about itself. */
 function serverSettings(env: Env, production: boolean) {
+  const { HOST: host } = env
+  const publicBaseUrl = env.PUBLIC_BASE_URL ?? `http://${host.includes(':') ? `[${host}]` : host}:${env.PORT}`
   return {
     projectName: env.PROJECT_NAME,
     production,
-    host: env.HOST,
+    host,
     port: env.PORT,
-    publicBaseUrl:
-      env.PUBLIC_BASE_URL ?? `http://${env.HOST.includes(':') ? `[${env.HOST}]` : env.HOST}:${env.PORT}`,
+    publicBaseUrl,
+    servedHosts: servedHosts({ production, host, publicBaseUrl, allowedHosts: env.ALLOWED_HOSTS }),
+    firstAccountIsAdmin: !production && isLoopback(host) && env.ADMIN_EMAIL === undefined,
     webConcurrency: env.WEB_CONCURRENCY,
     corsOrigins: new Set(env.CORS_ORIGINS ?? []),
     checked: !production,
@@ -352,6 +370,10 @@ function crossChecks(env: Readonly<Record<string, string | undefined>>): string[
   if (production && env.SECRET_KEY === undefined)
     problems.push('SECRET_KEY: required in production (32 characters or more)')
   if (production && env.DATABASE_URL === undefined) problems.push('DATABASE_URL: required in production')
+  if (production && !isLoopback(env.HOST ?? '127.0.0.1') && !env.PUBLIC_BASE_URL && !env.ALLOWED_HOSTS)
+    problems.push(
+      'PUBLIC_BASE_URL: required in production, such as https://api.example.com; or set ALLOWED_HOSTS',
+    )
   const vision = env.VISION_PROVIDER
   if (vision !== undefined && isAiProvider(vision) && env[keyName(vision)] === undefined)
     problems.push(`VISION_PROVIDER: needs ${keyName(vision)}`)

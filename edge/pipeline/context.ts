@@ -52,6 +52,4 @@ export interface Edge {
   /** Null: nothing is traced. */
   readonly tracing: Tracing | null
   readonly secretKey: string
-  /** Makes its bearer the first admin; undefined: nothing does. */
-  readonly setupToken: string | undefined
 }

@@ -1,4 +1,5 @@
 import { Failure, fail } from '../../sql/errors.ts'
+import { isServed } from '../../tasks/served-hosts.ts'
 import { within } from '../../tasks/telemetry/tracing.ts'
 import { failureBody, type Header, isCrossSite, preflightHeaders } from '../http/reply.ts'
 import type { EdgeRequest, Responder } from '../http/server.ts'
@@ -19,16 +20,22 @@ import { respondWithHandle, respondWithJob, respondWithRaw, respondWithStream } 
 import { type AnyRoute, type Area, isJobBacked } from './route.ts'
 import { statusOf } from './statuses.ts'
 
+// Probes and scrapers reach processes by their addresses.
+const PROBES: ReadonlySet<string> = new Set(['/health', '/ready', '/metrics'])
+
 /** Serves requests: finds the route, admits the caller, reads the input, runs the ending. Never rejects. */
 export type Dispatch = (request: EdgeRequest, responder: Responder) => Promise<void>
 
 export function createDispatch(edge: Edge, areas: readonly Area[], streams: Streams): Dispatch {
   const matcher = createMatcher(areas)
   const access = createAccessLog(edge.log, edge.settings.accessLog)
+  const served = edge.settings.servedHosts
 
   const serve = async (exchange: RequestContext): Promise<void> => {
     const { request } = exchange
     if (request.misframed) throw fail('request.malformed', { reason: 'its framing is ambiguous' })
+    if (served !== null && !isServed(served, request.header('host')) && !PROBES.has(request.path))
+      throw fail('request.misdirected')
     const match = matcher.find(request.path)
     if (match === undefined)
       throw fail('request.malformed', { reason: 'the path is not valid percent-encoding' })

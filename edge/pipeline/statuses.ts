@@ -8,6 +8,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'request.media_type': 415,
   'request.incomplete': 400,
   'request.cross_site': 403,
+  'request.misdirected': 421,
   'route.missing': 404,
   'route.method': 405,
   'auth.required': 401,

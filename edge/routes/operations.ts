@@ -33,6 +33,12 @@ const Readiness = z.strictObject({
   status: z.enum(['ready', 'unavailable']),
   database: z.boolean(),
   migrated: z.boolean(),
+  admin: z
+    .enum(['present', 'missing'])
+    .nullable()
+    .describe(
+      '`missing` until somebody follows the setup link that each start prints. Null: the database cannot tell',
+    ),
   writable: z.boolean().describe('False of a standby, and while the database is read-only'),
   clock_offset_seconds: z
     .number()
@@ -51,7 +57,11 @@ const Readiness = z.strictObject({
 const READY_MS = 2_000
 
 let latest: string | null = null
-const MIGRATED: ReadStatement<[]> = { name: 'migrated', text: 'select max(name) from migration' }
+const STATE: ReadStatement<[]> = {
+  name: 'ready_state',
+  text: `select json_build_object('migration', max(name),
+    'has_admin', exists (select from account where role = 'admin' and is_active))::text from migration`,
+}
 
 const health = route({
   method: 'get',
@@ -68,7 +78,7 @@ const readiness = route({
   response: Readiness,
   alsoAnswers: { 503: 'Not ready' },
   handle: async ({ edge }) => {
-    const state = await readyState(edge)
+    const { state, admin } = await readyState(edge)
     const writable = edge.pulse.state === 'writable'
     const reads = edge.replica?.reads
     const ready = state === 'migrated' && writable
@@ -76,6 +86,7 @@ const readiness = route({
       status: ready ? ('ready' as const) : ('unavailable' as const),
       database: state !== 'down',
       migrated: state === 'migrated',
+      admin,
       writable,
       clock_offset_seconds: Math.round(edge.pulse.clockOffsetMs / 1000),
       ...(reads && { replica: { state: reads.state, behind_bytes: reads.behind } }),
@@ -162,14 +173,26 @@ async function late(): Promise<never> {
   throw fail('database.down')
 }
 
-async function readyState(edge: Edge): Promise<'down' | 'unmigrated' | 'migrated'> {
+interface ReadyState {
+  readonly state: 'down' | 'unmigrated' | 'migrated'
+  readonly admin: 'present' | 'missing' | null
+}
+
+async function readyState(edge: Edge): Promise<ReadyState> {
   try {
-    // A database ahead of this process is fine: migrations come first in a deployment.
-    const applied = await Promise.race([edge.reader.text(MIGRATED, []), late()])
+    const text = (await Promise.race([edge.reader.text(STATE, []), late()]))!
+    const { migration, has_admin: hasAdmin } = JSON.parse(text) as Stored
     latest ??= (await migrationNames()).at(-1)!
-    return applied !== null && applied >= latest ? 'migrated' : 'unmigrated'
+    // A database ahead of this process is fine: migrations come first in a deployment.
+    const isMigrated = migration !== null && migration >= latest
+    return { state: isMigrated ? 'migrated' : 'unmigrated', admin: hasAdmin ? 'present' : 'missing' }
   } catch (error) {
     edge.log.warn({ err: error }, 'Not ready')
-    return (error as { code?: unknown }).code === '42P01' ? 'unmigrated' : 'down'
+    return { state: (error as { code?: unknown }).code === '42P01' ? 'unmigrated' : 'down', admin: null }
   }
+}
+
+interface Stored {
+  readonly migration: string | null
+  readonly has_admin: boolean
 }

@@ -19,6 +19,15 @@ export function digestOf(token: string): Buffer {
   return createHash('sha256').update(token).digest()
 }
 
+/** The token of the link that makes the first admin; 256 bits. The same in every process, and of no use once there is an admin. */
+export function setupTokenOf(secretKey: string): string {
+  return mac(secretKey, 'millrace.setup').toString('base64url')
+}
+
+/** What operators read while there is no admin. */
+export const setupNotice = (baseUrl: string, secretKey: string): string =>
+  `There is no admin yet. This link makes one: ${baseUrl}/setup?token=${setupTokenOf(secretKey)}`
+
 /** The token that a mail carries; 256 bits. */
 export function mailedTokenOf(secretKey: string, kind: MailedKind, id: string): string {
   return mac(secretKey, `millrace.mail.${kind}`, id).toString('base64url')

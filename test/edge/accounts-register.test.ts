@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { setupTokenOf } from '../../tasks/accounts/tokens.ts'
 import { testDatabase } from '../database.ts'
-import { type Answered, type Api, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
+import { type Answered, type Api, edgeAndDatabase, PASSWORD, SECRET, startEdge } from './harness.ts'
 
 const REGISTER = '/api/v1/auth/register'
 const { url, query } = await testDatabase()
@@ -105,26 +106,27 @@ test('with ADMIN_EMAIL set, the first to register is a user', async () => {
   )
 })
 
-describe('the link of the start', () => {
-  const token = 'a-token-of-the-start'
+describe('the setup link', () => {
+  const token = setupTokenOf(SECRET)
   const begin = async (env: Record<string, string> = {}) => {
     const fresh = await testDatabase()
-    const edge = await startEdge(fresh.url, { env, setupToken: token })
+    const edge = await startEdge(fresh.url, { env })
     const ask = async (email: string, more: object = {}) => {
       const { status, json } = await register({ email, password: PASSWORD, ...more }, edge)
       return status === 200 ? json.role : [status, json.detail]
     }
     return { ...fresh, edge, ask }
   }
+  const PRODUCTION = { NODE_ENV: 'production', DATABASE_URL: 'postgresql://unused' }
   const REFUSED = [
     403,
-    'This link makes the first admin, and is invalid or has been used; sign in, or start the service again',
+    'The setup link is invalid, or there is an admin already; sign in, or use the link that the next start prints',
   ]
 
   test('makes the first admin once, also where registration is closed', async () => {
     const { ask } = await begin({ REGISTRATION_ENABLED: 'false' })
     assert.deepEqual(await ask('early@example.com'), [403, 'Registration is closed'])
-    for (const wrong of ['wrong', 'A-token-of-the-start', `${token}x`])
+    for (const wrong of ['wrong', 'undefined', token.toLowerCase(), `${token}x`])
       assert.deepEqual(await ask('thief@example.com', { setup_token: wrong }), REFUSED)
     assert.deepEqual(await ask('idle@example.com', { setup_token: token, is_active: false }), REFUSED)
     assert.equal(await ask('root@example.com', { setup_token: token }), 'admin')
@@ -141,7 +143,7 @@ describe('the link of the start', () => {
     assert.deepEqual(await query('select count(*)::int as n from account'), [{ n: 1 }])
   })
 
-  test('works beside accounts that are no admins, and so does registering', async () => {
+  test('works beside accounts that are no admins, and so does registering in development', async () => {
     for (const more of [{ setup_token: token }, {}]) {
       const { ask, query } = await begin()
       await query(`insert into account (email, password_hash) values ('demo@example.com', 'x')`)
@@ -150,14 +152,18 @@ describe('the link of the start', () => {
     }
   })
 
-  test('is none where no start has made it', async () => {
-    const { status, json } = await register({
-      email: 'x@example.com',
-      password: PASSWORD,
-      setup_token: 'undefined',
+  for (const [name, env] of [
+    ['in production', PRODUCTION],
+    ['where other machines reach the edge', { HOST: '0.0.0.0' }],
+  ] as const)
+    test(`is the only way to register as admin ${name}`, async () => {
+      const { ask, edge } = await begin(env)
+      const roles = await Promise.all(Array.from({ length: 5 }, (_, n) => ask(`n${n}@example.com`)))
+      assert.deepEqual([...new Set(roles)], ['user'])
+      assert.equal((await edge.get('/ready')).json.admin, 'missing')
+      assert.equal(await ask('root@example.com', { setup_token: token }), 'admin')
+      assert.equal((await edge.get('/ready')).json.admin, 'present')
     })
-    assert.deepEqual([status, json.detail], REFUSED)
-  })
 })
 
 test('registration signs in: two cookies with exactly these attributes, and no token in the body', async () => {

@@ -192,7 +192,6 @@ export interface EdgeOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly areas?: readonly Area[]
   readonly log?: Log
-  readonly setupToken?: string
   /** Whether its stop gives clients the time to go elsewhere. Default false. */
   readonly lingers?: boolean
   /** Whether passwords cost what they cost in production. Default false. */
@@ -225,7 +224,6 @@ export async function startEdge(url: string, options: EdgeOptions = {}): Promise
       directUrl: url,
       secretKey: SECRET,
       log: options.log ?? silent,
-      setupToken: options.setupToken,
       silenceMs: SILENCE_MS,
       ...(options.areas === undefined ? {} : { areas: options.areas }),
       ...(options.realPasswords ? {} : { passwords }),

@@ -1,16 +1,15 @@
-import { randomBytes } from 'node:crypto'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { EmbeddedDatabase } from '../../sql/embedded.ts'
 import { migrate } from '../../sql/migrate.ts'
 import { StartError } from '../../sql/start-error.ts'
+import { setupNotice } from '../../tasks/accounts/tokens.ts'
 import { createLog, type Log } from '../../tasks/log.ts'
 import { portProblem } from '../../tasks/port.ts'
 import {
   ALL_IN_ONE,
   type DatabaseUrls,
   databaseOf,
-  SETUP_TOKEN,
   secretKeyOf,
   settingsOrExit,
   startOrExit,
@@ -72,9 +71,8 @@ async function start(settings: Settings, log: Log): Promise<void> {
         : { databaseUrl: database.url, directUrl: database.url }
     const applied = await migrate(urls.directUrl, { log: (line) => log.warn(line) })
     if (applied.length > 0) log.info({ applied }, 'The database was migrated')
-    const setupToken = randomBytes(24).toString('base64url')
-    const { port, lacksAdmin } = await startChildren(supervisor, settings, urls, setupToken)
-    announce(settings, port, lacksAdmin ? setupToken : null)
+    const { port, lacksAdmin } = await startChildren(supervisor, settings, urls)
+    announce(settings, port, lacksAdmin)
   } catch (error) {
     if (stopping) return
     await supervisor.stop()
@@ -105,14 +103,12 @@ async function startChildren(
   supervisor: Supervisor,
   settings: Settings,
   { databaseUrl, directUrl }: DatabaseUrls,
-  setupToken: string,
 ): Promise<EdgeReady> {
   const env = {
     DATABASE_URL: databaseUrl,
     DATABASE_URL_UNPOOLED: directUrl,
     SECRET_KEY: secretKeyOf(settings),
     [ALL_IN_ONE]: '1',
-    [SETUP_TOKEN]: setupToken,
     // A session's cookies and a long token exceed uWebSockets.js's default of 4096 bytes.
     UWS_HTTP_MAX_HEADERS_SIZE: '16384',
     NODE_COMPILE_CACHE: join(resolve(settings.dataDir), 'compile-cache'),
@@ -142,12 +138,11 @@ async function startChildren(
   return first as EdgeReady
 }
 
-function announce(settings: Settings, port: number, setupToken: string | null): void {
+function announce(settings: Settings, port: number, lacksAdmin: boolean): void {
   const url = settings.port === port ? settings.publicBaseUrl : `http://${settings.host}:${port}`
   const open = settings.authLevel === 'none' ? 'everything' : [...settings.openAreas].join(', ') || 'nothing'
   process.stdout.write(
     `Millrace listens on ${url} | monitor: ${url}/monitor | reference: ${url}/docs | open without a credential: ${open}\n`,
   )
-  if (setupToken !== null)
-    process.stdout.write(`There is no admin yet. This link makes one: ${url}/setup?token=${setupToken}\n`)
+  if (lacksAdmin) process.stdout.write(`${setupNotice(url, secretKeyOf(settings))}\n`)
 }

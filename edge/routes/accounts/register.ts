@@ -5,7 +5,7 @@ import { appendAudit } from '../../../sql/audit.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { acceptInvites, lockAddress } from '../../../sql/orgs.ts'
-import { digestOf } from '../../../tasks/accounts/tokens.ts'
+import { digestOf, setupTokenOf } from '../../../tasks/accounts/tokens.ts'
 import { verification } from '../../../tasks/accounts/verification.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { eventOf, type From } from '../../pipeline/audit.ts'
@@ -32,7 +32,7 @@ export const registerRoute = route({
   path: '/register',
   summary: 'Create an account and sign in',
   description:
-    'Accepts the pending invites of the address, and emails a token that verifies it. An account that is registered while there is no admin becomes one; with `setup_token`, from the link that a start prints, also where registration is closed.',
+    'Accepts the pending invites of the address, and emails a token that verifies it. With the `setup_token` of the link that a start prints, the account becomes the first admin, also where registration is closed. In development on a loopback address, the first account that registers becomes admin without it.',
   auth: 'public',
   body: NewUser,
   response: User,
@@ -93,8 +93,8 @@ async function welcome(tx: Queries, from: From, id: number, email: string): Prom
  */
 async function isFirstAdmin(edge: Edge, tx: Queries, body: z.output<typeof NewUser>): Promise<boolean> {
   const { setup_token: token, is_active: isActive } = body
-  if (!token) return isActive && edge.settings.adminEmail === undefined && (await lacksAdmin(tx))
-  const isRight = edge.setupToken !== undefined && timingSafeEqual(digestOf(token), digestOf(edge.setupToken))
+  if (!token) return isActive && edge.settings.firstAccountIsAdmin && (await lacksAdmin(tx))
+  const isRight = timingSafeEqual(digestOf(token), digestOf(setupTokenOf(edge.secretKey)))
   if (isRight && isActive && (await lacksAdmin(tx))) return true
   throw fail('account.setup_token')
 }

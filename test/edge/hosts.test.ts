@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { isServed } from '../../tasks/served-hosts.ts'
+import { parse } from '../../tasks/settings.ts'
+import { type Api, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
+
+/** The hosts that an edge answers for. */
+
+const { api, url } = await edgeAndDatabase()
+const PRODUCTION = { NODE_ENV: 'production', DATABASE_URL: url }
+const asked = async (edge: Api, host: string, path = '/api/v1/tasks') =>
+  (await edge.get(path, { headers: { host } })).status
+
+/** The hosts of a list that settings serve. */
+function servedOf(env: Readonly<Record<string, string>>, ...hosts: readonly string[]): string[] {
+  const { servedHosts } = parse({ SECRET_KEY: 'a secret for tests, long enough to be one', ...env })
+  return hosts.filter((host) => servedHosts === null || isServed(servedHosts, host))
+}
+
+describe('an edge on a loopback address', () => {
+  test('serves localhost, IP addresses and the host of PUBLIC_BASE_URL, with any port', () => {
+    const right = [
+      'localhost',
+      'localhost:1',
+      'LOCALHOST:8000',
+      'app.localhost',
+      '127.0.0.1:8000',
+      '[::1]:80',
+      '10.1.2.3',
+    ]
+    const wrong = [
+      'evil.example',
+      'evil.example:8000',
+      'localhost.evil.example',
+      'notlocalhost',
+      '.localhost',
+      '',
+      '1',
+      '127.0.0.1.evil.example',
+    ]
+    assert.deepEqual(servedOf({}, ...right, ...wrong), right)
+    const env = { PUBLIC_BASE_URL: 'https://Mill.example.com:8443' }
+    assert.deepEqual(servedOf(env, 'mill.example.com', 'mill.example.com.:443', 'example.com'), [
+      'mill.example.com',
+      'mill.example.com.:443',
+    ])
+  })
+
+  test('refuses a page whose name resolves to it, which could become admin', async () => {
+    const rebound = { host: `evil.example:${api.port}`, origin: `http://evil.example:${api.port}` }
+    const json = { email: 'evil@example.com', password: PASSWORD }
+    const answer = await api.post('/api/v1/auth/register', { json, headers: rebound })
+    assert.equal(answer.status, 421)
+    assert.deepEqual(answer.json, {
+      detail: 'This service does not serve that host; set PUBLIC_BASE_URL or ALLOWED_HOSTS',
+    })
+    assert.equal((await api.register('first@example.com')).role, 'admin')
+    for (const path of ['/', '/docs', '/openapi.json', '/monitor', '/api/v1/tasks', '/nothing'])
+      assert.equal(await asked(api, 'evil.example', path), 421, path)
+  })
+
+  test('answers probes for any host', async () => {
+    for (const path of ['/health', '/ready', '/metrics'])
+      assert.equal(await asked(api, 'evil.example', path), 200, path)
+  })
+})
+
+describe('an edge that other machines reach', () => {
+  const host = { HOST: '0.0.0.0' }
+  const base = { PUBLIC_BASE_URL: 'https://mill.example.com' }
+
+  test('serves the host of PUBLIC_BASE_URL in production, and nothing else', async () => {
+    const hosts = ['mill.example.com', 'localhost', '127.0.0.1', 'evil.example']
+    assert.deepEqual(servedOf({ ...PRODUCTION, ...host, ...base }, ...hosts), ['mill.example.com'])
+    const edge = await startEdge(url, { env: { ...PRODUCTION, ...host, ...base } })
+    assert.equal(await asked(edge, 'mill.example.com'), 401)
+    assert.equal(await asked(edge, 'localhost'), 421)
+    assert.equal(await asked(edge, '10.0.0.7:8000', '/ready'), 200)
+  })
+
+  test('serves any host in development', () => {
+    assert.deepEqual(servedOf(host, 'box.local', 'evil.example'), ['box.local', 'evil.example'])
+  })
+
+  test('serves ALLOWED_HOSTS instead, where a star stands for all names below', () => {
+    const env = { ...PRODUCTION, ...host, ...base, ALLOWED_HOSTS: 'API.example.com, *.apps.example.com' }
+    const right = ['api.example.com', 'a.apps.example.com', 'a.b.apps.example.com']
+    assert.deepEqual(
+      servedOf(env, ...right, 'apps.example.com', 'mill.example.com', 'xapi.example.com'),
+      right,
+    )
+    assert.deepEqual(servedOf({ ...env, ALLOWED_HOSTS: '*' }, 'evil.example'), ['evil.example'])
+  })
+
+  test('does not start in production without either', () => {
+    const start = (more: object) => parse({ SECRET_KEY: 'a'.repeat(32), ...PRODUCTION, ...host, ...more })
+    assert.throws(() => start({}), /PUBLIC_BASE_URL: required in production.*or set ALLOWED_HOSTS/)
+    for (const wrong of ['https://a.example', 'a.example:80', 'a b', ',', '*.*', 'a.*'])
+      assert.throws(
+        () => start({ ALLOWED_HOSTS: wrong }),
+        /ALLOWED_HOSTS: must be a comma-separated list of host names/,
+      )
+    assert.ok(start({ ALLOWED_HOSTS: 'a.example,[::1]' }))
+  })
+})
