@@ -146,6 +146,12 @@ export const extractedPages = (id: number, jobId: string): Query<z.output<typeof
     select page_number, status = 'read' or given_up as settled, job_id = ${jobId}::uuid as mine
     from document_page where document_id = ${id}`
 
+/** The size of a document's text, without that of some pages. */
+export const textBytesExcept = (id: number, pages: readonly number[]): Query<{ bytes: number }> =>
+  sql.type(z.object({ bytes: z.int() }))`
+    select coalesce(sum(octet_length(text)), 0)::bigint as bytes
+    from document_page where document_id = ${id} and page_number <> all(${sql.array(pages, 'int4')})`
+
 /** Keeps the password that has opened a document. */
 export const setPassword = (id: number, sealed: string): Query<unknown> =>
   sql.type(noRows)`update document set sealed_password = ${sealed} where id = ${id} and deleted_at is null`

@@ -138,6 +138,10 @@ export interface OpenPages {
 /** An open document. Pages count from 1, other numbers are a RangeError; several may be read at once. */
 export interface PageReader {
   readonly pageCount: number
+  /** The size of the file, or of what is packed in it, in bytes. */
+  readonly unpackedBytes: number
+  /** CPU time that opening and reading it has taken so far, in ms. */
+  readonly cpuMs: number
   /** Whether it is encrypted and no password opened it; it has one unread page then. */
   readonly isLocked: boolean
   /** What came with a mail. */

@@ -116,6 +116,8 @@ const Environment = z.object({
   TRASH_DAYS: count(30, 0, 3650),
   MAX_UPLOAD_BYTES: count(104_857_600, 1, 2 ** 40),
   MAX_DOCUMENT_PAGES: count(20_000, 1, 1_000_000),
+  MAX_DOCUMENT_TEXT_BYTES: count(64 * 2 ** 20, 1, 2 ** 40),
+  MAX_DOCUMENT_CPU_SECONDS: count(3600, 1),
   MAX_IMPORT_BYTES: count(20_971_520, 1, 2 ** 30),
   MAX_JSON_BYTES: whole(1, 2 ** 30).optional(),
   OCR_LANGUAGES: Languages.pipe(Installed).default('eng'),
@@ -192,6 +194,9 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   readonly maxUploadBytes: number
   /** A document that has more pages is not read. */
   readonly maxDocumentPages: number
+  /** Limits of all pages of a document together. */
+  readonly maxDocumentTextBytes: number
+  readonly maxDocumentCpuSeconds: number
   readonly maxImportBytes: number
   /** Absent: each route's own limit. */
   readonly maxJsonBytes: number | undefined
@@ -318,6 +323,8 @@ function limitSettings(env: Env) {
     maxStreams: { perAddress: env.MAX_STREAMS_PER_ADDRESS, perAccount: env.MAX_STREAMS_PER_ACCOUNT },
     maxUploadBytes: env.MAX_UPLOAD_BYTES,
     maxDocumentPages: env.MAX_DOCUMENT_PAGES,
+    maxDocumentTextBytes: env.MAX_DOCUMENT_TEXT_BYTES,
+    maxDocumentCpuSeconds: env.MAX_DOCUMENT_CPU_SECONDS,
     maxImportBytes: env.MAX_IMPORT_BYTES,
     maxJsonBytes: env.MAX_JSON_BYTES,
   } satisfies Partial<Settings>

@@ -6,6 +6,8 @@ import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
 /** A file of an archive, read on demand. */
 export interface ZipEntry {
   readonly path: string
+  /** Its size unpacked, in bytes. */
+  readonly size: number
   /** Null: larger than `max`. @throws what the rules make of bytes that do not match the archive's headers. */
   read(max: number): Promise<Buffer | null>
 }
@@ -50,7 +52,11 @@ export async function openZip(bytes: Buffer, rules: ZipRules): Promise<readonly 
   assertBounded(entries, bytes.length, rules)
   return entries
     .filter(({ fileName }) => !fileName.endsWith('/'))
-    .map((entry) => ({ path: entry.fileName, read: (max) => read(zip, entry, max, rules) }))
+    .map((entry) => ({
+      path: entry.fileName,
+      size: entry.uncompressedSize,
+      read: (max) => read(zip, entry, max, rules),
+    }))
 }
 
 async function assertHarmless(zip: ZipFile, entry: Entry, { refused, isText }: ZipRules): Promise<void> {

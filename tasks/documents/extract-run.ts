@@ -9,14 +9,15 @@ import {
   setPassword,
   storePages,
   storeWords,
+  textBytesExcept,
 } from '../../sql/pages.ts'
-import type { PageReader, TaskContext } from '../context.ts'
+import type { PageReader, PageResult, TaskContext } from '../context.ts'
 import { refreshCollections } from '../rag/refresh-documents.ts'
 import { keepAttachments } from './attachments.ts'
 import type { ExtractCounts, ExtractPayload } from './extraction.ts'
 import { inOrder } from './in-order.ts'
 import { assertInstalled } from './languages.ts'
-import { DOCUMENT_MS } from './limits.ts'
+import { DOCUMENT_MS, DocumentBudget, unreadPage } from './limits.ts'
 import { passwordOf } from './passwords.ts'
 
 // What takes a millisecond a page is read, stored and reported together.
@@ -94,10 +95,14 @@ async function readAll(
   left: readonly number[],
 ): Promise<void> {
   const end = performance.now() + DOCUMENT_MS
-  const read = async (number: number): Promise<NumberedPage> => ({
-    number,
-    ...(performance.now() > end ? OUT_OF_TIME : await pages.read(number)),
-  })
+  const { bytes } = await ctx.db.one(textBytesExcept(documentId, left))
+  const budget = new DocumentBudget(ctx.settings, pages, bytes)
+  const readOne = async (number: number): Promise<PageResult> => {
+    if (performance.now() > end) return OUT_OF_TIME
+    const { exceeded } = budget
+    return exceeded === null ? budget.count(await pages.read(number)) : unreadPage(exceeded)
+  }
+  const read = async (number: number): Promise<NumberedPage> => ({ number, ...(await readOne(number)) })
   const store = async (rows: readonly NumberedPage[]): Promise<void> => {
     const { stored } = await ctx.db.one(storePages(documentId, ctx.job, rows))
     if (!stored) throw fail('job.superseded')

@@ -38,6 +38,10 @@ export interface Attempt {
   /** What reading a page does; a text is its text. */
   readonly read?: (number: number) => PageResult | Promise<PageResult>
   readonly pageCount?: number
+  readonly unpackedBytes?: number
+  /** CPU time in ms after so many pages; default 0. */
+  readonly cpuMs?: (pages: number) => number
+  readonly settings?: Readonly<Record<string, string>>
   /** Pages in hand at once; default 1. */
   readonly inHand?: number
   /** Whether its pages take milliseconds; default false. */
@@ -94,6 +98,10 @@ export function extractions({ db, query }: TestDatabase) {
     }
     const reader: PageReader = {
       pageCount: how.pageCount ?? 3,
+      unpackedBytes: how.unpackedBytes ?? 1000,
+      get cpuMs() {
+        return how.cpuMs?.(ran.read.length) ?? 0
+      },
       isLocked: false,
       isFast: how.isFast ?? false,
       read: async (number) => {
@@ -116,7 +124,7 @@ export function extractions({ db, query }: TestDatabase) {
     const context: TaskContext = {
       job,
       db,
-      settings: parse({ WORKER_THREADS: String(how.inHand ?? 1) }),
+      settings: parse({ WORKER_THREADS: String(how.inHand ?? 1), ...how.settings }),
       blobs: createBlobs(db, parse({})),
       secretKey: 'a secret for tests, long enough to be one',
       retryJobs: () => Promise.reject(new Error('Extraction retries nothing')),

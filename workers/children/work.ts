@@ -35,12 +35,17 @@ export interface Work {
     readonly request: Required<OpenOptions> & { readonly mediaType: string }
     readonly answer: {
       readonly pageCount: number
+      readonly unpackedBytes: number
+      readonly cpuMs: number
       readonly isLocked: boolean
       readonly attachments: readonly AttachmentInfo[]
     }
   }
   /** A single page is always read; of several, as many of the first as can be read at once, within about 50 ms. */
-  readonly 'document.read': { readonly request: readonly number[]; readonly answer: readonly ReadPage[] }
+  readonly 'document.read': {
+    readonly request: readonly number[]
+    readonly answer: { readonly pages: readonly ReadPage[]; readonly cpuMs: number }
+  }
   /** A piece of an attachment, from a byte on; an empty one at its end. */
   readonly 'document.attachment': {
     readonly request: { readonly index: number; readonly at: number }

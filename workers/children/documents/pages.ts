@@ -15,7 +15,7 @@ import { hasWords, isPoor, isShort, lettersIn, MAX_CHARACTERS, tidy } from './te
 export { closeVision } from './vision.ts'
 
 /** A reader that can also draw the image of a page on its own. */
-export interface LocalReader extends Omit<PageReader, 'attachments' | 'attachment' | 'isFast'> {
+export interface LocalReader extends Omit<PageReader, 'attachments' | 'attachment' | 'isFast' | 'cpuMs'> {
   /** The files that came with a mail. */
   readonly attachments: readonly Attachment[]
   read(pageNumber: number): Promise<ReadPage>
@@ -62,24 +62,26 @@ async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions):
   if (mediaType === 'application/pdf') return openPdfPages(bytes, options)
   if (mediaType === 'image/jp2' || mediaType === 'image/jpx')
     return openPdfPages(pdfOfJpeg2000(bytes), options)
+  const size = bytes.length
   const openImage = DECODERS[mediaType]
   if (openImage !== undefined) {
     const { pageCount, page, close } = await openImage(bytes)
     const readPage: ReadOne = async (n) => readImage(await page(n), options)
     const draw = async (n: number): Promise<PageImage> => drawImage(await page(n))
-    return pageReader(pageCount, readPage, { close: async () => close?.(), draw })
+    return pageReader(pageCount, readPage, { unpackedBytes: size, close: async () => close?.(), draw })
   }
   const format = formatOf(mediaType)
   if (format === undefined) throw new Unreadable(`Documents of type ${mediaType} cannot be read`)
-  const { pageCount, text, attachments = [] } = await format(bytes, mediaType)
+  const { pageCount, text, unpackedBytes = size, attachments = [] } = await format(bytes, mediaType)
   const readText: ReadOne = async (n) => layer(await text(n), null)
-  return pageReader(pageCount, readText, { attachments, readAtOnce: readText })
+  return pageReader(pageCount, readText, { unpackedBytes, attachments, readAtOnce: readText })
 }
 
 function pageReader(
   pageCount: number,
   readPage: ReadOne,
   {
+    unpackedBytes = 0,
     isLocked = false,
     attachments = [],
     close = async () => {},
@@ -94,6 +96,7 @@ function pageReader(
   }
   return {
     pageCount,
+    unpackedBytes,
     isLocked,
     attachments,
     close,
@@ -143,7 +146,8 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
       readPdfPage(page, options, () => readLayer(layers, pageNumber, true)),
     ))
   const draw = (pageNumber: number): Promise<PageImage | null> => onPage(looks, pageNumber, drawPage)
-  return pageReader(await countPages(size, layers, looks), readPage, { close, draw, readAtOnce })
+  const pageCount = await countPages(size, layers, looks)
+  return pageReader(pageCount, readPage, { unpackedBytes: size, close, draw, readAtOnce })
 }
 
 // A page is a dictionary and an entry of the cross-reference table. Compressed, identical pages take six bytes each.

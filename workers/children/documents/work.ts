@@ -13,12 +13,28 @@ export async function open(
   { mediaType, ...options }: Work['document.open']['request'],
 ): Promise<Work['document.open']['answer']> {
   await close()
+  const cpuMs = startCpu()
   reader = await openPages(bytes, mediaType, options)
   const attachments = reader.attachments.map(({ name, mediaType: type }) => ({ name, mediaType: type }))
-  return { pageCount: reader.pageCount, isLocked: reader.isLocked, attachments }
+  const { pageCount, unpackedBytes, isLocked } = reader
+  return { pageCount, unpackedBytes, cpuMs: cpuMs(), isLocked, attachments }
 }
 
-export async function read(pages: readonly number[]): Promise<readonly ReadPage[]> {
+export async function read(pages: readonly number[]): Promise<Work['document.read']['answer']> {
+  const cpuMs = startCpu()
+  return { pages: await readPages(pages), cpuMs: cpuMs() }
+}
+
+/** Starts measuring; the result answers the CPU time of this process since then, in ms. */
+function startCpu(): () => number {
+  const from = process.cpuUsage()
+  return () => {
+    const { user, system } = process.cpuUsage(from)
+    return (user + system) / 1000
+  }
+}
+
+async function readPages(pages: readonly number[]): Promise<readonly ReadPage[]> {
   if (pages.length === 1) return [await reader!.read(pages[0]!)]
   const until = performance.now() + TOGETHER_MS
   const done: ReadPage[] = []

@@ -1,5 +1,6 @@
 /** Reads documents page by page in child processes, several at once. */
 import type { AttachmentInfo, PageReader, PageResult } from '../../../tasks/context.ts'
+import { unreadPage } from '../../../tasks/documents/limits.ts'
 import { ChildLost, type Children, type Limits } from '../../children/ports.ts'
 import type { ReadPage, Sight } from '../../children/work.ts'
 import { readByModel } from './model-page.ts'
@@ -32,6 +33,8 @@ export async function openDocument(
   if (unread === null) return reader
   return {
     pageCount: 1,
+    unpackedBytes: 0,
+    cpuMs: reader.cpuMs,
     isLocked: false,
     attachments: [],
     isFast: false,
@@ -45,6 +48,7 @@ export async function openDocument(
 
 class DocumentReader implements PageReader {
   pageCount = 0
+  unpackedBytes = 0
   isLocked = false
   attachments: readonly AttachmentInfo[] = []
   // The last page read had a text layer: then the next ones may have one, too.
@@ -75,6 +79,7 @@ class DocumentReader implements PageReader {
     try {
       const child = await this.#children.add()
       this.pageCount = child.pageCount
+      this.unpackedBytes = child.unpackedBytes
       this.isLocked = child.isLocked
       this.attachments = child.attachments
       this.#openingMs = child.openingMs
@@ -86,11 +91,15 @@ class DocumentReader implements PageReader {
     }
   }
 
+  get cpuMs(): number {
+    return this.#children.cpuMs
+  }
+
   read(page: number): Promise<PageResult> {
     if (!(Number.isInteger(page) && page >= 1 && page <= this.pageCount))
       return Promise.reject(new RangeError(`No page ${page} of ${this.pageCount}`))
     if (this.#signal.aborted) return Promise.reject(this.#signal.reason)
-    if (this.#lost >= MAX_LOST) return Promise.resolve(unread(LEFT_OUT))
+    if (this.#lost >= MAX_LOST) return Promise.resolve(unreadPage(LEFT_OUT))
     const { promise, resolve, reject } = Promise.withResolvers<PageResult>()
     this.#waiting.push({ page, resolve, reject })
     // The other pages that are requested together come later in this turn.
@@ -191,10 +200,9 @@ class DocumentReader implements PageReader {
   async #readBatch(child: OpenedChild, batch: readonly RequestedPage[]): Promise<void> {
     const since = performance.now()
     try {
-      const pages = await child.lease.ask(
-        'document.read',
+      const pages = await this.#children.read(
+        child.lease,
         batch.map(({ page }) => page),
-        this.#limits,
       )
       this.#readingMs += performance.now() - since
       for (const [i, page] of pages.entries()) void this.#complete(page, batch[i]!)
@@ -224,9 +232,7 @@ class DocumentReader implements PageReader {
     this.#children.withoutPdfium ||= how.withoutPdfium
     try {
       const { lease } = await this.#children.openAlone(how.sight)
-      const [page] = await lease
-        .ask('document.read', [requested.page], this.#limits)
-        .finally(() => lease.release())
+      const [page] = await this.#children.read(lease, [requested.page]).finally(() => lease.release())
       await this.#complete(page!, requested)
     } catch (error) {
       if (!(error instanceof ChildLost)) requested.reject(error)
@@ -254,14 +260,4 @@ class DocumentReader implements PageReader {
 const LEFT_OUT = `The page was skipped, because ${MAX_LOST} others of the document could not be read`
 
 const givenUp = (what: string, error: ChildLost, limits: Limits): PageResult =>
-  unread(`${what} ${error.reason(limits)}`)
-
-const unread = (detail: string): PageResult => ({
-  status: 'unread',
-  method: 'none',
-  model: null,
-  detail,
-  text: '',
-  image: null,
-  givenUp: true,
-})
+  unreadPage(`${what} ${error.reason(limits)}`)

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os'
 import type { AttachmentInfo, OpenPages } from '../../../tasks/context.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { type ChildLease, ChildLost, type Children, type Limits } from '../../children/ports.ts'
-import { type Sight, sendBytes } from '../../children/work.ts'
+import { type ReadPage, type Sight, sendBytes } from '../../children/work.ts'
 
 export interface DocumentOptions extends OpenPages {
   readonly vision: Settings['visionProvider']
@@ -28,6 +28,7 @@ const ANIMATED = new Set(['image/gif', 'image/webp'])
 export interface OpenedChild {
   readonly lease: ChildLease
   readonly pageCount: number
+  readonly unpackedBytes: number
   readonly isLocked: boolean
   readonly attachments: readonly AttachmentInfo[]
   /** By `performance.now()`, from when it had the document. */
@@ -45,6 +46,8 @@ export class OpenedChildren {
   size = 0
   /** PDFium is done without once it may have crashed a child. */
   withoutPdfium = false
+  /** CPU time that the document has taken in all its children, in ms. */
+  cpuMs = 0
   readonly limits: Limits
   readonly #children: Children
   readonly #load: () => Promise<Uint8Array>
@@ -114,6 +117,23 @@ export class OpenedChildren {
     return this.#openIn(await this.#lease(), sight)
   }
 
+  /** Reads pages in a child. @throws ChildLost. */
+  async read(lease: ChildLease, pages: readonly number[]): Promise<readonly ReadPage[]> {
+    try {
+      const read = await lease.ask('document.read', pages, this.limits)
+      this.cpuMs += read.cpuMs
+      return read.pages
+    } catch (error) {
+      this.#countLoss(error)
+      throw error
+    }
+  }
+
+  /** A child that has used up its CPU time reports nothing. */
+  #countLoss(error: unknown): void {
+    if (error instanceof ChildLost && error.why === 'cpu') this.cpuMs += this.limits.cpuMs
+  }
+
   /** Keeps a child for the next pages, which may come within a moment. */
   keep(child: OpenedChild): void {
     const idleMs = Math.max(IDLE_MS, child.openingMs)
@@ -161,10 +181,12 @@ export class OpenedChildren {
       await sendBytes(lease, await this.#document())
       const { mediaType, password = null, languages, maxPages } = this.#options
       const request = { mediaType, password, sight, languages, withoutPdfium, maxPages }
-      const opened = await lease.ask('document.open', request, this.limits)
+      const { cpuMs, ...opened } = await lease.ask('document.open', request, this.limits)
+      this.cpuMs += cpuMs
       return { lease, ...opened, since, openingMs: performance.now() - since }
     } catch (error) {
       lease.release()
+      this.#countLoss(error)
       if (withoutPdfium || !(error instanceof ChildLost) || error.isSpent) throw error
       this.withoutPdfium = true
       return this.#openIn(await this.#lease(), sight)

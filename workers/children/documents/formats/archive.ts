@@ -35,6 +35,11 @@ export class Archive {
     return new Archive(await openZip(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), RULES))
   }
 
+  /** The size of all its parts, unpacked. */
+  get unpackedBytes(): number {
+    return [...this.#entries.values()].reduce((sum, { size }) => sum + size, 0)
+  }
+
   /** The text of a part; null when there is none. @throws Unreadable when it is damaged, or too large. */
   async text(path: string): Promise<string | null> {
     const entry = this.#entries.get(path.toLowerCase())
@@ -73,6 +78,17 @@ export class Archive {
     if (main === undefined) throw new Unreadable('The document is damaged: nothing says where it begins')
     return main.path
   }
+}
+
+/** The first relation to each part: a part counts once, however often it is named, in whatever case. */
+export function firstOfEach<T extends { readonly path: string }>(
+  named: readonly T[],
+  seen = new Set<string>(),
+): T[] {
+  return named.filter(({ path }) => {
+    const key = path.toLowerCase()
+    return !seen.has(key) && seen.add(key)
+  })
 }
 
 /** The name of an element or attribute without its prefix, which writers choose. */

@@ -2,7 +2,7 @@ import { posix } from 'node:path'
 import { readMarkup } from '../../../../tasks/markup.ts'
 import { htmlBlocks } from '../../../../tasks/rag/blocks/html.ts'
 import { Unreadable } from '../images.ts'
-import { Archive, localName } from './archive.ts'
+import { Archive, firstOfEach, localName } from './archive.ts'
 import type { Texts } from './texts.ts'
 
 /** Electronic books (EPUB 3.3): a page for each chapter, in the order of reading. */
@@ -15,19 +15,23 @@ export async function openEpub(bytes: Uint8Array): Promise<Texts> {
     },
   })
   const hrefs = new Map<string, string>()
-  const spine: string[] = []
+  const spine = new Set<string>()
   readMarkup(await archive.needed(packagePath), 'xml', {
     open: (name, { id = '', href = '', idref = '' }) => {
       if (localName(name) === 'item') hrefs.set(id, href)
-      else if (localName(name) === 'itemref') spine.push(idref)
+      else if (localName(name) === 'itemref') spine.add(idref)
     },
   })
-  const chapters = spine.map((id) => posix.join(posix.dirname(packagePath), decoded(hrefs.get(id) ?? '')))
+  const folder = posix.dirname(packagePath)
+  const chapters = firstOfEach(
+    [...spine].map((id) => ({ path: posix.join(folder, decoded(hrefs.get(id) ?? '')) })),
+  )
   const encrypted = (await archive.text('META-INF/encryption.xml')) ?? ''
   return {
     pageCount: Math.max(1, chapters.length),
+    unpackedBytes: archive.unpackedBytes,
     async text(page) {
-      const chapter = chapters[page - 1]
+      const chapter = chapters[page - 1]?.path
       if (chapter === undefined) return ''
       // Fonts are often scrambled, which hides no text.
       if (encrypted.includes(`"${chapter}"`)) throw new Unreadable('The chapter is encrypted')

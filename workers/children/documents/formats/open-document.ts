@@ -32,7 +32,7 @@ export async function openOpenDocument(bytes: Uint8Array, mediaType: string): Pr
     pages.line()
   }
   addText(await archive.needed('content.xml'), pages, page === undefined ? {} : { page })
-  return textsOf(pages.end())
+  return textsOf(pages.end(), archive)
 }
 
 interface Which {

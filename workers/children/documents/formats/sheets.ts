@@ -1,5 +1,5 @@
 import { readMarkup } from '../../../../tasks/markup.ts'
-import { Archive, localName } from './archive.ts'
+import { Archive, firstOfEach, localName } from './archive.ts'
 import { Pages, type Texts } from './texts.ts'
 
 /** Spreadsheets of Office Open XML (ECMA-376, part 1, chapter 18): a page for each sheet, a line for each row. */
@@ -23,15 +23,16 @@ export async function openXlsx(bytes: Uint8Array): Promise<Texts> {
   const pathOf = new Map(related.map(({ id, path }) => [id, path]))
   const partOf = async (type: string): Promise<string> =>
     (await archive.text(related.find((relation) => relation.type === type)?.path ?? '')) ?? ''
-  const sheets: { readonly name: string; readonly path: string }[] = []
+  const named: { readonly name: string; readonly path: string }[] = []
   let is1904 = false
   readMarkup(await archive.needed(main), 'xml', {
     open: (name, attributes) => {
       if (localName(name) === 'workbookPr') is1904 = /^(1|true)$/.test(attributes.date1904 ?? '')
       const path = localName(name) === 'sheet' ? pathOf.get(attributes['r:id'] ?? '') : undefined
-      if (path !== undefined) sheets.push({ name: attributes.name ?? '', path })
+      if (path !== undefined) named.push({ name: attributes.name ?? '', path })
     },
   })
+  const sheets = firstOfEach(named)
   const book = {
     strings: sharedStrings(await partOf('sharedStrings')),
     formats: cellFormats(await partOf('styles')),
@@ -39,6 +40,7 @@ export async function openXlsx(bytes: Uint8Array): Promise<Texts> {
   }
   return {
     pageCount: Math.max(1, sheets.length),
+    unpackedBytes: archive.unpackedBytes,
     async text(page) {
       const sheet = sheets[page - 1]
       return sheet === undefined ? '' : sheetText(sheet.name, (await archive.text(sheet.path)) ?? '', book)
@@ -64,7 +66,7 @@ function sharedStrings(xml: string): readonly string[] {
     },
     close(qualified) {
       const name = localName(qualified)
-      if (name === 'si') strings.push(words)
+      if (name === 'si') strings.push(inLine(words))
       else if (name === 'rPh') spoken--
       else if (name === 't') isText = false
     },
@@ -136,7 +138,7 @@ function sheetText(title: string, xml: string, book: Book): string {
     close(qualified) {
       const name = localName(qualified)
       if (name === 'v' || name === 't') isValue = false
-      else if (name === 'c' && value !== '') {
+      else if (name === 'c' && value !== '' && !pages.isFull) {
         const gap = Math.max(0, Math.min(at - next, MAX_GAP))
         pages.add(`${'\t'.repeat(gap)}${shown(value, cell, book)}\t`)
         next = at + 1
@@ -156,7 +158,7 @@ function columnOf(reference: string): number | null {
 function shown(value: string, { type, format }: { type: string; format: number }, book: Book): string {
   switch (type) {
     case 's':
-      return inLine(book.strings[Number(value)] ?? '')
+      return book.strings[Number(value)] ?? ''
     case 'b':
       return value === '1' ? 'TRUE' : 'FALSE'
     case 'n': {

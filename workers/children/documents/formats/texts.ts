@@ -3,13 +3,19 @@ import { MAX_CHARACTERS } from '../texts.ts'
 /** A document whose pages are texts. */
 export interface Texts {
   readonly pageCount: number
+  /** The size of what is packed in the file; without it, the size of the file counts. */
+  readonly unpackedBytes?: number
   /** The text of a page, from 1. @throws Unreadable. */
   text(page: number): string | Promise<string>
 }
 
 /** Pages that are all there. Without any, the document is one empty page. */
-export function textsOf(pages: readonly string[]): Texts {
-  return { pageCount: Math.max(1, pages.length), text: (page) => pages[page - 1] ?? '' }
+export function textsOf(pages: readonly string[], archive?: { readonly unpackedBytes: number }): Texts {
+  return {
+    pageCount: Math.max(1, pages.length),
+    ...(archive && { unpackedBytes: archive.unpackedBytes }),
+    text: (page) => pages[page - 1] ?? '',
+  }
 }
 
 /** Collects text, page by page, no more of each than is kept. */
@@ -19,9 +25,13 @@ export class Pages {
   // To look at the end of the page itself would copy all of it, once for each line.
   #isLineEnd = true
 
+  /** True if the page takes no more. It has one character more than is kept, which says that there was more. */
+  get isFull(): boolean {
+    return this.#page.length > MAX_CHARACTERS
+  }
+
   add(text: string): void {
-    // One more character is what says that there was more.
-    if (this.#page.length > MAX_CHARACTERS || text === '') return
+    if (this.isFull || text === '') return
     this.#page += text
     this.#isLineEnd = text.endsWith('\n')
   }

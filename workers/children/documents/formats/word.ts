@@ -1,5 +1,5 @@
 import { readMarkup } from '../../../../tasks/markup.ts'
-import { Archive, localName } from './archive.ts'
+import { Archive, firstOfEach, localName } from './archive.ts'
 import { Pages, type Texts, textsOf } from './texts.ts'
 
 /** Word processing documents and presentations of Office Open XML (ECMA-376, part 1). */
@@ -53,7 +53,7 @@ export async function openDocx(bytes: Uint8Array): Promise<Texts> {
   const pages = new Pages()
   const addAll = async (types: readonly string[]): Promise<void> => {
     const texts = new Set<string>()
-    for (const { path } of related.filter(({ type }) => types.includes(type)))
+    for (const { path } of firstOfEach(related.filter(({ type }) => types.includes(type))))
       texts.add((await archive.text(path)) ?? '')
     // Each kind of page has its own, and they are often the same.
     for (const xml of texts) addPart(xml, pages)
@@ -62,7 +62,7 @@ export async function openDocx(bytes: Uint8Array): Promise<Texts> {
   await addAll(['header'])
   addPart(await archive.needed(main), pages)
   await addAll(['footnotes', 'endnotes', 'comments', 'footer'])
-  return textsOf(pages.end())
+  return textsOf(pages.end(), archive)
 }
 
 /** A presentation: a page for each slide, with what its diagrams and its speaker's notes say. */
@@ -70,22 +70,27 @@ export async function openPptx(bytes: Uint8Array): Promise<Texts> {
   const archive = await Archive.open(bytes)
   const main = await archive.mainPart()
   const paths = new Map((await archive.relations(main)).map(({ id, path }) => [id, path]))
-  const slides: string[] = []
+  const named: { readonly path: string }[] = []
   readMarkup(await archive.needed(main), 'xml', {
     open: (name, attributes) => {
       const path = localName(name) === 'sldId' ? paths.get(attributes['r:id'] ?? '') : undefined
-      if (path !== undefined) slides.push(path)
+      if (path !== undefined) named.push({ path })
     },
   })
+  const seen = new Set<string>()
+  const slides: (readonly string[])[] = []
+  for (const { path } of firstOfEach(named, seen)) {
+    const related = (await archive.relations(path)).filter(
+      ({ type }) => type === 'diagramData' || type === 'notesSlide',
+    )
+    slides.push([path, ...firstOfEach(related, seen).map((part) => part.path)])
+  }
   return {
     pageCount: Math.max(1, slides.length),
+    unpackedBytes: archive.unpackedBytes,
     async text(page) {
-      const slide = slides[page - 1]
-      if (slide === undefined) return ''
-      const related = await archive.relations(slide)
-      const parts = related.filter(({ type }) => type === 'diagramData' || type === 'notesSlide')
       const pages = new Pages()
-      for (const path of [slide, ...parts.map((part) => part.path)]) {
+      for (const path of slides[page - 1] ?? []) {
         addPart((await archive.text(path)) ?? '', pages)
         pages.add('\n')
       }
