@@ -154,7 +154,8 @@ function zoneOf(text: string): { zone: Zone | null; rest: string } {
   const letters = LETTERS.exec(text)
   if (letters === null || MONTHS.includes(letters[1]!.slice(0, 3).toLowerCase()))
     return { zone: { minutes: 0 }, rest: text }
-  const minutes = ZONES[letters[1]!.toLowerCase()]
+  const name = letters[1]!.toLowerCase()
+  const minutes = Object.hasOwn(ZONES, name) ? ZONES[name] : undefined
   return { zone: minutes === undefined ? null : { minutes }, rest: text.slice(letters[0].length) }
 }
 

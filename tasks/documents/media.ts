@@ -67,7 +67,7 @@ function contained(mediaType: string, head: Uint8Array, { fileName = '' }: Media
   if (mediaType === 'application/zip') {
     // The first entry of OpenDocument and EPUB, which is not packed, says it (ISO/IEC 26300-3, 3.3).
     const [, said] = /^PK[\s\S]{28}mimetype(application\/[\w.+-]+)PK/.exec(latin1(head, 200)) ?? []
-    return said ?? ZIPPED[ending] ?? mediaType
+    return said ?? (Object.hasOwn(ZIPPED, ending) ? ZIPPED[ending]! : mediaType)
   }
   // The names of its parts (MS-OXMSG, 2.1.3).
   const isMail =

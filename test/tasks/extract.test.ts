@@ -244,3 +244,49 @@ describe('extracting a document', () => {
     }
   })
 })
+
+describe('the limits of a document', () => {
+  const text = 'ä'.repeat(100_000) // 200,000 bytes
+  const TEXT = 'The document has more than 1068576 bytes of text, which its size allows'
+
+  test('leave pages unread that come after too much text for its size', async () => {
+    const id = await add('x')
+    const ran = await run(id, { pageCount: 20, inHand: 8, unpackedBytes: 1000, read: () => page(text) })
+    assert.deepEqual(ran.result, { read: 5, unread: 15, skipped: 0 })
+    const [row] = await query(
+      'select sum(octet_length(text))::int as bytes from document_page where document_id = $1',
+      [id],
+    )
+    assert.deepEqual(row, { bytes: 1_000_000 })
+    assert.deepEqual((await pages(id)).slice(5, 7), [`6 unread: ${TEXT}`, `7 unread: ${TEXT}`])
+  })
+
+  test('count the text that is kept from an earlier extraction, and never grow by asking again', async () => {
+    const id = await add('x')
+    const how = { pageCount: 20, unpackedBytes: 1000, read: () => page(text) }
+    await run(id, { ...how, read: (n) => (n === 3 ? blank : page(text)) })
+    const second = await run(id, how)
+    assert.deepEqual(second.result, { read: 0, unread: 1, skipped: 19 })
+    const forced = await run(id, { ...how, force: true })
+    assert.deepEqual(forced.result, { read: 5, unread: 15, skipped: 0 })
+  })
+
+  test('are those of the settings for large documents', async () => {
+    const how = { pageCount: 10, unpackedBytes: 1e9, read: () => page(text) }
+    const ran = await run(await add('x'), { ...how, settings: { MAX_DOCUMENT_TEXT_BYTES: '500000' } })
+    assert.deepEqual(ran.result, { read: 2, unread: 8, skipped: 0 })
+  })
+
+  test('leave pages unread once the document has taken its share of computing', async () => {
+    const id = await add('x')
+    const how = { pageCount: 10, read: () => page('one'), cpuMs: (read: number) => read * 100_000 }
+    const ran = await run(id, how)
+    // 300 s, which four pages of 100 s exceed.
+    assert.deepEqual(ran.result, { read: 4, unread: 6, skipped: 0 })
+    assert.equal(ran.read.length, 4)
+    assert.equal((await pages(id))[4], '5 unread: The document has taken more than 300 s of computing')
+    const settings = { MAX_DOCUMENT_CPU_SECONDS: '150' }
+    const less = await run(await add('y'), { ...how, unpackedBytes: 1e9, settings })
+    assert.deepEqual(less.result, { read: 2, unread: 8, skipped: 0 })
+  })
+})

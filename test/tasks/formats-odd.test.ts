@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { readDate } from '../../tasks/blog/dates.ts'
 import { type MediaHint, sniffMediaType } from '../../tasks/documents/media.ts'
 import { openPages } from '../../workers/children/documents/pages.ts'
 import { zipOf } from '../zip.ts'
@@ -226,4 +227,32 @@ describe('long documents take time that grows with their length', () => {
     const rtf = `{\\rtf1 a${' '.repeat(200_000)}b}`
     await timed(async () => assert.equal((await read(rtf))[0]!.length, 200_002))
   })
+})
+
+describe('words that every object has', () => {
+  const WORDS = ['constructor', 'toString', 'valueOf', 'hasOwnProperty', '__proto__']
+
+  test('are control words without a text in RTF', async () => {
+    const rtf = `{\\rtf1 before ${WORDS.map((word) => `\\${word.replaceAll('_', '')} `).join('')}after\\par}`
+    assert.deepEqual(await read(rtf), ['before after'])
+  })
+
+  test('are no ending of a file name, and no time zone', async () => {
+    const zip = zipOf([['a.txt', 'a']])
+    for (const word of WORDS) {
+      assert.equal(await sniffMediaType(zip, { fileName: `a.${word}` }), 'application/zip')
+      assert.equal(readDate(`2026-03-14 10:00 ${word}`), null)
+    }
+  })
+})
+
+test('unclosed marks of subtitles take time that grows with their number', async () => {
+  const before = process.cpuUsage()
+  const marks = '<c'.repeat(200_000)
+  assert.equal(
+    (await read(`WEBVTT\n\n${marks}`, { fileName: 'a.vtt' }))[0]!.length,
+    'WEBVTT\n\n'.length + marks.length,
+  )
+  // Quadratic, it took 70 s.
+  assert.ok(process.cpuUsage(before).user < 3_000_000)
 })

@@ -81,5 +81,5 @@ export function openFolded(bytes: Uint8Array): Texts {
 
 /** Subtitles, without their marks of voices and styles (WebVTT). */
 export function openSubtitles(bytes: Uint8Array): Texts {
-  return textsOf([decodeText(bytes).replace(/<\/?(?:[cibuv]|ruby|rt|lang)[^>\n]*>/g, '')])
+  return textsOf([decodeText(bytes).replace(/<\/?(?:[cibuv]|ruby|rt|lang)[^<>\n]*>/g, '')])
 }

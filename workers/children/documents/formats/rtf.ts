@@ -36,34 +36,39 @@ const SILENT = new Set(
     ' ',
   ),
 )
-const SAID: Readonly<Record<string, string>> = {
-  par: '\n',
-  line: '\n',
-  row: '\n',
-  sect: '\n',
-  tab: '\t',
-  cell: '\t',
-  nestcell: '\t',
-  nestrow: '\n',
-  emdash: '—',
-  endash: '–',
-  emspace: ' ',
-  enspace: ' ',
-  lquote: '‘',
-  rquote: '’',
-  ldblquote: '“',
-  rdblquote: '”',
-  bullet: '•',
-}
-const SIGNS: Readonly<Record<string, string>> = {
-  '~': ' ',
-  _: '-',
-  '{': '{',
-  '}': '}',
-  '\\': '\\',
-  '\n': '\n',
-  '\r': '\n',
-}
+// A map: an object also has the words `constructor` and `toString`, which a file may use.
+const TEXTS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    par: '\n',
+    line: '\n',
+    row: '\n',
+    sect: '\n',
+    tab: '\t',
+    cell: '\t',
+    nestcell: '\t',
+    nestrow: '\n',
+    emdash: '—',
+    endash: '–',
+    emspace: ' ',
+    enspace: ' ',
+    lquote: '‘',
+    rquote: '’',
+    ldblquote: '“',
+    rdblquote: '”',
+    bullet: '•',
+  }),
+)
+const SIGNS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    '~': ' ',
+    _: '-',
+    '{': '{',
+    '}': '}',
+    '\\': '\\',
+    '\n': '\n',
+    '\r': '\n',
+  }),
+)
 
 // A control word with its number and the space that ends it, a byte, a sign, a brace, or text.
 const TOKEN = /\\([a-z]+)(-?\d{1,10})? ?|\\'([0-9a-f]{2})|\\([^a-z])|([{}])|([^\\{}\r\n]+)|[\r\n]+|\\/gi
@@ -119,7 +124,7 @@ class Reader {
   #sign(sign: string): void {
     // What a reader does not know, and may leave out.
     if (sign === '*') this.#state.isSilent = true
-    else this.#add(SIGNS[sign] ?? '')
+    else this.#add(SIGNS.get(sign) ?? '')
   }
 
   #word(word: string, number: number | null): void {
@@ -136,7 +141,7 @@ class Reader {
     else if (word === 'mac') this.#encoding = 'macintosh'
     else if (word === 'fcharset' && this.#isFontTable) this.#font(number ?? 0)
     else if (word === 'page' || word === 'pagebb') this.#pageBreak()
-    else if (SAID[word] !== undefined) this.#add(SAID[word])
+    else this.#add(TEXTS.get(word) ?? '')
   }
 
   #font(characters: number): void {
