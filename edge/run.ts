@@ -1,5 +1,5 @@
 import { flushCompileCache } from 'node:module'
-import { anyAdmin } from '../sql/accounts.ts'
+import { countAdmins } from '../sql/accounts.ts'
 import { setupNotice } from '../tasks/accounts/tokens.ts'
 import { createLog, type Log } from '../tasks/log.ts'
 import { untilReached } from '../tasks/outage.ts'
@@ -44,11 +44,11 @@ async function start(settings: Settings, log: Log): Promise<void> {
   )
   stop = stopOnSignals(log, STOP_MS, () => serving.stop())
   log.info({ port: serving.port }, 'The edge is listening')
-  const { any: hasAdmin } = await untilReached(log, () => serving.edge.db.one(anyAdmin()))
+  const { admins } = await untilReached(log, () => serving.edge.db.one(countAdmins()))
   // The start of all processes prints the notice itself.
-  if (!hasAdmin && process.env[ALL_IN_ONE] === undefined)
+  if (admins === 0 && process.env[ALL_IN_ONE] === undefined)
     log.warn(setupNotice(settings.publicBaseUrl, secretKeyOf(settings)))
-  process.send?.({ ready: true, port: serving.port, lacksAdmin: !hasAdmin })
+  process.send?.({ ready: true, port: serving.port, lacksAdmin: admins === 0 })
   // A killed process writes nothing.
   flushCompileCache()
 }

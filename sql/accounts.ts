@@ -79,17 +79,12 @@ export const credentials = (email: string): Query<z.output<typeof Credentials>> 
 
 const FIRST_ADMIN_LOCK = 7_236_501_145
 
-/** Whether there is an active admin yet; while there is none, registrations wait for each other. */
-export const anyAdmin = (): Query<{ any: boolean }> =>
-  sql.prepared(
-    'any_admin',
-    z.object({ any: z.boolean() }),
-  )`select exists (select from account where role = 'admin' and is_active) as any`
-
-/** How many active admins there are. */
+/** How many active admins there are. While there is none, registrations that would make one wait for each other. */
 export const countAdmins = (): Query<{ admins: number }> =>
-  sql.type(z.object({ admins: z.int() }))`
-    select count(*)::int as admins from account where role = 'admin' and is_active`
+  sql.prepared(
+    'count_admins',
+    z.object({ admins: z.int() }),
+  )`select count(*)::int as admins from account where role = 'admin' and is_active`
 
 export const lockFirstAdmin = (): Query<unknown> =>
   sql.type(noRows)`select pg_advisory_xact_lock(${FIRST_ADMIN_LOCK})`

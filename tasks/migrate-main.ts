@@ -6,7 +6,7 @@ const { runCommand, say, withDatabase, withPool } = await import('./command.ts')
 const { untilReached } = await import('./outage.ts')
 const { secretKeyOf, settingsOrExit } = await import('./process.ts')
 const { setupNotice } = await import('./accounts/tokens.ts')
-const { anyAdmin } = await import('../sql/accounts.ts')
+const { countAdmins } = await import('../sql/accounts.ts')
 
 // `npm run migrate`, the release step of a deployment: waits for the database, migrates it to the current schema, and prints
 // the link that makes the first admin while there is none.
@@ -16,7 +16,7 @@ await runCommand(async () => {
   await withDatabase(settings, async ({ directUrl }) => {
     const applied = await untilReached(log, () => migrate(directUrl, { log: say }))
     say(applied.length === 0 ? 'Nothing to migrate' : `Migrated: ${applied.join(', ')}`)
-    const { any: hasAdmin } = await withPool(settings, directUrl, 'release', (db) => db.one(anyAdmin()))
-    if (!hasAdmin) say(setupNotice(settings.publicBaseUrl, secretKeyOf(settings)))
+    const { admins } = await withPool(settings, directUrl, 'release', (db) => db.one(countAdmins()))
+    if (admins === 0) say(setupNotice(settings.publicBaseUrl, secretKeyOf(settings)))
   })
 })

@@ -25,7 +25,7 @@ export async function sharedCast(): Promise<Awaited<ReturnType<typeof sharedEdge
 }
 
 /** An admin that exists, and new accounts of the other roles. */
-export async function castBelow(
+async function castBelow(
   api: Api,
   admin: Account,
   address: (name: string) => string = newEmail,

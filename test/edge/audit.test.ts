@@ -273,7 +273,7 @@ test('behind a trusted proxy the address is the one that the proxy saw', async (
 
 test('who leaves before the answer is known all the same', async () => {
   const { id, token } = await newcomer()
-  const text = `PATCH /api/v1/auth/users/${id}?full_name=Gone HTTP/1.1\r\nhost: x\r\nx-request-id: hasty\r\nauthorization: Bearer ${token}\r\n\r\n`
+  const text = `PATCH /api/v1/auth/users/${id}?full_name=Gone HTTP/1.1\r\nhost: localhost\r\nx-request-id: hasty\r\nauthorization: Bearer ${token}\r\n\r\n`
   const socket = net.connect(api.port, '127.0.0.1', () => socket.end(text, () => socket.destroy()))
   const event = await until('the event', async () =>
     (await page('page_size=5')).events.find(({ request_id }) => request_id === 'hasty'),

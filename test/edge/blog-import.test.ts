@@ -154,7 +154,7 @@ test('a client that leaves in the middle leaves nothing', async () => {
     const { body, type } = multipart(randomBytes(390_000), { name: 'a.zip' })
     const socket = net.connect(api.port, '127.0.0.1')
     socket.write(
-      `POST ${BASE}/import HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${editor.token}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\n\r\n`,
+      `POST ${BASE}/import HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${editor.token}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\n\r\n`,
     )
     socket.write(body.subarray(0, 380_000))
     const under = async () => (await query('select 1 from blog_upload where job_id is null')).length > 0

@@ -36,7 +36,7 @@ test('create-admin promotes who is there, at once, and leaves the password unles
   const ann = await api.register('ann@example.com')
   assert.equal((await api.get('/api/v1/auth/users', { token: ann.token })).status, 403)
   const kept = 'ann@example.com is an admin now; its password is unchanged (--new-password sets a new one)'
-  assert.deepEqual(await run('create-admin', 'ann@example.com'), [kept])
+  assert.deepEqual(await run('create-admin', 'ann@example.com'), [kept, 'There are 2 active admins'])
   await until('the edge hears of it', () => answers('/api/v1/auth/users', ann.token, 200))
   assert.equal((await signIn('ann@example.com', PASSWORD)).status, 200)
   const lines = await run('create-admin', 'ann@example.com', '--new-password')

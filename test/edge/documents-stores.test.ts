@@ -101,7 +101,7 @@ for (const kind of kinds) {
       const { body, type } = multipart(randomBytes(LIMIT - 1000))
       const socket = net.connect(api.port, '127.0.0.1')
       socket.write(
-        `POST /api/v1/documents HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\n\r\n`,
+        `POST /api/v1/documents HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\n\r\n`,
       )
       socket.write(body.subarray(0, 6_500_000))
       await until('some of it is stored', async () => (await kind.count()) > before)

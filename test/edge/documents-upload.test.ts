@@ -271,7 +271,7 @@ test('a client that leaves in the middle leaves nothing', async () => {
   await assertNothingLeft(async () => {
     const { body, type } = multipart(randomBytes(500_000))
     const socket = net.connect(api.port, '127.0.0.1')
-    const head = `POST /api/v1/documents HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${ann.token}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\n\r\n`
+    const head = `POST /api/v1/documents HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${ann.token}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\n\r\n`
     socket.write(head)
     socket.write(body.subarray(0, 400_000))
     await until(

@@ -196,7 +196,7 @@ test('a key of a request whose client left: 409 while the job runs, then its res
   const document = await newDocument()
   const socket = net.connect(api.port, '127.0.0.1')
   socket.write(
-    `POST /api/v1/documents/${document}/extract HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nIdempotency-Key: left\r\n\r\n`,
+    `POST /api/v1/documents/${document}/extract HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\nIdempotency-Key: left\r\n\r\n`,
   )
   const id = await claimed(document)
   await until('the request waits', () => api.serving.edge.hub.watchers === 1)

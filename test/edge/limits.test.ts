@@ -158,7 +158,7 @@ describe('whose requests they are', () => {
     const statuses: string[] = []
     for (let i = 0; i < 6; i++) {
       const text = await api.raw(
-        `POST /api/v1/auth/password-reset/request HTTP/1.1\r\nhost: x\r\nX-Forwarded-For: 203.0.113.${i}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nX-Forwarded-For: ${address}\r\nconnection: close\r\n\r\n${body}`,
+        `POST /api/v1/auth/password-reset/request HTTP/1.1\r\nhost: localhost\r\nX-Forwarded-For: 203.0.113.${i}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nX-Forwarded-For: ${address}\r\nconnection: close\r\n\r\n${body}`,
       )
       statuses.push(text.slice(9, 12))
     }

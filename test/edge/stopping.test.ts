@@ -33,7 +33,7 @@ async function asked(lingers: boolean) {
   const socket = net.connect(api.port, '127.0.0.1').on('error', () => {})
   await once(socket, 'connect')
   socket.pause()
-  socket.write('GET /large HTTP/1.1\r\nhost: a\r\n\r\n')
+  socket.write('GET /large HTTP/1.1\r\nhost: localhost\r\n\r\n')
   await asking.promise
   return { api, socket, answer: answering.resolve }
 }

@@ -68,7 +68,7 @@ test('a process that stops ends its streams in order and asks their readers to c
   const stream = await clientOf(stopping.port).stream(`/api/v1/jobs/${id}/events`)
   await stream.until('the first frame', (frames) => frames.length === 1)
   const raw = stopping.raw(
-    `GET /api/v1/jobs/${id}/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`,
+    `GET /api/v1/jobs/${id}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`,
     30_000,
   )
   await until('both are there', () => stopping.serving.edge.hub.watchers === 2)

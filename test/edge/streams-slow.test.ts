@@ -347,7 +347,9 @@ test('through a real socket: 40 MB of progress cost a reader who sleeps a few, a
   await ledger.claim(id)
   const socket = net.connect(api.port, '127.0.0.1')
   t.after(() => socket.destroy())
-  socket.write(`GET /api/v1/jobs/${id}/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`)
+  socket.write(
+    `GET /api/v1/jobs/${id}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`,
+  )
   await until('the reader is there', () => api.serving.edge.hub.watchers === 1)
   const label = 'x'.repeat(20_000)
   let events = 0

@@ -109,7 +109,7 @@ test('a client that vanishes in the middle of its upload leaves nothing', async 
   const socket = connect(edge.ready.port!, '127.0.0.1')
   const head = '--b\r\ncontent-disposition: form-data; name="file"; filename="gone.bin"\r\n\r\n'
   socket.write(
-    `POST /api/v1/documents HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${client.token}\r\n` +
+    `POST /api/v1/documents HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${client.token}\r\n` +
       `content-type: multipart/form-data; boundary=b\r\ncontent-length: 50000000\r\n\r\n${head}`,
   )
   socket.write(Buffer.alloc(2_000_000, 'z'))

@@ -50,7 +50,7 @@ async function beginUpload(edge: Child): Promise<void> {
   socket.on('error', () => {})
   const head = '--b\r\ncontent-disposition: form-data; name="file"; filename="cut.bin"\r\n\r\n'
   socket.write(
-    `POST /api/v1/documents HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${admin.token}\r\n` +
+    `POST /api/v1/documents HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${admin.token}\r\n` +
       `content-type: multipart/form-data; boundary=b\r\ncontent-length: 90000000\r\n\r\n${head}`,
   )
   socket.write(randomBytes(12_000_000))

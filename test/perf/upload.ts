@@ -103,7 +103,7 @@ async function send({ pid, port, token }: Caller, size: number): Promise<Uploade
   resetPeak(pid)
   const startedAt = performance.now()
   socket.write(
-    `POST /api/v1/documents HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer ${token}\r\nconnection: close\r\n` +
+    `POST /api/v1/documents HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${token}\r\nconnection: close\r\n` +
       `content-type: multipart/form-data; boundary=b\r\ncontent-length: ${head.length + size + tail.length}\r\n\r\n${head}`,
   )
   socket.write(bytes)

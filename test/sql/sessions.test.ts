@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import {
-  anyAdmin,
+  countAdmins,
   credentials,
   deleteAccount,
   deleteExpiredRefreshTokens,
@@ -238,7 +238,11 @@ describe('accounts', () => {
       totp_id: null,
     })
     assert.equal(await db.maybeOne(credentials('other@example.com')), null)
-    assert.deepEqual(await db.one(anyAdmin()), { any: false })
+    const { admins } = await db.one(countAdmins())
+    await db.one(insertAccount({ ...first, email: newAddress(), role: 'admin', isActive: false }))
+    assert.deepEqual(await db.one(countAdmins()), { admins })
+    await db.one(insertAccount({ ...first, email: newAddress(), role: 'admin' }))
+    assert.deepEqual(await db.one(countAdmins()), { admins: admins + 1 })
   })
 
   test('the admin of the settings is made, or made an active admin: with its own password once its address is verified', async () => {

@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
-import { anyAdmin, insertAccount, lockFirstAdmin } from '../../../sql/accounts.ts'
+import { countAdmins, insertAccount, lockFirstAdmin } from '../../../sql/accounts.ts'
 import { appendAudit } from '../../../sql/audit.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
@@ -101,7 +101,7 @@ async function isFirstAdmin(edge: Edge, tx: Queries, body: z.output<typeof NewUs
 
 /** While there is no admin, registrations wait for each other, so that only one of them makes the first. */
 async function lacksAdmin(tx: Queries): Promise<boolean> {
-  if ((await tx.one(anyAdmin())).any) return false
+  if ((await tx.one(countAdmins())).admins > 0) return false
   await tx.run(lockFirstAdmin())
-  return !(await tx.one(anyAdmin())).any
+  return (await tx.one(countAdmins())).admins === 0
 }
