@@ -1,5 +1,5 @@
 import { Failure, fail } from '../../sql/errors.ts'
-import { isServed } from '../../tasks/served-hosts.ts'
+import { isServed } from '../../tasks/addresses.ts'
 import { within } from '../../tasks/telemetry/tracing.ts'
 import { failureBody, type Header, isCrossSite, preflightHeaders } from '../http/reply.ts'
 import type { EdgeRequest, Responder } from '../http/server.ts'

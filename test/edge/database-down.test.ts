@@ -57,7 +57,10 @@ test('the process is healthy, but not ready, whoever asks', async () => {
     [ready.status, ready.json],
     [
       503,
-      { status: 'unavailable', database: false, migrated: false, writable: false, clock_offset_seconds: 0 },
+      {
+        ...{ status: 'unavailable', database: false, migrated: false, admin: null },
+        ...{ writable: false, clock_offset_seconds: 0 },
+      },
     ],
   )
 })

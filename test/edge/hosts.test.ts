@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { isServed } from '../../tasks/served-hosts.ts'
+import { isServed } from '../../tasks/addresses.ts'
 import { parse } from '../../tasks/settings.ts'
 import { type Api, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
 

@@ -87,7 +87,7 @@ test("a flood of one owner's keeps another's tasks waiting for a part of it, in 
   // than what comes after it, however busy the machine.
   const floods = {
     cpu_intensive_task: { count: 2000, args: { duration_ms: 30 } },
-    io_simulation_task: { count: 8000, args: { operations: 1, duration_ms: 30_000 } },
+    io_simulation_task: { count: 4000, args: { operations: 1, duration_ms: 30_000 } },
   }
   for (const [task_name, flood] of Object.entries(floods))
     await enqueue({ task_name, queue_type: 'load_test', ...flood })

@@ -45,7 +45,7 @@ test('a worker that is told to stop hands its job over', async () => {
   left = other
 })
 
-test('an edge that is told to stop asks the readers of its streams to come back, and answers what it was asked', async () => {
+test('an edge that is told to stop asks the readers of its streams to come back, and answers all requests, those whose job does not end in time with its id', async () => {
   const leaving = await startProcess('edge', url)
   const asking = new Client(leaving.ready.port!)
   asking.token = client.token
@@ -63,9 +63,18 @@ test('an edge that is told to stop asks the readers of its streams to come back,
     return row?.id as string
   })
   await crash.pagesStored(query, jobId, 1)
+  const form = new FormData()
+  form.set('file', new File(['text'], 'post.md'))
+  const unended = asking.fetch('/api/v1/blog/import', { method: 'POST', body: form })
+  const unendedId = await until('that job is there, too', async () => {
+    const [row] = await query(`select id from job where name = 'blog.import'`)
+    return row?.id as string
+  })
   const stopped = stop(leaving)
   const { status } = await answer
   assert.equal(status, 200)
+  const late = await unended
+  assert.deepEqual([late.status, await late.json()], [202, { job_id: unendedId }])
   assert.equal(await stopped, 0)
   await until('the streams end', () => texts.every(({ ended }) => ended))
   for (const { text, broken } of texts) {

@@ -20,7 +20,10 @@ const env = {
   WORKER_THREADS: '1',
 }
 const edge = await startEdge(url, { env })
-const worker = await startProcess('worker', url, env)
+const worker = await startProcess('worker', url, {
+  ...env,
+  WORKER_QUEUES: 'accounts,comms,documents,webhooks',
+})
 let count = 0
 
 async function newcomer(): Promise<Client> {
@@ -281,7 +284,7 @@ test('what a worker that is killed was sending is sent by the next one, as the s
   receiver.answer = answerWith(204)
   // As if its time were over.
   await query(`update webhook_delivery set due_at = now() where due_at is not null`)
-  await startProcess('worker', url, env)
+  await startProcess('worker', url, { ...env, WORKER_QUEUES: 'webhooks' })
   await until('it is sent again', () => receiver.received.length === 2)
   const [first, second] = receiver.received
   assert.equal(second!.headers['webhook-id'], first!.headers['webhook-id'])
