@@ -40,7 +40,7 @@ test('req after return or await: everything is copied', async (t) => {
     path: '/a/b',
     query: 'x=1',
     address: '127.0.0.1',
-    headers: { host: 'test', authorization: 'Bearer abc', cookie: 'a=b; c=d', accept: '*/*' },
+    headers: { host: 'localhost', authorization: 'Bearer abc', cookie: 'a=b; c=d', accept: '*/*' },
   })
 })
 

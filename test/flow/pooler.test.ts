@@ -55,7 +55,7 @@ test('a PDF goes in, its pages come out live, and are found', async () => {
 test('tasks are done once, also when the pooler restarts and their worker dies', async () => {
   const id = await enqueue({
     task_name: 'load_test_orchestrator',
-    args: { task_name: 'io_simulation_task', count: 150, args: { operations: 1, duration_ms: 20 } },
+    args: { task_name: 'io_simulation_task', count: 300, args: { operations: 1, duration_ms: 20 } },
   })
   const done = async (): Promise<number> => {
     const [row] = await query(
@@ -69,8 +69,8 @@ test('tasks are done once, also when the pooler restarts and their worker dies',
   await startProcess('worker', between.url, { ...env, WORKER_THREADS: '2' })
   const { status, result } = await crash.jobEnded(query, id)
   assert.equal(status, 'done')
-  assert.deepEqual(pick(result as Report), { completed: 150, failed: 0 })
-  assert.equal(await done(), 150)
+  assert.deepEqual(pick(result as Report), { completed: 300, failed: 0 })
+  assert.equal(await done(), 300)
 })
 
 test('requests that come together do not hold what each other waits for', async () => {

@@ -47,33 +47,33 @@ const PAGES = 200
 
 // SIGINT: the fast shutdown of an orderly restart. SIGKILL: the server is gone without a word. More often, even,
 // than a job may fail: an outage is no failure of the job's.
-for (const signals of [['SIGINT'], ['SIGKILL', 'SIGKILL', 'SIGINT']] as const) {
-  test(`a document is read across ${signals.join(', ')} of the database`, async (t) => {
-    const id = await crash.uploadText(client, PAGES, signals.join())
-    const jobId = await crash.extract(client, id)
-    const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
-    const all = await client.stream('/api/v1/jobs/events')
-    const waiting = client.post(`/api/v1/documents/${id}/extract`)
-    for (const [n, signal] of signals.entries()) {
-      await crash.pagesStored(query, jobId, 8 * (n + 1))
-      await restart(signal)
-      const upAt = performance.now()
-      await until('the edge reads', async () => (await client.fetch(`/api/v1/jobs/${jobId}`)).status === 200)
-      const again = `/api/v1/documents/${id}/extract?background=true`
-      await until('the edge writes', async () => (await client.post(again)).status === 202)
-      t.diagnostic(`reads and writes ${Math.round(performance.now() - upAt)} ms after the start`)
-    }
-    await assertWhole(id, jobId, stream, signals.length)
-    const answer = await waiting
-    assert.deepEqual([answer.status, await answer.json()], [200, { read: PAGES, unread: 0, skipped: 0 }])
-    await all.until('the stream of all jobs tells the end', (frames) =>
-      frames.some(({ data }) => data.job_id === jobId && data.status === 'done'),
-    )
-    assert.ok(!all.ended && !stream.broken)
-    all.close()
-    await assertWorkersGoOn()
-  })
-}
+const SIGNALS = ['SIGINT', 'SIGKILL', 'SIGKILL', 'SIGINT'] as const
+
+test(`a document is read across ${SIGNALS.join(', ')} of the database`, async (t) => {
+  const id = await crash.uploadText(client, PAGES, SIGNALS.join())
+  const jobId = await crash.extract(client, id)
+  const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
+  const all = await client.stream('/api/v1/jobs/events')
+  const waiting = client.post(`/api/v1/documents/${id}/extract`)
+  for (const [n, signal] of SIGNALS.entries()) {
+    await crash.pagesStored(query, jobId, 8 * (n + 1))
+    await restart(signal)
+    const upAt = performance.now()
+    await until('the edge reads', async () => (await client.fetch(`/api/v1/jobs/${jobId}`)).status === 200)
+    const again = `/api/v1/documents/${id}/extract?background=true`
+    await until('the edge writes', async () => (await client.post(again)).status === 202)
+    t.diagnostic(`reads and writes ${Math.round(performance.now() - upAt)} ms after the start`)
+  }
+  await assertWhole(id, jobId, stream, SIGNALS.length)
+  const answer = await waiting
+  assert.deepEqual([answer.status, await answer.json()], [200, { read: PAGES, unread: 0, skipped: 0 }])
+  await all.until('the stream of all jobs tells the end', (frames) =>
+    frames.some(({ data }) => data.job_id === jobId && data.status === 'done'),
+  )
+  assert.ok(!all.ended && !stream.broken)
+  all.close()
+  await assertWorkersGoOn()
+})
 
 /** Ends the server and waits for the next one. */
 async function restart(signal: 'SIGINT' | 'SIGKILL'): Promise<void> {

@@ -107,9 +107,12 @@ function pretended(
   const lease = async (options: LeaseOptions) => {
     const ask = async (kind: string, request: readonly number[]) => {
       const answer = await does(kind, request)
-      if (kind === 'document.open') return { pageCount: 8, isLocked: false, attachments: [{}] }
-      if (kind === 'document.read')
-        return request.map(() => ({ status: 'read', method: 'text_layer', text: '' }))
+      if (kind === 'document.open')
+        return { pageCount: 8, unpackedBytes: 4, cpuMs: 0, isLocked: false, attachments: [{}] }
+      if (kind === 'document.read') {
+        const pages = request.map(() => ({ status: 'read', method: 'text_layer', text: '' }))
+        return { pages, cpuMs: 0 }
+      }
       return answer ?? null
     }
     return isGranted(options) ? { ask, release: () => {}, kill: () => {}, isDue: false } : null
