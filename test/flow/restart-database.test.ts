@@ -39,7 +39,7 @@ function query(text: string, values: readonly unknown[] = []): Promise<Record<st
 }
 
 // A document outlasts all restarts.
-await crash.witness(query, 10)
+await crash.witness(query, 5)
 // That a lease which an outage outlasts is no death is shown by partition.test.ts: here a busy machine is not to lose one.
 const lease = { LEASE_SECONDS: '10' }
 const workers = await Promise.all(['first', 'second'].map((name) => crash.startWorker(url, name, lease)))
