@@ -106,10 +106,6 @@ export async function paymentsWorld(options: WorldOptions = {}): Promise<Payment
   return { ...database, api, stripe, env, call, people, tell, send, link, paid, transaction }
 }
 
-/**
- * A world that all files of this process share, with an edge without authentication and one without a provider. Payments of
- * other files are there: their names tell them apart.
- */
 const startShared = sharedByFiles(async () => {
   const world = await paymentsWorld()
   const open = await startEdge(world.url, { env: { ...world.env, AUTH_LEVEL: 'none' } })
@@ -119,9 +115,13 @@ const startShared = sharedByFiles(async () => {
   return { ...world, open, unconfigured }
 })
 
+/**
+ * A world that all files of this process share, with an edge without authentication and one without a provider. It holds
+ * payments of other files: their names tell them apart.
+ */
 export async function sharedPayments() {
   const shared = await startShared()
-  // A test that failed may have left some.
+  // A failed test may have left faults.
   shared.stripe.faults.length = 0
   return shared
 }

@@ -186,7 +186,7 @@ async function restoreUnusual() {
     { url: inFiles, directUrl: inFiles },
     at('unusual'),
   ).catch((error: unknown) => error)
-  // As a restore that was killed leaves them.
+  // A killed restore leaves such parts of files.
   for (const { key } of kept) {
     const file = fileOf('apart', String(key))
     mkdirSync(dirname(file), { recursive: true })

@@ -10,7 +10,7 @@ import { until } from '../until.ts'
 import { sharedService } from './shared-service.ts'
 
 const { query, url, worker } = await sharedService()
-// Of its own, because its memory is looked at.
+// A process of its own, because the last test reads its memory.
 const edge = await startProcess('edge', url)
 const client = new Client(edge.ready.port!)
 await client.register(newEmail('careless'))

@@ -11,7 +11,7 @@ import { sharedService } from './shared-service.ts'
 
 const service = await sharedService()
 const [client, other] = [await service.client(), await service.client()]
-// A service of its own, whose workers die. They leave documents unread.
+// A service of its own, whose workers die. They serve no extraction.
 const { url, query } = await testDatabase()
 const reader = await startReader(url, { REQUEST_WAIT_SECONDS: '60' })
 const startWorker = () => launch('worker', url, { WORKER_QUEUES: 'system', ...crash.SHORT_LEASE })

@@ -45,7 +45,7 @@ test('a worker that is told to stop hands its job over', async () => {
   left = other
 })
 
-test('an edge that is told to stop asks the readers of its streams to come back, and answers all requests, those whose job does not end in time with its id', async () => {
+test('an edge that is told to stop asks the readers of its streams to come back, and answers every request, with the id of a job that goes on', async () => {
   const leaving = await startProcess('edge', url)
   const asking = new Client(leaving.ready.port!)
   asking.token = client.token

@@ -117,7 +117,7 @@ test('a start tells how it is called, whatever else is wrong', async () => {
 
 test('edges share a port with those of another start on purpose alone', async () => {
   const port = await freePort()
-  // As an edge of another start listens.
+  // It listens as an edge of another start does.
   const shared = createServer(() => {}, { onError: () => {} })
   after(() => shared.close())
   await shared.listen({ host: '127.0.0.1', port, exclusive: false })
