@@ -9,6 +9,6 @@ const { runAdmin } = await import('./commands.ts')
 await runCommand(async () => {
   const settings = settingsOrExit()
   await withQueries(settings, 'admin', async (db) => {
-    for (const line of await runAdmin(process.argv.slice(2), db, settings.workerMaxTries, say)) say(line)
+    for (const line of await runAdmin(process.argv.slice(2), db, settings, say)) say(line)
   })
 })

@@ -23,6 +23,7 @@ import { digestOf } from '../tasks/accounts/tokens.ts'
 import { UsageError } from '../tasks/command.ts'
 import { finderOf, tasks } from '../tasks/index.ts'
 import { retryJobs } from '../tasks/retry.ts'
+import type { JobSettings } from '../tasks/task.ts'
 import { createPasswords } from './passwords.ts'
 import { Email } from './pipeline/schemas.ts'
 
@@ -39,7 +40,7 @@ export const USAGE = `Usage: npm run admin -- COMMAND
 export async function runAdmin(
   args: readonly string[],
   db: Database,
-  maxTries: number,
+  settings: JobSettings,
   say: (line: string) => void = () => {},
 ): Promise<string[]> {
   const [command, ...rest] = args
@@ -59,7 +60,7 @@ export async function runAdmin(
     case 'revoke-sessions':
       return revokeSessions(db, emailOf(parsed(rest, {}).positionals))
     case 'retry-failed':
-      return retryFailed(db, retryFailedOf(rest), maxTries, say)
+      return retryFailed(db, retryFailedOf(rest), settings, say)
     default:
       throw new UsageError(USAGE)
   }
@@ -201,7 +202,7 @@ const MAX_RETRIED = 1_000_000_000
 async function retryFailed(
   db: Database,
   { filter, limit, isDryRun }: RetryFailed,
-  maxTries: number,
+  settings: JobSettings,
   say: (line: string) => void,
 ): Promise<string[]> {
   const which: Meant = { filter, states: ['failed'], before: uuidv7(), unretried: true }
@@ -217,7 +218,7 @@ async function retryFailed(
     if (some.length === 0) break
     for (let start = 0; start < some.length; start += BATCH) {
       const ids = some.slice(start, start + BATCH).map(({ id }) => id)
-      const again = await retryJobs(db, ids, { taskNamed, requestId: null, maxTries })
+      const again = await retryJobs(db, ids, { taskNamed, requestId: null, settings })
       for (const id of again) publisher.notify(id)
       retried += again.length
       seen += ids.length

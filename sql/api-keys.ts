@@ -6,9 +6,6 @@ import type { ReadStatement } from './reader.ts'
 
 /** API keys, their last use, and how many requests each may make. */
 
-/** The most keys that an account may have, expired ones included. */
-export const MAX_KEYS = 100
-
 /** The key of a digest, and its account's; whether it still counts is in `readAccountState`. */
 export const readApiKey: ReadStatement<[digest: string]> = {
   name: 'api_key',
@@ -62,11 +59,6 @@ export interface NewApiKey {
   /** ISO 8601; null: never. */
   readonly expiresAt: string | null
 }
-
-/** How many keys an account has, while it is locked. */
-export const countApiKeys = (accountId: number): Query<{ count: number }> =>
-  sql.type(z.object({ count: z.number() }))`
-    select count(*)::int as count from api_key where account_id = ${accountId}`
 
 export const insertApiKey = (key: NewApiKey): Query<{ json: string }> =>
   sql.type(JsonText)`

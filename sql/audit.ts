@@ -23,6 +23,7 @@ export const AUDIT_KINDS = [
   'account.email_change_cancelled',
   'account.email_changed',
   'account.role_changed',
+  'account.quotas_changed',
   'account.activated',
   'account.deactivated',
   'account.deletion_requested',

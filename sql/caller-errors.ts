@@ -8,10 +8,8 @@ export const callerErrors = {
     detail: 'Only the account that added the endpoint may do this, or an admin of the service',
   },
   'webhook.delivery_missing': { detail: 'Delivery not found' },
-  'webhook.limit': { detail: 'An account may have {max} webhook endpoints; delete one first' },
   'webhook.callbacks': { detail: 'The endpoint of callbacks has no URL and no events of its own' },
   'webhook.no_account': { detail: 'Webhooks tell of what an account has, and the caller has none' },
   'key.missing': { detail: 'API key not found' },
-  'key.limit': { detail: 'An account may have {max} API keys; delete one first' },
   'key.no_account': { detail: 'Nobody signs in here (AUTH_LEVEL=none), so nobody needs an API key' },
 } as const

@@ -1,6 +1,7 @@
 import { accountErrors } from './account-errors.ts'
 import { callerErrors } from './caller-errors.ts'
 import { messageErrors } from './message-errors.ts'
+import { quotaErrors } from './quota-errors.ts'
 import { ragErrors } from './rag/errors.ts'
 import { voiceErrors } from './voice-errors.ts'
 
@@ -214,6 +215,7 @@ const table = {
   ...ragErrors,
   ...accountErrors,
   ...callerErrors,
+  ...quotaErrors,
   ...messageErrors,
   'database.busy': { detail: 'The service is overloaded; try again shortly', retry: 'later' },
   'database.too_slow': {
@@ -253,6 +255,7 @@ const constraints: Readonly<Record<string, ErrorCode>> = {
   document_supersedes_circle: 'document.supersedes_circle',
   document_tags_check: 'document.tags_full',
   job_owner_id_fkey: 'auth.required',
+  job_owner_quota: 'quota.waiting_jobs',
   voice_transcription_owner_id_fkey: 'auth.required',
   rag_file_collection_id_fkey: 'rag.deleted',
   passkey_credential_id_key: 'passkey.exists',

@@ -31,10 +31,13 @@ export interface JobSpec {
 const Enqueued = z.object({ spec_ordinal: z.number(), job_id: z.string(), joined: z.boolean() })
 export type Enqueued = z.output<typeof Enqueued>
 
-/** Adds jobs in the caller's transaction; one row per spec says which job it became. */
-export const enqueueJobs = (specs: readonly JobSpec[]): Query<Enqueued> =>
+/**
+ * Adds jobs in the caller's transaction; one row per spec says which job it became. `waitingQuota` is the setting, 0: none.
+ * @throws fail('quota.waiting_jobs') when an owner would have too many.
+ */
+export const enqueueJobs = (specs: readonly JobSpec[], waitingQuota: number): Query<Enqueued> =>
   sql.prepared('job_enqueue', Enqueued)`
-    select spec_ordinal, job_id, joined from job_enqueue(${JSON.stringify(specs)}::jsonb) order by spec_ordinal`
+    select spec_ordinal, job_id, joined from job_enqueue(${JSON.stringify(specs)}::jsonb, ${waitingQuota}::bigint) order by spec_ordinal`
 
 const Id = z.object({ id: z.string() })
 

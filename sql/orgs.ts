@@ -153,8 +153,8 @@ const Created = z.object({ id: z.number(), json: z.string() })
 export const insertOrganization = (o: NewOrganization): Query<z.output<typeof Created>> =>
   sql.type(Created)`
     with created as (
-      insert into organization (name, slug, description, is_active)
-      values (${o.name}, ${o.slug}, ${o.description}, ${o.isActive})
+      insert into organization (name, slug, description, is_active, created_by)
+      values (${o.name}, ${o.slug}, ${o.description}, ${o.isActive}, ${o.ownerId}::int)
       returning id, organization_json(organization)::text as json
     ), owner as (
       insert into organization_member (organization_id, user_id, role)

@@ -161,10 +161,12 @@ export const setAttachmentsDue = (id: number, due: boolean): Query<unknown> =>
   sql.type(noRows)`
     update document set attachments_due = ${due} where id = ${id} and attachments_due <> ${due}`
 
-export const setPageCount = (id: number, count: number): Query<unknown> =>
-  sql.type(noRows)`
+/** A row if it has changed. */
+export const setPageCount = (id: number, count: number): Query<{ id: number }> =>
+  sql.type(z.object({ id: z.number() }))`
     with extra as (delete from document_page where document_id = ${id} and page_number > ${count})
-    update document set page_count = ${count} where id = ${id} and page_count is distinct from ${count}`
+    update document set page_count = ${count} where id = ${id} and page_count is distinct from ${count}
+    returning id`
 
 export interface PageRow {
   readonly status: 'read' | 'unread'

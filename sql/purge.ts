@@ -63,6 +63,7 @@ export const OF_ACCOUNT: readonly Belongings[] = [
   { label: 'posts', table: 'blog_post', by: 'author_id', clears: true, max: 50 },
   { label: 'messages', table: 'comms_send', by: 'owner_id', clears: true },
   { label: 'usage', table: 'ai_usage', by: 'owner_id', clears: true },
+  { label: 'organizations', table: 'organization', by: 'created_by', clears: true },
   { label: 'invites', table: 'organization_invite', by: 'invited_by', clears: true },
 ]
 

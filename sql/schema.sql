@@ -64,6 +64,16 @@ create table account_export (
   constraint account_export_sha256_check CHECK ((length(sha256) = 32))
 );
 
+create table account_quota (
+  account_id integer not null,
+  kind text not null,
+  quota bigint not null,
+  constraint account_quota_pkey PRIMARY KEY (account_id, kind),
+  constraint account_quota_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
+  constraint account_quota_kind_check CHECK ((kind = ANY (ARRAY['documents'::text, 'bytes'::text, 'pages'::text, 'organizations'::text, 'keys'::text, 'webhook_endpoints'::text, 'pending_deliveries'::text, 'conversations'::text, 'collections'::text, 'waiting_jobs'::text]))),
+  constraint account_quota_quota_check CHECK (((quota >= 0) AND (quota <= '9007199254740991'::bigint)))
+);
+
 create table account_token (
   id uuid not null,
   account_id integer not null,
@@ -529,6 +539,15 @@ create table document_page (
   constraint document_page_status_check CHECK ((status = ANY (ARRAY['read'::text, 'unread'::text])))
 ) with (autovacuum_vacuum_insert_scale_factor=0.02);
 
+create table document_sum (
+  id bigint not null generated always as identity,
+  owner_id integer not null,
+  documents bigint not null,
+  bytes bigint not null,
+  pages bigint not null,
+  constraint document_sum_pkey PRIMARY KEY (id)
+) with (fillfactor=50, autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
+
 create table document_tag (
   document_id bigint not null,
   label text not null,
@@ -787,11 +806,13 @@ create table organization (
   slug text,
   description text,
   is_active boolean not null default true,
+  created_by integer,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone,
   deleted_at timestamp with time zone,
   constraint organization_pkey PRIMARY KEY (id),
   constraint organization_slug_key UNIQUE (slug),
+  constraint organization_created_by_fkey FOREIGN KEY (created_by) REFERENCES account(id) ON DELETE SET NULL,
   constraint organization_deleted_check CHECK (((deleted_at IS NULL) = (slug IS NOT NULL))),
   constraint organization_description_check CHECK (((length(description) >= 1) AND (length(description) <= 2000))),
   constraint organization_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
@@ -1308,6 +1329,8 @@ CREATE INDEX account_export_created_at_idx ON public.account_export USING btree 
 
 CREATE INDEX account_export_sha256_idx ON public.account_export USING btree (sha256);
 
+CREATE INDEX account_quota_kind_idx ON public.account_quota USING btree (kind, quota) WHERE (quota > 0);
+
 CREATE INDEX account_token_account_id_idx ON public.account_token USING btree (account_id, kind);
 
 CREATE INDEX account_token_expires_at_idx ON public.account_token USING btree (expires_at);
@@ -1440,6 +1463,8 @@ CREATE INDEX document_title_idx ON public.document USING btree (owner_id, lower(
 
 CREATE INDEX document_page_search_idx ON public.document_page USING gin (owned_vector(owner_id, search));
 
+CREATE INDEX document_sum_owner_id_idx ON public.document_sum USING btree (owner_id);
+
 CREATE INDEX document_tag_day_idx ON public.document_tag USING btree (owner_id, label, day, document_id) INCLUDE (kind, superseded);
 
 CREATE INDEX document_tag_owner_id_idx ON public.document_tag USING btree (owner_id, label, document_id) INCLUDE (kind, superseded);
@@ -1495,6 +1520,8 @@ CREATE INDEX llm_model_enabled_idx ON public.llm_model USING btree (vendor) WHER
 CREATE INDEX llm_model_listed_idx ON public.llm_model USING btree (COALESCE(('2100-01-01'::date - released_on), 1000000), vendor, model_id);
 
 CREATE INDEX login_failure_failed_at_idx ON public.login_failure USING btree (failed_at);
+
+CREATE INDEX organization_created_by_idx ON public.organization USING btree (created_by) WHERE (created_by IS NOT NULL);
 
 CREATE INDEX organization_deleted_idx ON public.organization USING btree (id) WHERE (deleted_at IS NOT NULL);
 
@@ -1968,6 +1995,36 @@ CREATE OR REPLACE FUNCTION public.document_restored()
  LANGUAGE plpgsql
 AS $function$22423c4170143822e26bcfc90a31bda7$function$;
 
+CREATE OR REPLACE FUNCTION public.document_sum_delete()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$bf903d8f02f4b0bd1e319cc82a9a890d$function$;
+
+CREATE OR REPLACE FUNCTION public.document_sum_insert()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$2cafa8eb31312a2de857dee76df16b75$function$;
+
+CREATE OR REPLACE FUNCTION public.document_sum_of(d document)
+ RETURNS SETOF document_sum
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$5ad8e1ab4e1ca5f85fd39e1f740e84a6$function$;
+
+CREATE OR REPLACE FUNCTION public.document_sum_update()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$8ffa50f37ce864b5d18c28262e46b1cf$function$;
+
 CREATE OR REPLACE FUNCTION public.document_superseded()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2125,7 +2182,7 @@ CREATE OR REPLACE FUNCTION public.job_done(ids uuid[], attempts integer[], resul
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$845fd905acd6d82a0e019ba2f54c35d5$function$;
 
-CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb)
+CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb, waiting_quota bigint DEFAULT NULL::bigint)
  RETURNS TABLE(spec_ordinal bigint, job_id uuid, joined boolean)
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -2134,7 +2191,7 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb)
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$439af7dd71feaa9d8f36a64a5e07f6f8$function$;
+AS $function$5fece2f4a4b35d9e03afe9ba2c2c94b8$function$;
 
 CREATE OR REPLACE FUNCTION public.job_fence(job_id uuid, of_attempt integer)
  RETURNS boolean
@@ -2177,6 +2234,11 @@ CREATE OR REPLACE FUNCTION public.job_progress(entries jsonb)
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$d2c0256e5eaef3ff215ec730886cf3ce$function$;
+
+CREATE OR REPLACE FUNCTION public.job_quota(owners integer[], setting bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$0558a05708e67418dd9184ce46b380a1$function$;
 
 CREATE OR REPLACE FUNCTION public.job_recover(judge uuid, steady interval, suspect integer, most integer, at_once integer)
  RETURNS SETOF uuid
@@ -2526,6 +2588,17 @@ CREATE OR REPLACE FUNCTION public.purge_rows(of_table regclass, by_column name, 
  SET enable_mergejoin TO 'off'
 AS $function$ffbff00f34e35a5918ed0299edbe4394$function$;
 
+CREATE OR REPLACE FUNCTION public.quota_exceeded(account integer, kinds text[], defaults bigint[])
+ RETURNS TABLE(kind text, quota bigint)
+ LANGUAGE plpgsql
+AS $function$49ce082fdfbb802d2b9236a8101ab01c$function$;
+
+CREATE OR REPLACE FUNCTION public.quota_used(account integer, kind text)
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE
+AS $function$351b9227ffa6f635e4359e34a55d2620$function$;
+
 CREATE OR REPLACE FUNCTION public.quoted_lexeme(word text)
  RETURNS text
  LANGUAGE sql
@@ -2563,10 +2636,10 @@ CREATE OR REPLACE FUNCTION public.rag_neighbours_prepare(size integer)
  LANGUAGE plpgsql
 AS $function$3d3dd763a5f82b32a7660555cc4d27c7$function$;
 
-CREATE OR REPLACE FUNCTION public.rag_open_documents(p_name text, owner integer, chosen jsonb, most integer)
+CREATE OR REPLACE FUNCTION public.rag_open_documents(p_name text, owner integer, chosen jsonb)
  RETURNS integer
  LANGUAGE plpgsql
-AS $function$f2779c3153338453f9a2136cdef47ef3$function$;
+AS $function$f6ef63b897678082b2b7b3c027f03758$function$;
 
 CREATE OR REPLACE FUNCTION public.rag_swap(collection integer, build uuid, gone bigint[], request jsonb, new_model text)
  RETURNS TABLE(document_count integer, chunk_count integer)
@@ -2797,6 +2870,12 @@ CREATE TRIGGER comms_send_left BEFORE UPDATE OF owner_id ON public.comms_send FO
 CREATE TRIGGER webhook_send_changed AFTER UPDATE OF status ON public.comms_send FOR EACH ROW WHEN (((new.status IS DISTINCT FROM old.status) AND (new.status <> ALL (ARRAY['scheduled'::text, 'queued'::text, 'sending'::text])) AND (new.purpose = 'caller'::text) AND (new.owner_id IS NOT NULL))) EXECUTE FUNCTION webhook_send_changed();
 
 CREATE TRIGGER document_restored BEFORE UPDATE OF deleted_at ON public.document FOR EACH ROW WHEN (((old.deleted_at IS NOT NULL) AND (new.deleted_at IS NULL) AND (new.supersedes_id IS NOT NULL))) EXECUTE FUNCTION document_restored();
+
+CREATE TRIGGER document_sum_delete AFTER DELETE ON public.document REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION document_sum_delete();
+
+CREATE TRIGGER document_sum_insert AFTER INSERT ON public.document REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION document_sum_insert();
+
+CREATE TRIGGER document_sum_update AFTER UPDATE ON public.document REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION document_sum_update();
 
 CREATE TRIGGER document_superseded_insert AFTER INSERT ON public.document FOR EACH ROW WHEN ((new.supersedes_id IS NOT NULL)) EXECUTE FUNCTION document_superseded();
 

@@ -17,9 +17,6 @@ export const WEBHOOK_EVENTS = [
 ] as const
 export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
 
-/** The most endpoints that an account may have. */
-export const MAX_ENDPOINTS = 50
-
 /** How many failed attempts in a row make an endpoint rest. */
 export const RESTS_FROM = 5
 
@@ -102,12 +99,6 @@ export interface NewEndpoint {
   readonly events: readonly string[]
   readonly description: string | null
 }
-
-/** How many endpoints an account has, while it is locked. */
-export const countEndpoints = (accountId: number): Query<{ count: number }> =>
-  sql.type(z.object({ count: z.number() }))`
-    select count(*)::int as count from webhook_endpoint
-    where account_id = ${accountId} and url is not null and deleted_at is null`
 
 export const insertEndpoint = (e: NewEndpoint): Query<{ json: string }> =>
   sql.type(JsonText)`

@@ -1,7 +1,7 @@
 import type { Database, Queries } from '../sql/db.ts'
 import { Failure, fail } from '../sql/errors.ts'
 import { jobToRetry, linkRetry, retryOf } from '../sql/jobs/retry.ts'
-import { enqueue, type TaskFinder } from './task.ts'
+import { enqueue, type JobSettings, type TaskFinder } from './task.ts'
 
 /** Who retries a job: admins may retry any, others only their own. */
 export interface Retrier {
@@ -13,7 +13,7 @@ export interface Retrier {
 export interface RetryOptions {
   readonly taskNamed: TaskFinder
   readonly requestId: string | null
-  readonly maxTries: number
+  readonly settings: JobSettings
 }
 
 /**

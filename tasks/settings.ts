@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { serversOf } from '../sql/hosts.ts'
+import type { Quotas } from '../sql/quotas.ts'
 import type { ReadKind } from '../sql/slow-reads.ts'
 import { type AccountSettings, accountChecks, accountSettings, accountShape } from './accounts/settings.ts'
 import { isLoopback, type ServedHosts, servedHosts } from './addresses.ts'
@@ -15,6 +16,7 @@ import {
 import { type BlobSettings, blobChecks, blobSettings, blobShape } from './documents/blobs/settings.ts'
 import { Installed, Languages } from './documents/languages.ts'
 import { type PaymentSettings, paymentSettings, paymentShape } from './payments/settings.ts'
+import { quotaSettings, quotaShape } from './quotas.ts'
 import { type RagSettings, ragSettings, ragShape } from './rag/settings.ts'
 import { count, isOrigin, list, type Rate, rate, whole } from './setting-fields.ts'
 import { type RetentionSettings, retentionSettings, retentionShape } from './system/settings.ts'
@@ -112,6 +114,7 @@ const Environment = z.object({
   ...ragShape,
   ...retentionShape,
   ...webhookShape,
+  ...quotaShape,
   TRASH_DAYS: count(30, 0, 3650),
   MAX_UPLOAD_BYTES: count(104_857_600, 1, 2 ** 40),
   MAX_DOCUMENT_PAGES: count(20_000, 1, 1_000_000),
@@ -188,6 +191,8 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   readonly rag: RagSettings
   readonly keepDays: RetentionSettings
   readonly webhooks: WebhookSettings
+  /** How much an account may have. */
+  readonly quotas: Quotas
   /** How long a deleted document can be restored. */
   readonly trashDays: number
   readonly maxUploadBytes: number
@@ -251,6 +256,7 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     rag: ragSettings(env),
     keepDays: retentionSettings(env),
     webhooks: webhookSettings(env, production),
+    quotas: quotaSettings(env),
     trashDays: env.TRASH_DAYS,
     ocrLanguages: env.OCR_LANGUAGES,
     visionProvider: visionProvider(env),

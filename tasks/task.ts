@@ -3,6 +3,7 @@ import type { Queries } from '../sql/db.ts'
 import { uuidv7 } from '../sql/ids.ts'
 import { enqueueJobs, type JobSpec } from '../sql/jobs.ts'
 import type { TaskContext } from './context.ts'
+import type { Settings } from './settings.ts'
 import { currentOrigin } from './telemetry/tracing.ts'
 
 /**
@@ -91,14 +92,16 @@ export interface JobRef<R> {
   readonly answer?: R
 }
 
+/** Settings of jobs: the attempts of tasks without `tries` of their own, and quotas. */
+export type JobSettings = Pick<Settings, 'workerMaxTries' | 'quotas'>
+
 export interface EnqueueOptions {
   /** The account the job belongs to; null for none. */
   readonly ownerId: number | null
   readonly requestId?: string | null
   /** Starts no earlier than this many milliseconds from now. */
   readonly delayMs?: number
-  /** Attempts for tasks without `tries` of their own, usually `WORKER_MAX_TRIES`. */
-  readonly maxTries: number
+  readonly settings: JobSettings
   /** The id of the nth job, for callers that must find it again after a crash; default a new one. */
   readonly idOf?: (n: number) => string
 }
@@ -117,7 +120,7 @@ export function newJob<P, R>(task: Declaration<P, R>, payload: P): NewJob<R> {
 
 /**
  * Adds one job in the caller's transaction: the job exists if and only if what the transaction wrote does.
- * @throws ZodError when the payload is not the task's.
+ * @throws ZodError when the payload is not the task's; fail('quota.waiting_jobs') when its owner would have too many.
  */
 export async function enqueue<P, R>(
   tx: Queries,
@@ -129,14 +132,19 @@ export async function enqueue<P, R>(
   return ref!
 }
 
-/** Adds many jobs of one task in one statement, in order. */
+/**
+ * Adds many jobs of one task in one statement, in order.
+ * @throws fail('quota.waiting_jobs') when their owner would have too many.
+ */
 export async function enqueueMany<P, R>(
   tx: Queries,
   task: Declaration<P, R>,
   payloads: readonly P[],
   options: EnqueueOptions,
 ): Promise<readonly JobRef<R>[]> {
-  const rows = await tx.any(enqueueJobs(specsOf(task, payloads, options)))
+  const rows = await tx.any(
+    enqueueJobs(specsOf(task, payloads, options), options.settings.quotas.waiting_jobs),
+  )
   return rows.map(({ job_id, joined }) => ({ jobId: job_id, joined, result: task.result }))
 }
 
@@ -166,7 +174,7 @@ function spec<P, R>(task: Declaration<P, R>, payload: P, options: EnqueueOptions
     ...(task.settle === undefined ? {} : { settle: task.settle }),
     ...(task.joins === undefined ? {} : { joins: task.joins(payload) }),
     payload: task.payload.parse(payload),
-    max_tries: task.tries ?? options.maxTries,
+    max_tries: task.tries ?? options.settings.workerMaxTries,
     delay_ms: options.delayMs ?? null,
     request_id: options.requestId ?? null,
     ...(traceParent === null ? {} : { trace_parent: traceParent }),

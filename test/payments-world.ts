@@ -5,6 +5,7 @@ import { type TestDatabase, testDatabase } from './database.ts'
 import { type Answered, type Api, type EdgeOptions, startEdge } from './edge/harness.ts'
 import { type Person, peopleOf } from './edge/orgs-help.ts'
 import { startOwnWorker } from './edge/own-worker.ts'
+import { jobSettings } from './job-settings.ts'
 import { event, intentObject, signature, type TestEvent, WEBHOOK_SECRET } from './payment-events.ts'
 import { sharedByFiles } from './services.ts'
 import { KEY, type StripeStandIn, stripeStandIn } from './stripe.ts'
@@ -132,7 +133,7 @@ async function ran(
   payload: { event_id: string; subject: string },
 ): Promise<void> {
   const { jobId } = await db.transaction((tx) =>
-    enqueue(tx, applyEvent, payload, { ownerId: null, maxTries: 1 }),
+    enqueue(tx, applyEvent, payload, { ownerId: null, settings: jobSettings(1) }),
   )
   const done = () => query(`select from job where id = $1 and status = 'done'`, [jobId])
   await until('the worker is warm', async () => (await done()).length === 1, 60_000)

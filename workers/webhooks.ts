@@ -1,7 +1,7 @@
 import type { Database } from '../sql/db.ts'
 import { dueEndpoints } from '../sql/webhooks.ts'
 import type { Log } from '../tasks/log.ts'
-import { enqueueMany } from '../tasks/task.ts'
+import { enqueueMany, type JobSettings } from '../tasks/task.ts'
 import { deliver } from '../tasks/webhooks/deliver.ts'
 import { type Periodic, periodically } from './attempts/periodic.ts'
 
@@ -13,13 +13,13 @@ const EVERY_MS = 1000
 // Each is an actor, whose lock takes an entry of the lock table that all connections share.
 const AT_ONCE = 1000
 
-export function watchWebhooks(db: Database, log: Log, maxTries: number): WebhookWatch {
+export function watchWebhooks(db: Database, log: Log, settings: JobSettings): WebhookWatch {
   const look = async (): Promise<void> => {
     const due = await db.any(dueEndpoints())
     const payloads = due.map(({ id }) => ({ endpoint_id: id }))
     for (let start = 0; start < payloads.length; start += AT_ONCE) {
       const some = payloads.slice(start, start + AT_ONCE)
-      await db.transaction((tx) => enqueueMany(tx, deliver, some, { ownerId: null, maxTries }))
+      await db.transaction((tx) => enqueueMany(tx, deliver, some, { ownerId: null, settings }))
     }
   }
 

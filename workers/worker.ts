@@ -86,7 +86,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   }
   shares = await untilReached(log, () => keepShares({ db: parts.db, log, leaseId: () => lease.id, runners }))
   const repair = startRepair(parts.db, options.log, repairMs)
-  const watch = queues.includes('webhooks') ? watchWebhooks(parts.db, log, settings.workerMaxTries) : null
+  const watch = queues.includes('webhooks') ? watchWebhooks(parts.db, log, settings) : null
   return {
     lease,
     executor: parts.executor,
@@ -292,7 +292,7 @@ async function drain(runners: readonly QueueRunner[], executor: Executor): Promi
 
 /** Cron only adds a job, unless its entry is paused: the work itself is visible and retried like any other job. */
 function cronOf(queue: string, db: Database, settings: Settings, tracing: Tracing | null) {
-  const options = { maxTries: settings.workerMaxTries, evenPaused: false }
+  const options = { settings, evenPaused: false }
   return new Map(
     schedule
       .filter(({ task }) => task.queue === queue)

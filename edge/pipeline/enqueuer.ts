@@ -28,7 +28,11 @@ const MAX_TOGETHER = 500
 // How many are announced; watchers of all jobs see any others when they start.
 const MAX_ANNOUNCED = 1000
 
-export function createEnqueuer(db: Pick<Database, 'any'>, publisher: Pick<Publisher, 'notify'>): Enqueuer {
+export function createEnqueuer(
+  db: Pick<Database, 'any'>,
+  publisher: Pick<Publisher, 'notify'>,
+  waitingQuota: number,
+): Enqueuer {
   const waiting: Request[] = []
   // Those of a refused statement: one may be the reason, such as a job of a deleted account, and the others must not fail with it.
   const alone: Request[] = []
@@ -39,13 +43,13 @@ export function createEnqueuer(db: Pick<Database, 'any'>, publisher: Pick<Publis
   }
 
   const addNow = async (specs: readonly JobSpec[]): Promise<readonly Enqueued[]> => {
-    const rows = await db.any(enqueueJobs(specs))
+    const rows = await db.any(enqueueJobs(specs, waitingQuota))
     announce(rows)
     return rows
   }
 
   const addWithin = async (tx: Transaction, specs: readonly JobSpec[]): Promise<readonly Enqueued[]> => {
-    const rows = await tx.any(enqueueJobs(specs))
+    const rows = await tx.any(enqueueJobs(specs, waitingQuota))
     tx.afterCommit(() => announce(rows))
     return rows
   }

@@ -136,7 +136,7 @@ async function addWithin(
   const { caller } = ending.exchange
   if (job !== undefined) return job({ ...(ending.input as object), caller, tx, received } as never)
   const spec = await specOf(ending, (statement, values) => readWithin(tx, statement, values))
-  return { jobId: (await tx.one(enqueueJobs([spec]))).job_id }
+  return { jobId: (await tx.one(enqueueJobs([spec], ending.edge.settings.quotas.waiting_jobs))).job_id }
 }
 
 /** Adds the job in a statement that several requests share. */
@@ -151,7 +151,7 @@ async function specOf({ edge, entry, exchange, input }: Ending, read: TaskInput[
   return job.spec({
     ownerId: exchange.caller?.ownerId ?? null,
     requestId: exchange.requestId,
-    maxTries: edge.settings.workerMaxTries,
+    settings: edge.settings,
   })
 }
 

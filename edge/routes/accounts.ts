@@ -6,6 +6,7 @@ import { importRoute } from './accounts/import.ts'
 import { acceptInviteRoute } from './accounts/invites.ts'
 import { keyRoutes } from './accounts/keys.ts'
 import { passkeyRoutes } from './accounts/passkeys.ts'
+import { quotaRoutes } from './accounts/quotas.ts'
 import { recoveryRoutes } from './accounts/recovery.ts'
 import { registerRoute } from './accounts/register.ts'
 import { sessionRoutes } from './accounts/sessions.ts'
@@ -16,6 +17,7 @@ export const accounts = area('accounts', '/api/v1/auth', { auth: 'user' }, [
   registerRoute,
   ...sessionRoutes,
   ...keyRoutes,
+  ...quotaRoutes,
   ...totpRoutes,
   ...passkeyRoutes,
   ...recoveryRoutes,

@@ -72,7 +72,7 @@ export const schedules = area('schedules', '/api/v1/schedules', { auth: 'admin' 
     handle: (input) => {
       const { params, caller, edge, requestId, transaction } = input
       const entry = entryNamed(params.name)
-      const options = { requestId, maxTries: edge.settings.workerMaxTries, evenPaused: true }
+      const options = { requestId, settings: edge.settings, evenPaused: true }
       return transaction(async (tx) => {
         const id = (await runEntry(tx, entry, options))!
         await tx.run(audit(input, 'schedule.run', { data: { schedule: entry.identifier } }))

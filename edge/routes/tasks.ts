@@ -101,7 +101,7 @@ is a job like any other: watch and cancel it at \`/jobs/{task_id}\`.`,
       const specs = specsOf(task, Array<unknown>(body.count).fill(payload.args), {
         ownerId: caller.ownerId,
         requestId,
-        maxTries: edge.settings.workerMaxTries,
+        settings: edge.settings,
         ...(body.delay_seconds > 0 ? { delayMs: body.delay_seconds * 1000 } : {}),
       })
       return enqueue(specs, (ids) => ({

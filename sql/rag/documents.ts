@@ -22,10 +22,12 @@ export const openDocuments = (
   name: string,
   owner: number | null,
   selection: Selection,
-  max: number,
-): Query<{ id: number | null }> =>
-  sql.type(z.object({ id: z.number().nullable() }))`
-    select rag_open_documents(${name}, ${owner}::int, ${JSON.stringify(selection)}::jsonb, ${max}::int) as id`
+): Query<{ id: number | null; created: boolean }> =>
+  // The statement does not see a row that its function has inserted.
+  sql.type(z.object({ id: z.number().nullable(), created: z.boolean() }))`
+    select opened.id, c.id is null as created
+    from rag_open_documents(${name}, ${owner}::int, ${JSON.stringify(selection)}::jsonb) opened(id)
+    left join rag_collection c on c.id = opened.id`
 
 const Selected = z.object({ name: z.string(), owner_id: z.number().nullable(), selection: Selection })
 

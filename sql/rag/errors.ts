@@ -2,9 +2,6 @@
 export const ragErrors = {
   'rag.missing': { detail: 'Collection not found' },
   'rag.name_taken': { detail: 'Another collection has this name' },
-  'rag.too_many_collections': {
-    detail: 'An owner has at most {max} collections of documents; delete some',
-  },
   'rag.deleted': { detail: 'The collection was deleted while it was indexed' },
   'rag.root_missing': { detail: 'RAG_ROOT is not a folder that the worker can read' },
   'rag.path_outside': { detail: 'The path is outside RAG_ROOT' },

@@ -10,6 +10,8 @@ create table organization (
   slug text,
   description text,
   is_active boolean not null default true,
+  -- The account whose quota counts it; null if nobody was signed in, or the account is gone.
+  created_by integer,
   created_at timestamptz not null default now(),
   updated_at timestamptz,
   -- Nobody sees it any more; a task deletes its members and invites, and its row last.
@@ -19,9 +21,11 @@ create table organization (
   constraint organization_slug_check check (slug ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'),
   constraint organization_name_check check (length(name) between 1 and 200),
   constraint organization_description_check check (length(description) between 1 and 2000),
+  constraint organization_created_by_fkey foreign key (created_by) references account (id) on delete set null,
   constraint organization_deleted_check check ((deleted_at is null) = (slug is not null))
 );
 create index organization_deleted_idx on organization (id) where deleted_at is not null;
+create index organization_created_by_idx on organization (created_by) where created_by is not null;
 create index organization_listed_idx on organization (id) where deleted_at is null;
 
 create table organization_member (

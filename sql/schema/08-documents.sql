@@ -174,6 +174,17 @@ create table document_tag_count (
 ) with (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
 create index document_tag_count_owner_id_idx on document_tag_count (owner_id, label) include (documents, superseded);
 
+-- What an owner has stored, the trash included. Kept as functions/sums says.
+create table document_sum (
+  id bigint generated always as identity,
+  owner_id integer not null,
+  documents bigint not null,
+  bytes bigint not null,
+  pages bigint not null,
+  constraint document_sum_pkey primary key (id)
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
+create index document_sum_owner_id_idx on document_sum (owner_id);
+
 create table document_page (
   document_id bigint not null,
   -- The document's; `page_indexed` fills it in together with `search`.

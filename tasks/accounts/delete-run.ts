@@ -30,7 +30,7 @@ export async function run(
     // One that has begun meanwhile, or that the provider has accepted to end and does not say so.
     if ((await tx.any(runningSubscriptions(id))).length > 0)
       throw fail('payment.failed', { reason: 'a subscription is still running' })
-    const options = { requestId, maxTries: settings.workerMaxTries }
+    const options = { requestId, settings }
     return { deleted: await deleteForAll(tx, id, event, options) }
   })
 }

@@ -46,15 +46,10 @@ async function keep(
   const sniffed = await sniffMediaType(blob.head, { fileName, mediaType })
   const lost = await lostTwin(ctx.db, ctx.blobs, blob)
   const title = fileName.slice(0, TITLE_CHARACTERS).toWellFormed().replaceAll('\0', '') || 'Untitled'
-  const options = { ownerId, requestId: ctx.job.requestId, maxTries: ctx.settings.workerMaxTries }
+  const options = { ownerId, requestId: ctx.job.requestId, settings: ctx.settings }
   await ctx.fenced(async (tx) => {
-    const { id, created } = await becomeDocument(tx, blob, lost, {
-      ownerId,
-      title,
-      mediaType: sniffed,
-      source: 'attachment',
-      attachedToId,
-    })
+    const document = { ownerId, title, mediaType: sniffed, source: 'attachment', attachedToId }
+    const { id, created } = await becomeDocument(tx, blob, lost, document, ctx.settings.quotas)
     if (created) await enqueue(tx, EXTRACTION, { documentId: id, force: false }, options)
   })
 }

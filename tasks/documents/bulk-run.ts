@@ -45,7 +45,7 @@ export async function run(ctx: TaskContext, action: BulkAction): Promise<BulkRes
 const optionsOf = ({ job: { ownerId, requestId }, settings }: TaskContext): EnqueueOptions => ({
   ownerId,
   requestId,
-  maxTries: settings.workerMaxTries,
+  settings,
 })
 
 type Step<A> = (

@@ -11,6 +11,7 @@ import {
   storeWords,
   textBytesExcept,
 } from '../../sql/pages.ts'
+import { requireQuota } from '../../sql/quotas.ts'
 import type { PageReader, PageResult, TaskContext } from '../context.ts'
 import { refreshCollections } from '../rag/refresh-documents.ts'
 import { keepAttachments } from './attachments.ts'
@@ -34,7 +35,8 @@ export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<Ex
   try {
     if (pages.isLocked) await refuseWrongPassword(ctx, payload)
     await ctx.fenced(async (tx) => {
-      await tx.run(setPageCount(documentId, pages.pageCount))
+      if (await tx.maybeOne(setPageCount(documentId, pages.pageCount)))
+        await requireQuota(tx, ownerId, ['pages'], ctx.settings.quotas)
       if (sealedPassword !== undefined) await tx.run(setPassword(documentId, sealedPassword))
     })
     const known = await ctx.db.any(extractedPages(documentId, ctx.job.id))
@@ -84,7 +86,7 @@ async function storeAllWords({ db }: TaskContext, documentId: number, count: num
  * attempt that is no longer the running one, and holds no lock of the job while it waits for their mailboxes.
  */
 async function follow({ db, job, settings }: TaskContext, id: number, ownerId: number | null): Promise<void> {
-  const options = { ownerId, requestId: job.requestId, maxTries: settings.workerMaxTries }
+  const options = { ownerId, requestId: job.requestId, settings }
   await db.transaction((tx) => refreshCollections(tx, [id], options))
 }
 

@@ -2,6 +2,7 @@ import { lockDigest, sealBlob, sealedBlob, unsealBlob } from '../../sql/blobs.ts
 import type { Database, Queries } from '../../sql/db.ts'
 import { insertDocument, type NewDocument } from '../../sql/documents.ts'
 import { fail } from '../../sql/errors.ts'
+import { exceededQuota, type Quotas } from '../../sql/quotas.ts'
 import type { TaskLog } from '../context.ts'
 import type { Blobs, UploadedBlob } from './blobs.ts'
 
@@ -34,17 +35,24 @@ export async function sealUpload(tx: Queries, blob: UploadedBlob, lost: number |
 
 /**
  * Makes an upload a document, or finds the one that its owner has of the same bytes. `lost`: what `lostTwin` has found.
- * @throws fail('document.store_failed') when the upload took so long that its bytes were collected.
+ * @throws fail('document.store_failed') when the upload took so long that its bytes were collected; fail('quota.documents' |
+ *   'quota.bytes' | 'quota.file_bytes').
  */
 export async function becomeDocument(
   tx: Queries,
   blob: UploadedBlob,
   lost: number | null,
   document: Omit<NewDocument, 'byteSize' | 'sha256'>,
+  quotas: Quotas,
 ): Promise<{ readonly id: number; readonly created: boolean }> {
   const { sha256, byteSize } = blob
   await sealUpload(tx, blob, lost)
-  return tx.one(insertDocument({ ...document, byteSize, sha256 }))
+  const stored = await tx.one(insertDocument({ ...document, byteSize, sha256 }))
+  if (!stored.created) return stored
+  const exceeded = await exceededQuota(tx, document.ownerId, ['bytes', 'documents'], quotas)
+  if (exceeded === null) return stored
+  const { kind, quota } = exceeded
+  throw fail(kind === 'bytes' && byteSize > quota ? 'quota.file_bytes' : `quota.${kind}`, { quota })
 }
 
 /** Removes bytes that no document uses. A failure here fails nothing: a later collection removes them. */

@@ -47,7 +47,7 @@ async function addOnce(
       {
         ownerId: ctx.job.ownerId,
         requestId: ctx.job.requestId,
-        maxTries: ctx.settings.workerMaxTries,
+        settings: ctx.settings,
         idOf: (n) => ids[n]!,
       },
     )

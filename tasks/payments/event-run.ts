@@ -21,7 +21,7 @@ export async function run(
   else
     await db.transaction(async (tx) => {
       const { applied } = await tx.one(apply)
-      const options = { ownerId: null, requestId: job.requestId, maxTries: settings.workerMaxTries }
+      const options = { ownerId: null, requestId: job.requestId, settings }
       if (applied) await enqueue(tx, lookUp, wanted, options)
     })
   return {}

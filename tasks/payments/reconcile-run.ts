@@ -40,7 +40,7 @@ export async function run(ctx: TaskContext): Promise<{ missed: number; left: num
 const optionsOf = ({ settings, job }: TaskContext): EnqueueOptions => ({
   ownerId: null,
   requestId: job.requestId,
-  maxTries: settings.workerMaxTries,
+  settings,
 })
 
 /** Ingests again stored events whose job is gone or has failed. */

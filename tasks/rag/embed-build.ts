@@ -50,7 +50,7 @@ export async function embedByJob(
   waitMs: number,
 ): Promise<EmbedResult> {
   const { ownerId, requestId } = ctx.job
-  const options = { ownerId, requestId, maxTries: ctx.settings.workerMaxTries }
+  const options = { ownerId, requestId, settings: ctx.settings }
   const { jobId } = await ctx.fenced((tx) => enqueue(tx, embedTaskOf(ctx.settings.rag), what, options))
   const end = performance.now() + waitMs
   while (performance.now() < end) {

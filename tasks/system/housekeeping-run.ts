@@ -48,7 +48,7 @@ export async function run(ctx: TaskContext): Promise<HousekeepingResult> {
 
 /** Adds a job for each account that is due; returns how many there are. One whose job is under way has no other. */
 async function addDeletions({ db, settings, signal }: TaskContext): Promise<number> {
-  const options = { ownerId: null, maxTries: settings.workerMaxTries }
+  const options = { ownerId: null, settings }
   let after = 0
   return inBatches(signal, BATCH, async () => {
     const due = await db.any(dueAccounts(after, BATCH, DELETIONS))

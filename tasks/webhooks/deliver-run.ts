@@ -57,7 +57,7 @@ async function deliverOne(
   return db.transaction(async (tx) => {
     const { end } = await tx.one(settleDelivery(id, outcomeOf(answer), answer, settings.webhooks.retryMs))
     if (end === 'switched_off') {
-      const options = { ownerId: null, requestId: job.requestId, maxTries: settings.workerMaxTries }
+      const options = { ownerId: null, requestId: job.requestId, settings }
       await enqueue(tx, switchedOffMail, { endpoint_id: endpoint }, options)
     }
     return end

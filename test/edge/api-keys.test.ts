@@ -87,8 +87,13 @@ describe('a new key', () => {
       [account.id],
     )
     const made = await Promise.all([makeKey(api, account), makeKey(other, account)])
-    assert.deepEqual(made.map(({ status }) => status).sort(), [201, 409])
-    assertRefused(await makeKey(api, account), 409, 'An account may have 100 API keys; delete one first')
+    assert.deepEqual(made.map(({ status }) => status).sort(), [201, 429])
+    const refused = await makeKey(api, account)
+    assert.equal(refused.status, 429)
+    assert.deepEqual(
+      [refused.json.code, /100 API keys \(QUOTA_KEYS\)/.test(refused.json.detail)],
+      ['quota.keys', true],
+    )
     const page = await api.get(`${KEYS}?limit=60`, { token: account.token })
     assert.equal(page.json.length, 60)
     const next = /^<(.+)>; rel="next"$/.exec(String(page.headers.link))![1]!

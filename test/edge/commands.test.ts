@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runAdmin } from '../../edge/commands.ts'
 import { testDatabase } from '../database.ts'
+import { jobSettings } from '../job-settings.ts'
 import { until } from '../until.ts'
 import { edgeAndDatabase, PASSWORD } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
@@ -11,7 +12,7 @@ import { secured } from './totp-help.ts'
 
 const { api, ...database } = await edgeAndDatabase({ env: { LOGIN_MAX_FAILURES: '2' } })
 const ledger = ledgerOf(database)
-const run = (...args: string[]): Promise<string[]> => runAdmin(args, database.db, 3)
+const run = (...args: string[]): Promise<string[]> => runAdmin(args, database.db, jobSettings())
 const signIn = (username: string, password: string) =>
   api.post('/api/v1/auth/token', { form: { username, password } })
 /** Edges are told by a notification. */
@@ -54,7 +55,7 @@ test('create-user makes an account that is no admin, even the first, and refuses
   assert.equal(role, 'user')
   await assert.rejects(run('create-user', 'uma@example.com'), /already exists/)
   const empty = await testDatabase()
-  await runAdmin(['create-user', 'first@example.com'], empty.db, 1)
+  await runAdmin(['create-user', 'first@example.com'], empty.db, jobSettings())
   assert.deepEqual(await empty.query('select role from account'), [{ role: 'user' }])
 })
 
@@ -162,7 +163,9 @@ test('retry-failed ends, though what it retries fails again at once', async () =
       return done
     },
   } as typeof db
-  assert.deepEqual(await runAdmin(['retry-failed', 'again'], failingAgain, 3), ['Failed jobs retried: 3'])
+  assert.deepEqual(await runAdmin(['retry-failed', 'again'], failingAgain, jobSettings()), [
+    'Failed jobs retried: 3',
+  ])
 })
 
 test('a wrong call says how it is done', async () => {

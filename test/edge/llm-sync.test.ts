@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import { sync } from '../../tasks/llm/sync.ts'
 import { enqueue } from '../../tasks/task.ts'
+import { jobSettings } from '../job-settings.ts'
 import { listedModel, listedVendor, modelsDevServer, plausibleList } from '../standins/models-dev.ts'
 import { until } from '../until.ts'
 import { edgeAndDatabase } from './harness.ts'
@@ -157,7 +158,7 @@ describe('a list', () => {
 describe('by itself', () => {
   afterEach(() => serve(plausibleList()))
   const tick = async (): Promise<Record<string, unknown>> => {
-    const options = { ownerId: null, maxTries: 1 }
+    const options = { ownerId: null, settings: jobSettings(1) }
     const { jobId } = await db.transaction((tx) => enqueue(tx, sync, {}, options))
     const job = () => query('select status, result, error_detail from job where id = $1', [jobId])
     // A job that is added without a word is found by polling; within a second.

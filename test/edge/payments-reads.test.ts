@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { AuditEvent } from '../../sql/audit.ts'
 import { deleteForAll } from '../../tasks/accounts/deletion.ts'
+import { jobSettings } from '../job-settings.ts'
 import { chargeObject, event, subscriptionObject } from '../payment-events.ts'
 import { purge } from '../purge.ts'
 import { startEdge } from './harness.ts'
@@ -229,7 +230,9 @@ test('an account that goes leaves its payments behind, nobody’s', async () => 
   assert.equal((await get(who!, '/transactions')).total, 1)
   const before = await everything('/transactions')
   // As the job does that asks the provider first.
-  await db.transaction((tx) => deleteForAll(tx, who!.id, deleted, { requestId: null, maxTries: 1 }))
+  await db.transaction((tx) =>
+    deleteForAll(tx, who!.id, deleted, { requestId: null, settings: jobSettings(1) }),
+  )
   await purge(db)
   assert.deepEqual(await query('select from account where id = $1', [who!.id]), [])
   assert.deepEqual(await everything('/transactions'), before)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import { runAdmin } from '../../edge/commands.ts'
+import { jobSettings } from '../job-settings.ts'
 import { Authenticator } from '../passkeys.ts'
 import { Client } from '../service.ts'
 import { until } from '../until.ts'
@@ -135,7 +136,7 @@ describe('the address of ADMIN_EMAIL', () => {
 })
 
 describe('create-admin', () => {
-  const createAdmin = (...args: string[]) => runAdmin(['create-admin', ...args], db, 3)
+  const createAdmin = (...args: string[]) => runAdmin(['create-admin', ...args], db, jobSettings())
 
   test('takes a deletion to come back', async () => {
     const account = await newcomer()

@@ -7,6 +7,7 @@ import { enqueue } from '../../tasks/task.ts'
 import { type StoreKind, storeKinds } from '../blobs.ts'
 import { testDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
+import { jobSettings } from '../job-settings.ts'
 import { type Child, Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 
@@ -33,7 +34,9 @@ function clientOf(port: number): Client {
 
 /** Has the worker collect, as the schedule would; answers its result. */
 async function collected(): Promise<unknown> {
-  const { jobId } = await db.transaction((tx) => enqueue(tx, collect, {}, { ownerId: null, maxTries: 1 }))
+  const { jobId } = await db.transaction((tx) =>
+    enqueue(tx, collect, {}, { ownerId: null, settings: jobSettings(1) }),
+  )
   const job = await until('the collection ends', async () => {
     const [row] = await query('select status, result from job where id = $1 and finished_at is not null', [
       jobId,

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { noop } from '../../tasks/system/noop.ts'
 import { enqueueMany } from '../../tasks/task.ts'
 import { testDatabase } from '../database.ts'
+import { jobSettings } from '../job-settings.ts'
 import { startProcess } from '../service.ts'
 import { withClient } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
@@ -23,7 +24,7 @@ const count = async (where: string): Promise<number> => {
 test('what it ran runs again, once, and nothing else does', async (t) => {
   for (let from = 0; from < JOBS; from += CHUNK) {
     const payloads = Array.from({ length: CHUNK }, (_, i) => ({ echo: `${from + i}` }))
-    await db.transaction((tx) => enqueueMany(tx, noop, payloads, { ownerId: null, maxTries: 3 }))
+    await db.transaction((tx) => enqueueMany(tx, noop, payloads, { ownerId: null, settings: jobSettings(3) }))
   }
   // No job ends while somebody has this lock: what is claimed meanwhile runs on.
   await query(`

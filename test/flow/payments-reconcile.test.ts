@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { reconcile } from '../../tasks/payments/reconcile.ts'
 import { schedule } from '../../tasks/schedule.ts'
 import { enqueue } from '../../tasks/task.ts'
+import { jobSettings } from '../job-settings.ts'
 import { chargeObject, event, intentObject } from '../payment-events.ts'
 import { paymentsWorld } from '../payments-world.ts'
 import { type Ended, runScript } from '../service.ts'
@@ -14,7 +15,9 @@ const now = (): number => Math.floor(Date.now() / 1000)
 
 /** Runs the task as the schedule does; its result. */
 async function run(): Promise<Record<'missed' | 'left' | 'settled', number>> {
-  const { jobId } = await db.transaction((tx) => enqueue(tx, reconcile, {}, { ownerId: null, maxTries: 1 }))
+  const { jobId } = await db.transaction((tx) =>
+    enqueue(tx, reconcile, {}, { ownerId: null, settings: jobSettings(1) }),
+  )
   const { status, result, error_detail } = await until('the reconciliation ends', async () => {
     const [job] = await query('select * from job where id = $1 and finished_at is not null', [jobId])
     return job

@@ -3,6 +3,7 @@ import { createDatabase } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { noop } from '../../tasks/system/noop.ts'
 import { enqueueMany } from '../../tasks/task.ts'
+import { jobSettings } from '../job-settings.ts'
 import { startChild } from './children.ts'
 import type { Finding, Measured, Target } from './report.ts'
 import { ask, type Stack } from './stack.ts'
@@ -89,7 +90,7 @@ async function ours(stack: Stack): Promise<Pace> {
     const payloads = Array.from({ length: Math.min(CHUNK, JOBS.ours - from) }, (_, i) => ({
       echo: `job ${from + i}`,
     }))
-    await db.transaction((tx) => enqueueMany(tx, noop, payloads, { ownerId: null, maxTries: 3 }))
+    await db.transaction((tx) => enqueueMany(tx, noop, payloads, { ownerId: null, settings: jobSettings(3) }))
   }
   await db.close()
   await settle(url)

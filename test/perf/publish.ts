@@ -4,6 +4,7 @@ import { endJobs, enqueueJobs, insertLease, storeProgress } from '../../sql/jobs
 import { createPublisher } from '../../sql/notify.ts'
 import { noop } from '../../tasks/system/noop.ts'
 import { specsOf } from '../../tasks/task.ts'
+import { jobSettings } from '../job-settings.ts'
 
 /** Jobs that this process holds as running, to report progress of as a worker's ledger does. */
 export interface Publishing {
@@ -90,9 +91,9 @@ async function runningJobs(db: Database, ownerId: number, count: number): Promis
   const specs = specsOf(
     noop,
     Array.from({ length: count }, () => ({ echo: '' })),
-    { ownerId, maxTries: 3 },
+    { ownerId, settings: jobSettings(3) },
   )
-  await db.any(enqueueJobs(specs))
+  await db.any(enqueueJobs(specs, 0))
   const { name: task, mailbox } = specs[0]!
   const delivery = { task, mailbox, limit: null, owner: ownerId, first: 0, last: null }
   const claimed = claimedOf(await db.one(claimJobs(LEASE, [{ delivery, places: count }])))

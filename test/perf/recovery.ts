@@ -3,6 +3,7 @@ import type { Client } from 'pg'
 import { createDatabase, type Database } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { enqueueMany } from '../../tasks/task.ts'
+import { jobSettings } from '../job-settings.ts'
 import { type Child, startChild } from './children.ts'
 import type { Measured } from './report.ts'
 import { effect } from './servers/effects.ts'
@@ -107,7 +108,9 @@ function loading(url: string): { stop(): Promise<number> } {
       before_ms: Math.floor(Math.random() * MAX_MS),
       after_ms: Math.floor(Math.random() * MAX_MS),
     }))
-    await db.transaction((tx) => enqueueMany(tx, effect, payloads, { ownerId: null, maxTries: 3 }))
+    await db.transaction((tx) =>
+      enqueueMany(tx, effect, payloads, { ownerId: null, settings: jobSettings(3) }),
+    )
     count += payloads.length
   }
   const timer = setInterval(() => {

@@ -4,6 +4,7 @@ import { createDatabase, type Database } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { noop } from '../../tasks/system/noop.ts'
 import { enqueueMany } from '../../tasks/task.ts'
+import { jobSettings } from '../job-settings.ts'
 import type { Measured } from './report.ts'
 import type { Stack } from './stack.ts'
 import { untilQuiet } from './usage.ts'
@@ -87,7 +88,9 @@ function feeding(db: Database, client: Client): { perSecond: number[]; stop(): P
         continue
       }
       const payloads = Array.from({ length: CHUNK }, (_, i) => ({ echo: String(added + i) }))
-      await db.transaction((tx) => enqueueMany(tx, noop, payloads, { ownerId: null, maxTries: 3 }))
+      await db.transaction((tx) =>
+        enqueueMany(tx, noop, payloads, { ownerId: null, settings: jobSettings(3) }),
+      )
       added += CHUNK
     }
   }

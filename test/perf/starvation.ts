@@ -3,6 +3,7 @@ import { createDatabase } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { namedTasks } from '../../tasks/load-test/index.ts'
 import { enqueueMany } from '../../tasks/task.ts'
+import { jobSettings } from '../job-settings.ts'
 import type { Measured } from './report.ts'
 import { ask, type Stack, signUp } from './stack.ts'
 import { percentile } from './stats.ts'
@@ -62,7 +63,7 @@ async function flood(url: string, ownerId: number): Promise<void> {
   const task = namedTasks.get('load_test')!.get('io_simulation_task')!
   for (let from = 0; from < WAITING; from += CHUNK) {
     const payloads = Array.from({ length: CHUNK }, () => ({ operations: 1, duration_ms: PLENTY_MS }) as never)
-    await db.transaction((tx) => enqueueMany(tx, task, payloads, { ownerId, maxTries: 3 }))
+    await db.transaction((tx) => enqueueMany(tx, task, payloads, { ownerId, settings: jobSettings(3) }))
   }
   await db.close()
 }

@@ -48,7 +48,7 @@ async function begin(): Promise<Begun> {
     delay_ms: null,
     request_id: null,
   }
-  await db.any(enqueueJobs([spec]))
+  await db.any(enqueueJobs([spec], 0))
   const turn = {
     conversationId,
     jobId,

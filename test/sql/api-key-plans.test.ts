@@ -3,7 +3,6 @@ import { touchSessions } from '../../sql/accounts/sessions.ts'
 import { lockAccount, readAccountState } from '../../sql/accounts.ts'
 import {
   apiKeyOwners,
-  countApiKeys,
   deleteApiKey,
   deleteExpiredApiKeys,
   insertApiKey,
@@ -67,7 +66,6 @@ const newKey = (): Query<unknown> => {
 }
 
 const writes: Readonly<Record<string, () => Query<unknown>>> = {
-  'counting its keys': () => countApiKeys(7),
   'making a key': newKey,
   'whose a key is': () => apiKeyOwners(next()),
   'deleting a key': () => deleteApiKey(next()),

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
+import { z } from 'zod'
 import { lockAccount } from '../../sql/accounts.ts'
 import {
-  countApiKeys,
   deleteApiKey,
   deleteExpiredApiKeys,
   insertApiKey,
   reserveRequests,
   touchApiKeys,
 } from '../../sql/api-keys.ts'
-import type { Queries } from '../../sql/db.ts'
+import { type Queries, sql } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { listen } from '../../sql/listen.ts'
@@ -89,10 +89,14 @@ test('only a member has a key of an organization', async () => {
   await assert.rejects(key(await account(), id))
 })
 
+const countKeys = (owner: number) =>
+  sql.type(
+    z.object({ count: z.number() }),
+  )`select count(*)::int as count from api_key where account_id = ${owner}`
+
 test('changes to the keys of an account wait for each other, and see what the other did', async () => {
   const owner = await account()
-  const lockAndCount = (tx: Queries) =>
-    tx.maybeOne(lockAccount(owner)).then(() => tx.one(countApiKeys(owner)))
+  const lockAndCount = (tx: Queries) => tx.maybeOne(lockAccount(owner)).then(() => tx.one(countKeys(owner)))
   let isLocked = false
   const first = db.transaction(async (tx) => {
     assert.deepEqual(await lockAndCount(tx), { count: 0 })

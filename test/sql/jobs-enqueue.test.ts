@@ -196,7 +196,7 @@ describe('job_enqueue', () => {
     const thrown = new Error('the business row is refused')
     await assert.rejects(
       db.transaction(async (tx) => {
-        await tx.any(enqueueJobs([job]))
+        await tx.any(enqueueJobs([job], 0))
         throw thrown
       }),
       thrown,

@@ -137,7 +137,8 @@ export const entryOf = ({ result, ...entry }: End): FinishEntry =>
 export type LedgerHelp = ReturnType<typeof ledgerOf>
 
 export function ledgerOf({ db, query }: TestDatabase) {
-  const enqueue = (...specs: readonly JobSpec[]): Promise<readonly Enqueued[]> => db.any(enqueueJobs(specs))
+  const enqueue = (...specs: readonly JobSpec[]): Promise<readonly Enqueued[]> =>
+    db.any(enqueueJobs(specs, 0))
 
   const row = async (id: string): Promise<JobRow> => {
     const [found] = await query('select * from job where id = $1', [id])

@@ -293,7 +293,10 @@ const newDocument = (owner: number | null, sha256: Buffer) => ({
 describe('writes by index', () => {
   const sha = (n: number): Promise<string> => one(`select encode(sha256('${n}'), 'hex')`)
   const writes: readonly [what: string, () => Promise<Query<unknown>>][] = [
-    ['enqueue', async () => enqueueJobs([spec(), spec({ actor: 'actor:50' }), spec({ actor: 'fresh' })])],
+    [
+      'enqueue',
+      async () => enqueueJobs([spec(), spec({ actor: 'actor:50' }), spec({ actor: 'fresh' })], 1_000_000),
+    ],
     [
       'claim',
       async () => {

@@ -44,7 +44,7 @@ describe('a deleted account', () => {
     assert.equal(await count(`document where owner_id = ${id}`), 0)
     const late = { code: 'auth.required' }
     await assert.rejects(db.one(document(id)), late)
-    await assert.rejects(db.any(enqueueJobs([{ ...spec(), owner_id: id }])), late)
+    await assert.rejects(db.any(enqueueJobs([{ ...spec(), owner_id: id }], 0)), late)
   })
 
   test('joins no organization', async () => {

@@ -15,11 +15,10 @@ const { db, query, url } = await sharedDatabase()
 const reader = createReader({ url, applicationName: 'test' })
 after(() => reader.close())
 const ALL: Selection = { tag: null, kind: null, ids: null, search: null }
-const MAX = 1000
 
 const account = () => newAccount({ query })
-const open = async (name: string, owner: number | null, more: Partial<Selection> = {}, max = MAX) =>
-  (await db.one(openDocuments(name, owner, { ...ALL, ...more }, max))).id
+const open = async (name: string, owner: number | null, more: Partial<Selection> = {}) =>
+  (await db.one(openDocuments(name, owner, { ...ALL, ...more }))).id
 const affected = async (owner: number | null, ...documents: readonly number[]) =>
   (await db.any(affectedCollections(owner, documents))).map(({ name }) => name)
 
@@ -48,14 +47,6 @@ describe('a collection', () => {
     assert.ok(await open("nobody's", null), 'without authentication, nobody is an owner like any other')
     assert.ok(await open("nobody's", null))
     assert.equal(await open("nobody's", one), null)
-  })
-
-  test('is one of at most so many of an owner, and those that are there can still be opened', async () => {
-    const owner = await account()
-    for (const name of ['few1', 'few2']) assert.ok(await open(name, owner, {}, 2))
-    assert.equal(await open('few3', owner, {}, 2), 0)
-    assert.ok(await open('few2', owner, {}, 2))
-    assert.ok(await open('few4', await account(), {}, 2))
   })
 
   test('goes with its account', async () => {
@@ -118,7 +109,7 @@ describe('a change of documents', () => {
     let opening: Promise<Record<string, unknown>[]> = Promise.resolve([])
     await db.transaction(async (tx) => {
       assert.deepEqual(await tx.any(affectedCollections(owner, [1])), [])
-      opening = query(`select rag_open_documents('late', $1, $2, 1000) as id`, [owner, ALL])
+      opening = query(`select rag_open_documents('late', $1, $2) as id`, [owner, ALL])
       await until('the other one to wait', async () => {
         const [row] = await query(
           `select count(*)::int as n from pg_locks where locktype = 'advisory' and not granted

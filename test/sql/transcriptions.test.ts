@@ -15,6 +15,7 @@ import {
 import { specsOf } from '../../tasks/task.ts'
 import { transcribe } from '../../tasks/voice/transcribe.ts'
 import { testDatabase } from '../database.ts'
+import { jobSettings } from '../job-settings.ts'
 import { assertReadByIndex, assertWriteByIndex } from './plans-help.ts'
 
 /** How transcriptions are settled by the ends of their jobs, whoever brings those about, and what is counted of them. */
@@ -54,8 +55,8 @@ async function begin(ownerId: number | null = owner): Promise<Begun> {
   return { id, jobId, documentId, ownerId }
 }
 async function addJob(id: string, documentId: number, ownerId: number | null): Promise<string> {
-  const specs = specsOf(transcribe, [payloadOf(id, documentId)], { ownerId, maxTries: 3 })
-  return (await db.one(enqueueJobs(specs))).job_id
+  const specs = specsOf(transcribe, [payloadOf(id, documentId)], { ownerId, settings: jobSettings(3) })
+  return (await db.one(enqueueJobs(specs, 0))).job_id
 }
 
 async function claim({ jobId, documentId }: Pick<Begun, 'jobId' | 'documentId'>): Promise<number> {

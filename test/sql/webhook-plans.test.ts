@@ -4,7 +4,6 @@ import { connect } from '../../sql/driver.ts'
 import { deleteMember, hideOrganization } from '../../sql/orgs.ts'
 import {
   addCallback,
-  countEndpoints,
   dueEndpoints,
   hideEndpoint,
   insertEndpoint,
@@ -86,7 +85,6 @@ const nextPending = (): number => {
 }
 
 const writes: Readonly<Record<string, () => Query<unknown>>> = {
-  'counting the endpoints of an account': () => countEndpoints(7),
   'adding an endpoint': () => insertEndpoint(newEndpoint),
   'an endpoint of somebody': () => managedEndpoint(5, [5, false, null]),
   'changing one': () => updateEndpoint(++endpoint, { description: 'd' }),

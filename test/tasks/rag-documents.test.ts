@@ -12,6 +12,7 @@ import { refreshCollections, refreshDocuments } from '../../tasks/rag/refresh-do
 import { parse } from '../../tasks/settings.ts'
 import { accountsOf } from '../accounts.ts'
 import { testDatabase } from '../database.ts'
+import { jobSettings } from '../job-settings.ts'
 
 /** What runs over documents read of them, and what they leave alone. */
 
@@ -215,7 +216,8 @@ describe('indexing documents', () => {
       `insert into rag_collection (name, owner_id, selection) select 'of many ' || n, $1, $2 from generate_series(1, 1000) n`,
       [owner, ALL],
     )
-    await assert.rejects(index(owner, 'one more'), { code: 'rag.too_many_collections' })
+    await assert.rejects(index(owner, 'one more'), { code: 'quota.collections' })
+    assert.ok(await index(owner, 'of many 7'), 'those that are there can still be indexed')
   })
 })
 
@@ -225,7 +227,7 @@ describe('a refresh', () => {
       `select payload, owner_id from job where name = 'rag.refresh_documents' and status = 'queued' order by ordinal`,
     )
   const changed = (owner: number | null, ...ids: readonly number[]) =>
-    db.transaction((tx) => refreshCollections(tx, ids, { ownerId: owner, maxTries: 3 }))
+    db.transaction((tx) => refreshCollections(tx, ids, { ownerId: owner, settings: jobSettings(3) }))
 
   test('waits once for each collection that may have the documents, and joins only what waits', async () => {
     const owner = await account()
@@ -251,7 +253,7 @@ describe('a refresh', () => {
     const [a, b] = [await add(owner, 'A', 'a'), await add(owner, 'B', 'b')]
     await index(owner, 'later', { ids: [a] })
     const selection = { ...ALL, ids: [a, b] }
-    const { id } = await db.one(openDocuments('later', owner, selection, 1000))
+    const { id } = await db.one(openDocuments('later', owner, selection))
     const result = await refreshDocuments.run(contextOf(owner), { collection_id: id!, name: 'later' })
     assert.deepEqual([result?.documents_added, result?.documents_unchanged], [1, 1])
     const version = () => query('select version::int from rag_collection where id = $1', [id])

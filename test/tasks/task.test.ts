@@ -6,6 +6,7 @@ import type { TaskContext } from '../../tasks/context.ts'
 import { finderOf, loadTasks, queuesOf, tasks } from '../../tasks/index.ts'
 import { defineTask, type EnqueueOptions, enqueue, enqueueMany, lazily } from '../../tasks/task.ts'
 import { testDatabase } from '../database.ts'
+import { jobSettings } from '../job-settings.ts'
 import { ledgerOf } from '../sql/ledger-help.ts'
 
 const base = await testDatabase()
@@ -30,7 +31,7 @@ const acting = defineTask({
 })
 const waiting = defineTask({ ...plain, name: 'test.waiting', actor: ({ id }) => `other:${id}` })
 
-const options: EnqueueOptions = { ownerId: null, maxTries: 3 }
+const options: EnqueueOptions = { ownerId: null, settings: jobSettings(3) }
 const rowOf = async (id: string) => (await query('select * from job where id = $1', [id]))[0]!
 
 describe('enqueue', () => {
@@ -42,7 +43,7 @@ describe('enqueue', () => {
         tx,
         plain,
         { id: 1, note: 'x' },
-        { ownerId: account!.id as number, maxTries: 5, requestId: 'r1' },
+        { ownerId: account!.id as number, settings: jobSettings(5), requestId: 'r1' },
       ),
     )
     assert.ok(isUuid(ref.jobId))

@@ -5,6 +5,7 @@ import { cancelJob } from '../../sql/jobs.ts'
 import { finderOf, loadTasks } from '../../tasks/index.ts'
 import { enqueueMany, type TaskDefinition } from '../../tasks/task.ts'
 import { testDatabase } from '../database.ts'
+import { jobSettings } from '../job-settings.ts'
 import { TERMINAL } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { startTestWorker, TASKS } from './parts.ts'
@@ -19,7 +20,7 @@ const first = await startTestWorker(url, 'io,other')
 async function add(name: string, payload: unknown, count: number): Promise<string[]> {
   const task = taskNamed(name) as unknown as TaskDefinition<unknown, unknown>
   const refs = await db.transaction((tx) =>
-    enqueueMany(tx, task, new Array(count).fill(payload), { ownerId: null, maxTries: 3 }),
+    enqueueMany(tx, task, new Array(count).fill(payload), { ownerId: null, settings: jobSettings(3) }),
   )
   return refs.map(({ jobId }) => jobId)
 }

@@ -7,6 +7,7 @@ import { finderOf, loadTasks } from '../../tasks/index.ts'
 import { enqueue, type TaskDefinition } from '../../tasks/task.ts'
 import { within } from '../../tasks/telemetry/tracing.ts'
 import { testDatabase } from '../database.ts'
+import { jobSettings } from '../job-settings.ts'
 import { collector, type TakenSpan } from '../standins/collector.ts'
 import { until } from '../until.ts'
 import { settingsFor, startTestWorker, TASKS } from './parts.ts'
@@ -33,7 +34,7 @@ const { worker } = await startTestWorker(url, 'io', { settings, log, retryMs: 1 
 function add(name: string, payload: unknown, maxTries = 1, interruptions = 0): Promise<string> {
   const task = taskNamed(name) as unknown as TaskDefinition<unknown, unknown>
   const origin = { traceParent: `00-${TRACE}-${ADDER}-01`, about: () => null, record: null }
-  const options = { ownerId: null, requestId: 'r-1', maxTries }
+  const options = { ownerId: null, requestId: 'r-1', settings: jobSettings(maxTries) }
   const added = async (tx: Queries): Promise<string> => {
     const { jobId } = await enqueue(tx, task, payload, options)
     await tx.run(sql.type(noRows)`update job set interruptions = ${interruptions} where id = ${jobId}`)

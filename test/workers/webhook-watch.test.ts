@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { watchWebhooks } from '../../workers/webhooks.ts'
 import { testDatabase } from '../database.ts'
+import { jobSettings } from '../job-settings.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
@@ -17,7 +18,7 @@ test('each endpoint that something is due for gets a job, at most 1000 of them i
   await query(
     `insert into webhook_delivery (endpoint_id, type, body) select id, 't', '{}' from webhook_endpoint`,
   )
-  const watch = watchWebhooks(db, log, 3)
+  const watch = watchWebhooks(db, log, jobSettings())
   const counts = await until('each has its job', async () => {
     const rows = await query('select count(*)::int as count from job group by created_at order by 1')
     return rows.reduce((sum, { count }) => sum + Number(count), 0) === 2500 && rows

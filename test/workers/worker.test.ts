@@ -7,6 +7,7 @@ import { cancelJob, recoverJobs } from '../../sql/jobs.ts'
 import { finderOf, loadTasks } from '../../tasks/index.ts'
 import { type EnqueueOptions, enqueueMany, type TaskDefinition } from '../../tasks/task.ts'
 import { lockAwaited, testDatabase } from '../database.ts'
+import { jobSettings } from '../job-settings.ts'
 import { ledgerOf, TERMINAL } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { startTestWorker, TASKS } from './parts.ts'
@@ -27,7 +28,7 @@ async function add(
 ): Promise<string[]> {
   const task = taskNamed(name) as unknown as TaskDefinition<unknown, unknown>
   const refs = await db.transaction((tx) =>
-    enqueueMany(tx, task, payloads, { ownerId: null, maxTries: 3, ...options }),
+    enqueueMany(tx, task, payloads, { ownerId: null, settings: jobSettings(3), ...options }),
   )
   return refs.map((ref) => ref.jobId)
 }
@@ -83,7 +84,7 @@ describe('a worker', { concurrency: false }, () => {
   })
 
   test('gives up after the last try, and says why', async () => {
-    const [id] = await add('flaky.always', [{}], { maxTries: 9 })
+    const [id] = await add('flaky.always', [{}], { settings: jobSettings(9) })
     await allEnded([id!])
     const row = await help.row(id!)
     assert.deepEqual(

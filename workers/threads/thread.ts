@@ -229,7 +229,7 @@ class Context implements TaskContext {
     return blobs
   }
   get retryJobs() {
-    const options = { taskNamed, requestId: this.job.requestId, maxTries: settings.workerMaxTries }
+    const options = { taskNamed, requestId: this.job.requestId, settings }
     return (ids: readonly string[]) => retryJobs(db, ids, options)
   }
   get signal() {

@@ -82,7 +82,7 @@ async function restoreOwn(input: Own<undefined>): Promise<Answer<Account>> {
 /** Without days of grace the deletion begins at once; otherwise housekeeping begins it, and a mail says when. */
 async function enqueueNext(tx: Transaction, input: Own<unknown>, isDue: boolean): Promise<void> {
   const { caller, edge, requestId } = input
-  const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
+  const options = { ownerId: null, requestId, settings: edge.settings }
   const about = { account_id: caller.id }
   const { jobId } = isDue
     ? await enqueue(tx, deleteDue, about, options)

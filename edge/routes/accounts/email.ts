@@ -153,7 +153,7 @@ async function beginChange(input: Asked): Promise<Answer<z.input<typeof EmailCha
     )
     const about = { accountId: caller.id, data: { email: body.email } }
     await tx.run(audit(input, 'account.email_change_requested', about))
-    const options = { ownerId: null, requestId, maxTries: settings.workerMaxTries }
+    const options = { ownerId: null, requestId, settings }
     const payloads = SIDES.map((side) => ({ account_id: caller.id, change_id: id, side }))
     const mails = await enqueueMany(tx, emailChange, payloads, options)
     tx.afterCommit(() => {

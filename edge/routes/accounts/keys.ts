@@ -2,15 +2,14 @@ import { z } from 'zod'
 import {
   API_KEY_ORDER,
   apiKeyOwners,
-  countApiKeys,
   deleteApiKey,
   insertApiKey,
-  MAX_KEYS,
   readApiKeys,
   readOrganizationKeys,
 } from '../../../sql/api-keys.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid, uuidv7 } from '../../../sql/ids.ts'
+import { requireQuota } from '../../../sql/quotas.ts'
 import { apiKeyOf } from '../../../tasks/accounts/api-keys.ts'
 import { digestOf } from '../../../tasks/accounts/tokens.ts'
 import { audit } from '../../pipeline/audit.ts'
@@ -60,12 +59,12 @@ export const keyRoutes = [
     description: `The answer shows the key, for the only time. It is sent as \`Authorization: Bearer\`, and acts as the \
 account that made it, within its scopes: \`AREA:read\`, or \`AREA:write\`, which includes reading; \`*\` is every area. \
 It can't change what people sign in with. A key of an organization reaches no other one; its admins and owners make, see and \
-delete such keys, and it ends when the account leaves. An account may have ${MAX_KEYS} keys; those that have expired are deleted \
+delete such keys, and it ends when the account leaves. The quota \`keys\` bounds their number; those that have expired are deleted \
 after 30 days.`,
     body: NewKey,
     response: CreatedKey,
     status: 201,
-    errors: ['key.limit', 'key.no_account', ...RANKED],
+    errors: ['quota.keys', 'key.no_account', ...RANKED],
     sideEffect: true,
     credentials: true,
     needsSession: true,
@@ -125,7 +124,6 @@ function createKey(input: Making): Promise<Answer<z.input<typeof CreatedKey>>> {
   return input.transaction(async (tx) => {
     if (organizationId !== null) await enter(tx, { params: { org_id: organizationId }, caller }, 'admin')
     await lockCaller(tx, caller)
-    if ((await tx.one(countApiKeys(ownerId))).count >= MAX_KEYS) throw fail('key.limit', { max: MAX_KEYS })
     const id = uuidv7()
     const key = apiKeyOf(edge.secretKey, id)
     const scopes = [...new Set(body.scopes)].sort()
@@ -141,6 +139,7 @@ function createKey(input: Making): Promise<Answer<z.input<typeof CreatedKey>>> {
         hint: key.slice(-4),
       }),
     )
+    await requireQuota(tx, ownerId, ['keys'], edge.settings.quotas)
     const data = { key: id, name: body.name, scopes, expires_at: expiresAt }
     await tx.run(audit(input, 'key.created', { accountId: ownerId, organizationId, data }))
     return json(created.json)

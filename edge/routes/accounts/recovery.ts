@@ -30,7 +30,7 @@ has had ten such emails within an hour, after which it gets no more.',
     handle: (input) => {
       const { body, edge, requestId } = input
       // The job finds out whether there is an account, so that the work here is the same for every address.
-      const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
+      const options = { ownerId: null, requestId, settings: edge.settings }
       return input.transaction(async (tx) => {
         await tx.run(audit(input, 'account.password_reset_requested', {}))
         const { jobId } = await enqueue(tx, passwordReset, { email: body.email }, options)
@@ -146,7 +146,7 @@ address are deleted, too.`,
       transaction(async (tx) => {
         if (caller.ownerId === null || (JSON.parse(caller.profile) as { is_verified: boolean }).is_verified)
           return { detail: 'The address is already verified' }
-        const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
+        const options = { ownerId: null, requestId, settings: edge.settings }
         const { jobId } = await enqueue(tx, verification, { account_id: caller.id }, options)
         tx.afterCommit(() => edge.publisher.notify(jobId))
         return { detail: 'An email with a verification token is on its way' }

@@ -68,7 +68,7 @@ async function register(
     const { id } = account
     const session = await beginSession(edge, tx, id, exchange)
     await welcome(tx, { caller: null, requestId, exchange }, id, body.email)
-    const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
+    const options = { ownerId: null, requestId, settings: edge.settings }
     const mail = await enqueue(tx, verification, { account_id: id }, options)
     tx.afterCommit(() => {
       edge.publisher.notify(mail.jobId)

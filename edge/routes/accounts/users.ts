@@ -169,7 +169,7 @@ accents. In the order of \`last_login\` who has never signed in comes as the lon
     handle: async (input) => {
       const { params, edge, requestId } = input
       const id = params.user_id
-      const options = { requestId, maxTries: edge.settings.workerMaxTries }
+      const options = { requestId, settings: edge.settings }
       const event = (email: string) => eventOf(input, 'account.deleted', { accountId: id, data: { email } })
       return input.transaction(async (tx) => {
         if ((await tx.maybeOne(customerOf(id))) !== null) await deleteLater(tx, input)
@@ -223,7 +223,7 @@ async function deleteLater(tx: Queries, input: Omit<OfUser, keyof Writes<Changed
   if ((await tx.maybeOne(deactivateForDeletion(id))) === null) throw fail('account.missing')
   await tx.run(endSessions(id, null))
   await tx.run(audit(input, 'account.deletion_requested', { accountId: id }))
-  const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
+  const options = { ownerId: null, requestId, settings: edge.settings }
   await enqueue(tx, deleteDue, { account_id: id }, options)
   await tx.run(accountChanged(id))
 }

@@ -11,6 +11,7 @@ import {
 import { type Queries, readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
+import { requireQuota } from '../../../sql/quotas.ts'
 import { readState, type Viewer, viewedBy } from '../../../sql/rag/reads.ts'
 import { type ChatResult, chat } from '../../../tasks/ai/chat.ts'
 import { type ModelRef, modelOf } from '../../../tasks/ai/model.ts'
@@ -67,8 +68,7 @@ export async function beginTurn(
   }
   // Locks the actor before rows, in the same order as when turns end.
   const { ownerId } = caller
-  const maxTries = edge.settings.workerMaxTries
-  const ref = await enqueue(tx, chat, payload, { ownerId, requestId, maxTries })
+  const ref = await enqueue(tx, chat, payload, { ownerId, requestId, settings: edge.settings })
   const { message } = request
   const turn = { conversationId, jobId: ref.jobId, questionId: uuidv7(), answerId, message, ...model }
   const title = [...message].slice(0, TITLE_CHARACTERS).join('')
@@ -77,6 +77,7 @@ export async function beginTurn(
     existing === null ? insertFirstTurn(turn, { userId, ownerId: owner_id, title }) : insertTurn(turn),
   )
   if (stored.length === 0) throw fail('conversation.unknown')
+  if (existing === null) await requireQuota(tx, owner_id, ['conversations'], edge.settings.quotas)
   return ref
 }
 

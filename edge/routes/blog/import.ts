@@ -63,7 +63,7 @@ imported. The import is one transaction.`,
     const ref = await enqueue(tx, importPosts, payload, {
       ownerId: caller.ownerId,
       requestId,
-      maxTries: edge.settings.workerMaxTries,
+      settings: edge.settings,
     })
     await tx.run(claimUpload(received.id, ref.jobId))
     return ref

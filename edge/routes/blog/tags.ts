@@ -80,7 +80,7 @@ async function showInPosts(
   const { count } = await tx.one(applyTag(params.tag_id, RETAG_BATCH))
   if (count < RETAG_BATCH) return
   const { ownerId } = caller
-  await enqueue(tx, retag, {}, { ownerId, requestId, maxTries: edge.settings.workerMaxTries })
+  await enqueue(tx, retag, {}, { ownerId, requestId, settings: edge.settings })
 }
 
 function normalized(given: string): string {

@@ -49,7 +49,7 @@ export async function sendJob<P, R>(
   const { ownerId } = caller
   const id = uuidv7()
   const delayMs = sendAt === undefined ? 0 : await delayOf(tx, sendAt)
-  const options = { ownerId, requestId, delayMs, maxTries: edge.settings.workerMaxTries }
+  const options = { ownerId, requestId, delayMs, settings: edge.settings }
   const ref = await enqueue(tx, task, { ...payload, send_id: id }, options)
   const row = { id, channel, ownerId, jobId: ref.jobId, recipients: to, message }
   await tx.run(

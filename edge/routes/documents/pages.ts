@@ -168,7 +168,7 @@ async function drawn(
   look: () => Promise<{ readonly image: Uint8Array | null; readonly drawable: boolean } | null>,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
-  const options = { ownerId, requestId, maxTries: edge.settings.workerMaxTries }
+  const options = { ownerId, requestId, settings: edge.settings }
   const [added] = await edge.enqueuer.add(specsOf(draw, [{ documentId: id, page: number }], options))
   const jobId = added!.job_id
   const end = await edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, signal)

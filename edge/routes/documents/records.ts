@@ -196,7 +196,7 @@ function changed<T>(by: By, id: number, change: Query<T>): Promise<T> {
 const jobOf = ({ edge, caller, requestId }: By) => ({
   ownerId: caller.ownerId,
   requestId,
-  maxTries: edge.settings.workerMaxTries,
+  settings: edge.settings,
 })
 
 /** The document as it is now; 404 if it has been deleted meanwhile. */

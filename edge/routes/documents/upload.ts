@@ -42,7 +42,7 @@ export async function upload({
     }
     const lost = await lostTwin(edge.db, edge.blobs, blob)
     return await transaction(async (tx) => {
-      const { id, created } = await becomeDocument(tx, blob, lost, document)
+      const { id, created } = await becomeDocument(tx, blob, lost, document, edge.settings.quotas)
       const text = await readWithin(tx, readDocument, [id, caller.ownerId])
       if (text === null) throw fail('document.missing')
       const headers: Header[] = [['location', `/api/v1/documents/${id}`]]

@@ -141,7 +141,7 @@ as asked for (\`done\`), how many were \`refused\`, and whether there are \`more
     handle: async (input) => {
       const { body, caller, edge, requestId } = input
       return input.transaction(async (tx) => {
-        const options = { ownerId: caller.ownerId, requestId, maxTries: edge.settings.workerMaxTries }
+        const options = { ownerId: caller.ownerId, requestId, settings: edge.settings }
         const { jobId } = await enqueue(tx, bulkJobs, body, options)
         const { action, filter, ids } = body
         const data = { action, filter, ...(ids && { jobs: ids.length }), job_id: jobId }

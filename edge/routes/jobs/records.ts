@@ -101,7 +101,7 @@ export const recordRoutes = [
     sideEffect: true,
     handle: async ({ params, caller, edge, requestId, transaction }) => {
       const who = { ownerId: caller.ownerId, isAdmin: isAdmin(caller) }
-      const options = { taskNamed, requestId, maxTries: edge.settings.workerMaxTries }
+      const options = { taskNamed, requestId, settings: edge.settings }
       return transaction(async (tx) => {
         const read = (id: string) => readWithin(tx, readJob, visible(edge, caller, id))
         if (!isUuid(params.job_id) || (await read(params.job_id)) === null) throw fail('job.missing')

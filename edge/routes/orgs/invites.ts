@@ -163,7 +163,7 @@ async function enqueueMail(
   { edge, requestId }: Pick<OfOrg, 'edge' | 'requestId'>,
   id: number,
 ): Promise<void> {
-  const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
+  const options = { ownerId: null, requestId, settings: edge.settings }
   const { jobId } = await enqueue(tx, invite, { invite_id: id }, options)
   tx.afterCommit(() => edge.publisher.notify(jobId))
 }

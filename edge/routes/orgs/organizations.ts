@@ -14,6 +14,7 @@ import {
   setMemberRole,
   updateOrganization,
 } from '../../../sql/orgs.ts'
+import { requireQuota } from '../../../sql/quotas.ts'
 import { purgeAccounts } from '../../../tasks/accounts/purge.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { audit } from '../../pipeline/audit.ts'
@@ -52,6 +53,7 @@ export const organizationRoutes = [
       const organization = { name, slug, description: description || null, isActive, ownerId }
       return input.transaction(async (tx) => {
         const { id: organizationId, json: text } = await tx.one(insertOrganization(organization))
+        await requireQuota(tx, ownerId, ['organizations'], input.edge.settings.quotas)
         await tx.run(audit(input, 'organization.created', { organizationId, data: { slug, name } }))
         return json(text)
       })
@@ -144,7 +146,7 @@ export const organizationRoutes = [
         const { slug } = await tx.one(hideOrganization(organizationId))
         await tx.run(audit(input, 'organization.deleted', { organizationId, data: { slug } }))
         const { edge, requestId } = input
-        const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
+        const options = { ownerId: null, requestId, settings: edge.settings }
         await enqueue(tx, purgeAccounts, {}, options)
         return undefined
       }),

@@ -45,8 +45,7 @@ settings, else to pages of ours. It replaces \`{CHECKOUT_SESSION_ID}\` in them.`
         success_url: redirect(edge.settings, 'success', body.success_url),
         cancel_url: redirect(edge.settings, 'cancel', body.cancel_url),
       }
-      const maxTries = edge.settings.workerMaxTries
-      return enqueue(tx, checkout, payload, { ownerId: caller.ownerId, requestId, maxTries })
+      return enqueue(tx, checkout, payload, { ownerId: caller.ownerId, requestId, settings: edge.settings })
     },
   }),
 
@@ -60,7 +59,7 @@ settings, else to pages of ours. It replaces \`{CHECKOUT_SESSION_ID}\` in them.`
     alwaysWaits: true,
     job: ({ edge, tx, requestId }) => {
       requireProvider(edge.settings)
-      return enqueue(tx, catalog, {}, { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries })
+      return enqueue(tx, catalog, {}, { ownerId: null, requestId, settings: edge.settings })
     },
   }),
 ]

@@ -53,7 +53,7 @@ export const subscriptionRoutes = [
         tx,
         cancel,
         { subscription_id: id, provider_subscription_id },
-        { ownerId: caller.ownerId, requestId, maxTries: edge.settings.workerMaxTries },
+        { ownerId: caller.ownerId, requestId, settings: edge.settings },
       )
     },
   }),

@@ -94,7 +94,7 @@ export const transactionRoutes = [
         tx,
         refund,
         { refund_id, transaction_id: params.id },
-        { ownerId: caller.ownerId, requestId, maxTries: edge.settings.workerMaxTries },
+        { ownerId: caller.ownerId, requestId, settings: edge.settings },
       )
       await tx.run(linkRefundToJob(refund_id, ref.jobId))
       return ref

@@ -31,7 +31,7 @@ ${[...EVENT_TYPES].join(', ')}; any other is acknowledged and ignored.`,
     const event = readEvent(await signedEvent(edge, request))
     if (event === null) throw fail('payment.payload')
     if (EVENT_TYPES.has(event.type)) {
-      const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
+      const options = { ownerId: null, requestId, settings: edge.settings }
       const { jobId } = await edge.db.transaction((tx) => ingestEvent(tx, event, options))
       if (jobId !== null) await waitUntilApplied(edge, jobId, requestId, responder)
     }

@@ -89,7 +89,7 @@ export const collectionRoutes = [
         if (!of_documents) requireOperator(edge, caller)
         if ((await tx.maybeOne(hideCollection(id))) === null) throw fail('rag.missing')
         const { ownerId } = caller
-        await enqueue(tx, purge, {}, { ownerId, requestId, maxTries: edge.settings.workerMaxTries })
+        await enqueue(tx, purge, {}, { ownerId, requestId, settings: edge.settings })
         return { deleted: true as const, collection_name: params.name }
       }),
   }),

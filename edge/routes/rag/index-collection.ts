@@ -37,7 +37,7 @@ Only admins index files, unless the area is open or \`AUTH_LEVEL\` is \`basic\`.
     'rag.deleted',
     'rag.root_missing',
     'rag.name_taken',
-    'rag.too_many_collections',
+    'quota.collections',
     'auth.required',
     'auth.forbidden',
   ],

@@ -23,7 +23,7 @@ export async function embeddedBy(
     enqueue(tx, embedTaskOf(edge.settings.rag), text === undefined ? {} : { text }, {
       ownerId,
       requestId,
-      maxTries: 1,
+      settings: { workerMaxTries: 1, quotas: edge.settings.quotas },
     }),
   )
   edge.publisher.notify(jobId)

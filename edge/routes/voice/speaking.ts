@@ -124,7 +124,7 @@ async function begin(
   callback: Callback | null = null,
 ): Promise<string> {
   // The job has no owner: all who want the same preview share it.
-  const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
+  const options = { ownerId: null, requestId, settings: edge.settings }
   const { jobId } = await edge.db.transaction(async (tx) => {
     await tx.run(wantPreview(digest, speech))
     const added = await enqueue(tx, preview, { digest: digest.toString('hex') }, options)

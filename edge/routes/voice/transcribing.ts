@@ -123,7 +123,7 @@ export async function beginTranscription(input: Beginning): Promise<JobRef<Trans
     prompt_sha256: prompt === null ? null : createHash('sha256').update(prompt).digest('hex'),
   }
   // Locks the actor before rows, in the same order as when the job ends.
-  const options = { ownerId, requestId, maxTries: edge.settings.workerMaxTries }
+  const options = { ownerId, requestId, settings: edge.settings }
   const ref = await enqueue(tx, transcribe, payload, options)
   const { jobId } = ref
   if (!ref.joined)
@@ -150,7 +150,13 @@ async function documentOf({
   }
   const { blob, file, mediaType } = source.upload
   const title = titleOf(undefined, file.fileName)
-  const { id } = await becomeDocument(tx, blob, source.lost, { ownerId, title, kind: 'audio', mediaType })
+  const { id } = await becomeDocument(
+    tx,
+    blob,
+    source.lost,
+    { ownerId, title, kind: 'audio', mediaType },
+    edge.settings.quotas,
+  )
   // The owner may have the same bytes already.
   tx.afterCommit(() => void discardUnused(edge.blobs, edge.log, blob))
   return id

@@ -1,13 +1,12 @@
 import { z } from 'zod'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
+import { requireQuota } from '../../../sql/quotas.ts'
 import {
-  countEndpoints,
   ENDPOINT_ORDER,
   type EndpointFields,
   hideEndpoint,
   insertEndpoint,
-  MAX_ENDPOINTS,
   type Manager,
   managedEndpoint,
   type OwnedEndpoint,
@@ -50,12 +49,12 @@ export const endpointRoutes = [
 the secret, which only this answer shows, and repeated for a day until it answers 2xx. With \
 \`organization_id\` it is of an organization as well: it ends when the account leaves, and admins and owners see, describe, \
 deactivate and delete it. What it is told is still the account's, so to change its URL, events or secret, to activate it and to \
-see deliveries is for that account alone, and for admins of the service. An account may have ${MAX_ENDPOINTS}. An API key needs \
+see deliveries is for that account alone, and for admins of the service. The quota \`webhook_endpoints\` bounds their number. An API key needs \
 the scope to read what its events tell of: \`jobs\`, \`documents\`, \`comms\` or \`payments\`.`,
     body: NewEndpoint,
     response: CreatedEndpoint,
     status: 201,
-    errors: ['webhook.limit', 'webhook.no_account', ...RANKED],
+    errors: ['quota.webhook_endpoints', 'webhook.no_account', ...RANKED],
     sideEffect: true,
     credentials: true,
     complete: withSecret,
@@ -234,11 +233,10 @@ function addEndpoint(input: Adding): Promise<Answer<z.input<typeof CreatedEndpoi
   return input.transaction(async (tx) => {
     if (organizationId !== null) await enter(tx, { params: { org_id: organizationId }, caller }, 'admin')
     await lockCaller(tx, caller)
-    if ((await tx.one(countEndpoints(ownerId))).count >= MAX_ENDPOINTS)
-      throw fail('webhook.limit', { max: MAX_ENDPOINTS })
     const created = await tx.one(
       insertEndpoint({ accountId: ownerId, organizationId, url, events, description }),
     )
+    await requireQuota(tx, ownerId, ['webhook_endpoints'], edge.settings.quotas)
     const { id } = JSON.parse(created.json) as { id: number }
     const data = { webhook: id, url, events }
     await tx.run(audit(input, 'webhook.created', { accountId: ownerId, organizationId, data }))

@@ -4,13 +4,13 @@
 -- before queued, that is not being cancelled and whose payload contains `joins`; if there is none, it waits.
 -- `join_waiting` joins only queued ones: a running job may be past what the message is about, and a queued one is claimed
 -- after this commits, under the lock of the mailbox. Returns the job id of each spec: its own, or that of the job that it
--- joined.
+-- joined. With a `waiting_quota`, the setting, owners may not exceed their quota of waiting jobs (see `job_quota`).
 --
 -- A job has a delivery, or waits behind one that has: in a limited mailbox behind the jobs that fill it, each of which
 -- sends the next delivery when it ends; in any other behind one that was due when added, from which a claim continues
 -- to it. Jobs due later have deliveries of their own, so that nothing need scan all others that are not due yet: without a
 -- limit with an upper bound; in a limited mailbox they are `later` until a delivery is claimed after their time.
-create or replace function job_enqueue(specs jsonb) returns table (spec_ordinal bigint, job_id uuid, joined boolean)
+create or replace function job_enqueue(specs jsonb, waiting_quota bigint default null) returns table (spec_ordinal bigint, job_id uuid, joined boolean)
 language plpgsql
 as $$
 #variable_conflict use_column
@@ -97,6 +97,9 @@ begin
   end loop;
 
   perform job_counted(queues, 1, 0);
+  if waiting_quota is not null then
+    perform job_quota(array(select (s ->> 'owner_id')::integer from jsonb_array_elements(specs) s), waiting_quota);
+  end if;
   perform job_send(send);
   perform job_send(later, array_fill(last, array[cardinality(later)]));
   return query select e.ordinality, (e.value ->> 'id')::uuid, false

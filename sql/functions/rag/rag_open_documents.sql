@@ -1,8 +1,8 @@
 -- The id of a collection of an owner's documents, which is created, or gets this selection; null when another owner or
--- files have the name, 0 when the owner has `most` collections. Waits for the changes of documents under way, which have
+-- files have the name. Waits for the changes of documents under way, which have
 -- looked for collections without this one or by its old selection (see rag_affected): a run that reads the documents
 -- after this sees what they did.
-create or replace function rag_open_documents(p_name text, owner integer, chosen jsonb, most integer) returns integer language plpgsql as $$
+create or replace function rag_open_documents(p_name text, owner integer, chosen jsonb) returns integer language plpgsql as $$
 declare
   opened integer;
 begin
@@ -11,10 +11,6 @@ begin
   where c.name = p_name and c.deleted_at is null and c.selection is not null and c.owner_id is not distinct from owner
   returning c.id into opened;
   if found then return opened; end if;
-  if most <= (select count(*) from rag_collection c
-      where (c.owner_id = owner or (owner is null and c.owner_id is null)) and c.selection is not null and c.deleted_at is null) then
-    return 0;
-  end if;
   insert into rag_collection (name, owner_id, selection) values (p_name, owner, chosen)
   on conflict (name) where deleted_at is null do nothing returning id into opened;
   return opened;

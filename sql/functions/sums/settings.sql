@@ -28,6 +28,7 @@ begin
       ('ai_usage', 'ai_usage_sum', '{insert,update,delete}'),
       ('blog_post', 'blog_post_count', '{insert,update,delete}'),
       ('comms_send', 'comms_send_count', '{insert,update,delete}'),
+      ('document', 'document_sum', '{insert,update,delete}'),
       ('document', 'document_tag_count', '{insert,update,delete}'),
       ('payment_subscription', 'payment_subscription_count', '{insert,update,delete}'),
       ('payment_transaction', 'payment_sum', '{insert,update,delete}')

@@ -1,0 +1,96 @@
+import { z } from 'zod'
+import { readAccount } from '../../../sql/accounts.ts'
+import { readWithin } from '../../../sql/db.ts'
+import { fail } from '../../../sql/errors.ts'
+import { QUOTA_KINDS, QUOTA_NAMES, type Quotas, readQuotas, setQuotas } from '../../../sql/quotas.ts'
+import { audit } from '../../pipeline/audit.ts'
+import { json, route } from '../../pipeline/route.ts'
+import { RowId } from '../../pipeline/schemas.ts'
+
+const MAX_QUOTA = Number.MAX_SAFE_INTEGER
+
+const QuotaUse = z
+  .strictObject({
+    kind: z.enum(QUOTA_NAMES),
+    used: z.int(),
+    quota: z.int().nullable().meta({ description: 'The most that the account may have; null: any number' }),
+    own: z.int().nullable().meta({
+      description: 'The quota that an admin has given this account, 0: any number; null: that of the setting',
+    }),
+    setting: z.string(),
+  })
+  .meta({ id: 'QuotaUse' })
+const QuotaList = z.strictObject({ quotas: z.array(QuotaUse) }).meta({ id: 'QuotaList' })
+
+const NewQuotas = z
+  .strictObject(
+    Object.fromEntries(
+      QUOTA_NAMES.map((kind) => [kind, z.int().min(0).max(MAX_QUOTA).nullable().optional()]),
+    ) as Record<(typeof QUOTA_NAMES)[number], z.ZodOptional<z.ZodNullable<z.ZodInt>>>,
+  )
+  .refine((body) => Object.keys(body).length > 0, 'must name a quota')
+  .meta({ id: 'QuotasChange' })
+
+const UserParams = z.object({ user_id: RowId })
+
+const KINDS = QUOTA_NAMES.map((kind) => `\`${kind}\` (${QUOTA_KINDS[kind].text})`).join(', ')
+const valuesFor = (accountId: number, quotas: Quotas) =>
+  [accountId, QUOTA_NAMES, QUOTA_NAMES.map((kind) => quotas[kind])] as const
+
+/** How much an account uses of what it may have. */
+export const quotaRoutes = [
+  route({
+    method: 'get',
+    path: '/me/quotas',
+    summary: 'Get the quotas of the caller, and how much of each is used',
+    description: `The kinds are ${KINDS}. A request that would exceed one answers 429 with its name in \`code\`; a file that is \
+larger than all of the quota answers 413. The job of an extraction fails with \`quota.pages\`. Admins have no quotas.`,
+    response: QuotaList,
+    errors: ['account.nobody'],
+    reads: 'list',
+    handle: async ({ caller, edge, reader }) => {
+      if (caller.ownerId === null) throw fail('account.nobody')
+      const text = await reader.text(readQuotas, [...valuesFor(caller.ownerId, edge.settings.quotas)])
+      if (text === null) throw fail('account.nobody')
+      return json(text)
+    },
+  }),
+
+  route({
+    method: 'get',
+    path: '/users/:user_id/quotas',
+    summary: 'Get the quotas of an account, and how much of each is used',
+    auth: 'admin',
+    params: UserParams,
+    response: QuotaList,
+    errors: ['account.missing'],
+    reads: 'list',
+    handle: async ({ params, edge, reader }) => {
+      const text = await reader.text(readQuotas, [...valuesFor(params.user_id, edge.settings.quotas)])
+      if (text === null) throw fail('account.missing')
+      return json(text)
+    },
+  }),
+
+  route({
+    method: 'patch',
+    path: '/users/:user_id/quotas',
+    summary: 'Give an account quotas of its own',
+    description:
+      'Each takes the place of the setting; 0 is any number, and null restores the setting. Kinds that are not named stay as they are.',
+    auth: 'admin',
+    params: UserParams,
+    body: NewQuotas,
+    errors: ['account.missing'],
+    handle: (input) => {
+      const { params, body } = input
+      const id = params.user_id
+      return input.transaction(async (tx) => {
+        if ((await readWithin(tx, readAccount, [id])) === null) throw fail('account.missing')
+        await tx.run(setQuotas(id, body))
+        await tx.run(audit(input, 'account.quotas_changed', { accountId: id, data: body }))
+        return undefined
+      })
+    },
+  }),
+]

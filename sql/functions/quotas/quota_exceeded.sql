@@ -1,0 +1,21 @@
+-- The kinds of which an account has more than its quota, as this transaction sees it; `defaults` are the settings, 0: no quota.
+-- Admins have none. Call it after the change that may exceed one. Within a tenth of the quota, and always for small ones,
+-- the account is locked before the count, so that changes at the same time are counted one after the other.
+create or replace function quota_exceeded(account integer, kinds text[], defaults bigint[])
+returns table (kind text, quota bigint) language plpgsql as $$
+#variable_conflict use_column
+begin
+  for kind, quota in
+    select given.kind, coalesce(own.quota, given.quota)
+    from unnest(kinds, defaults) given(kind, quota)
+    left join account_quota own on own.account_id = account and own.kind = given.kind
+    where coalesce(own.quota, given.quota) > 0
+      and not exists (select from account a where a.id = account and a.role = 'admin')
+  loop
+    continue when quota_used(account, quota_exceeded.kind) <= quota_exceeded.quota - greatest(1000, quota_exceeded.quota / 10);
+    perform from account a where a.id = account for no key update;
+    if quota_used(account, quota_exceeded.kind) > quota_exceeded.quota then
+      return next;
+    end if;
+  end loop;
+end $$;

@@ -1,0 +1,17 @@
+-- How much an account uses of a kind. Documents count until their bytes are deleted, in the trash, too.
+create or replace function quota_used(account integer, kind text) returns bigint language sql stable as $$
+  select case quota_used.kind
+    when 'documents' then (select coalesce(sum(documents), 0) from document_sum where owner_id = account)
+    when 'bytes' then (select coalesce(sum(bytes), 0) from document_sum where owner_id = account)
+    when 'pages' then (select coalesce(sum(pages), 0) from document_sum where owner_id = account)
+    when 'organizations' then (select count(*) from organization where created_by = account and deleted_at is null)
+    when 'keys' then (select count(*) from api_key where account_id = account)
+    when 'webhook_endpoints' then (select count(*) from webhook_endpoint
+      where account_id = account and url is not null and deleted_at is null)
+    when 'pending_deliveries' then (select count(*) from webhook_endpoint e join webhook_delivery d on d.endpoint_id = e.id
+      where e.account_id = account and d.due_at is not null)
+    when 'conversations' then (select count(*) from ai_conversation where owner_id = account)
+    when 'collections' then (select count(*) from rag_collection where owner_id = account and deleted_at is null)
+    when 'waiting_jobs' then (select count(*) from job where owner_id = account and status = 'queued')
+  end
+$$;

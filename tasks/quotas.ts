@@ -1,0 +1,19 @@
+import { z } from 'zod'
+import { QUOTA_KINDS, QUOTA_NAMES, type QuotaKind, type Quotas } from '../sql/quotas.ts'
+import { count } from './setting-fields.ts'
+
+/** The settings of quotas: one for each kind. */
+
+const settingOf = <K extends QuotaKind>(kind: K): `QUOTA_${Uppercase<K>}` =>
+  `QUOTA_${kind.toUpperCase() as Uppercase<K>}`
+
+type Names = { [K in QuotaKind as `QUOTA_${Uppercase<K>}`]: ReturnType<typeof count> }
+
+export const quotaShape = Object.fromEntries(
+  QUOTA_NAMES.map((kind) => [settingOf(kind), count(QUOTA_KINDS[kind].quota, 0, 2 ** 49)]),
+) as Names
+
+const Shape = z.object(quotaShape)
+
+export const quotaSettings = (env: z.output<typeof Shape>): Quotas =>
+  Object.fromEntries(QUOTA_NAMES.map((kind) => [kind, env[settingOf(kind)]])) as Quotas
