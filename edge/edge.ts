@@ -233,7 +233,7 @@ function createServices(options: EdgeOptions, { db, publisher }: Core): Omit<Edg
   const { checked: validateRows, databasePooled: pooled } = settings
   return {
     blobs: createBlobs(db, settings),
-    enqueuer: createEnqueuer(db, publisher, settings.quotas.waiting_jobs),
+    enqueuer: createEnqueuer({ db, publisher, waitingQuota: settings.quotas.waiting_jobs }),
     passwords: options.passwords ?? createPasswords(),
     retrieval: createRetrieval({
       url,

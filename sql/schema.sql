@@ -2591,7 +2591,7 @@ AS $function$ffbff00f34e35a5918ed0299edbe4394$function$;
 CREATE OR REPLACE FUNCTION public.quota_exceeded(account integer, kinds text[], defaults bigint[])
  RETURNS TABLE(kind text, quota bigint)
  LANGUAGE plpgsql
-AS $function$49ce082fdfbb802d2b9236a8101ab01c$function$;
+AS $function$52c5170d0190d93efa1c3eef3cfde2e7$function$;
 
 CREATE OR REPLACE FUNCTION public.quota_used(account integer, kind text)
  RETURNS bigint

@@ -28,11 +28,14 @@ const MAX_TOGETHER = 500
 // How many are announced; watchers of all jobs see any others when they start.
 const MAX_ANNOUNCED = 1000
 
-export function createEnqueuer(
-  db: Pick<Database, 'any'>,
-  publisher: Pick<Publisher, 'notify'>,
-  waitingQuota: number,
-): Enqueuer {
+interface Parts {
+  readonly db: Pick<Database, 'any'>
+  readonly publisher: Pick<Publisher, 'notify'>
+  /** The setting; 0: none. */
+  readonly waitingQuota: number
+}
+
+export function createEnqueuer({ db, publisher, waitingQuota }: Parts): Enqueuer {
   const waiting: Request[] = []
   // Those of a refused statement: one may be the reason, such as a job of a deleted account, and the others must not fail with it.
   const alone: Request[] = []
@@ -65,7 +68,7 @@ export function createEnqueuer(
     } catch (error) {
       // The database is the reason. Tried alone, each would wait for its limit behind all before it, its job would be added long
       // after its client had left, and one that had been added, though no answer came, would be taken for another.
-      if (error instanceof Failure && error.retryable)
+      if (error instanceof Failure && error.code.startsWith('database.'))
         for (const { reject } of [...together, ...alone.splice(0), ...waiting.splice(0)]) reject(error)
       else if (together.length > 1) alone.push(...together)
       else together[0]!.reject(error)

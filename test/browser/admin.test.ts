@@ -25,6 +25,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     await query('analyze')
     const page = await open(t, '/monitor')
     await signIn(page)
+    await page.getByRole('link', { name: 'Jobs', exact: true }).waitFor()
     await page.getByRole('link', { name: 'Usage', exact: true }).click()
     const cost = section(page, 'Cost of models')
     await cost.getByRole('row', { name: 'gpt-4o-mini openai 2 2,000 $1.00' }).waitFor()
@@ -39,11 +40,13 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     await page.keyboard.press('Enter')
     const days = cost.getByRole('row', { name: /^\d{4}-\d\d-\d\d .* \$0\.50$/ })
     await until('each of its days', async () => (await days.count()) === 4)
-    // Nobody else is led there.
+    await page.getByRole('row', { name: /^Documents \d+ none/ }).waitFor()
+    // Everybody else sees their quotas there.
     const other = await open(t, '/monitor/usage')
     await signIn(other, READER)
-    await other.getByRole('heading', { name: 'For admins' }).waitFor()
-    assert.equal(await other.getByRole('link', { name: 'Usage' }).count(), 0)
+    await other.getByRole('row', { name: /^Bytes of documents .* 93.1 GiB/ }).waitFor()
+    assert.equal(await other.getByRole('progressbar', { name: 'Documents: part used', exact: true }).count(), 1)
+    assert.equal(await other.getByRole('heading', { name: 'Tables' }).count(), 0)
   })
 
   test('a running job shows its progress and is cancelled by the keyboard', async (t) => {

@@ -20,7 +20,11 @@ function database(gate: Promise<unknown> = Promise.resolve()) {
   }
   const marked: string[] = []
   const publisher = { notify: (id: string, when?: string) => void marked.push(`${id} ${when}`) }
-  return { statements, marked, enqueuer: createEnqueuer({ any } as never, publisher as never, 0) }
+  return {
+    statements,
+    marked,
+    enqueuer: createEnqueuer({ db: { any } as never, publisher: publisher as never, waitingQuota: 0 }),
+  }
 }
 const idsOf = (rows: readonly { job_id: string }[]) => rows.map(({ job_id }) => job_id)
 
@@ -94,7 +98,7 @@ test('an outage that begins while they are tried alone ends that', async () => {
     statements.push(JSON.parse(String(values[0])).length)
     throw statements.length === 1 ? new Error('refused') : fail('database.too_slow')
   }
-  const enqueuer = createEnqueuer({ any } as never, { notify: () => {} } as never, 0)
+  const enqueuer = createEnqueuer({ db: { any } as never, publisher: { notify: () => {} }, waitingQuota: 0 })
   const all = ['a', 'b', 'c'].map((id) => enqueuer.add(jobs(id)))
   for (const one of all) await assert.rejects(one, { code: 'database.too_slow' })
   assert.deepEqual(statements, [3, 1])

@@ -185,6 +185,8 @@ const accounts: Record<string, Make> = {
     params: { user_id: (caller ?? world.owner).id },
     json: { role: 'admin' },
   }),
+  'GET /api/v1/auth/users/:user_id/quotas': account,
+  'PATCH /api/v1/auth/users/:user_id/quotas': and(account, json({ keys: 100 })),
   'DELETE /api/v1/auth/users/:user_id': account,
 }
 

@@ -13,6 +13,7 @@ POST   /api/v1/auth/refresh                               401   200   200   200 
 POST   /api/v1/auth/logout                                401   200   200   200   200
 POST   /api/v1/auth/me/email                              401   201   201   201   201
 GET    /api/v1/auth/me/email                              401   200   200   200   200
+GET    /api/v1/auth/me/quotas                             401   200   200   200   200
 DELETE /api/v1/auth/me/email                              401   204   204   204   204
 POST   /api/v1/auth/me/export                             401   202   202   202   202
 GET    /api/v1/auth/me/export                             401   200   200   200   200
@@ -54,6 +55,8 @@ PATCH  /api/v1/auth/users/:user_id/deactivate             401   403   403   403 
 PATCH  /api/v1/auth/users/:user_id/activate               401   403   403   403   200
 PATCH  /api/v1/auth/users/:user_id/role                   401   403   403   403   200
 PATCH  /api/v1/auth/users/:user_id/role #one's own        401   403   403   403   200
+GET    /api/v1/auth/users/:user_id/quotas                 401   403   403   403   200
+PATCH  /api/v1/auth/users/:user_id/quotas                 401   403   403   403   204
 DELETE /api/v1/auth/users/:user_id                        401   403   403   403   204
 GET    /api/v1/auth/audit                                 401   403   403   403   200
 GET    /api/v1/jobs/search                                401   403   403   403   200

@@ -31,13 +31,14 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'organization',
     'organization_member',
   ],
-  'an account has at most 100; housekeeping deletes those that have expired': [
+  'a quota bounds them; housekeeping deletes those that have expired': [
     'api_key',
     'api_key_allowance',
   ],
   'an account has one at most': ['account_totp'],
+  'an account has one of each kind at most': ['account_quota'],
   'an account has at most 20': ['passkey'],
-  'an account has at most 50; housekeeping deletes those that were deleted': ['webhook_endpoint'],
+  'a quota bounds them; housekeeping deletes those that were deleted': ['webhook_endpoint'],
   'the end of its job takes it along': ['job_callback'],
   'its owner deletes it, or the account': [
     'document',
@@ -70,6 +71,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'job_count',
     'blog_post_count',
     'comms_send_count',
+    'document_sum',
     'document_tag_count',
     'payment_sum',
     'payment_subscription_count',

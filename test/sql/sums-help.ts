@@ -51,6 +51,12 @@ const SUMS: Readonly<Record<string, readonly [key: string, sums: readonly string
     `select ${DAY}, channel, case when status in ('scheduled', 'queued', 'sending') then 'waiting' else status end, count(*)
      from comms_send group by 1, 2, 3`,
   ],
+  document_sum: [
+    'owner_id',
+    ['documents', 'bytes', 'pages'],
+    `select owner_id, count(*), sum(byte_size), sum(coalesce(page_count, 0)) from document
+     where owner_id is not null and collected_at is null group by 1`,
+  ],
   document_tag_count: [
     'owner_id, label',
     ['documents', 'superseded'],

@@ -245,6 +245,29 @@ describe('extracting a document', () => {
   })
 })
 
+test('fails where its owner would have more pages than the quota, and nothing of it is kept', async () => {
+  const [account] = await query(`insert into account (email, password_hash) values ($1, '') returning id`, [
+    `${uuidv7()}@example.com`,
+  ])
+  const settings = { QUOTA_PAGES: '5' }
+  const owned = async () => {
+    const id = await add('x')
+    await query('update document set owner_id = $1 where id = $2', [account!.id, id])
+    return id
+  }
+  const [first, second] = [await owned(), await owned()]
+  const counts = { read: 3, unread: 0, skipped: 0 }
+  assert.deepEqual((await run(first, { pageCount: 3, settings })).result, counts)
+  assert.deepEqual((await run(first, { pageCount: 3, settings, force: true })).result, counts, 'once')
+  const refused = await run(second, { pageCount: 3, settings })
+  isFailure(refused.error, 'quota.pages')
+  assert.deepEqual([refused.read, refused.closed, await pages(second)], [[], 1, []])
+  assert.deepEqual(await query('select page_count from document where id = $1', [second]), [
+    { page_count: null },
+  ])
+  assert.deepEqual((await run(second, { pageCount: 2, settings })).result, { ...counts, read: 2 })
+})
+
 describe('the limits of a document', () => {
   const text = 'ä'.repeat(100_000) // 200,000 bytes
   const TEXT = 'The document has more than 1068576 bytes of text, which its size allows'

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { AI_PROVIDERS, PROVIDERS } from '../../tasks/ai/providers.ts'
 import { AREAS, parse, type Settings, SettingsError } from '../../tasks/settings.ts'
+import { DEFAULT_QUOTAS } from '../job-settings.ts'
 import { KEY, names, PRODUCTION, problems } from './settings-help.ts'
 
 test('an empty environment has the documented defaults', () => {
@@ -71,6 +72,7 @@ test('an empty environment has the documented defaults', () => {
       timeoutMs: 15_000,
       retryMs: [5, 30, 120, 600, 1800, 3600, 7200, 14_400, 28_800, 28_800].map((seconds) => seconds * 1000),
     },
+    quotas: DEFAULT_QUOTAS,
     trashDays: 30,
     requestWaitSeconds: 120,
     readTimeoutMs: 2_000,

@@ -1,13 +1,18 @@
-// What the service takes: tables with their growth, and below them what was spent.
+// Quotas of the account. For admins what the service takes: tables with their growth, and what was spent.
 
 import { call } from './api.js'
 import { sparkline } from './chart.js'
-import { forAdmins, h, panel, table, tiles } from './dom.js'
+import { h, panel, table, tiles } from './dom.js'
 import { bytes, change, count, days, dollars } from './format.js'
+import { makeQuotas } from './quotas.js'
 import { makeSpending } from './spending.js'
 
-export async function show(view) {
+export async function show(view, { account }) {
   document.title = 'Usage · Millrace'
+  const title = h('h1', { class: 'hidden' }, 'Usage')
+  const quotas = await makeQuotas()
+  view.replaceChildren(title, ...(quotas === null ? [] : [quotas]))
+  if (account.role !== 'admin') return
   const figures = tiles([
     ['Stored', 'in tables'],
     ['Growth', 'in 7 days'],
@@ -19,17 +24,12 @@ export async function show(view) {
     figures.set('Models', dollars(cost))
     figures.set('Messages', count(sent))
   })
-  try {
-    const [taken] = await Promise.all([call('GET', '/api/v1/system/tables'), spending.load()])
-    const list = makeTables(taken.tables)
-    figures.set('Stored', bytes(taken.bytes))
-    figures.set('Growth', list.grown === null ? '–' : change(list.grown))
-    figures.set('Old', bytes(list.old))
-    view.replaceChildren(h('h1', { class: 'hidden' }, 'Usage'), figures.node, spending.node, list.node)
-  } catch (error) {
-    if (error.status !== 403) throw error
-    forAdmins(view, 'The page shows what the whole service takes.')
-  }
+  const [taken] = await Promise.all([call('GET', '/api/v1/system/tables'), spending.load()])
+  const list = makeTables(taken.tables)
+  figures.set('Stored', bytes(taken.bytes))
+  figures.set('Growth', list.grown === null ? '–' : change(list.grown))
+  figures.set('Old', bytes(list.old))
+  title.after(figures.node, spending.node, list.node)
 }
 
 function makeTables(tables) {

@@ -1,6 +1,6 @@
 -- The kinds of which an account has more than its quota, as this transaction sees it; `defaults` are the settings, 0: no quota.
--- Admins have none. Call it after the change that may exceed one. Within a tenth of the quota, and always for small ones,
--- the account is locked before the count, so that changes at the same time are counted one after the other.
+-- Admins have none. Call it after the change that may exceed one. Where so little is left that
+-- changes at the same time may exceed it together, the account is locked before the count: they are counted one by one.
 create or replace function quota_exceeded(account integer, kinds text[], defaults bigint[])
 returns table (kind text, quota bigint) language plpgsql as $$
 #variable_conflict use_column
@@ -12,7 +12,8 @@ begin
     where coalesce(own.quota, given.quota) > 0
       and not exists (select from account a where a.id = account and a.role = 'admin')
   loop
-    continue when quota_used(account, quota_exceeded.kind) <= quota_exceeded.quota - greatest(1000, quota_exceeded.quota / 10);
+    continue when quota_used(account, quota_exceeded.kind) <= quota_exceeded.quota - greatest(quota_exceeded.quota / 10,
+      case quota_exceeded.kind when 'bytes' then 10_000_000_000 when 'pages' then 200_000 else 1000 end);
     perform from account a where a.id = account for no key update;
     if quota_used(account, quota_exceeded.kind) > quota_exceeded.quota then
       return next;

@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import type { Transaction } from '../../sql/db.ts'
+import { noRows, sql } from '../../sql/db.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import { enqueueJobs } from '../../sql/jobs.ts'
+import { QUOTA_NAMES, type QuotaKind, readQuotas, requireQuota, setQuotas } from '../../sql/quotas.ts'
+import { createReader } from '../../sql/reader.ts'
+import { DEFAULT_QUOTAS } from '../job-settings.ts'
+import { spec } from './ledger-help.ts'
+import { newAccount, sharedDatabase } from './shared-database.ts'
+
+/** Quotas of accounts: what each kind counts, and that a limit holds however many transactions add at once. */
+
+const { db, query, url } = await sharedDatabase()
+const reader = createReader({ url, applicationName: 'test' })
+after(() => reader.close())
+
+/** What adds one of each kind, and what takes it away again. */
+const CHANGES: Readonly<Record<QuotaKind, { add: string; remove: string; each?: number }>> = {
+  documents: {
+    add: `insert into document (owner_id, title, media_type, byte_size, sha256)
+      values ($1, 't', 'text/plain', 1, sha256(gen_random_uuid()::text::bytea))`,
+    remove: 'delete from document where owner_id = $1',
+  },
+  bytes: {
+    add: `insert into document (owner_id, title, media_type, byte_size, sha256)
+      values ($1, 't', 'text/plain', 1000, sha256(gen_random_uuid()::text::bytea))`,
+    remove: 'delete from document where owner_id = $1',
+    each: 1000,
+  },
+  pages: {
+    add: `insert into document (owner_id, title, media_type, byte_size, sha256, page_count)
+      values ($1, 't', 'text/plain', 1, sha256(gen_random_uuid()::text::bytea), 7)`,
+    remove:
+      'update document set deleted_at = now(), expires_at = now(), collected_at = now() where owner_id = $1',
+    each: 7,
+  },
+  organizations: {
+    add: `insert into organization (name, slug, created_by) values ('n', 'o-' || gen_random_uuid(), $1)`,
+    remove: 'update organization set deleted_at = now(), slug = null where created_by = $1',
+  },
+  keys: {
+    add: `insert into api_key (id, account_id, name, digest, hint, scopes)
+      values (gen_random_uuid(), $1, 'n', sha256(gen_random_uuid()::text::bytea), 'hint', '{jobs:read}')`,
+    remove: 'delete from api_key where account_id = $1',
+  },
+  webhook_endpoints: {
+    add: `insert into webhook_endpoint (account_id, url, events) values ($1, 'https://example.com/', '{job.done}')`,
+    remove: 'update webhook_endpoint set deleted_at = now(), is_active = false where account_id = $1',
+  },
+  pending_deliveries: {
+    add: `with endpoint as (
+        insert into webhook_endpoint (account_id, url, events) values ($1, 'https://example.com/', '{job.done}') returning id)
+      insert into webhook_delivery (endpoint_id, type, body) select id, 'job.done', '{}' from endpoint`,
+    remove: `update webhook_delivery set status = 'failed', due_at = null, ended_at = now()
+      where endpoint_id in (select id from webhook_endpoint where account_id = $1)`,
+  },
+  conversations: {
+    add: `insert into ai_conversation (id, user_id, owner_id, title, provider, model)
+      values (gen_random_uuid(), $1::text, $1::int, 't', 'p', 'm')`,
+    remove: 'delete from ai_conversation where owner_id = $1',
+  },
+  collections: {
+    add: `insert into rag_collection (name, owner_id, selection) values ('c-' || gen_random_uuid(), $1, '{}')`,
+    remove: 'update rag_collection set deleted_at = now() where owner_id = $1',
+  },
+  waiting_jobs: {
+    add: `insert into job (id, name, queue, owner_id, mailbox, payload, status, max_tries)
+      values (gen_random_uuid(), 'test.noop', 'io', $1, 'm', '{}', 'queued', 1)`,
+    remove: `update job set status = 'done', finished_at = now() where owner_id = $1`,
+  },
+}
+
+interface Use {
+  readonly kind: QuotaKind
+  readonly used: number
+  readonly quota: number | null
+  readonly own: number | null
+  readonly setting: string
+}
+
+async function uses(account: number, quotas = DEFAULT_QUOTAS): Promise<ReadonlyMap<QuotaKind, Use>> {
+  const text = await reader.text(readQuotas, [account, QUOTA_NAMES, QUOTA_NAMES.map((kind) => quotas[kind])])
+  return new Map((JSON.parse(text!) as { quotas: Use[] }).quotas.map((use) => [use.kind, use]))
+}
+
+for (const kind of QUOTA_NAMES) {
+  const { add, remove, each = 1 } = CHANGES[kind]
+  describe(kind, () => {
+    test('counts what its account has, and nothing that is gone or of others', async () => {
+      const [owner, other] = [await newAccount({ query }), await newAccount({ query })]
+      await query(add, [other])
+      for (let i = 0; i < 3; i++) await query(add, [owner])
+      assert.equal((await uses(owner)).get(kind)!.used, 3 * each)
+      await query(remove, [owner])
+      assert.equal((await uses(owner)).get(kind)!.used, 0)
+      assert.equal((await uses(other)).get(kind)!.used, each)
+    })
+
+    test('is what the account may have, when many transactions add some at once', async () => {
+      const owner = await newAccount({ query })
+      const quotas = { ...DEFAULT_QUOTAS, [kind]: 4 * each }
+      const adding = async (tx: Transaction): Promise<void> => {
+        await tx.run({ ...sql.type(noRows)`select`, sql: add, values: [owner] } as never)
+        await requireQuota(tx, owner, [kind], quotas)
+      }
+      const added = await Promise.allSettled(Array.from({ length: 12 }, () => db.transaction(adding)))
+      const refused = added.flatMap((each) => (each.status === 'rejected' ? [each.reason.code] : []))
+      assert.deepEqual(refused, new Array(8).fill(`quota.${kind}`))
+      assert.equal((await uses(owner)).get(kind)!.used, 4 * each)
+    })
+  })
+}
+
+test('a quota of an account takes the place of the setting, which null restores; 0 is any number, and admins have none', async () => {
+  const owner = await newAccount({ query })
+  const keys = async () => (await uses(owner, { ...DEFAULT_QUOTAS, keys: 5 })).get('keys')
+  const shown = { kind: 'keys', used: 0, setting: 'QUOTA_KEYS' }
+  assert.deepEqual(await keys(), { ...shown, quota: 5, own: null })
+  await db.run(setQuotas(owner, { keys: 7, collections: 0 }))
+  assert.deepEqual(await keys(), { ...shown, quota: 7, own: 7 })
+  assert.equal((await uses(owner)).get('collections')!.quota, null)
+  await db.run(setQuotas(owner, { keys: null }))
+  assert.deepEqual(await keys(), { ...shown, quota: 5, own: null })
+  assert.equal((await uses(owner)).get('collections')!.own, 0)
+  await query(`update account set role = 'admin' where id = $1`, [owner])
+  assert.equal((await keys())!.quota, null)
+  await query(CHANGES.keys.add, [owner])
+  await db.transaction((tx) => requireQuota(tx, owner, ['keys'], { ...DEFAULT_QUOTAS, keys: 1 }))
+})
+
+describe('jobs', () => {
+  const jobs = (owner: number | null, count: number) =>
+    Array.from({ length: count }, () => ({ ...spec(), id: uuidv7(), owner_id: owner }))
+  const waiting = async (owner: number) => (await uses(owner)).get('waiting_jobs')!.used
+
+  test('beyond the quota are refused together, those of others in the same statement as well', async () => {
+    const [owner, other] = [await newAccount({ query }), await newAccount({ query })]
+    await db.any(enqueueJobs(jobs(owner, 3), 3))
+    await assert.rejects(db.any(enqueueJobs([...jobs(other, 1), ...jobs(owner, 1)], 3)), {
+      code: 'quota.waiting_jobs',
+    })
+    assert.deepEqual([await waiting(owner), await waiting(other)], [3, 0])
+    await db.any(enqueueJobs([...jobs(other, 1), ...jobs(null, 9)], 3))
+  })
+
+  test('are refused by a quota of their owner below the setting, and any number is added where that is 0', async () => {
+    const owner = await newAccount({ query })
+    await db.run(setQuotas(owner, { waiting_jobs: 2 }))
+    await assert.rejects(db.any(enqueueJobs(jobs(owner, 3), 1_000_000)), { code: 'quota.waiting_jobs' })
+    await assert.rejects(db.any(enqueueJobs(jobs(owner, 3), 0)), { code: 'quota.waiting_jobs' })
+    await db.any(enqueueJobs(jobs(owner, 2), 0))
+    await db.run(setQuotas(owner, { waiting_jobs: 0 }))
+    await db.any(enqueueJobs(jobs(owner, 3), 1))
+    assert.equal(await waiting(owner), 5)
+  })
+
+  test('of many requests at once are as many as the quota', async () => {
+    const owner = await newAccount({ query })
+    const added = await Promise.allSettled(
+      Array.from({ length: 12 }, () => db.any(enqueueJobs(jobs(owner, 2), 9))),
+    )
+    assert.equal(added.filter(({ status }) => status === 'fulfilled').length, 4)
+    assert.equal(await waiting(owner), 8)
+  })
+})
