@@ -47,6 +47,17 @@ export const endLogin = (
 export const unlockLogin = (subject: Buffer): Query<unknown> =>
   sql.type(z.unknown())`delete from login_failure where subject = ${sql.binary(subject)}`
 
+/** Deletes counts of deliveries that no longer limit anything; returns how many. */
+export const deleteExpiredRates = (batch: number): Query<{ count: number }> =>
+  sql.type(z.object({ count: z.number() }))`
+    with expired as (
+      delete from webhook_rate where (account_id, host) in (
+        select account_id, host from webhook_rate where expires_at < now() order by expires_at limit ${batch}
+        for update skip locked)
+      returning 1
+    )
+    select count(*)::int as count from expired`
+
 /** Deletes counts that no longer limit anything; returns how many. */
 export const deleteExpiredLimits = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`

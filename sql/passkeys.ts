@@ -76,8 +76,10 @@ export const renamePasskey = (accountId: number, id: string, name: string): Quer
 
 const Id = z.object({ id: z.string() })
 
-export const deletePasskey = (accountId: number, id: string): Query<{ id: string }> =>
-  sql.type(Id)`delete from passkey where id = ${id}::uuid and account_id = ${accountId} returning id`
+export const deletePasskey = (accountId: number, id: string): Query<{ name: string }> =>
+  sql.type(
+    z.object({ name: z.string() }),
+  )`delete from passkey where id = ${id}::uuid and account_id = ${accountId} returning name`
 
 const Known = z.object({
   id: z.string(),

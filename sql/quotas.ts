@@ -84,6 +84,12 @@ export const readQuotas: ReadStatement<
     from account a where a.id = $1::int and a.deleted_at is null`,
 }
 
+/** Stores a setting that SQL functions need: the quota of pending deliveries, which `webhook_admitted` looks at. */
+export const storePendingQuota = ({ pending_deliveries: quota }: Quotas): Query<unknown> =>
+  sql.type(noRows)`
+    insert into setting as s (name, value) values ('QUOTA_PENDING_DELIVERIES', ${quota})
+    on conflict on constraint setting_pkey do update set value = excluded.value where s.value <> excluded.value`
+
 /** Gives an account quotas of its own, in place of those of the settings; null takes one back. */
 export const setQuotas = (
   accountId: number,

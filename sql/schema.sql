@@ -652,7 +652,9 @@ create table job_callback (
   job_id uuid not null,
   endpoint_id bigint not null,
   url text not null,
-  constraint job_callback_pkey PRIMARY KEY (job_id, endpoint_id, url),
+  host text not null,
+  api_key_id uuid,
+  constraint job_callback_pkey PRIMARY KEY (job_id, endpoint_id, host),
   constraint job_callback_endpoint_id_fkey FOREIGN KEY (endpoint_id) REFERENCES webhook_endpoint(id) ON DELETE CASCADE,
   constraint job_callback_url_check CHECK (((length(url) >= 8) AND (length(url) <= 2000)))
 );
@@ -1156,6 +1158,12 @@ create table session (
   constraint session_ended_check CHECK (((ended_at IS NULL) OR (revoked_at IS NOT NULL)))
 );
 
+create table setting (
+  name text not null,
+  value bigint not null,
+  constraint setting_pkey PRIMARY KEY (name)
+);
+
 create table table_size (
   day date not null,
   name text not null,
@@ -1243,6 +1251,8 @@ create table voice_transcription (
 create table webhook_delivery (
   id bigint not null generated always as identity,
   endpoint_id bigint not null,
+  account_id integer not null,
+  host text not null,
   message_id uuid not null default gen_random_uuid(),
   type text not null,
   url text,
@@ -1265,7 +1275,11 @@ create table webhook_endpoint (
   id bigint not null generated always as identity,
   account_id integer not null,
   organization_id integer,
+  api_key_id uuid,
+  expires_at timestamp with time zone,
   url text,
+  host text,
+  proved_at timestamp with time zone,
   events text[] not null,
   description text,
   is_active boolean not null default true,
@@ -1284,9 +1298,27 @@ create table webhook_endpoint (
   constraint webhook_endpoint_description_check CHECK ((length(description) <= 500)),
   constraint webhook_endpoint_events_check CHECK (((url IS NULL) = (cardinality(events) = 0))),
   constraint webhook_endpoint_failures_check CHECK (((failures > 0) = (failing_since IS NOT NULL))),
+  constraint webhook_endpoint_host_check CHECK (((url IS NULL) = (host IS NULL))),
   constraint webhook_endpoint_switched_off_check CHECK (((switched_off_at IS NULL) OR (NOT is_active))),
   constraint webhook_endpoint_url_check CHECK (((length(url) >= 8) AND (length(url) <= 2000)))
 );
+
+create table webhook_pending_sum (
+  id bigint not null generated always as identity,
+  account_id integer not null,
+  deliveries bigint not null,
+  constraint webhook_pending_sum_pkey PRIMARY KEY (id)
+) with (fillfactor=50, autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
+
+create table webhook_rate (
+  account_id integer not null,
+  host text not null,
+  slots bigint[] not null,
+  counts integer[] not null,
+  rests_until timestamp with time zone,
+  expires_at timestamp with time zone not null,
+  constraint webhook_rate_pkey PRIMARY KEY (account_id, host)
+) with (autovacuum_vacuum_scale_factor=0.02);
 
 create table worker_counter (
   name text not null,
@@ -1507,6 +1539,8 @@ CREATE INDEX job_running_idx ON public.job USING btree (lease_id) WHERE (status 
 
 CREATE INDEX job_unsuccessful_idx ON public.job USING btree (status, finished_at, ordinal) WHERE (status = ANY (ARRAY['failed'::text, 'cancelled'::text]));
 
+CREATE INDEX job_callback_api_key_id_idx ON public.job_callback USING btree (api_key_id) WHERE (api_key_id IS NOT NULL);
+
 CREATE INDEX job_callback_endpoint_id_idx ON public.job_callback USING btree (endpoint_id);
 
 CREATE INDEX job_count_queue_idx ON public.job_count USING btree (queue, id);
@@ -1641,7 +1675,7 @@ CREATE INDEX voice_transcription_owner_id_idx ON public.voice_transcription USIN
 
 CREATE INDEX webhook_delivery_created_at_idx ON public.webhook_delivery USING btree (created_at);
 
-CREATE INDEX webhook_delivery_due_idx ON public.webhook_delivery USING btree (endpoint_id, due_at, id) WHERE (due_at IS NOT NULL);
+CREATE INDEX webhook_delivery_due_idx ON public.webhook_delivery USING btree (endpoint_id, host, due_at, id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX webhook_delivery_endpoint_id_idx ON public.webhook_delivery USING btree (endpoint_id, id DESC);
 
@@ -1649,11 +1683,19 @@ CREATE INDEX webhook_delivery_endpoint_id_status_idx ON public.webhook_delivery 
 
 CREATE INDEX webhook_endpoint_account_id_idx ON public.webhook_endpoint USING btree (account_id, id DESC);
 
+CREATE INDEX webhook_endpoint_api_key_id_idx ON public.webhook_endpoint USING btree (api_key_id) WHERE (api_key_id IS NOT NULL);
+
 CREATE UNIQUE INDEX webhook_endpoint_callbacks_key ON public.webhook_endpoint USING btree (account_id) WHERE ((url IS NULL) AND (deleted_at IS NULL));
 
 CREATE INDEX webhook_endpoint_deleted_idx ON public.webhook_endpoint USING btree (id) WHERE (deleted_at IS NOT NULL);
 
+CREATE INDEX webhook_endpoint_expires_at_idx ON public.webhook_endpoint USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (deleted_at IS NULL));
+
 CREATE INDEX webhook_endpoint_organization_id_idx ON public.webhook_endpoint USING btree (organization_id, id DESC) WHERE (organization_id IS NOT NULL);
+
+CREATE INDEX webhook_pending_sum_account_id_idx ON public.webhook_pending_sum USING btree (account_id);
+
+CREATE INDEX webhook_rate_expires_at_idx ON public.webhook_rate USING btree (expires_at);
 
 CREATE STATISTICS public.comms_send_status_channel (mcv) ON channel, status FROM comms_send;
 
@@ -1812,7 +1854,7 @@ AS $function$0ae78523b0ae4b435eb6778d172c527d$function$;
 CREATE OR REPLACE FUNCTION public.api_key_ended()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$8bc29de0a16c3103cc6813e228de68db$function$;
+AS $function$1c3822cb65cc1aa8eedb5ebf72d0cefb$function$;
 
 CREATE OR REPLACE FUNCTION public.api_key_json(k api_key)
  RETURNS json
@@ -2597,7 +2639,8 @@ CREATE OR REPLACE FUNCTION public.quota_used(account integer, kind text)
  RETURNS bigint
  LANGUAGE sql
  STABLE
-AS $function$351b9227ffa6f635e4359e34a55d2620$function$;
+ SET enable_seqscan TO 'off'
+AS $function$2756c4613584722d93119d6387f5d3a1$function$;
 
 CREATE OR REPLACE FUNCTION public.quoted_lexeme(word text)
  RETURNS text
@@ -2722,16 +2765,21 @@ CREATE OR REPLACE FUNCTION public.voice_transcription_settle(ended job)
  LANGUAGE plpgsql
 AS $function$587c7dc4fae63b90050d7d7d30fb7e6a$function$;
 
+CREATE OR REPLACE FUNCTION public.webhook_admitted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$700d8b807099748ff5250c5824bac73c$function$;
+
 CREATE OR REPLACE FUNCTION public.webhook_body(type text, at timestamp with time zone, data json)
  RETURNS text
  LANGUAGE sql
  STABLE PARALLEL SAFE
 RETURN (json_build_object('type', type, 'timestamp', iso(at), 'data', data))::text;
 
-CREATE OR REPLACE FUNCTION public.webhook_callback_add(job_id uuid, account integer, url text)
+CREATE OR REPLACE FUNCTION public.webhook_callback_add(job_id uuid, account integer, url text, host text, key uuid)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$f72ac2755994e569173b243c1a395e9a$function$;
+AS $function$543bbd091c866840dde58f37730ae07b$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_customer_account(customer bigint)
  RETURNS integer
@@ -2759,7 +2807,12 @@ CREATE OR REPLACE FUNCTION public.webhook_endpoint_json(e webhook_endpoint)
  RETURNS json
  LANGUAGE sql
  STABLE PARALLEL SAFE
-RETURN json_build_object('id', (e).id, 'account_id', (e).account_id, 'organization_id', (e).organization_id, 'url', (e).url, 'events', (e).events, 'description', (e).description, 'is_active', (e).is_active, 'failures', (e).failures, 'failing_since', iso((e).failing_since), 'switched_off_at', iso((e).switched_off_at), 'secret_rolled_at', iso((e).secret_rolled_at), 'created_at', iso((e).created_at), 'updated_at', iso((e).updated_at));
+RETURN json_build_object('id', (e).id, 'account_id', (e).account_id, 'organization_id', (e).organization_id, 'url', (e).url, 'events', (e).events, 'description', (e).description, 'is_active', (e).is_active, 'failures', (e).failures, 'failing_since', iso((e).failing_since), 'switched_off_at', iso((e).switched_off_at), 'proved_at', iso((e).proved_at), 'secret_rolled_at', iso((e).secret_rolled_at), 'created_at', iso((e).created_at), 'updated_at', iso((e).updated_at));
+
+CREATE OR REPLACE FUNCTION public.webhook_granted(account integer, to_host text, wanted integer, most integer, seconds integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$20042691f888d0a05a831437df7c41dd$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_job(j job)
  RETURNS json
@@ -2770,7 +2823,7 @@ AS $function$1d057f31c514a7871d8caf6c55413560$function$;
 CREATE OR REPLACE FUNCTION public.webhook_jobs_ended(ids uuid[])
  RETURNS void
  LANGUAGE plpgsql
-AS $function$9f185c1cb0fc6a73396ede3471c38e9f$function$;
+AS $function$dc82edde6888d7fcd433853a1341400e$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_managed(e webhook_endpoint, account integer, everything boolean, organization integer)
  RETURNS boolean
@@ -2782,6 +2835,36 @@ CREATE OR REPLACE FUNCTION public.webhook_member_left()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$a465b24fa129ab2fc7a8b461b4949311$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_pending_sum_delete()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$02489a4c2b023ff613cf01225be1be41$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_pending_sum_insert()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$477fc8b1de51712d617d16001992f398$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_pending_sum_of(d webhook_delivery)
+ RETURNS SETOF webhook_pending_sum
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$22c8e0b5d3479b317a0843b24d71c699$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_pending_sum_update()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$4ed5d8f60b54666003b5ee700d350247$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_send_changed()
  RETURNS trigger
@@ -2797,6 +2880,11 @@ CREATE OR REPLACE FUNCTION public.webhook_subscription_changed()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$11c1d25cf65b3e91edcb69922a1a41e2$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_take(endpoint bigint, to_host text, most integer, patience integer, hold_seconds double precision, proved integer, proved_seconds integer, unproved integer, unproved_seconds integer)
+ RETURNS SETOF webhook_delivery
+ LANGUAGE plpgsql
+AS $function$c52c1b777274e821c1bf4b43df01fecd$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_transaction_changed()
  RETURNS trigger
@@ -2946,3 +3034,11 @@ CREATE TRIGGER payment_sum_update AFTER UPDATE ON public.payment_transaction REF
 CREATE TRIGGER webhook_transaction_changed AFTER UPDATE ON public.payment_transaction FOR EACH ROW WHEN ((new.shown AND ((NOT old.shown) OR (new.status IS DISTINCT FROM old.status)))) EXECUTE FUNCTION webhook_transaction_changed();
 
 CREATE TRIGGER webhook_transaction_made AFTER INSERT ON public.payment_transaction FOR EACH ROW WHEN (new.shown) EXECUTE FUNCTION webhook_transaction_changed();
+
+CREATE TRIGGER webhook_admitted BEFORE INSERT ON public.webhook_delivery FOR EACH ROW EXECUTE FUNCTION webhook_admitted();
+
+CREATE TRIGGER webhook_pending_sum_delete AFTER DELETE ON public.webhook_delivery REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION webhook_pending_sum_delete();
+
+CREATE TRIGGER webhook_pending_sum_insert AFTER INSERT ON public.webhook_delivery REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION webhook_pending_sum_insert();
+
+CREATE TRIGGER webhook_pending_sum_update AFTER UPDATE ON public.webhook_delivery REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION webhook_pending_sum_update();

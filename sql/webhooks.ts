@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { JsonText, type Query, sql } from './db.ts'
+import { JsonText, noRows, type Query, sql } from './db.ts'
 import { arrayText, everyPair, type PageValues } from './lists.ts'
 import { type SeenBy, seenBy } from './orgs.ts'
 import type { ReadStatement } from './reader.ts'
@@ -16,6 +16,9 @@ export const WEBHOOK_EVENTS = [
   'payment.changed',
 ] as const
 export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
+
+/** The type of the delivery that asks a receiver to echo a token. */
+export const CHALLENGE = 'webhook.challenge'
 
 /** How many failed attempts in a row make an endpoint rest. */
 export const RESTS_FROM = 5
@@ -96,14 +99,18 @@ export interface NewEndpoint {
   readonly accountId: number
   readonly organizationId: number | null
   readonly url: string
+  readonly host: string
   readonly events: readonly string[]
   readonly description: string | null
+  /** The API key of the request. */
+  readonly keyId: string | null
 }
 
 export const insertEndpoint = (e: NewEndpoint): Query<{ json: string }> =>
   sql.type(JsonText)`
-    insert into webhook_endpoint (account_id, organization_id, url, events, description)
-    values (${e.accountId}, ${e.organizationId}, ${e.url}, ${sql.array([...e.events], 'text')}, ${e.description})
+    insert into webhook_endpoint (account_id, organization_id, url, host, events, description, api_key_id, expires_at)
+    values (${e.accountId}, ${e.organizationId}, ${e.url}, ${e.host}, ${sql.array([...e.events], 'text')}, ${e.description},
+      ${e.keyId}::uuid, (select expires_at from api_key where id = ${e.keyId}::uuid))
     returning webhook_endpoint_json(webhook_endpoint)::text as json`
 
 const Owned = z.object({
@@ -126,15 +133,23 @@ export const managedEndpoint = (
 
 export interface EndpointFields {
   readonly url?: string | undefined
+  /** With the URL. */
+  readonly host?: string | undefined
   readonly events?: readonly string[] | undefined
   readonly description?: string | null | undefined
   readonly is_active?: boolean | undefined
 }
 
-/** Absent fields stay as they are. Activating an endpoint ends its rest: what waits for it is sent. */
+/** Absent fields stay as they are. Activating an endpoint ends its rest: what waits for it is sent. Another URL is to be proved. */
 export const updateEndpoint = (id: number, fields: EndpointFields): Query<{ json: string }> =>
   sql.type(JsonText)`
+    with moved as (
+      update webhook_delivery d set host = ${fields.host ?? ''}
+      where d.endpoint_id = ${id} and d.due_at is not null and d.host <> ${fields.host ?? ''} and ${fields.host !== undefined}
+    )
     update webhook_endpoint e set updated_at = now(), url = coalesce(${fields.url ?? null}, e.url),
+      host = coalesce(${fields.host ?? null}, e.host),
+      proved_at = case when e.url is distinct from coalesce(${fields.url ?? null}, e.url) then null else e.proved_at end,
       events = coalesce(${fields.events === undefined ? null : sql.array([...fields.events], 'text')}, e.events),
       description = case when ${fields.description === undefined} then e.description else ${fields.description ?? null} end,
       is_active = coalesce(${fields.is_active ?? null}::boolean, e.is_active),
@@ -163,27 +178,57 @@ export const sendDeliveryAgain = (endpoint: number, id: number): Query<z.output<
     update webhook_delivery d set status = 'pending', due_at = now(), attempts = 0, ended_at = null
     where d.id = ${id} and d.endpoint_id = ${endpoint} returning d.type, webhook_delivery_json(d)::text as json`
 
-/** Has a job of an account tell a URL of its end. */
-export const addCallback = (jobId: string, accountId: number, url: string): Query<unknown> =>
-  sql.type(z.unknown())`select webhook_callback_add(${jobId}::uuid, ${accountId}, ${url})`
+/** Whom a job is to tell of its end. */
+export interface Callback {
+  readonly accountId: number
+  readonly url: string
+  readonly host: string
+  /** The API key of the request. */
+  readonly keyId: string | null
+}
 
-/** The endpoints that something is due for, and that are to be told now. */
-export const dueEndpoints = (): Query<{ id: number }> =>
-  sql.prepared('webhook_due', z.object({ id: z.number() }))`
+/** Has a job of an account tell a URL of its end. @throws fail('webhook.callback_host') */
+export const addCallback = (jobId: string, { accountId, url, host, keyId }: Callback): Query<unknown> =>
+  sql.type(z.unknown())`
+    select webhook_callback_add(${jobId}::uuid, ${accountId}, ${url}, ${host}, ${keyId}::uuid)`
+
+/** Asks the receiver of an endpoint to echo a token, by a delivery. No row: the account has too many pending. */
+export const addChallenge = (endpoint: number, token: string): Query<{ id: number }> =>
+  sql.type(z.object({ id: z.number() }))`
+    insert into webhook_delivery (endpoint_id, type, body)
+    values (${endpoint}, ${CHALLENGE}, webhook_body(${CHALLENGE}, now(), ${JSON.stringify({ challenge: token })}::json))
+    returning id`
+
+/** Notes that the receiver of an endpoint has echoed the token of a challenge for this URL. */
+export const proveEndpoint = (id: number, url: string): Query<unknown> =>
+  sql.type(noRows)`
+    update webhook_endpoint set proved_at = now() where id = ${id} and url = ${url} and proved_at is null`
+
+/** Ends the endpoints of API keys that have expired. */
+export const endExpiredEndpoints = (): Query<unknown> =>
+  sql.prepared('webhook_expired', noRows)`
+    update webhook_endpoint set is_active = false, deleted_at = now() where expires_at <= now() and deleted_at is null`
+
+/** Endpoints and hosts that something is due for, and that are to be told now. */
+export const dueEndpoints = (): Query<{ id: number; host: string }> =>
+  sql.prepared('webhook_due', z.object({ id: z.number(), host: z.string() }))`
     with recursive pending as (
-      (select endpoint_id as id from webhook_delivery where due_at is not null order by endpoint_id limit 1)
+      (select endpoint_id as id, host from webhook_delivery where due_at is not null order by endpoint_id, host limit 1)
       union all
-      select (select d.endpoint_id from webhook_delivery d where d.due_at is not null and d.endpoint_id > p.id
-        order by d.endpoint_id limit 1)
-      from pending p where p.id is not null
+      select following.* from pending p cross join lateral (
+        select d.endpoint_id, d.host from webhook_delivery d
+        where d.due_at is not null and (d.endpoint_id, d.host) > (p.id, p.host)
+        order by d.endpoint_id, d.host limit 1) following
     )
-    select e.id from pending p join webhook_endpoint e on e.id = p.id join account a on a.id = e.account_id
-    where e.is_active and a.is_active and coalesce(e.rests_until <= now(), true)
-      and exists (select from webhook_delivery d where d.endpoint_id = e.id and d.due_at <= now())`
+    select e.id, p.host from pending p join webhook_endpoint e on e.id = p.id join account a on a.id = e.account_id
+    left join webhook_rate r on r.account_id = e.account_id and r.host = p.host
+    where e.is_active and a.is_active and coalesce(e.rests_until <= now(), true) and coalesce(r.rests_until <= now(), true)
+      and exists (select from webhook_delivery d where d.endpoint_id = e.id and d.host = p.host and d.due_at <= now())`
 
 const Due = z.object({
   id: z.number(),
   message_id: z.string(),
+  type: z.string(),
   url: z.string(),
   body: z.string(),
   secret_version: z.number(),
@@ -193,28 +238,34 @@ const Due = z.object({
 })
 export type DueDelivery = z.output<typeof Due>
 
-/**
- * Takes deliveries of an endpoint that are due, the longest due first; of one that has failed several times, one. What is not
- * settled is due again after `holdSeconds`.
- */
-export const takeDeliveries = (endpoint: number, max: number, holdSeconds: number): Query<DueDelivery> =>
+/** How many deliveries of an account are sent to a host: with a proved endpoint there, and without one; null: any number. */
+export interface WebhookRates {
+  readonly proved: WebhookRate | null
+  readonly unproved: WebhookRate | null
+}
+interface WebhookRate {
+  readonly max: number
+  readonly seconds: number
+}
+
+/** Takes deliveries of an endpoint to a host that are due and may be sent now, see `webhook_take`. */
+export const takeDeliveries = (
+  endpoint: number,
+  host: string,
+  {
+    max,
+    holdSeconds,
+    rates,
+  }: { readonly max: number; readonly holdSeconds: number; readonly rates: WebhookRates },
+): Query<DueDelivery> =>
   sql.prepared('webhook_take', Due)`
-    with endpoint as (
-      select e.* from webhook_endpoint e join account a on a.id = e.account_id
-      where e.id = ${endpoint} and e.is_active and a.is_active and coalesce(e.rests_until <= now(), true)
-    ), taken as (
-      update webhook_delivery d set due_at = now() + make_interval(secs => ${holdSeconds}),
-        since = case when d.attempts = 0 then now() else d.since end
-      where d.id in (
-        select w.id from webhook_delivery w where w.endpoint_id = (select id from endpoint) and w.due_at <= now()
-        order by w.due_at, w.id limit (select case when failures >= ${RESTS_FROM} then 1 else ${max}::int end from endpoint)
-        for update skip locked)
-      returning d.id, d.message_id, d.url, d.body
-    )
-    select t.id, t.message_id, coalesce(t.url, e.url) as url, t.body, e.secret_version,
+    select t.id, t.message_id, t.type, coalesce(t.url, e.url) as url, t.body, e.secret_version,
       coalesce(e.secret_rolled_at > now() - make_interval(hours => ${ROLL_HOURS}::int), false) as is_rolling,
       floor(extract(epoch from clock_timestamp()) * 1000)::float8 as at_ms
-    from taken t, endpoint e order by t.id`
+    from webhook_take(${endpoint}::bigint, ${host}, ${max}::int, ${RESTS_FROM}::int, ${holdSeconds}::float8,
+      ${rates.proved?.max ?? 0}::int, ${rates.proved?.seconds ?? 1}::int, ${rates.unproved?.max ?? 0}::int,
+      ${rates.unproved?.seconds ?? 1}::int) t
+    join webhook_endpoint e on e.id = t.endpoint_id order by t.id`
 
 export const WEBHOOK_ENDS = ['delivered', 'pending', 'failed', 'switched_off'] as const
 

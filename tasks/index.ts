@@ -3,6 +3,7 @@ import { deletionMail } from './accounts/deletion-mail.ts'
 import { emailChange } from './accounts/email-change.ts'
 import { exportAccount } from './accounts/export.ts'
 import { invite } from './accounts/invite.ts'
+import { notice } from './accounts/notice.ts'
 import { passwordReset } from './accounts/password-reset.ts'
 import { purgeAccounts } from './accounts/purge.ts'
 import { verification } from './accounts/verification.ts'
@@ -59,6 +60,7 @@ export const tasks: readonly AnyTask[] = [
   collect,
   deleteDue,
   deletionMail,
+  notice,
   deliver,
   draw,
   email,

@@ -1,11 +1,11 @@
 import type { Database } from '../sql/db.ts'
-import { dueEndpoints } from '../sql/webhooks.ts'
+import { dueEndpoints, endExpiredEndpoints } from '../sql/webhooks.ts'
 import type { Log } from '../tasks/log.ts'
 import { enqueueMany, type JobSettings } from '../tasks/task.ts'
 import { deliver } from '../tasks/webhooks/deliver.ts'
 import { type Periodic, periodically } from './attempts/periodic.ts'
 
-/** Looks for webhook deliveries that are due, and adds a job for each endpoint that has some. */
+/** Looks for webhook deliveries that are due, and adds a job for each endpoint and host that has some. */
 export type WebhookWatch = Pick<Periodic, 'stop'>
 
 // What is due is due at a time of its row: a process that dies between an event and this loses nothing.
@@ -15,8 +15,9 @@ const AT_ONCE = 1000
 
 export function watchWebhooks(db: Database, log: Log, settings: JobSettings): WebhookWatch {
   const look = async (): Promise<void> => {
+    await db.run(endExpiredEndpoints())
     const due = await db.any(dueEndpoints())
-    const payloads = due.map(({ id }) => ({ endpoint_id: id }))
+    const payloads = due.map(({ id, host }) => ({ endpoint_id: id, host }))
     for (let start = 0; start < payloads.length; start += AT_ONCE) {
       const some = payloads.slice(start, start + AT_ONCE)
       await db.transaction((tx) => enqueueMany(tx, deliver, some, { ownerId: null, settings }))

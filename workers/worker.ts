@@ -4,6 +4,7 @@ import { type ProgressEntry, spareJobs, unlockPools } from '../sql/jobs.ts'
 import { createPublisher, QUEUE_CHANGED, WORKER_CHANGED } from '../sql/notify.ts'
 import { type Pulse, startPulse } from '../sql/pulse.ts'
 import { openQueuePool } from '../sql/queue-pool.ts'
+import { storePendingQuota } from '../sql/quotas.ts'
 import { StartError } from '../sql/start-error.ts'
 import { finderOf, loadTasks, queuesOf } from '../tasks/index.ts'
 import type { Log } from '../tasks/log.ts'
@@ -86,6 +87,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   }
   shares = await untilReached(log, () => keepShares({ db: parts.db, log, leaseId: () => lease.id, runners }))
   const repair = startRepair(parts.db, options.log, repairMs)
+  await untilReached(log, () => parts.db.run(storePendingQuota(settings.quotas)))
   const watch = queues.includes('webhooks') ? watchWebhooks(parts.db, log, settings) : null
   return {
     lease,

@@ -15,10 +15,10 @@ const PAGES = {
   },
   '/verify-email': {
     title: 'Verify your address',
-    intro: 'Confirm that this address is yours.',
+    intro: 'Confirm that this address is yours. API keys, passkeys, one-time codes and webhook endpoints that were made before end, unless you are signed in here or keep them: somebody else may have registered the address.',
     send: 'Verify',
-    fields: [],
-    requests: (token) => [['/api/v1/auth/verify-email', { token }]],
+    fields: [['keep', 'Keep what was made before', 'checkbox']],
+    requests: (token, { keep }) => [['/api/v1/auth/verify-email', { token, keep_credentials: keep === 'on' }]],
     done: 'Your address is verified. You can close this page.',
   },
   '/email-change': {
@@ -39,10 +39,13 @@ const PAGES = {
   },
   '/password-reset': {
     title: 'Set a new password',
-    intro: 'Setting it ends all sessions of the account.',
+    intro: 'Setting it ends all sessions of the account, its API keys, and the webhook endpoints that were added with them.',
     send: 'Set password',
-    fields: [['new_password', 'New password', 'password', 'new-password', 8]],
-    requests: (token, { new_password }) => [['/api/v1/auth/password-reset/confirm', { token, new_password }]],
+    fields: [
+      ['new_password', 'New password', 'password', 'new-password', 8],
+      ['keep', 'Keep API keys', 'checkbox'],
+    ],
+    requests: (token, { new_password, keep }) => [['/api/v1/auth/password-reset/confirm', { token, new_password, keep_keys: keep === 'on' }]],
     done: 'Your password has been set. You can sign in with it now.',
   },
   '/accept-invite': {
@@ -79,7 +82,9 @@ at('intro').textContent = token === '' ? 'The link is incomplete. Open it exactl
 at('send').textContent = page.send
 at('send').disabled = token === ''
 for (const [name, text, type, autocomplete, minLength, when] of page.fields) {
-  const input = Object.assign(document.createElement('input'), { name, type, autocomplete, minLength, required: when !== 'asked' })
+  const isBox = type === 'checkbox'
+  const input = Object.assign(document.createElement('input'), { name, type, required: when !== 'asked' && !isBox })
+  if (!isBox) Object.assign(input, { autocomplete, minLength })
   const label = Object.assign(document.createElement('label'), { textContent: text, hidden: when === 'asked' })
   label.append(input)
   at('fields').append(label)

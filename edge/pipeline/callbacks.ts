@@ -1,13 +1,8 @@
 import { fail } from '../../sql/errors.ts'
-import { webhookUrlProblem } from '../../tasks/webhooks/url.ts'
+import type { Callback } from '../../sql/webhooks.ts'
+import { webhookHost, webhookUrlProblem } from '../../tasks/webhooks/url.ts'
 import type { Ending } from './ending.ts'
 import { invalid } from './input.ts'
-
-/** Whom a job is to tell of its end. */
-export interface Callback {
-  readonly accountId: number
-  readonly url: string
-}
 
 /**
  * What `?callback_url=` of a request asks for; null: nothing.
@@ -25,5 +20,5 @@ export function callbackOf(
   const problem = webhookUrlProblem(url, edge.settings.webhooks)
   if (problem !== null) throw invalid('query', 'callback_url', problem, 'custom')
   if (caller === null || caller.ownerId === null) throw fail('webhook.no_account')
-  return { accountId: caller.ownerId, url }
+  return { accountId: caller.ownerId, url, host: webhookHost(url), keyId: caller.key?.id ?? null }
 }

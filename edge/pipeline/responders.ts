@@ -2,14 +2,14 @@ import { readWithin, type Transaction } from '../../sql/db.ts'
 import { type Failure, fail, storedFailure } from '../../sql/errors.ts'
 import { type Claim, keepKey } from '../../sql/idempotency.ts'
 import { enqueueJobs, type JobSpec } from '../../sql/jobs.ts'
-import { addCallback } from '../../sql/webhooks.ts'
+import { addCallback, type Callback } from '../../sql/webhooks.ts'
 import type { JobRef } from '../../tasks/task.ts'
 import { failureBody, type Header, type KeptAnswer } from '../http/reply.ts'
 import type { JobEvent } from '../streams/job-event.ts'
 import type { Place } from '../streams/places.ts'
 import { SSE_HEADERS, type StreamSource } from '../streams/sse.ts'
 import { checked, completed, sendAnswer, textOf } from './answers.ts'
-import { type Callback, callbackOf } from './callbacks.ts'
+import { callbackOf } from './callbacks.ts'
 import { type Ending, keyOf } from './ending.ts'
 import {
   fingerprintOf,
@@ -107,7 +107,7 @@ async function beginJob(
     if (first !== null) return { first }
     const { jobId, answer } = await addWithin(tx, ending, received)
     const atOnce = background ? accepted(jobId) : answer === undefined ? null : givenAnswer(ending, answer)
-    if (callback !== null) await tx.run(addCallback(jobId, callback.accountId, callback.url))
+    if (callback !== null) await tx.run(addCallback(jobId, callback))
     if (used !== null) await tx.run(keepKey(used, { jobId, ...(atOnce === null ? {} : { answer: atOnce }) }))
     tx.afterCommit(() => edge.publisher.notify(jobId, 'later'))
     return { jobId, atOnce }

@@ -11,21 +11,41 @@ export const lockFactors = (email: string): Query<unknown> =>
       (select count(*) from (select from passkey where account_id = a.id order by id for update) key)
     from account a where a.email = ${email}`
 
+const madeBefore = (accountId: number) => sql.fragment`
+  keys as (delete from api_key where account_id = ${accountId}),
+  passkeys as (delete from passkey where account_id = ${accountId}),
+  codes as (delete from account_totp where account_id = ${accountId}),
+  changes as (delete from email_change where account_id = ${accountId}),
+  endpoints as (
+    update webhook_endpoint set is_active = false, deleted_at = now()
+    where account_id = ${accountId} and deleted_at is null)`
+
 /**
  * Ends all of it for an account that its owner has just got, but for the password: whoever had it before may have made
  * any of it. The account is locked, its factors before it.
  */
 export const endCredentials = (accountId: number): Query<unknown> =>
   sql.type(noRows)`
-    with keys as (delete from api_key where account_id = ${accountId}),
-      passkeys as (delete from passkey where account_id = ${accountId}),
-      codes as (delete from account_totp where account_id = ${accountId}),
-      changes as (delete from email_change where account_id = ${accountId}),
-      tokens as (${endMailedTokens(accountId)}),
-      endpoints as (
-        update webhook_endpoint set is_active = false, deleted_at = now()
-        where account_id = ${accountId} and deleted_at is null)
+    with ${madeBefore(accountId)}, tokens as (${endMailedTokens(accountId)})
     ${endSessions(accountId, null)}`
+
+/** The same, but sessions and mailed tokens go on. */
+export const endMadeBefore = (accountId: number): Query<unknown> =>
+  sql.type(noRows)`with ${madeBefore(accountId)} select`
+
+/** Ends the API keys of an account, with what was made with them, and its sessions. The account is locked. */
+export const endKeys = (accountId: number): Query<unknown> =>
+  sql.type(noRows)`
+    with keys as (delete from api_key where account_id = ${accountId})
+    ${endSessions(accountId, null)}`
+
+const Holder = z.object({ account_id: z.number() })
+
+/** The account of the live session that a refresh token is of. */
+export const holderOf = (digest: Buffer): Query<z.output<typeof Holder>> =>
+  sql.type(Holder)`
+    select s.account_id from refresh_token t join session s on s.id = t.session_id
+    where t.digest = ${sql.binary(digest)} and t.rotated_at is null and t.expires_at > now() and s.revoked_at is null`
 
 /**
  * Whether neither the session nor the API key has ended; null: there is none. Asked while the account is locked: who ends all that

@@ -8,8 +8,16 @@ create table webhook_endpoint (
   account_id integer not null,
   -- Whose admins see and stop it, too: it ends with the account's membership.
   organization_id integer,
+  -- The API key that added it, which takes it along when it ends; null: a session did. No foreign key: `api_key_ended` ends it.
+  api_key_id uuid,
+  -- When that key expires.
+  expires_at timestamptz,
   -- Null: that of the callbacks of jobs, each of which has a URL of its own.
   url text,
+  -- The host of the URL, as URLs are parsed.
+  host text,
+  -- When its receiver first echoed the token of a challenge for this URL; null: not yet, so that few deliveries are sent.
+  proved_at timestamptz,
   events text[] not null,
   description text,
   is_active boolean not null default true,
@@ -28,6 +36,7 @@ create table webhook_endpoint (
   deleted_at timestamptz,
   constraint webhook_endpoint_pkey primary key (id),
   constraint webhook_endpoint_url_check check (length(url) between 8 and 2000),
+  constraint webhook_endpoint_host_check check ((url is null) = (host is null)),
   constraint webhook_endpoint_description_check check (length(description) <= 500),
   constraint webhook_endpoint_events_check check ((url is null) = (cardinality(events) = 0)),
   constraint webhook_endpoint_failures_check check ((failures > 0) = (failing_since is not null)),
@@ -38,11 +47,17 @@ create table webhook_endpoint (
 create index webhook_endpoint_account_id_idx on webhook_endpoint (account_id, id desc);
 create index webhook_endpoint_organization_id_idx on webhook_endpoint (organization_id, id desc) where organization_id is not null;
 create unique index webhook_endpoint_callbacks_key on webhook_endpoint (account_id) where url is null and deleted_at is null;
+create index webhook_endpoint_api_key_id_idx on webhook_endpoint (api_key_id) where api_key_id is not null;
+-- Looked through every second.
+create index webhook_endpoint_expires_at_idx on webhook_endpoint (expires_at) where expires_at is not null and deleted_at is null;
 create index webhook_endpoint_deleted_idx on webhook_endpoint (id) where deleted_at is not null;
 
 create table webhook_delivery (
   id bigint generated always as identity,
   endpoint_id bigint not null,
+  -- The account of the endpoint, and the host of the URL; `webhook_admitted` fills them in.
+  account_id integer not null,
+  host text not null,
   -- By which a receiver recognizes a repetition.
   message_id uuid not null default gen_random_uuid(),
   type text not null,
@@ -67,18 +82,45 @@ create table webhook_delivery (
   constraint webhook_delivery_ended_check check ((status = 'pending') = (ended_at is null)),
   constraint webhook_delivery_endpoint_id_fkey foreign key (endpoint_id) references webhook_endpoint (id) on delete cascade
 ) with (autovacuum_vacuum_scale_factor = 0.02);
-create index webhook_delivery_due_idx on webhook_delivery (endpoint_id, due_at, id) where due_at is not null;
+create index webhook_delivery_due_idx on webhook_delivery (endpoint_id, host, due_at, id) where due_at is not null;
 create index webhook_delivery_endpoint_id_idx on webhook_delivery (endpoint_id, id desc);
 create index webhook_delivery_endpoint_id_status_idx on webhook_delivery (endpoint_id, status, id desc);
 create index webhook_delivery_created_at_idx on webhook_delivery (created_at);
 
--- Whom a job tells of its end. No foreign key to the job: its end takes these rows along, whatever end that is.
+-- How many deliveries of an account are pending. Kept as functions/sums says.
+create table webhook_pending_sum (
+  id bigint generated always as identity,
+  account_id integer not null,
+  deliveries bigint not null,
+  constraint webhook_pending_sum_pkey primary key (id)
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
+create index webhook_pending_sum_account_id_idx on webhook_pending_sum (account_id);
+
+-- How many deliveries of an account were sent to a host, in slots of its period. Unlogged: losing them in a crash of the server
+-- does little harm.
+create unlogged table webhook_rate (
+  account_id integer not null,
+  host text not null,
+  slots bigint[] not null,
+  counts integer[] not null,
+  -- Until when nothing is sent; null: something may be.
+  rests_until timestamptz,
+  expires_at timestamptz not null,
+  constraint webhook_rate_pkey primary key (account_id, host)
+) with (autovacuum_vacuum_scale_factor = 0.02);
+create index webhook_rate_expires_at_idx on webhook_rate (expires_at);
+
+-- Whom a job tells of its end. A job calls one URL of a host: requests that join it may name others at no cost. No foreign key to the job: its end takes these rows along, whatever end that is.
 create table job_callback (
   job_id uuid not null,
   endpoint_id bigint not null,
   url text not null,
-  constraint job_callback_pkey primary key (job_id, endpoint_id, url),
+  host text not null,
+  -- The API key of the request, which takes it along when it is deleted.
+  api_key_id uuid,
+  constraint job_callback_pkey primary key (job_id, endpoint_id, host),
   constraint job_callback_url_check check (length(url) between 8 and 2000),
   constraint job_callback_endpoint_id_fkey foreign key (endpoint_id) references webhook_endpoint (id) on delete cascade
 );
 create index job_callback_endpoint_id_idx on job_callback (endpoint_id);
+create index job_callback_api_key_id_idx on job_callback (api_key_id) where api_key_id is not null;

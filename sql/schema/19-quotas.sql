@@ -11,3 +11,10 @@ create table account_quota (
 );
 -- The smallest quota of a kind: while all accounts together use less, nobody exceeds theirs.
 create index account_quota_kind_idx on account_quota (kind, quota) where quota > 0;
+
+-- Settings that SQL functions need; workers store theirs at their start.
+create table setting (
+  name text not null,
+  value bigint not null,
+  constraint setting_pkey primary key (name)
+);

@@ -36,7 +36,9 @@ export function verificationEmail(to: Recipient, base: string, token: string, ho
   return compose({
     subject: 'Verify your address',
     greeting: to.full_name,
-    before: [`An account was registered with the address ${to.email}. Please confirm that it is yours.`],
+    before: [
+      `An account was registered with the address ${to.email}. Please confirm that it is yours. Unless you are signed in to it there, or choose to keep them, its API keys, passkeys, one-time codes and webhook endpoints end.`,
+    ],
     link: { label: 'Verify the address', url: link(base, 'verify-email', token) },
     token,
     after: [`This is ${validFor(hours)}. If it was not you, ignore this email.`],
@@ -109,12 +111,42 @@ export function deletionEmail({ email, full_name, at }: Recipient & { readonly a
   })
 }
 
+const NOTICES = {
+  key_created: ['An API key was made', 'An API key was made for your account', 'delete the key'],
+  passkey_added: ['A passkey was added', 'A passkey was added to your account', 'delete the passkey'],
+  passkey_deleted: ['A passkey was deleted', 'A passkey of your account was deleted', 'add it again'],
+  totp_disabled: [
+    'One-time codes are off',
+    'One-time codes were switched off for your account',
+    'switch them on again',
+  ],
+} as const
+
+/** The email to an account of which a credential has changed; `name` is that of the credential. */
+export function noticeEmail(
+  { email, full_name }: Recipient,
+  what: keyof typeof NOTICES,
+  name: string | undefined,
+): Email {
+  const [subject, text, remedy] = NOTICES[what]
+  return compose({
+    subject,
+    greeting: full_name,
+    before: [`${text} ${email}${name === undefined ? '' : `: ${oneLine(name)}`}.`],
+    link: null,
+    token: null,
+    after: [`If it was not you, set a new password, which ends all sessions, and ${remedy}.`],
+  })
+}
+
 /** The email for setting a new password. */
 export function resetEmail(to: Recipient, base: string, token: string, minutes: number): Email {
   return compose({
     subject: 'Set a new password',
     greeting: to.full_name,
-    before: [`Somebody requested a new password for the account ${to.email}.`],
+    before: [
+      `Somebody requested a new password for the account ${to.email}. Setting it ends all sessions, and unless you choose to keep them, API keys and the webhook endpoints that were added with them.`,
+    ],
     link: { label: 'Set a new password', url: link(base, 'password-reset', token) },
     token,
     after: [

@@ -7,7 +7,7 @@ import type { Query } from '../../sql/db.ts'
 import { deleteExpiredIdempotencyKeys } from '../../sql/idempotency.ts'
 import { deleteExpiredTallies } from '../../sql/jobs/tallies.ts'
 import { deleteExpiredJobs } from '../../sql/jobs.ts'
-import { deleteExpiredLimits, deleteOldLoginFailures } from '../../sql/limits.ts'
+import { deleteExpiredLimits, deleteExpiredRates, deleteOldLoginFailures } from '../../sql/limits.ts'
 import { deleteExpiredChallenges } from '../../sql/passkeys.ts'
 import { deleteExcessPreviews } from '../../sql/voice.ts'
 import { purgeEndpoints } from '../../sql/webhooks.ts'
@@ -36,6 +36,7 @@ export async function run(ctx: TaskContext): Promise<HousekeepingResult> {
       (await all(() => deleteExpiredChallenges(BATCH))),
     limits:
       (await all(() => deleteExpiredLimits(BATCH))) +
+      (await all(() => deleteExpiredRates(BATCH))) +
       (await all(() => deleteOldLoginFailures(settings.loginLockSeconds, BATCH))),
     keys: await all(() => deleteExpiredIdempotencyKeys(BATCH)),
     webhooks: await all(() => purgeEndpoints(BATCH)),

@@ -1,5 +1,7 @@
 import {
+  CHALLENGE,
   type DueDelivery,
+  proveEndpoint,
   settleDelivery,
   takeDeliveries,
   type WEBHOOK_ENDS,
@@ -7,7 +9,7 @@ import {
 } from '../../sql/webhooks.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueue } from '../task.ts'
-import { webhookHeaders, webhookSecretOf } from './signature.ts'
+import { challengeTokenOf, webhookHeaders, webhookSecretOf } from './signature.ts'
 import { switchedOffMail } from './switched-off.ts'
 
 // Sent at the same time: order is not promised, and a slow endpoint holds up nobody else's.
@@ -20,14 +22,15 @@ const HOLD_SECONDS = 30
 /** The work of `webhooks.deliver`. */
 export async function run(
   ctx: TaskContext,
-  { endpoint_id: endpoint }: { readonly endpoint_id: number },
+  { endpoint_id: endpoint, host }: { readonly endpoint_id: number; readonly host: string },
 ): Promise<{ delivered: number; failed: number }> {
   const { db, settings, signal } = ctx
-  const { timeoutMs } = settings.webhooks
+  const { timeoutMs, rates } = settings.webhooks
+  const limits = { max: AT_ONCE, holdSeconds: timeoutMs / 1000 + HOLD_SECONDS, rates }
   const ends = { delivered: 0, failed: 0 }
   const until = performance.now() + RUN_MS
   while (performance.now() < until && !signal.aborted) {
-    const due = await db.any(takeDeliveries(endpoint, AT_ONCE, timeoutMs / 1000 + HOLD_SECONDS))
+    const due = await db.any(takeDeliveries(endpoint, host, limits))
     if (due.length === 0) break
     for (const end of await Promise.all(due.map((one) => deliverOne(ctx, endpoint, one))))
       ends[end === 'delivered' ? 'delivered' : 'failed']++
@@ -54,7 +57,10 @@ async function deliverOne(
   }
   // Cut short by the end of this attempt: it is due again soon, and this one does not count.
   if (signal.aborted && answer.status === null) return null
+  const isEchoed =
+    due.type === CHALLENGE && answer.body?.includes(challengeTokenOf(secretKey, endpoint, url)) === true
   return db.transaction(async (tx) => {
+    if (isEchoed && outcomeOf(answer) === 'delivered') await tx.run(proveEndpoint(endpoint, url))
     const { end } = await tx.one(settleDelivery(id, outcomeOf(answer), answer, settings.webhooks.retryMs))
     if (end === 'switched_off') {
       const options = { ownerId: null, requestId: job.requestId, settings }

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
+import type { WebhookRates } from '../../sql/webhooks.ts'
 import { isRange } from '../addresses.ts'
-import { count, list } from '../setting-fields.ts'
+import { count, list, rate } from '../setting-fields.ts'
 
 /** The settings of webhooks. */
 
@@ -8,6 +9,7 @@ export interface WebhookSettings {
   /** CIDR ranges of private addresses that may be reached all the same; then http is allowed, too. */
   readonly allowed: readonly string[]
   readonly timeoutMs: number
+  readonly rates: WebhookRates
   /** How long each further attempt waits: a day in all. */
   readonly retryMs: readonly number[]
 }
@@ -24,6 +26,8 @@ export const webhookShape = {
     })
     .optional(),
   WEBHOOK_TIMEOUT_SECONDS: count(15, 1, 120),
+  WEBHOOK_RATE: rate({ max: 6000, seconds: 60 }, 6),
+  WEBHOOK_UNPROVED_RATE: rate({ max: 10, seconds: 60 }),
   WEBHOOK_RETRY_SECONDS: list()
     .refine((items) => items.length > 0 && items.every((item) => /^\d{1,6}(\.\d{1,3})?$/.test(item)), {
       error: 'must be a comma-separated list of seconds such as 5,30,120',
@@ -36,5 +40,6 @@ type Env = z.output<z.ZodObject<typeof webhookShape>>
 export const webhookSettings = (env: Env, isProduction: boolean): WebhookSettings => ({
   allowed: env.WEBHOOK_ALLOW_ADDRESSES ?? (isProduction ? [] : LOOPBACK),
   timeoutMs: env.WEBHOOK_TIMEOUT_SECONDS * 1000,
+  rates: { proved: env.WEBHOOK_RATE, unproved: env.WEBHOOK_UNPROVED_RATE },
   retryMs: env.WEBHOOK_RETRY_SECONDS.map((seconds) => Math.round(Number(seconds) * 1000)),
 })

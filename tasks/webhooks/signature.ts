@@ -10,6 +10,11 @@ export function webhookSecretOf(secretKey: string, endpoint: number, version: nu
   return PREFIX + mac(secretKey, 'millrace.webhook', String(endpoint), String(version)).toString('base64')
 }
 
+/** The token that a receiver echoes to prove that an endpoint is meant for it. */
+export function challengeTokenOf(secretKey: string, endpoint: number, url: string): string {
+  return mac(secretKey, 'millrace.webhook-challenge', String(endpoint), url).toString('base64url')
+}
+
 /** What is signed: the id and the time (seconds since the epoch) as they are sent, and the body. */
 export interface Signed {
   readonly id: string

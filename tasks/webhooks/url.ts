@@ -6,6 +6,9 @@ export interface WebhookAddresses {
   readonly allowed: readonly string[]
 }
 
+/** The host of a webhook's URL as URLs are parsed, by which deliveries are counted: one host has one name. */
+export const webhookHost = (url: string): string => new URL(url).hostname.replace(/\.$/, '')
+
 /**
  * Why a URL can't be that of a webhook; null: it can, as far as its text says. What its name resolves to is checked whenever it
  * is connected to.

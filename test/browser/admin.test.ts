@@ -45,7 +45,10 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     const other = await open(t, '/monitor/usage')
     await signIn(other, READER)
     await other.getByRole('row', { name: /^Bytes of documents .* 93.1 GiB/ }).waitFor()
-    assert.equal(await other.getByRole('progressbar', { name: 'Documents: part used', exact: true }).count(), 1)
+    assert.equal(
+      await other.getByRole('progressbar', { name: 'Documents: part used', exact: true }).count(),
+      1,
+    )
     assert.equal(await other.getByRole('heading', { name: 'Tables' }).count(), 0)
   })
 

@@ -59,6 +59,26 @@ describe('a new key', () => {
     assert.ok(!JSON.stringify(kept).includes('mill_live_'))
   })
 
+  test('needs a proof: a sign-in within the last 10 minutes, or the password', async () => {
+    const account = await newcomer()
+    await query(`update session set created_at = now() - interval '11 minutes' where account_id = $1`, [
+      account.id,
+    ])
+    const detail =
+      'This needs the password, and a code where those are asked for, or a sign-in within the last 10 minutes'
+    assertRefused(await makeKey(api, account), 403, detail)
+    const withPassword = (password: string) =>
+      api.post(KEYS, { token: account.token, json: { name: 'k', scopes: ['jobs:read'], password } })
+    assertRefused(await withPassword('not it'), 400, 'The password or the code is not correct')
+    assert.equal((await withPassword(PASSWORD)).status, 201)
+    assert.equal((await query('select from api_key where account_id = $1', [account.id])).length, 1)
+    const notices = await query(
+      `select payload - 'account_id' as payload from job where name = 'accounts.notice' and payload -> 'account_id' = to_jsonb($1::int)`,
+      [account.id],
+    )
+    assert.deepEqual(notices, [{ payload: { what: 'key_created', name: 'k' } }])
+  })
+
   test('is refused with what is wrong', async () => {
     const account = await newcomer()
     const cases: readonly [object, string][] = [

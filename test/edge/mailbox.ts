@@ -1,5 +1,6 @@
 import { deletionMail } from '../../tasks/accounts/deletion-mail.ts'
 import { emailChange } from '../../tasks/accounts/email-change.ts'
+import { notice } from '../../tasks/accounts/notice.ts'
 import { passwordReset } from '../../tasks/accounts/password-reset.ts'
 import { verification } from '../../tasks/accounts/verification.ts'
 import type { EmailMessage } from '../../tasks/comms/ports.ts'
@@ -17,7 +18,7 @@ export interface Mailed {
 
 const TASKS: Readonly<Record<string, { run(context: never, payload: never): Promise<unknown> }>> =
   Object.fromEntries(
-    [deletionMail, emailChange, passwordReset, verification].map((task) => [task.name, task]),
+    [deletionMail, emailChange, notice, passwordReset, verification].map((task) => [task.name, task]),
   )
 
 /** Does by hand what a worker does with the jobs that mail; answers the mails. */

@@ -93,6 +93,7 @@ const webhooks: Record<string, Make> = {
   'PATCH /api/v1/webhooks/:endpoint_id': and(endpoint, json({ description: 'mine' })),
   'DELETE /api/v1/webhooks/:endpoint_id': endpoint,
   'POST /api/v1/webhooks/:endpoint_id/secret': endpoint,
+  'POST /api/v1/webhooks/:endpoint_id/challenge': endpoint,
   'GET /api/v1/webhooks/:endpoint_id/deliveries': endpoint,
   'GET /api/v1/webhooks/:endpoint_id/deliveries/:delivery_id': endpointDelivery,
   'POST /api/v1/webhooks/:endpoint_id/deliveries/:delivery_id/send': endpointDelivery,
@@ -138,7 +139,10 @@ const accounts: Record<string, Make> = {
   'DELETE /api/v1/auth/sessions/:session_id': async (world) => ({
     params: { session_id: (await world.session(world.owner.id)).id },
   }),
-  'POST /api/v1/auth/keys': () => json({ name: 'a program', scopes: ['documents:read'] }),
+  'POST /api/v1/auth/keys': async (world, caller) => {
+    await world.totp(caller, null)
+    return json({ name: 'a program', scopes: ['documents:read'], password: PASSWORD })
+  },
   'DELETE /api/v1/auth/keys/:key_id': async (world) => ({
     params: { key_id: await world.apiKey(world.owner.id) },
   }),
@@ -159,7 +163,10 @@ const accounts: Record<string, Make> = {
   'POST /api/v1/auth/passkeys/options': () => json({ password: PASSWORD }),
   'POST /api/v1/auth/passkeys': async (world, caller) => json({ credential: await world.newPasskey(caller) }),
   'PATCH /api/v1/auth/passkeys/:passkey_id': and(passkey, json({ name: 'mine' })),
-  'DELETE /api/v1/auth/passkeys/:passkey_id': passkey,
+  'DELETE /api/v1/auth/passkeys/:passkey_id': async (world, caller) => {
+    await world.totp(caller, null)
+    return { ...(await passkey(world, caller)), ...json({ password: PASSWORD }) }
+  },
   'POST /api/v1/auth/password-reset/request': (world) => json({ email: `${world.name()}@example.com` }),
   'POST /api/v1/auth/password-reset/confirm': async (world) =>
     json({ token: await world.mailed('reset', (await world.account()).id), new_password: PASSWORD }),

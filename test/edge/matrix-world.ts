@@ -249,7 +249,7 @@ export class World {
 
   async webhook(): Promise<number> {
     return this.insert(
-      `webhook_endpoint (account_id, url, events) values ($1, 'https://example.com/', '{job.done}')`,
+      `webhook_endpoint (account_id, url, host, events) values ($1, 'https://example.com/', 'example.com', '{job.done}')`,
       this.owner.id,
     )
   }

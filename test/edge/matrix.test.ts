@@ -198,7 +198,7 @@ const WITHOUT: Readonly<Record<string, number>> = {
   'POST /api/v1/auth/passkeys/options': 409,
   'POST /api/v1/auth/passkeys': 409,
   'PATCH /api/v1/auth/passkeys/:passkey_id': 404,
-  'DELETE /api/v1/auth/passkeys/:passkey_id': 404,
+  'DELETE /api/v1/auth/passkeys/:passkey_id': 409,
   'POST /api/v1/webhooks': 409,
   'POST /api/v1/auth/accept-invite': 400,
   "PATCH /api/v1/documents/:id #supersede the owner's": 404,

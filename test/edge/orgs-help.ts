@@ -114,13 +114,27 @@ export function peopleOf(
       `insert into account (email, password_hash, full_name, role) select given, 'x', 'N ' || given, $2 from unnest($1::text[]) given returning id, email`,
       [emails, role],
     )
-    return Promise.all(rows.map((row) => signed(api, row.id as number, row.email as string, role)))
+    const sessions = await query(
+      'insert into session (id, account_id) select gen_random_uuid(), given from unnest($1::int[]) given returning id',
+      [rows.map(({ id }) => id)],
+    )
+    return Promise.all(
+      rows.map((row, i) =>
+        signed(api, row.id as number, row.email as string, role, sessions[i]!.id as string),
+      ),
+    )
   }
 }
 
-/** Signs an account in. */
-export async function signed(api: Api, id: number, email: string, role = 'user'): Promise<Person> {
-  return { id, email, token: await api.serving.edge.accounts.sign({ id, role }, randomUUID()) }
+/** Signs an account in, with a session that may have no row. */
+export async function signed(
+  api: Api,
+  id: number,
+  email: string,
+  role = 'user',
+  session: string = randomUUID(),
+): Promise<Person> {
+  return { id, email, token: await api.serving.edge.accounts.sign({ id, role }, session) }
 }
 
 /** What every refusal looks like. */

@@ -436,8 +436,24 @@ describe('one is', () => {
     const renamed = await rename(account, passkey.id, ' My phone ')
     assert.deepEqual(renamed.json, { ...passkey, name: 'My phone' })
     const signedIn = await signInBy(device)
-    assert.equal((await api.call('DELETE', at(passkey.id), { token: account.token })).status, 204)
+    await query(`update session set created_at = now() - interval '1 hour' where account_id = $1`, [
+      account.id,
+    ])
+    const remove = (json?: object) =>
+      api.call('DELETE', at(passkey.id), { token: account.token, ...(json === undefined ? {} : { json }) })
+    assert.equal((await remove()).status, 403, 'without a proof')
+    assertRefused(await remove({ password: 'not it' }), 400, 'The password or the code is not correct')
+    assert.equal((await list(account)).length, 1)
+    assert.equal((await remove({ password: PASSWORD })).status, 204)
     assert.deepEqual(await list(account), [])
+    const notices = await query(
+      `select payload ->> 'what' as what from job where name = 'accounts.notice' and payload -> 'account_id' = to_jsonb($1::int) order by ordinal`,
+      [account.id],
+    )
+    assert.deepEqual(
+      notices.map(({ what }) => what),
+      ['passkey_added', 'passkey_deleted'],
+    )
     assert.equal((await me(api, signedIn.json.access_token)).status, 200)
     const events = await query(
       `select kind from audit_event where account_id = $1 and kind like 'passkey.%' order by id`,

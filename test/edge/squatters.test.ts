@@ -84,13 +84,19 @@ async function owned(email: string, password: string, edge: Api = api) {
   return (await me(edge, answer.json.access_token)).json
 }
 
-async function reset(email: string): Promise<void> {
+async function reset(email: string, more: object = {}): Promise<void> {
   await mails()
   await api.post('/api/v1/auth/password-reset/request', { json: { email } })
-  const { token } = (await mails()).at(-1)!
-  const json = { token, new_password: NEW_PASSWORD }
+  const { token } = (await mails()).findLast(({ to }) => to === email)!
+  const json = { token, new_password: NEW_PASSWORD, ...more }
   assert.equal((await api.post('/api/v1/auth/password-reset/confirm', { json })).status, 200)
 }
+
+const hookBy = (key: string) =>
+  api.post('/api/v1/webhooks', {
+    token: key,
+    json: { url: 'https://example.com/by-key', events: ['job.done'] },
+  })
 
 const trail = async ({ id }: Account, by: RegExp): Promise<unknown[]> =>
   (
@@ -176,16 +182,33 @@ describe('a reset', () => {
     assert.deepEqual(await trail(squatter, /reset/), ['account.password_reset', 'account.verified'])
   })
 
-  test('of an address that was verified leaves its owner all but sessions', async (t) => {
+  test('of an address that was verified leaves its owner all but sessions and API keys, with what these have made', async (t) => {
     const owner = await holder(t)
     await verify(owner)
+    assert.equal((await hookBy(owner.key)).status, 201)
+    assert.deepEqual(await kept(owner), { ...ALL, endpoints: 2 })
     await reset(owner.email)
-    assert.equal((await me(api, owner.token)).status, 401)
-    assert.deepEqual(await kept(owner), ALL)
-    assert.equal((await me(api, owner.key)).status, 200)
+    for (const token of [owner.token, owner.key]) assert.equal((await me(api, token)).status, 401)
+    assert.deepEqual(await kept(owner), { ...ALL, keys: 0 })
     assert.equal((await signInBy(owner.device, api)).status, 200)
     assert.equal((await login(api, owner.email, NEW_PASSWORD)).json.code, 'totp_required')
     assert.deepEqual(await trail(owner, /reset/), ['account.password_reset'])
+  })
+
+  test('keeps API keys, and what they have made, where that is asked for', async (t) => {
+    const owner = await holder(t)
+    await verify(owner)
+    assert.equal((await hookBy(owner.key)).status, 201)
+    await reset(owner.email, { keep_keys: true })
+    assert.equal((await me(api, owner.token)).status, 401)
+    assert.equal((await me(api, owner.key)).status, 200)
+    assert.deepEqual(await kept(owner), { ...ALL, endpoints: 2 })
+  })
+
+  test('leaves a squatter nothing, whatever is asked for', async (t) => {
+    const squatter = await holder(t)
+    await reset(squatter.email, { keep_keys: true })
+    assert.deepEqual(await kept(squatter), NOTHING)
   })
 
   test('leaves others alone', async () => {
@@ -193,6 +216,52 @@ describe('a reset', () => {
     const one = await newcomer()
     await reset(one.email)
     assert.equal((await me(api, key)).status, 200)
+  })
+})
+
+describe('verifying an address', () => {
+  const verifying = async (email: string, more: object, options: object = {}): Promise<void> => {
+    const { token } = (await mails()).findLast((mail) => mail.to === email && /Verify/.test(mail.subject))!
+    const answer = await api.post('/api/v1/auth/verify-email', { json: { token, ...more }, ...options })
+    assert.equal(answer.status, 200, answer.text)
+  }
+
+  test('from a browser that is not signed in ends all that was made before, but sessions', async (t) => {
+    const squatter = await holder(t)
+    const stranger = await newcomer()
+    await verifying(squatter.email, {}, { token: stranger.token })
+    assert.deepEqual(await kept(squatter), NOTHING)
+    assert.equal((await me(api, squatter.key)).status, 401)
+    assert.equal((await me(api, squatter.token)).json.is_verified, true)
+  })
+
+  test('with a session of the account keeps it: by its access token, or by its refresh cookie', async (t) => {
+    const [one, other] = [await holder(t), await holder(t)]
+    const both = (await mails()).filter(({ subject }) => /Verify/.test(subject))
+    const tokenOf = (email: string) => both.find(({ to }) => to === email)!.token
+    const post = (email: string, options: object) =>
+      api.post('/api/v1/auth/verify-email', { json: { token: tokenOf(email) }, ...options })
+    assert.equal((await post(one.email, { token: one.token })).status, 200)
+    const cookie = { headers: { cookie: `millrace_refresh=${other.refresh}` } }
+    assert.equal((await post(other.email, cookie)).status, 200)
+    for (const each of [one, other]) assert.deepEqual(await kept(each), ALL)
+  })
+
+  test('keeps it where that is asked for, and with a credential that has ended does not', async (t) => {
+    const owner = await holder(t)
+    await verifying(owner.email, { keep_credentials: true })
+    assert.deepEqual(await kept(owner), ALL)
+    const squatter = await holder(t)
+    await verifying(squatter.email, {}, { token: 'mill_live_nonsense' })
+    assert.deepEqual(await kept(squatter), NOTHING)
+  })
+
+  test('again ends nothing: its owner has made it since', async (t) => {
+    const owner = await holder(t)
+    const { token } = (await mails()).find(({ to, subject }) => to === owner.email && /Verify/.test(subject))!
+    await verify(owner)
+    assert.equal((await api.post('/api/v1/auth/verify-email', { json: { token } })).status, 200)
+    assert.deepEqual(await kept(owner), ALL)
   })
 })
 

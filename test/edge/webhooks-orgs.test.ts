@@ -57,8 +57,8 @@ const CALLERS: Readonly<Record<string, Who>> = {
 /** An endpoint that was switched off, with a delivery. */
 async function endpoint({ id }: { id: number } = adder!): Promise<Endpoint> {
   const [made] = await query(
-    `insert into webhook_endpoint (account_id, organization_id, url, events, is_active)
-     values ($1, $2, $3, '{document.read}', false) returning id`,
+    `insert into webhook_endpoint (account_id, organization_id, url, host, events, is_active)
+     values ($1, $2, $3, 'example.com', '{document.read}', false) returning id`,
     [id, organization, TARGET],
   )
   const [delivery] = await query(

@@ -60,7 +60,7 @@ describe('an endpoint', () => {
         events: ['job.done', 'job.failed'],
       },
       ...{ description: 'mine', is_active: true, failures: 0, failing_since: null, switched_off_at: null },
-      ...{ secret_rolled_at: null, created_at, updated_at: null },
+      ...{ proved_at: null, secret_rolled_at: null, created_at, updated_at: null },
     })
     const list = await api.get(PATH, { token: account.token })
     assert.deepEqual(list.json, [shown])
@@ -100,8 +100,8 @@ describe('an endpoint', () => {
   test('is one of at most as many as the quota', async () => {
     const account = await newcomer()
     await query(
-      `insert into webhook_endpoint (account_id, url, events)
-       select $1, 'https://example.com/', '{job.done}' from generate_series(1, 49)`,
+      `insert into webhook_endpoint (account_id, url, host, events)
+       select $1, 'https://example.com/', 'example.com', '{job.done}' from generate_series(1, 49)`,
       [account.id],
     )
     const made = await Promise.all([add(account), add(account)])
@@ -309,9 +309,13 @@ describe('deliveries', () => {
       const answer = await api.get(`${PATH}/${id}/deliveries${search}`, { token: account.token })
       return answer.json.map((one: { id: number }) => one.id)
     }
-    assert.deepEqual(await list(), [...ids].reverse())
+    const [challenge] = await query(
+      `select id::int from webhook_delivery where endpoint_id = $1 and type = 'webhook.challenge'`,
+      [id],
+    )
+    assert.deepEqual(await list(), [...ids].reverse().concat(Number(challenge!.id)))
     assert.deepEqual(await list('?status=failed'), [ids[2]])
-    assert.deepEqual(await list('?status=pending'), [ids[1]])
+    assert.deepEqual(await list('?status=pending'), [ids[1], Number(challenge!.id)])
     const { body, answers, last_answer, ...rest } = (
       await api.get(`${PATH}/${id}/deliveries/${ids[2]}`, { token: account.token })
     ).json

@@ -36,7 +36,15 @@ const edge = await startEdge(link.url, { env })
 const NO_EFFECT = [
   'idempotency_key',
   'request_limit',
-  ...['ai_conversation_count', 'ai_sentiment_sum', 'ai_usage_sum', 'blog_post_count', 'document_sum', 'document_tag_count'],
+  ...[
+    'ai_conversation_count',
+    'ai_sentiment_sum',
+    'ai_usage_sum',
+    'blog_post_count',
+    'document_sum',
+    'document_tag_count',
+    'webhook_pending_sum',
+  ],
   ...['comms_send_count', 'job_count', 'payment_subscription_count', 'payment_sum'],
   'search_word',
   ...['blob', 'blob_chunk', 'blog_upload', 'blog_upload_chunk'],

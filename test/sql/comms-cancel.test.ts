@@ -214,7 +214,7 @@ test('webhooks tell of a cancelled message once', async () => {
     `insert into account (email, password_hash) values ('hook@example.com', 'x') returning id`,
   )
   await query(
-    `insert into webhook_endpoint (account_id, url, events) values ($1, 'https://example.com/', '{send.changed}')`,
+    `insert into webhook_endpoint (account_id, url, host, events) values ($1, 'https://example.com/', 'example.com', '{send.changed}')`,
     [account!.id],
   )
   const one = await message({ sendAt: later(), owner_id: account!.id as number })

@@ -63,13 +63,21 @@ await insert('comms_suppression', suppression({ address: 'twice@example.com' }))
 const template = (fields: Row = {}): Row => ({ name: 't', channel: 'sms', text: 'x', ...fields })
 await insert('comms_template', template({ name: 'twice' }))
 const webhook = (fields: Row = {}): Row => ({
-  ...{ account_id: owner, url: 'https://example.com/', events: ['job.done'] },
+  ...{ account_id: owner, url: 'https://example.com/', host: 'example.com', events: ['job.done'] },
   ...fields,
+  ...(fields.url === null ? { host: null } : {}),
 })
 const callbacks = (await insert('webhook_endpoint', webhook({ url: null, events: [] }))).id
-const told = (fields: Row = {}): Row => ({ endpoint_id: callbacks, type: 't', body: '{}', ...fields })
+await insert('account_quota', { account_id: owner, kind: 'pages', quota: 2 })
+const told = (fields: Row = {}): Row => ({
+  ...{ endpoint_id: callbacks, host: 'example.com', type: 't', body: '{}' },
+  ...fields,
+})
 await insert('webhook_delivery', told())
-const callback = (fields: Row = {}): Row => ({ job_id: callbackJob, endpoint_id: callbacks, ...fields })
+const callback = (fields: Row = {}): Row => ({
+  ...{ job_id: callbackJob, endpoint_id: callbacks, host: 'example.com' },
+  ...fields,
+})
 const callbackJob = randomUUID()
 await insert('job_callback', callback({ url: 'https://example.com/' }))
 const apiKey = (fields: Row = {}): Row => ({
@@ -237,6 +245,7 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
   ],
   webhook_endpoint: [
     ['webhook_endpoint_url_check', webhook({ url: 'https:/' }), webhook({ url: 'u'.repeat(2001) })],
+    ['webhook_endpoint_host_check', { ...webhook(), host: null }],
     ['webhook_endpoint_description_check', webhook({ description: 'd'.repeat(501) })],
     ['webhook_endpoint_events_check', webhook({ events: [] }), webhook({ url: null })],
     ['webhook_endpoint_failures_check', webhook({ failures: 1 }), webhook({ failing_since: new Date() })],
@@ -262,6 +271,12 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
     ],
     ['comms_template_variables_check', template({ variables: '{}' })],
     ['comms_template_pkey', template({ name: 'twice' })],
+  ],
+  account_quota: [
+    ['account_quota_kind_check', { account_id: owner, kind: 'doors', quota: 1 }],
+    ['account_quota_quota_check', { account_id: owner, kind: 'keys', quota: -1 }],
+    ['account_quota_account_id_fkey', { account_id: 999_999, kind: 'keys', quota: 1 }],
+    ['account_quota_pkey', { account_id: owner, kind: 'pages', quota: 1 }],
   ],
   webhook_delivery: [
     ['webhook_delivery_status_check', told({ status: 'sent', due_at: null, ended_at: new Date() })],
@@ -456,6 +471,10 @@ describe('constraints', () => {
       name: 'w',
       queues: [],
       expires_at: new Date(),
+    })
+    await twice('setting_pkey', 'setting', { name: 'x', value: 1 })
+    await twice('webhook_rate_pkey', 'webhook_rate', {
+      ...{ account_id: owner, host: 'example.com', slots: [], counts: [], expires_at: new Date() },
     })
     await twice('schedule_control_pkey', 'schedule_control', { identifier: 'x' })
     await twice('idempotency_key_pkey', 'idempotency_key', {

@@ -22,6 +22,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'login_failure',
     'passkey_challenge',
     'request_limit',
+    'webhook_rate',
     'idempotency_key',
     'blog_upload',
     'blog_upload_chunk',
@@ -31,10 +32,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'organization',
     'organization_member',
   ],
-  'a quota bounds them; housekeeping deletes those that have expired': [
-    'api_key',
-    'api_key_allowance',
-  ],
+  'a quota bounds them; housekeeping deletes those that have expired': ['api_key', 'api_key_allowance'],
   'an account has one at most': ['account_totp'],
   'an account has one of each kind at most': ['account_quota'],
   'an account has at most 20': ['passkey'],
@@ -78,6 +76,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'ai_usage_sum',
     'ai_sentiment_sum',
     'ai_conversation_count',
+    'webhook_pending_sum',
   ],
   'system.housekeeping deletes the spans that no window shows; a row for each task and outcome stays': [
     'job_tally',
@@ -95,6 +94,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
   ],
   'a row, or one for each process, function, migration or schedule': [
     'worker_counter',
+    'setting',
     'schedule_control',
     'search_pass',
     'payment_reconciliation',
@@ -117,7 +117,7 @@ describe('what is old is found by an index', async () => {
   await query(`insert into organization (name, slug) values ('N', 'n')`)
   await query(`insert into account (email, password_hash) values ('a@example.com', 'x')`)
   await query(
-    `insert into webhook_endpoint (account_id, url, events) select id, 'https://example.com/', '{job.done}' from account`,
+    `insert into webhook_endpoint (account_id, url, host, events) select id, 'https://example.com/', 'example.com', '{job.done}' from account`,
   )
   for (const rows of [
     `comms_send (id, channel, job_id, recipients, status, requested_at, settled_at, created_at)

@@ -63,6 +63,11 @@ const SUMS: Readonly<Record<string, readonly [key: string, sums: readonly string
     `select coalesce(owner_id, 0), label, count(*), count(superseded_by_id) from document, unnest(tags) label
      where deleted_at is null group by 1, 2`,
   ],
+  webhook_pending_sum: [
+    'account_id',
+    ['deliveries'],
+    'select account_id, count(*) from webhook_delivery where due_at is not null group by 1',
+  ],
   payment_subscription_count: [
     'customer_id',
     ['subscriptions'],

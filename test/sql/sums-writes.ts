@@ -230,7 +230,20 @@ const accounts: readonly Write[] = [
   (chance) => `delete from account where id = ${owner(chance)}`,
 ]
 
-const KINDS = [payments, payments, ai, ai, blog, comms, documents, accounts]
+const webhooks: readonly Write[] = [
+  (chance) => `
+    insert into webhook_endpoint (account_id, url, host, events)
+    select id, 'https://example.com/', 'example.com', '{job.done}' from account where id = ${owner(chance)}`,
+  (chance) => `
+    insert into webhook_delivery (endpoint_id, type, body)
+    select e.id, 't', '{}' from webhook_endpoint e, generate_series(1, ${chance.between(1, 3)}) where account_id = ${owner(chance)} limit 9`,
+  (chance) => `
+    update webhook_delivery set status = 'delivered', due_at = null, ended_at = now()
+    where due_at is not null and id % 3 = ${chance.between(0, 2)}`,
+  () => `update webhook_delivery set due_at = now() + interval '45 s' where due_at is not null`,
+]
+
+const KINDS = [payments, payments, ai, ai, blog, comms, documents, accounts, webhooks]
 
 /** A write to any of the tables. */
 export const randomWrite: Write = (chance, ids) => chance.pick(chance.pick(KINDS))(chance, ids)

@@ -4,10 +4,13 @@ import { connect } from '../../sql/driver.ts'
 import { deleteMember, hideOrganization } from '../../sql/orgs.ts'
 import {
   addCallback,
+  addChallenge,
   dueEndpoints,
+  endExpiredEndpoints,
   hideEndpoint,
   insertEndpoint,
   managedEndpoint,
+  proveEndpoint,
   purgeEndpoints,
   readDeliveries,
   readDelivery,
@@ -29,8 +32,8 @@ import { assertWriteByIndex, fillOrganizations, planned, testReads } from './pla
 const { url, query } = await testDatabase()
 await fillOrganizations(query)
 await query(
-  `insert into webhook_endpoint (account_id, organization_id, url, events)
-   select n, case when n % 2 = 0 then 1 + (n - 1) / 5 end, 'https://example.com/', '{job.done}' from generate_series(1, 2000) n`,
+  `insert into webhook_endpoint (account_id, organization_id, url, host, events)
+   select n, case when n % 2 = 0 then 1 + (n - 1) / 5 end, 'https://example.com/', 'example.com', '{job.done}' from generate_series(1, 2000) n`,
 )
 await query(
   `insert into webhook_delivery (endpoint_id, type, body, status, due_at, ended_at)
@@ -43,8 +46,8 @@ await query(
    select ('01980000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'n', 'q', 1 + n % 2000, 'm' || n, '{}', 'queued', 1
    from generate_series(1, 6000) n`,
 )
-await query(`insert into job_callback (job_id, endpoint_id, url)
-  select id, 1 + ordinal % 2000, 'https://example.com/' from job where ordinal > 4000`)
+await query(`insert into job_callback (job_id, endpoint_id, url, host)
+  select id, 1 + ordinal % 2000, 'https://example.com/', 'example.com' from job where ordinal > 4000`)
 await vacuumAnalyze(query)
 
 const client = await connect({ url, applicationName: 'plans' })
@@ -75,10 +78,14 @@ const newEndpoint = {
   accountId: 5,
   organizationId: 1,
   url: 'https://example.com/',
+  host: 'example.com',
   events: ['job.done'],
   description: null,
+  keyId: null,
 }
 
+const RATE = { max: 10, seconds: 60 }
+const LIMITS = { max: 8, holdSeconds: 45, rates: { proved: RATE, unproved: RATE } }
 const nextPending = (): number => {
   delivery += 50
   return delivery
@@ -91,9 +98,18 @@ const writes: Readonly<Record<string, () => Query<unknown>>> = {
   'rolling a secret': () => rollSecret(++endpoint),
   'hiding one': () => hideEndpoint(++endpoint),
   'sending again': () => sendDeliveryAgain(1 + (++delivery % 2000), delivery),
-  'a callback': () => addCallback(jobId(++job), 5, 'https://example.com/'),
+  'a callback': () =>
+    addCallback(jobId(++job), {
+      accountId: 5,
+      url: 'https://example.com/',
+      host: 'example.com',
+      keyId: null,
+    }),
   'what is due': dueEndpoints,
-  'taking what is due': () => takeDeliveries(1 + (nextPending() % 2000), 8, 45),
+  'endpoints of expired keys': endExpiredEndpoints,
+  'proving an endpoint': () => proveEndpoint(++endpoint, 'https://example.com/'),
+  'a challenge': () => addChallenge(++endpoint, 'token'),
+  'taking what is due': () => takeDeliveries(1 + (nextPending() % 2000), 'example.com', LIMITS),
   'settling a delivery': () => settleDelivery(nextPending(), 'failed', ANSWER, [1000]),
   'whom to tell': () => switchedOff(++endpoint),
   'purging those that are gone': () => purgeEndpoints(2),

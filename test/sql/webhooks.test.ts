@@ -7,62 +7,26 @@ import { sql } from '../../sql/db.ts'
 import { cancelJob } from '../../sql/jobs.ts'
 import { hideOrganization } from '../../sql/orgs.ts'
 import {
-  addCallback,
   dueEndpoints,
   hideEndpoint,
   purgeEndpoints,
   RESTS_FROM,
   settleDelivery,
-  takeDeliveries,
   updateEndpoint,
 } from '../../sql/webhooks.ts'
-import { testDatabase } from '../database.ts'
-import { ledgerOf } from '../edge/ledger.ts'
+import { ANSWER, WAITS, webhookWorld } from './webhooks-help.ts'
 
 /** What is to be delivered, to whom, and when: as the rows say. */
 
-const database = await testDatabase()
-const { db, query } = database
-const ledger = ledgerOf(database)
-ledger.quiet = true
-let count = 0
-let owner = 0
-
-const insert = async (what: string, values: readonly unknown[]): Promise<number> =>
-  Number((await query(`insert into ${what} returning id`, values))[0]!.id)
-const account = () => insert(`account (email, password_hash) values ($1, 'x')`, [`a${++count}@example.com`])
-const endpoint = (events: readonly string[], accountId = owner, organizationId: number | null = null) =>
-  insert(
-    `webhook_endpoint (account_id, organization_id, url, events) values ($1, $2, 'https://example.com/', $3)`,
-    [accountId, organizationId, events],
-  )
-const deliveries = async (endpointId?: number) =>
-  (await query(
-    `select id::int, endpoint_id::int, type, url, body, status, attempts, due_at, answers from webhook_delivery
-     where $1::bigint is null or endpoint_id = $1 order by id`,
-    [endpointId ?? null],
-  )) as {
-    id: number
-    endpoint_id: number
-    type: string
-    url: string | null
-    body: string
-    status: string
-    attempts: number
-    due_at: Date | null
-    answers: object[]
-  }[]
+const world = await webhookWorld()
+const { db, query, ledger, insert, account, endpoint, delivery, deliveries, callback, ended, settle, take } =
+  world
 const typesOf = async (endpointId?: number) => (await deliveries(endpointId)).map(({ type }) => type)
-const ended = async (outcome = 'done', more: object = {}): Promise<string> => {
-  const id = await ledger.add(owner)
-  await ledger.claim(id)
-  await ledger.finish(id, outcome, more as never)
-  return id
-}
+let [owner, count] = [0, 0]
 
 beforeEach(async () => {
-  await query('truncate webhook_endpoint cascade')
-  owner = await account()
+  await world.fresh()
+  owner = world.owner
 })
 
 describe('the end of a job', () => {
@@ -105,7 +69,7 @@ describe('a callback', () => {
   test('is called once at the end, whatever that is, and at once when that has come', async () => {
     const job = await ledger.add(owner)
     for (const url of ['https://a.example.com/', 'https://b.example.com/', 'https://a.example.com/'])
-      await db.run(addCallback(job, owner, url))
+      await db.run(callback(job, url))
     assert.equal((await deliveries()).length, 0)
     await ledger.claim(job)
     await ledger.finish(job, 'failed', { code: 'internal', detail: 'd' })
@@ -115,7 +79,7 @@ describe('a callback', () => {
       ['job.failed', 'https://b.example.com/'],
     ])
     assert.deepEqual(await query('select from job_callback'), [])
-    await db.run(addCallback(job, owner, 'https://c.example.com/'))
+    await db.run(callback(job, 'https://c.example.com/'))
     assert.equal((await deliveries()).at(-1)!.url, 'https://c.example.com/')
     assert.equal((await query('select from webhook_endpoint')).length, 1, 'one endpoint for all of them')
   })
@@ -189,11 +153,6 @@ describe('other events', () => {
   })
 })
 
-const WAITS = [100_000, 200_000, 300_000]
-const ANSWER = { at: '2026-01-01T00:00:00.000Z', ms: 1, status: 500, body: '', error: null }
-const settle = async (id: number, outcome: 'delivered' | 'failed' | 'gone' = 'failed') =>
-  (await db.one(settleDelivery(id, outcome, ANSWER, WAITS))).end
-const take = (id: number, max = 10) => db.any(takeDeliveries(id, max, 45))
 const stateOf = async (id: number) =>
   (
     await query(
@@ -202,14 +161,11 @@ const stateOf = async (id: number) =>
       [id],
     )
   )[0]
-const delivery = async (endpointId: number) =>
-  insert(`webhook_delivery (endpoint_id, type, body) values ($1, 't', '{}')`, [endpointId])
-
 describe('deliveries', () => {
   test('are due in order, taken once, and due again when nobody hears of them', async () => {
     const id = await endpoint(['job.done'])
     const ids = [await delivery(id), await delivery(id), await delivery(id)]
-    assert.deepEqual(await db.any(dueEndpoints()), [{ id }])
+    assert.deepEqual(await db.any(dueEndpoints()), [{ id, host: 'example.com' }])
     assert.deepEqual(
       (await take(id, 2)).map((one) => one.id),
       ids.slice(0, 2),
@@ -309,7 +265,7 @@ describe('an endpoint', () => {
     assert.equal(await settle(await delivery(id), 'gone'), 'switched_off')
     const callbacks = await insert(`webhook_endpoint (account_id, events) values ($1, '{}')`, [owner])
     const called = await insert(
-      `webhook_delivery (endpoint_id, type, url, body) values ($1, 't', 'https://example.com/', '{}')`,
+      `webhook_delivery (endpoint_id, type, url, host, body) values ($1, 't', 'https://example.com/', 'example.com', '{}')`,
       [callbacks],
     )
     assert.equal(await settle(called, 'gone'), 'failed')

@@ -1,6 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
+import { CHALLENGE } from '../../sql/webhooks.ts'
 
 /** A receiver of webhooks: keeps what arrives, and answers as it is told. */
 
@@ -19,6 +20,8 @@ export interface Received {
 export interface Receiver {
   readonly url: string
   readonly received: Received[]
+  /** Whether challenges are echoed, and kept out of what is received; true at first. */
+  echoes: boolean
   /** Answers a request; by default with 204. */
   answer: (response: ServerResponse, request: Received) => void
   stop(): Promise<void>
@@ -33,6 +36,8 @@ export async function startReceiver(): Promise<Receiver> {
       .on('end', () => {
         const body = Buffer.concat(chunks).toString()
         const one = { path: request.url!, headers: request.headers, body, message: JSON.parse(body) }
+        if (one.message.type === CHALLENGE && receiver.echoes)
+          return response.end(JSON.stringify({ challenge: one.message.data.challenge }))
         received.push(one)
         receiver.answer(response, one)
       })
@@ -41,6 +46,7 @@ export async function startReceiver(): Promise<Receiver> {
   const receiver: Receiver = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     received,
+    echoes: true,
     answer: (response) => response.writeHead(204).end(),
     stop: () =>
       new Promise((resolve) => {

@@ -10,6 +10,7 @@ import {
   useMailedToken,
 } from '../../sql/accounts.ts'
 import { fail } from '../../sql/errors.ts'
+import { NOTICES, notice } from '../../tasks/accounts/notice.ts'
 import { passwordReset } from '../../tasks/accounts/password-reset.ts'
 import { digestOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
 import { verification } from '../../tasks/accounts/verification.ts'
@@ -41,6 +42,8 @@ function job(settings: Record<string, string> = {}) {
     state,
     reset: (email: string) => passwordReset.run(context, { email }),
     verify: (account_id: number) => verification.run(context, { account_id }),
+    notify: (account_id: number, what: (typeof NOTICES)[number], name?: string) =>
+      notice.run(context, { account_id, what, ...(name === undefined ? {} : { name }) }),
   }
 }
 
@@ -192,3 +195,34 @@ for (const kind of ['reset', 'verify'] as const) {
     })
   })
 }
+
+describe('a notice', () => {
+  test('names what has changed and what to do, whatever it was', async () => {
+    const owner = await account()
+    for (const what of NOTICES) {
+      const one = job()
+      await one.notify(owner.id, what, what === 'totp_disabled' ? undefined : 'the <b>phone\n of')
+      const [{ to, subject, text, html }] = one.sent as [EmailMessage]
+      assert.deepEqual(to, [owner.email])
+      assert.match(`${subject} ${text}`, /API key|passkey|One-time codes/)
+      assert.match(text!, /If it was not you, set a new password/)
+      assert.ok(!html!.includes('<b>'), html)
+      assert.equal(text!.includes('the <b>phone of.'), what !== 'totp_disabled')
+    }
+  })
+
+  test('is not sent to an account that is gone, and ten an hour are enough', async () => {
+    const owner = await account()
+    const all = []
+    for (let i = 0; i < 12; i++) {
+      const one = job()
+      await one.notify(owner.id, 'key_created', 'k')
+      all.push(one)
+    }
+    assert.equal(all.filter(({ sent }) => sent.length === 1).length, 10)
+    await db.one(deleteAccount(owner.id))
+    const late = job()
+    await late.notify(owner.id, 'key_created', 'k')
+    assert.deepEqual(late.sent, [])
+  })
+})

@@ -12,7 +12,9 @@ after(() => receiver.stop())
 const { port } = new URL(receiver.url)
 const LOOPBACK = ['127.0.0.0/8', '::1/128']
 const poster = (allowed: readonly string[] = LOOPBACK, timeoutMs = 10_000) =>
-  createWebhookPoster({ webhooks: { allowed, timeoutMs, retryMs: [] } })
+  createWebhookPoster({
+    webhooks: { allowed, timeoutMs, retryMs: [], rates: { proved: null, unproved: null } },
+  })
 const send = (url: string, post = poster(), signal = new AbortController().signal) =>
   post({ url, headers: { 'webhook-id': '1' }, body: '{"type":"t"}' }, signal)
 

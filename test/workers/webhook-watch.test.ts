@@ -13,7 +13,7 @@ test('each endpoint that something is due for gets a job, at most 1000 of them i
     `insert into account (email, password_hash) select n || '@example.com', 'x' from generate_series(1, 2500) n`,
   )
   await query(
-    `insert into webhook_endpoint (account_id, url, events) select id, 'https://example.com/', '{job.done}' from account`,
+    `insert into webhook_endpoint (account_id, url, host, events) select id, 'https://example.com/', 'example.com', '{job.done}' from account`,
   )
   await query(
     `insert into webhook_delivery (endpoint_id, type, body) select id, 't', '{}' from webhook_endpoint`,

@@ -21,7 +21,8 @@ import { type Answer, type Input, json, route, type Writes } from '../../pipelin
 import { count, Moment, RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { SCOPES } from '../../pipeline/scopes.ts'
 import { enter, RANKED, seen } from '../orgs/access.ts'
-import { lockCaller } from './proof.ts'
+import { notify } from './notices.ts'
+import { isRefused, lockCaller, PROOF_ERRORS, proofFields, proofOf } from './proof.ts'
 
 const Scope = z.enum(SCOPES as [string, ...string[]])
 
@@ -31,6 +32,7 @@ const NewKey = z
     scopes: z.array(Scope).min(1).max(SCOPES.length),
     expires_at: Moment.optional(),
     organization_id: z.int().min(1).max(2_147_483_647).optional(),
+    ...proofFields,
   })
   .meta({ id: 'ApiKeyCreate' })
 
@@ -59,12 +61,13 @@ export const keyRoutes = [
     description: `The answer shows the key, for the only time. It is sent as \`Authorization: Bearer\`, and acts as the \
 account that made it, within its scopes: \`AREA:read\`, or \`AREA:write\`, which includes reading; \`*\` is every area. \
 It can't change what people sign in with. A key of an organization reaches no other one; its admins and owners make, see and \
-delete such keys, and it ends when the account leaves. The quota \`keys\` bounds their number; those that have expired are deleted \
+delete such keys, and it ends when the account leaves. Needs the password, with a code where those are asked for, or a sign-in \
+within the last 10 minutes; a mail tells the account. The quota \`keys\` bounds their number; those that have expired are deleted \
 after 30 days.`,
     body: NewKey,
     response: CreatedKey,
     status: 201,
-    errors: ['quota.keys', 'key.no_account', ...RANKED],
+    errors: ['quota.keys', 'key.no_account', ...PROOF_ERRORS, ...RANKED],
     sideEffect: true,
     credentials: true,
     needsSession: true,
@@ -114,15 +117,18 @@ after 30 days.`,
 type Making = Input<undefined, undefined, z.output<typeof NewKey>, Caller> &
   Writes<z.input<typeof CreatedKey>>
 
-function createKey(input: Making): Promise<Answer<z.input<typeof CreatedKey>>> {
+async function createKey(input: Making): Promise<Answer<z.input<typeof CreatedKey>>> {
   const { body, caller, edge } = input
-  const { organization_id: organizationId = null, expires_at: expiresAt = null } = body
+  const { organization_id: organizationId = null, expires_at: expiresAt = null, ...given } = body
   const { ownerId } = caller
   if (ownerId === null) throw fail('key.no_account')
   if (expiresAt !== null && Date.parse(expiresAt) <= edge.pulse.now())
     throw invalid('body', 'expires_at', 'must be in the future', 'too_small')
+  const proof = await proofOf(input, given)
   return input.transaction(async (tx) => {
     if (organizationId !== null) await enter(tx, { params: { org_id: organizationId }, caller }, 'admin')
+    const proven = await proof.settle(tx)
+    if (isRefused(proven)) return proven
     await lockCaller(tx, caller)
     const id = uuidv7()
     const key = apiKeyOf(edge.secretKey, id)
@@ -141,6 +147,7 @@ function createKey(input: Making): Promise<Answer<z.input<typeof CreatedKey>>> {
     )
     await requireQuota(tx, ownerId, ['keys'], edge.settings.quotas)
     const data = { key: id, name: body.name, scopes, expires_at: expiresAt }
+    await notify(tx, input, ownerId, 'key_created', body.name)
     await tx.run(audit(input, 'key.created', { accountId: ownerId, organizationId, data }))
     return json(created.json)
   })

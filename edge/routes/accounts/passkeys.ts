@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
+import { lockFactors } from '../../../sql/accounts/credentials.ts'
+import { credentialsOf } from '../../../sql/accounts.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid, uuidv7 } from '../../../sql/ids.ts'
 import {
@@ -20,6 +22,7 @@ import type { Caller } from '../../pipeline/auth.ts'
 import { array, cursor, cursorValues } from '../../pipeline/lists.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { count, Timestamp } from '../../pipeline/schemas.ts'
+import { notify } from './notices.ts'
 import { base64url, CredentialFields, challengeFields, passkeySignInRoutes } from './passkey-sign-in.ts'
 import { isRefused, lockCaller, PROOF_ERRORS, proofFields, proofOf } from './proof.ts'
 
@@ -157,15 +160,26 @@ where those are asked for, or a sign-in within the last 10 minutes. An account m
     method: 'delete',
     path: '/passkeys/:passkey_id',
     summary: 'Delete a passkey of the caller; sessions that it has begun go on',
+    description:
+      'Needs the password, with a code where those are asked for, or a sign-in within the last 10 minutes.',
     params: Params,
-    errors: ['passkey.missing'],
+    body: z.strictObject(proofFields).meta({ id: 'PasskeyDelete' }).default({}),
+    errors: [...PROOF_ERRORS, 'passkey.missing'],
     needsSession: true,
-    handle: (input) => {
+    handle: async (input) => {
       const { params, caller } = input
       const id = params.passkey_id
       if (!isUuid(id)) throw fail('passkey.missing')
+      const proof = await proofOf(input, input.body)
       return input.transaction(async (tx) => {
-        if ((await tx.maybeOne(deletePasskey(caller.id, id))) === null) throw fail('passkey.missing')
+        // A sign-in locks passkeys before the account.
+        const { email } = (await tx.maybeOne(credentialsOf(caller.id))) ?? {}
+        if (email !== undefined) await tx.run(lockFactors(email))
+        const proven = await proof.settle(tx)
+        if (isRefused(proven)) return proven
+        const deleted = await tx.maybeOne(deletePasskey(caller.id, id))
+        if (deleted === null) return fail('passkey.missing')
+        await notify(tx, input, caller.id, 'passkey_deleted', deleted.name)
         await tx.run(audit(input, 'passkey.deleted', { accountId: caller.id, data: { passkey: id } }))
         return undefined
       })
@@ -214,6 +228,7 @@ async function createPasskey(input: Making): Promise<Answer<Made>> {
         publicKey: Buffer.from(made.publicKey),
       }),
     )
+    await notify(tx, input, accountId, 'passkey_added', device)
     await tx.run(audit(input, 'passkey.added', { accountId, data: { passkey: id, name: device } }))
     return json(text)
   })

@@ -1,15 +1,22 @@
 import { z } from 'zod'
-import { endCredentials, lockFactors } from '../../../sql/accounts/credentials.ts'
+import {
+  endCredentials,
+  endKeys,
+  endMadeBefore,
+  holderOf,
+  lockFactors,
+} from '../../../sql/accounts/credentials.ts'
 import { endSessions, mailedToken, setPassword, setVerified, useMailedToken } from '../../../sql/accounts.ts'
-import { fail } from '../../../sql/errors.ts'
+import { Failure, fail } from '../../../sql/errors.ts'
 import { unlockLogin } from '../../../sql/limits.ts'
 import { passwordReset } from '../../../tasks/accounts/password-reset.ts'
 import { digestOf } from '../../../tasks/accounts/tokens.ts'
 import { verification } from '../../../tasks/accounts/verification.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { audit } from '../../pipeline/audit.ts'
-import { route } from '../../pipeline/route.ts'
+import { type Input, route } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
+import { refreshCookie } from './cookies.ts'
 import { factorFields, isRefused, PROOF_ERRORS, proofOf } from './proof.ts'
 import { CurrentPassword, Detail, MailedToken, Password } from './shapes.ts'
 
@@ -44,11 +51,14 @@ has had ten such emails within an hour, after which it gets no more.',
     method: 'post',
     path: '/password-reset/confirm',
     summary: 'Set a new password with an emailed token',
-    description: `Ends every session of the account and lifts its lock. If nobody had verified its address, which the token \
+    description: `Ends every session of the account and lifts its lock. API keys end, and webhook endpoints that were added with them, \
+unless \`keep_keys\` is true. If nobody had verified its address, which the token \
 now does, somebody else may have registered it: its API keys, passkeys, one-time codes, webhook endpoints and pending change of \
-address are deleted, too.`,
+address are deleted in any case.`,
     auth: 'public',
-    body: z.strictObject({ token: MailedToken, new_password: Password }).meta({ id: 'PasswordResetConfirm' }),
+    body: z
+      .strictObject({ token: MailedToken, new_password: Password, keep_keys: z.boolean().default(false) })
+      .meta({ id: 'PasswordResetConfirm' }),
     response: Detail,
     errors: ['account.token'],
     sideEffect: true,
@@ -69,7 +79,7 @@ address are deleted, too.`,
         const { account_id: id } = used
         await tx.run(setPassword(id, passwordHash))
         const isProved = (await tx.run(setVerified(id))) > 0
-        await tx.run(isProved ? endCredentials(id) : endSessions(id, null))
+        await tx.run(isProved ? endCredentials(id) : body.keep_keys ? endSessions(id, null) : endKeys(id))
         const about = { actorId: id, accountId: id }
         await tx.run(audit(input, 'account.password_reset', about))
         if (isProved) await tx.run(audit(input, 'account.verified', about))
@@ -115,18 +125,30 @@ address are deleted, too.`,
     method: 'post',
     path: '/verify-email',
     summary: 'Verify an email address with an emailed token',
+    description: `Somebody else may have registered the address. So API keys, passkeys, one-time codes, webhook endpoints and the \
+pending change of address that were made before end, unless the request comes with a session of the account, or \
+\`keep_credentials\` is true. Sessions go on: set a new password to end them.`,
     auth: 'public',
-    body: z.strictObject({ token: MailedToken }).meta({ id: 'EmailVerification' }),
+    body: z
+      .strictObject({ token: MailedToken, keep_credentials: z.boolean().default(false) })
+      .meta({ id: 'EmailVerification' }),
     response: Detail,
     errors: ['account.token'],
     sideEffect: true,
-    handle: (input) => {
+    handle: async (input) => {
       const { body, edge } = input
+      const digest = digestOf(body.token)
+      const owner = await edge.db.maybeOne(mailedToken('verify', digest))
+      if (owner === null) throw fail('account.token')
+      const keeps = body.keep_credentials || (await isSignedIn(input, owner.account_id))
       return input.transaction(async (tx) => {
-        const used = await tx.maybeOne(useMailedToken('verify', digestOf(body.token)))
+        // In the order in which a login takes its locks.
+        if (!keeps) await tx.run(lockFactors(owner.email))
+        const used = await tx.maybeOne(useMailedToken('verify', digest))
         if (used === null) throw fail('account.token')
         const { account_id: id } = used
-        await tx.run(setVerified(id))
+        const isNew = (await tx.run(setVerified(id))) > 0
+        if (isNew && !keeps) await tx.run(endMadeBefore(id))
         await tx.run(audit(input, 'account.verified', { actorId: id, accountId: id }))
         await edge.accounts.changed(tx, id)
         return { detail: 'The address is verified' }
@@ -153,3 +175,18 @@ address are deleted, too.`,
       }),
   }),
 ]
+
+/** Whether a request comes with a session of an account: its access token, or its refresh cookie. */
+async function isSignedIn(
+  { edge, request }: Pick<Input<unknown, unknown, unknown, unknown>, 'edge' | 'request'>,
+  accountId: number,
+): Promise<boolean> {
+  try {
+    if ((await edge.accounts.authenticate(request))?.ownerId === accountId) return true
+  } catch (error) {
+    // A credential that has ended is none.
+    if (!(error instanceof Failure && error.code === 'auth.required')) throw error
+  }
+  const token = refreshCookie(edge, request)
+  return token !== null && (await edge.db.maybeOne(holderOf(digestOf(token))))?.account_id === accountId
+}

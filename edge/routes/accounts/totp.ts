@@ -19,6 +19,7 @@ import type { Edge } from '../../pipeline/context.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { stepOf, totpSetup } from '../../totp.ts'
+import { notify } from './notices.ts'
 import {
   countedFailure,
   factorFields,
@@ -150,6 +151,7 @@ recovery codes for when the device is lost. API keys and sessions go on without.
         const isOff = (await tx.maybeOne(deleteTotp(id))) === null
         if (isOff && (await tx.maybeOne(credentialsOf(id))) === null) throw fail('account.missing')
         if (isOff) throw fail('account.totp_off')
+        await notify(tx, input, id, 'totp_disabled')
         await tx.run(audit(input, 'account.totp_disabled', { accountId: id }))
         return undefined
       })
@@ -238,6 +240,7 @@ async function switchOff(input: Writing<z.output<typeof Factor>, undefined>): Pr
     const proven = (await refusedOff(tx, proof.id)) ?? (await proof.settle(tx))
     if (isRefused(proven)) return proven
     if ((await tx.maybeOne(deleteTotp(proof.id))) === null) return fail('account.totp_off')
+    await notify(tx, input, proof.id, 'totp_disabled')
     await tx.run(audit(input, 'account.totp_disabled', { accountId: proof.id }))
     return undefined
   })

@@ -1,6 +1,6 @@
 import { fail } from '../../../sql/errors.ts'
 import { findPreview, type Preview, type Speech, wantPreview } from '../../../sql/voice.ts'
-import { addCallback } from '../../../sql/webhooks.ts'
+import { addCallback, type Callback } from '../../../sql/webhooks.ts'
 import { isAiProvider, keyName } from '../../../tasks/ai/providers.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { preview } from '../../../tasks/voice/preview.ts'
@@ -8,7 +8,6 @@ import { sendPieces } from '../../blobs.ts'
 import { cachingHeaders, sendContent } from '../../content.ts'
 import type { Header } from '../../http/reply.ts'
 import type { ChunkWriter, EdgeRequest, ReplyHead, Responder } from '../../http/server.ts'
-import type { Callback } from '../../pipeline/callbacks.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { jobFailure } from '../../pipeline/responders.ts'
 import { Answer } from '../../pipeline/route.ts'
@@ -128,7 +127,7 @@ async function begin(
   const { jobId } = await edge.db.transaction(async (tx) => {
     await tx.run(wantPreview(digest, speech))
     const added = await enqueue(tx, preview, { digest: digest.toString('hex') }, options)
-    if (callback !== null) await tx.run(addCallback(added.jobId, callback.accountId, callback.url))
+    if (callback !== null) await tx.run(addCallback(added.jobId, callback))
     return added
   })
   edge.publisher.notify(jobId)

@@ -3,6 +3,7 @@ import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { requireQuota } from '../../../sql/quotas.ts'
 import {
+  addChallenge,
   ENDPOINT_ORDER,
   type EndpointFields,
   hideEndpoint,
@@ -18,8 +19,8 @@ import {
   updateEndpoint,
   type WebhookEvent,
 } from '../../../sql/webhooks.ts'
-import { webhookSecretOf } from '../../../tasks/webhooks/signature.ts'
-import { webhookUrlProblem } from '../../../tasks/webhooks/url.ts'
+import { challengeTokenOf, webhookSecretOf } from '../../../tasks/webhooks/signature.ts'
+import { webhookHost, webhookUrlProblem } from '../../../tasks/webhooks/url.ts'
 import { audit, type From } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
@@ -29,6 +30,7 @@ import { type Answer, type Input, json, route, verbatim, type Writes } from '../
 import { count, RowId } from '../../pipeline/schemas.ts'
 import { requireScope } from '../../pipeline/scopes.ts'
 import { lockCaller } from '../accounts/proof.ts'
+import { Detail } from '../accounts/shapes.ts'
 import { enter, RANKED, requireReach, seen } from '../orgs/access.ts'
 import {
   CreatedEndpoint,
@@ -46,10 +48,13 @@ export const endpointRoutes = [
     path: '',
     summary: 'Add a webhook endpoint',
     description: `It is told of the events of the account that adds it, as https://www.standardwebhooks.com says: signed with \
-the secret, which only this answer shows, and repeated for a day until it answers 2xx. With \
+the secret, which only this answer shows, and repeated for a day until it answers 2xx. The first message is \
+\`webhook.challenge\`: the receiver echoes its \`data.challenge\` anywhere in the first KiB of its answer. Until it has, the account's \
+endpoints at that host get WEBHOOK_UNPROVED_RATE together, ten a minute by default, and the rest waits; then WEBHOOK_RATE. With \
 \`organization_id\` it is of an organization as well: it ends when the account leaves, and admins and owners see, describe, \
 deactivate and delete it. What it is told is still the account's, so to change its URL, events or secret, to activate it and to \
-see deliveries is for that account alone, and for admins of the service. The quota \`webhook_endpoints\` bounds their number. An API key needs \
+see deliveries is for that account alone, and for admins of the service. The quota \`webhook_endpoints\` bounds their number, and \
+\`pending_deliveries\` what waits: beyond it events are not recorded. An endpoint ends with the API key that added it. An API key needs \
 the scope to read what its events tell of: \`jobs\`, \`documents\`, \`comms\` or \`payments\`.`,
     body: NewEndpoint,
     response: CreatedEndpoint,
@@ -128,6 +133,28 @@ To change URL or events, an API key needs the scope to read what the events, pre
         await tx.run(hideEndpoint(input.params.endpoint_id))
         await tx.run(auditOf(input, 'webhook.deleted', endpoint, {}))
         return undefined
+      }),
+  }),
+
+  route({
+    method: 'post',
+    path: '/:endpoint_id/challenge',
+    summary: 'Send a webhook endpoint another challenge',
+    description:
+      'A receiver that has not echoed the first one, for example because it was not ready, gets another one with the same token.',
+    params: EndpointParams,
+    response: Detail,
+    status: 202,
+    errors: ['webhook.missing', 'webhook.not_yours', 'webhook.callbacks', 'quota.pending_deliveries'],
+    sideEffect: true,
+    handle: (input) =>
+      change(input, async (tx, endpoint) => {
+        requireOwn(input.caller, endpoint)
+        const { endpoint_id: id } = input.params
+        if (endpoint.url === null) throw fail('webhook.callbacks')
+        const token = challengeTokenOf(input.edge.secretKey, id, endpoint.url)
+        if ((await tx.maybeOne(addChallenge(id, token))) === null) throw fail('quota.pending_deliveries')
+        return { detail: 'A challenge is on its way' }
       }),
   }),
 
@@ -234,10 +261,19 @@ function addEndpoint(input: Adding): Promise<Answer<z.input<typeof CreatedEndpoi
     if (organizationId !== null) await enter(tx, { params: { org_id: organizationId }, caller }, 'admin')
     await lockCaller(tx, caller)
     const created = await tx.one(
-      insertEndpoint({ accountId: ownerId, organizationId, url, events, description }),
+      insertEndpoint({
+        accountId: ownerId,
+        organizationId,
+        url,
+        host: webhookHost(url),
+        events,
+        description,
+        keyId: caller.key?.id ?? null,
+      }),
     )
     await requireQuota(tx, ownerId, ['webhook_endpoints'], edge.settings.quotas)
     const { id } = JSON.parse(created.json) as { id: number }
+    await tx.run(addChallenge(id, challengeTokenOf(edge.secretKey, id, url)))
     const data = { webhook: id, url, events }
     await tx.run(audit(input, 'webhook.created', { accountId: ownerId, organizationId, data }))
     return json(created.json)
@@ -254,8 +290,11 @@ function changeEndpoint(
 ): Promise<Answer<z.input<typeof Endpoint>>> {
   const { body, caller, edge, params } = input
   if (body.url !== undefined) checkUrl(edge, body.url)
-  const fields: EndpointFields =
-    body.events === undefined ? body : { ...body, events: [...new Set(body.events)].sort() }
+  const fields: EndpointFields = {
+    ...body,
+    ...(body.url === undefined ? {} : { host: webhookHost(body.url) }),
+    ...(body.events === undefined ? {} : { events: [...new Set(body.events)].sort() }),
+  }
   return change(input, async (tx, endpoint) => {
     // What waits is sent once it is activated, to a URL that its account may have stopped trusting.
     if (fields.url !== undefined || fields.events !== undefined || fields.is_active === true)
@@ -265,7 +304,11 @@ function changeEndpoint(
     if (endpoint.url === null && (fields.url !== undefined || fields.events !== undefined))
       throw fail('webhook.callbacks')
     const { json: text } = await tx.one(updateEndpoint(params.endpoint_id, fields))
-    await tx.run(auditOf(input, 'webhook.updated', endpoint, { ...fields }))
+    if (body.url !== undefined && body.url !== endpoint.url)
+      await tx.run(
+        addChallenge(params.endpoint_id, challengeTokenOf(edge.secretKey, params.endpoint_id, body.url)),
+      )
+    await tx.run(auditOf(input, 'webhook.updated', endpoint, { ...body, events: fields.events }))
     return json(text)
   })
 }

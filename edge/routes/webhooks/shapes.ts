@@ -43,6 +43,10 @@ const endpointFields = {
   is_active: z.boolean(),
   failures: z.int().meta({ description: 'Attempts that failed since the last one that did not' }),
   failing_since: Timestamp.nullable(),
+  proved_at: Timestamp.nullable().meta({
+    description:
+      'When the receiver echoed the token of a challenge; until then it gets few deliveries a minute',
+  }),
   switched_off_at: Timestamp.nullable().meta({ description: 'When the service deactivated it' }),
   secret_rolled_at: Timestamp.nullable(),
   created_at: Timestamp,

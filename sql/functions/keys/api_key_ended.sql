@@ -1,6 +1,8 @@
--- Every edge forgets what it knows of the account whose key is gone, whatever has deleted it.
+-- What was made with a key ends with it, whatever has deleted it, and every edge forgets what it knows of its account.
 create or replace function api_key_ended() returns trigger language plpgsql as $$
 begin
+  update webhook_endpoint set is_active = false, deleted_at = now() where api_key_id = old.id and deleted_at is null;
+  delete from job_callback where api_key_id = old.id;
   perform pg_notify('account_changed', old.account_id::text);
   return null;
 end $$;

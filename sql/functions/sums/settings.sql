@@ -31,7 +31,8 @@ begin
       ('document', 'document_sum', '{insert,update,delete}'),
       ('document', 'document_tag_count', '{insert,update,delete}'),
       ('payment_subscription', 'payment_subscription_count', '{insert,update,delete}'),
-      ('payment_transaction', 'payment_sum', '{insert,update,delete}')
+      ('payment_transaction', 'payment_sum', '{insert,update,delete}'),
+      ('webhook_delivery', 'webhook_pending_sum', '{insert,update,delete}')
     ) kept (source, sums, events) cross join unnest(events) event
     cross join lateral (
       select string_agg(format('%s table as %s', age, rows), ' ') as transitions,

@@ -3,4 +3,5 @@ create or replace function webhook_endpoint_json(e webhook_endpoint) returns jso
   return json_build_object('id', e.id, 'account_id', e.account_id, 'organization_id', e.organization_id, 'url', e.url,
     'events', e.events, 'description', e.description, 'is_active', e.is_active, 'failures', e.failures,
     'failing_since', iso(e.failing_since), 'switched_off_at', iso(e.switched_off_at),
-    'secret_rolled_at', iso(e.secret_rolled_at), 'created_at', iso(e.created_at), 'updated_at', iso(e.updated_at));
+    'proved_at', iso(e.proved_at), 'secret_rolled_at', iso(e.secret_rolled_at), 'created_at', iso(e.created_at),
+    'updated_at', iso(e.updated_at));

@@ -16,9 +16,9 @@ begin
 
   with called as (
     delete from job_callback c using job j where c.job_id = any(ids) and j.id = c.job_id and j.finished_at is not null
-    returning c.endpoint_id, c.url, j as job
+    returning c.endpoint_id, c.url, c.host, j as job
   )
-  insert into webhook_delivery (endpoint_id, type, url, body)
-  select endpoint_id, 'job.' || (job).status, url, webhook_body('job.' || (job).status, (job).finished_at, webhook_job(job))
+  insert into webhook_delivery (endpoint_id, type, url, host, body)
+  select endpoint_id, 'job.' || (job).status, url, host, webhook_body('job.' || (job).status, (job).finished_at, webhook_job(job))
   from called;
 end $$;

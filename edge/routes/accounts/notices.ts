@@ -1,0 +1,18 @@
+import type { Transaction } from '../../../sql/db.ts'
+import { type NOTICES, notice } from '../../../tasks/accounts/notice.ts'
+import { enqueue } from '../../../tasks/task.ts'
+import type { Edge } from '../../pipeline/context.ts'
+
+/** Has the account of a caller mailed that a credential has changed, in the transaction that changes it. */
+export async function notify(
+  tx: Transaction,
+  { edge, requestId }: { readonly edge: Edge; readonly requestId: string },
+  accountId: number,
+  what: (typeof NOTICES)[number],
+  name?: string,
+): Promise<void> {
+  const payload = { account_id: accountId, what, ...(name === undefined ? {} : { name }) }
+  const options = { ownerId: null, requestId, settings: edge.settings }
+  const { jobId } = await enqueue(tx, notice, payload, options)
+  tx.afterCommit(() => edge.publisher.notify(jobId))
+}

@@ -1,0 +1,21 @@
+-- Fills in whose delivery it is and to which host it goes. Leaves it out where its account has as many pending as its quota:
+-- what an endpoint does not take must not fill the database, and what is to be told of must not fail.
+create or replace function webhook_admitted() returns trigger language plpgsql as $$
+declare
+  quota bigint;
+begin
+  select e.account_id, coalesce(new.host, e.host),
+    case when a.role <> 'admin' then coalesce(
+      (select q.quota from account_quota q where q.account_id = e.account_id and q.kind = 'pending_deliveries'),
+      (select s.value from setting s where s.name = 'QUOTA_PENDING_DELIVERIES')) end
+  into new.account_id, new.host, quota
+  from webhook_endpoint e join account a on a.id = e.account_id where e.id = new.endpoint_id;
+  if not found then
+    -- The foreign key refuses it.
+    new.account_id := 0;
+    new.host := '';
+  end if;
+  return case when quota > 0 and quota_used(new.account_id, 'pending_deliveries') >= quota then null else new end;
+end $$;
+
+create or replace trigger webhook_admitted before insert on webhook_delivery for each row execute function webhook_admitted();

@@ -1,0 +1,36 @@
+-- How many of the `wanted` deliveries of an account to a host may be sent now, if at most `most` are in any period of so many
+-- seconds; 0: any number. Where they are fewer, the host rests until the next one may be sent.
+create or replace function webhook_granted(account integer, to_host text, wanted integer, most integer, seconds integer)
+returns integer language plpgsql as $$
+#variable_conflict use_column
+declare
+  -- A sixtieth of the period.
+  width float8 := seconds / 60.0;
+  slot bigint := floor(extract(epoch from clock_timestamp()) / width);
+  rate webhook_rate;
+  sent integer;
+  granted integer;
+begin
+  if most = 0 then return wanted; end if;
+  loop
+    insert into webhook_rate (account_id, host, slots, counts, expires_at) values (account, to_host, '{}', '{}', now())
+    on conflict on constraint webhook_rate_pkey do nothing;
+    select * into rate from webhook_rate where account_id = account and host = to_host for no key update;
+    -- Housekeeping may have deleted the row in between; then it is inserted again.
+    exit when found;
+  end loop;
+  -- One slot more than the period has, since each stands for all of its time.
+  select coalesce(array_agg(s order by s), '{}'), coalesce(array_agg(c order by s), '{}'), coalesce(sum(c), 0)
+  into rate.slots, rate.counts, sent
+  from unnest(rate.slots, rate.counts) u(s, c) where s >= slot - 60;
+  granted := greatest(0, least(wanted, most - sent));
+  if granted > 0 then
+    rate.slots := rate.slots || slot;
+    rate.counts := rate.counts || granted;
+  end if;
+  update webhook_rate set slots = rate.slots, counts = rate.counts,
+    rests_until = case when granted < wanted then to_timestamp((rate.slots[1] + 61) * width) end,
+    expires_at = to_timestamp((slot + 62) * width)
+  where account_id = account and host = to_host;
+  return granted;
+end $$;

@@ -1,0 +1,21 @@
+import { recipientById } from '../../sql/accounts.ts'
+import type { TaskContext } from '../context.ts'
+import { noticeEmail } from './emails.ts'
+import { mailUnsolicited } from './mail.ts'
+import type { NOTICES } from './notice.ts'
+
+interface Payload {
+  readonly account_id: number
+  readonly what: (typeof NOTICES)[number]
+  readonly name?: string | undefined
+}
+
+/** The work of `accounts.notice`. Whoever registered somebody else's address could have such mails sent, so they are limited. */
+export async function run(
+  ctx: TaskContext,
+  { account_id, what, name }: Payload,
+): Promise<Record<string, never>> {
+  const to = await ctx.db.maybeOne(recipientById(account_id))
+  if (to !== null) await mailUnsolicited(ctx, to.email, noticeEmail(to, what, name))
+  return {}
+}

@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { beforeEach, describe, test } from 'node:test'
+import { storePendingQuota } from '../../sql/quotas.ts'
+import {
+  dueEndpoints,
+  endExpiredEndpoints,
+  insertEndpoint,
+  proveEndpoint,
+  updateEndpoint,
+} from '../../sql/webhooks.ts'
+import { DEFAULT_QUOTAS } from '../job-settings.ts'
+import { webhookWorld } from './webhooks-help.ts'
+
+/** Webhooks do not amplify: how many deliveries are sent and kept, and when what is made with an API key ends. */
+
+const world = await webhookWorld()
+const { db, query, ledger, account, endpoint, delivery, deliveries, callback, ended, settle, take } = world
+beforeEach(() => world.fresh())
+
+describe('rates', () => {
+  const FEW = { proved: { max: 5, seconds: 60 }, unproved: { max: 2, seconds: 60 } }
+  const many = async (id: number, n: number) => {
+    for (let i = 0; i < n; i++) await delivery(id)
+  }
+  const prove = (id: number) => db.run(proveEndpoint(id, 'https://example.com/'))
+  const pastMinute = () =>
+    query('update webhook_rate set slots = array(select s - 61 from unnest(slots) s), rests_until = now()')
+
+  test('hold for the account and host together, and the rest waits without being looked at', async () => {
+    const [one, two] = [await endpoint(['job.done']), await endpoint(['job.done'])]
+    await many(one, 4)
+    await many(two, 4)
+    assert.equal((await take(one, 8, FEW)).length, 2)
+    assert.equal((await take(two, 8, FEW)).length, 0)
+    assert.deepEqual(await db.any(dueEndpoints()), [], 'the host rests')
+    const other = await endpoint(['job.done'], await account())
+    await many(other, 1)
+    assert.deepEqual(await db.any(dueEndpoints()), [{ id: other, host: 'example.com' }])
+    assert.equal((await take(other, 8, FEW)).length, 1)
+    await pastMinute()
+    assert.equal((await db.any(dueEndpoints())).length, 2)
+    assert.equal((await take(two, 8, FEW)).length, 2)
+    assert.equal((await take(one, 8, FEW)).length, 0)
+  })
+
+  test('are greater for an endpoint that has proved itself, and for callbacks at its host', async () => {
+    const [proved, unproved] = [await endpoint(['job.done']), await endpoint(['job.done'])]
+    await prove(proved)
+    await many(proved, 3)
+    await many(unproved, 3)
+    assert.equal((await take(proved, 8, FEW)).length, 3)
+    assert.equal((await take(unproved, 8, FEW)).length, 0, 'they are counted together')
+    const job = await ledger.add(world.owner)
+    await db.run(callback(job, 'https://example.com/called'))
+    await db.run(callback(job, 'https://elsewhere.example.com/called'))
+    await ledger.claim(job)
+    await ledger.finish(job, 'done')
+    const [callbacks] = await query('select id::int from webhook_endpoint where url is null')
+    assert.equal(
+      (await take(Number(callbacks!.id), 8, { ...FEW, unproved: { max: 1, seconds: 60 } })).length,
+      1,
+    )
+  })
+
+  test('are those of the URL: another one is to be proved, and takes along what waits', async () => {
+    const id = await endpoint(['job.done'])
+    await prove(id)
+    await many(id, 1)
+    await db.one(updateEndpoint(id, { description: 'the same' }))
+    const provedAt = async () =>
+      (await query('select proved_at from webhook_endpoint where id = $1', [id]))[0]!.proved_at
+    assert.notEqual(await provedAt(), null)
+    await db.one(updateEndpoint(id, { url: 'https://moved.example.com/', host: 'moved.example.com' }))
+    assert.equal(await provedAt(), null)
+    await prove(id)
+    assert.equal(await provedAt(), null, 'the echo of a challenge for the former URL')
+    assert.deepEqual(await db.any(dueEndpoints()), [{ id, host: 'moved.example.com' }])
+  })
+
+  test('of 0 are none, and none is exceeded by many takers at once', async () => {
+    const id = await endpoint(['job.done'])
+    await many(id, 12)
+    const taken = await Promise.all(
+      Array.from({ length: 6 }, () => take(id, 2, { ...FEW, unproved: { max: 7, seconds: 60 } })),
+    )
+    assert.equal(taken.flat().length, 7)
+    assert.equal((await take(id, 8)).length, 5)
+  })
+})
+
+describe('pending deliveries', () => {
+  const setting = (value: number) =>
+    db.run(storePendingQuota({ ...DEFAULT_QUOTAS, pending_deliveries: value }))
+
+  test('are as many as the quota, give or take one event: those beyond it are not recorded, and nothing fails', async () => {
+    await setting(2)
+    const [first, second] = [await endpoint(['job.done']), await endpoint(['job.done'])]
+    await ended()
+    await ended()
+    assert.equal((await deliveries()).length, 2)
+    const [one] = await deliveries(first)
+    await settle(one!.id, 'delivered')
+    await ended()
+    assert.deepEqual([(await deliveries(first)).length, (await deliveries(second)).length], [2, 2])
+    const other = await account()
+    const theirs = await endpoint(['job.done'], other)
+    await delivery(theirs)
+    assert.equal((await deliveries(theirs)).length, 1, 'of another account')
+    await query(`insert into account_quota (account_id, kind, quota) values ($1, 'pending_deliveries', 9)`, [
+      world.owner,
+    ])
+    await ended()
+    assert.equal((await deliveries()).length, 7)
+    await setting(0)
+  })
+})
+
+describe('what an API key has made', () => {
+  const keyed = async (expiresAt: string | null = null) => {
+    const id = randomUUID()
+    await query(
+      `insert into api_key (id, account_id, name, digest, hint, scopes, expires_at)
+       values ($1::uuid, $2, 'n', sha256($1::uuid::text::bytea), 'hint', '{jobs:read}', $3)`,
+      [id, world.owner, expiresAt],
+    )
+    const made = {
+      accountId: world.owner,
+      organizationId: null,
+      url: 'https://example.com/',
+      host: 'example.com',
+    }
+    const { json } = await db.one(
+      insertEndpoint({ ...made, events: ['job.done'], description: null, keyId: id }),
+    )
+    return { key: id, endpoint: (JSON.parse(json) as { id: number }).id }
+  }
+  const isThere = async (id: number) =>
+    (await query('select from webhook_endpoint where id = $1 and deleted_at is null', [id])).length === 1
+
+  test('ends with the key, whatever deletes it; what others made stays', async () => {
+    const [one, other, own] = [await keyed(), await keyed(), await endpoint(['job.done'])]
+    const job = await ledger.add(world.owner)
+    await db.run(callback(job, 'https://a.example.com/', one.key))
+    await db.run(callback(job, 'https://b.example.com/', other.key))
+    await query('delete from api_key where id = $1', [one.key])
+    assert.deepEqual(await Promise.all([one.endpoint, other.endpoint, own].map(isThere)), [false, true, true])
+    assert.deepEqual(await query('select url from job_callback'), [{ url: 'https://b.example.com/' }])
+  })
+
+  test('ends when the key expires', async () => {
+    const [past, future] = [await keyed('2020-01-01'), await keyed('2999-01-01')]
+    await db.run(endExpiredEndpoints())
+    assert.deepEqual([await isThere(past.endpoint), await isThere(future.endpoint)], [false, true])
+  })
+})
+
+test('a job calls one URL of a host, however many requests join it', async () => {
+  const job = await ledger.add(world.owner)
+  await db.run(callback(job, 'https://a.example.com/1'))
+  await assert.rejects(db.run(callback(job, 'https://a.example.com/2')), { code: 'webhook.callback_host' })
+  await db.run(callback(job, 'https://a.example.com/1'))
+  assert.deepEqual(await query('select url from job_callback'), [{ url: 'https://a.example.com/1' }])
+})

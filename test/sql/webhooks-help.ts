@@ -1,0 +1,72 @@
+import { addCallback, settleDelivery, takeDeliveries, type WebhookRates } from '../../sql/webhooks.ts'
+import { testDatabase } from '../database.ts'
+import { ledgerOf } from '../edge/ledger.ts'
+
+/** Endpoints, deliveries and jobs of an account; `fresh` makes it anew, with no endpoint of anybody. */
+
+export const WAITS = [100_000, 200_000, 300_000]
+export const ANSWER = { at: '2026-01-01T00:00:00.000Z', ms: 1, status: 500, body: '', error: null }
+const ANY = { proved: null, unproved: null }
+
+interface DeliveryRow {
+  readonly id: number
+  readonly endpoint_id: number
+  readonly type: string
+  readonly url: string | null
+  readonly body: string
+  readonly status: string
+  readonly attempts: number
+  readonly due_at: Date | null
+  readonly answers: object[]
+}
+
+export async function webhookWorld() {
+  const database = await testDatabase()
+  const { db, query } = database
+  const ledger = ledgerOf(database)
+  ledger.quiet = true
+  let count = 0
+  const of = { owner: 0 }
+  const insert = async (what: string, values: readonly unknown[]): Promise<number> =>
+    Number((await query(`insert into ${what} returning id`, values))[0]!.id)
+  const account = () => insert(`account (email, password_hash) values ($1, 'x')`, [`a${++count}@example.com`])
+  return {
+    ...database,
+    ledger,
+    insert,
+    account,
+    get owner() {
+      return of.owner
+    },
+    fresh: async (): Promise<void> => {
+      await query('truncate webhook_endpoint cascade')
+      of.owner = await account()
+    },
+    endpoint: (events: readonly string[], accountId = of.owner, organizationId: number | null = null) =>
+      insert(
+        `webhook_endpoint (account_id, organization_id, url, host, events)
+         values ($1, $2, 'https://example.com/', 'example.com', $3)`,
+        [accountId, organizationId, events],
+      ),
+    delivery: (endpointId: number) =>
+      insert(`webhook_delivery (endpoint_id, type, body) values ($1, 't', '{}')`, [endpointId]),
+    deliveries: async (endpointId?: number): Promise<DeliveryRow[]> =>
+      (await query(
+        `select id::int, endpoint_id::int, type, url, body, status, attempts, due_at, answers from webhook_delivery
+         where $1::bigint is null or endpoint_id = $1 order by id`,
+        [endpointId ?? null],
+      )) as never,
+    callback: (job: string, url: string, keyId: string | null = null) =>
+      addCallback(job, { accountId: of.owner, url, host: new URL(url).hostname, keyId }),
+    ended: async (outcome = 'done', more: object = {}): Promise<string> => {
+      const id = await ledger.add(of.owner)
+      await ledger.claim(id)
+      await ledger.finish(id, outcome, more as never)
+      return id
+    },
+    settle: async (id: number, outcome: 'delivered' | 'failed' | 'gone' = 'failed') =>
+      (await db.one(settleDelivery(id, outcome, ANSWER, WAITS))).end,
+    take: (id: number, max = 10, rates: WebhookRates = ANY) =>
+      db.any(takeDeliveries(id, 'example.com', { max, holdSeconds: 45, rates })),
+  }
+}
