@@ -9,9 +9,6 @@ export const callerErrors = {
   },
   'webhook.delivery_missing': { detail: 'Delivery not found' },
   'webhook.callbacks': { detail: 'The endpoint of callbacks has no URL and no events of its own' },
-  'webhook.callback_host': {
-    detail: 'The job already calls another URL of this host; it calls one URL of each host',
-  },
   'webhook.no_account': { detail: 'Webhooks tell of what an account has, and the caller has none' },
   'key.missing': { detail: 'API key not found' },
   'key.no_account': { detail: 'Nobody signs in here (AUTH_LEVEL=none), so nobody needs an API key' },

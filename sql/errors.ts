@@ -239,7 +239,6 @@ const constraints: Readonly<Record<string, ErrorCode>> = {
   // A request that was under way when its account was deleted.
   ai_conversation_owner_id_fkey: 'auth.required',
   webhook_endpoint_account_id_fkey: 'auth.required',
-  job_callback_url: 'webhook.callback_host',
   // Likewise its API key.
   api_key_allowance_key_id_fkey: 'auth.required',
   blog_post_author_id_fkey: 'auth.required',

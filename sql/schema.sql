@@ -654,7 +654,7 @@ create table job_callback (
   url text not null,
   host text not null,
   api_key_id uuid,
-  constraint job_callback_pkey PRIMARY KEY (job_id, endpoint_id, host),
+  constraint job_callback_pkey PRIMARY KEY (job_id, endpoint_id, url),
   constraint job_callback_endpoint_id_fkey FOREIGN KEY (endpoint_id) REFERENCES webhook_endpoint(id) ON DELETE CASCADE,
   constraint job_callback_url_check CHECK (((length(url) >= 8) AND (length(url) <= 2000)))
 );
@@ -2779,7 +2779,7 @@ RETURN (json_build_object('type', type, 'timestamp', iso(at), 'data', data))::te
 CREATE OR REPLACE FUNCTION public.webhook_callback_add(job_id uuid, account integer, url text, host text, key uuid)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$543bbd091c866840dde58f37730ae07b$function$;
+AS $function$3b6f00cfb024f7e7b99882f2e0a10bcd$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_customer_account(customer bigint)
  RETURNS integer

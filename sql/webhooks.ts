@@ -187,7 +187,7 @@ export interface Callback {
   readonly keyId: string | null
 }
 
-/** Has a job of an account tell a URL of its end. @throws fail('webhook.callback_host') */
+/** Has a job of an account tell a URL of its end. */
 export const addCallback = (jobId: string, { accountId, url, host, keyId }: Callback): Query<unknown> =>
   sql.type(z.unknown())`
     select webhook_callback_add(${jobId}::uuid, ${accountId}, ${url}, ${host}, ${keyId}::uuid)`

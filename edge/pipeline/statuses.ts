@@ -63,7 +63,6 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'webhook.not_yours': 403,
   'webhook.delivery_missing': 404,
   'webhook.callbacks': 409,
-  'webhook.callback_host': 409,
   'webhook.no_account': 409,
   'key.missing': 404,
   'key.no_account': 409,

@@ -110,7 +110,7 @@ create unlogged table webhook_rate (
 ) with (autovacuum_vacuum_scale_factor = 0.02);
 create index webhook_rate_expires_at_idx on webhook_rate (expires_at);
 
--- Whom a job tells of its end. A job calls one URL of a host: requests that join it may name others at no cost. No foreign key to the job: its end takes these rows along, whatever end that is.
+-- Whom a job tells of its end. No foreign key to the job: its end takes these rows along, whatever end that is.
 create table job_callback (
   job_id uuid not null,
   endpoint_id bigint not null,
@@ -118,7 +118,7 @@ create table job_callback (
   host text not null,
   -- The API key of the request, which takes it along when it is deleted.
   api_key_id uuid,
-  constraint job_callback_pkey primary key (job_id, endpoint_id, host),
+  constraint job_callback_pkey primary key (job_id, endpoint_id, url),
   constraint job_callback_url_check check (length(url) between 8 and 2000),
   constraint job_callback_endpoint_id_fkey foreign key (endpoint_id) references webhook_endpoint (id) on delete cascade
 );

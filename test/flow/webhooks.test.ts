@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
+import { CHALLENGE } from '../../sql/webhooks.ts'
 import { testDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
 import { Client, startProcess } from '../service.ts'
@@ -124,6 +125,60 @@ describe('an event', () => {
   })
 })
 
+describe('a challenge', () => {
+  const provedAt = async (client: Client, id: number) =>
+    (await json<{ proved_at: string | null }>(client.fetch(`/api/v1/webhooks/${id}`))).proved_at
+
+  test('is signed; a receiver that echoes its token has proved the endpoint', async () => {
+    const receiver = await receiving()
+    receiver.echoes = false
+    let token = ''
+    receiver.answer = (response, { message }) => {
+      token = String(message.data.challenge)
+      response.end(`{"challenge":"${token}"}`)
+    }
+    const client = await newcomer()
+    const { id, secret } = await endpointOf(client, receiver.url, ['document.read'])
+    assert.equal(await provedAt(client, id), null)
+    await until('it is proved', async () => (await provedAt(client, id)) !== null)
+    verify(secret, receiver.typed(CHALLENGE)[0]!)
+    assert.ok(token.length >= 43)
+  })
+
+  test('that is not echoed leaves ten deliveries a minute; once it is, the rest is sent', async () => {
+    const receiver = await receiving()
+    receiver.echoes = false
+    const client = await newcomer()
+    const { id } = await endpointOf(client, receiver.url, ['job.done'])
+    await client.post('/api/v1/tasks/enqueue', {
+      ...{ task_name: 'io_simulation_task', queue_type: 'load_test', count: 15 },
+      args: { duration: 0 },
+    })
+    const finished = `update job set status = 'done', finished_at = now() where owner_id = $1 and name = 'io_simulation_task' returning id`
+    const [{ account_id: account }] = (await query('select account_id from webhook_endpoint where id = $1', [
+      id,
+    ])) as [{ account_id: number }]
+    const ids = (await query(finished, [account])).map((row) => row.id)
+    await query('select webhook_jobs_ended($1::uuid[])', [ids])
+    await until('ten have arrived', () => receiver.received.length === 10)
+    const resting = () =>
+      query(
+        `select from webhook_rate where account_id = $1 and rests_until > now() + interval '30 seconds'`,
+        [account],
+      )
+    await until('the host rests', async () => (await resting()).length === 1)
+    assert.equal(receiver.received.length, 10)
+    receiver.echoes = true
+    await query(
+      'update webhook_rate set slots = array(select s - 61 from unnest(slots) s), rests_until = null',
+    )
+    const again = await client.post(`/api/v1/webhooks/${id}/challenge`)
+    assert.equal(again.status, 202)
+    await until('it is proved', async () => (await provedAt(client, id)) !== null)
+    await until('all have arrived', () => receiver.typed('job.done').length === 15)
+  })
+})
+
 describe('what is not taken', () => {
   test('is sent again, as the same message, until it is; its attempts are listed', async () => {
     const receiver = await receiving()
@@ -136,11 +191,15 @@ describe('what is not taken', () => {
     await extracted(client)
     interface Listed {
       id: number
+      type: string
       status: string
       attempts: number
       last_answer: { status: number }
     }
-    const list = () => json<Listed[]>(client.fetch(`/api/v1/webhooks/${id}/deliveries`))
+    const list = async () =>
+      (await json<Listed[]>(client.fetch(`/api/v1/webhooks/${id}/deliveries`))).filter(
+        ({ type }) => type !== CHALLENGE,
+      )
     await until('it is delivered', async () => (await list())[0]?.status === 'delivered')
     const [first, ...others] = receiver.received
     verify(secret, first!)

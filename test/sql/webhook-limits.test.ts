@@ -154,11 +154,3 @@ describe('what an API key has made', () => {
     assert.deepEqual([await isThere(past.endpoint), await isThere(future.endpoint)], [false, true])
   })
 })
-
-test('a job calls one URL of a host, however many requests join it', async () => {
-  const job = await ledger.add(world.owner)
-  await db.run(callback(job, 'https://a.example.com/1'))
-  await assert.rejects(db.run(callback(job, 'https://a.example.com/2')), { code: 'webhook.callback_host' })
-  await db.run(callback(job, 'https://a.example.com/1'))
-  assert.deepEqual(await query('select url from job_callback'), [{ url: 'https://a.example.com/1' }])
-})

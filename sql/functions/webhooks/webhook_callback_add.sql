@@ -1,6 +1,5 @@
 -- Has a job of an account tell a URL of its end; of one that has ended already, at once. A request that joins a job may
--- name another URL than the first one, at another host.
--- Violates job_callback_url where the job calls another URL of the host.
+-- name another URL than the first one.
 create or replace function webhook_callback_add(job_id uuid, account integer, url text, host text, key uuid) returns void language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -15,11 +14,7 @@ begin
   if found_job.finished_at is null then
     insert into job_callback (job_id, endpoint_id, url, host, api_key_id)
     values (webhook_callback_add.job_id, callbacks, webhook_callback_add.url, webhook_callback_add.host, key)
-    on conflict on constraint job_callback_pkey do nothing;
-    if exists (select from job_callback c where c.job_id = webhook_callback_add.job_id and c.endpoint_id = callbacks
-        and c.host = webhook_callback_add.host and c.url <> webhook_callback_add.url) then
-      raise exception 'The job calls another URL of the host' using errcode = 'unique_violation', constraint = 'job_callback_url';
-    end if;
+    on conflict do nothing;
   else
     insert into webhook_delivery (endpoint_id, type, url, host, body)
     values (callbacks, 'job.' || found_job.status, webhook_callback_add.url, webhook_callback_add.host,
