@@ -22,7 +22,7 @@ const STOP_MS = 9_000
 export async function runEdge(): Promise<void> {
   const settings = settingsOrExit()
   const log = await createLog(settings.logLevel, 'edge')
-  await startOrExit(log, () => start(settings, log))
+  await startOrExit(settings, log, () => start(settings, log))
 }
 
 async function start(settings: Settings, log: Log): Promise<void> {

@@ -6,6 +6,7 @@ import { poolerProblem } from '../sql/pooler.ts'
 import { StartError } from '../sql/start-error.ts'
 import type { Log } from './log.ts'
 import { untilReached } from './outage.ts'
+import { loadEnvFile, settingWarnings } from './setting-warnings.ts'
 import { parse, SECRET_LENGTH, type Settings, SettingsError } from './settings.ts'
 import { START_REFUSED } from './supervised.ts'
 
@@ -19,7 +20,7 @@ export const WORKER_MALLOC = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1
 
 /** Settings from the environment and `.env`; invalid ones end the process with a line per problem. */
 export function settingsOrExit(): Settings {
-  if (existsSync('.env')) process.loadEnvFile('.env')
+  loadEnvFile()
   try {
     return parse(process.env)
   } catch (error) {
@@ -30,10 +31,12 @@ export function settingsOrExit(): Settings {
 }
 
 /**
- * Starts a process. If that fails, the log says why, and the process exits: with {@link START_REFUSED} for a StartError,
- * and else with 1.
+ * Logs warnings of settings, once for all processes of `npm start`, and starts a process. If that fails, the log says why, and the
+ * process exits: with {@link START_REFUSED} for a StartError, and else with 1.
  */
-export async function startOrExit(log: Log, start: () => Promise<void>): Promise<void> {
+export async function startOrExit(settings: Settings, log: Log, start: () => Promise<void>): Promise<void> {
+  if (process.env[ALL_IN_ONE] === undefined)
+    for (const warning of settingWarnings(settings)) log.warn(warning)
   try {
     await start()
   } catch (error) {

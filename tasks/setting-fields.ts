@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { serversOf } from '../sql/hosts.ts'
 
 /** The formats of settings in the environment. */
 
@@ -37,6 +38,17 @@ export const list = (...values: readonly string[]) =>
       error: `must be a comma-separated list of ${values.join(', ')}`,
     })
 
+/** A comma-separated list of host names, in lower case; `*.example.com` stands for those below it, `*` for all. */
+export const hosts = () =>
+  list()
+    .transform((hosts) => hosts.map((host) => host.toLowerCase()))
+    .refine(
+      (hosts) =>
+        hosts.length > 0 &&
+        hosts.every((host) => /^(\*|(\*\.)?[a-z0-9.:[\]-]+)$/.test(host) && !/:\d+$/.test(host)),
+      'must be a comma-separated list of host names without ports, such as api.example.com or *.example.com',
+    )
+
 /** `REQUESTS/SECONDS`, or `0` for no limit; the number of requests has at most so many digits. */
 export const rate = (fallback: Rate | null, digits = 4) =>
   z
@@ -53,3 +65,22 @@ export const rate = (fallback: Rate | null, digits = 4) =>
 
 /** Whether a text is an origin in the form that browsers send. */
 export const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text
+
+/** A connection string of one server or several, none of which may be wanted as `other`. */
+export const databaseUrl = (other: 'primary' | 'standby') =>
+  z.string().superRefine((url, context) => {
+    try {
+      if (serversOf(url).wanted === other) throw new TypeError(`must not want a ${other}`)
+    } catch (error) {
+      context.addIssue({ code: 'custom', message: (error as Error).message })
+    }
+  })
+
+/** True if a key repeats a short text, has few different characters, or mostly counts up or down, such as 0123456789. */
+export function isGuessable(key: string): boolean {
+  const half = Math.floor(key.length / 2)
+  for (let period = 1; period <= half; period++) if (key.startsWith(key.slice(period))) return true
+  const steps = Array.from(key.slice(1), (_, i) => Math.abs(key.charCodeAt(i + 1) - key.charCodeAt(i)))
+  // A random key of 32 hexadecimal digits fails either less than once in a million times.
+  return new Set(key).size < 6 || steps.filter((step) => step <= 1).length > (2 / 3) * steps.length
+}

@@ -1,11 +1,10 @@
 import { z } from 'zod'
-import { serversOf } from '../sql/hosts.ts'
 import type { Quotas } from '../sql/quotas.ts'
 import type { ReadKind } from '../sql/slow-reads.ts'
 import { type AccountSettings, accountChecks, accountSettings, accountShape } from './accounts/settings.ts'
 import { isLoopback, type ServedHosts, servedHosts } from './addresses.ts'
-import { AI_PROVIDERS, type AiProvider, isAiProvider, keyName, PROVIDERS } from './ai/providers.ts'
-import { type AiSettings, aiSettings, aiShape } from './ai/settings.ts'
+import { AI_PROVIDERS, isAiProvider, keyName, PROVIDERS } from './ai/providers.ts'
+import { type AiModel, type AiSettings, aiSettings, aiShape } from './ai/settings.ts'
 import {
   commsShape,
   type EmailSettings,
@@ -18,7 +17,17 @@ import { Installed, Languages } from './documents/languages.ts'
 import { type PaymentSettings, paymentSettings, paymentShape } from './payments/settings.ts'
 import { quotaSettings, quotaShape } from './quotas.ts'
 import { type RagSettings, ragSettings, ragShape } from './rag/settings.ts'
-import { count, isOrigin, list, type Rate, rate, whole } from './setting-fields.ts'
+import {
+  count,
+  databaseUrl,
+  hosts,
+  isGuessable,
+  isOrigin,
+  list,
+  type Rate,
+  rate,
+  whole,
+} from './setting-fields.ts'
 import { type RetentionSettings, retentionSettings, retentionShape } from './system/settings.ts'
 import { type TelemetrySettings, telemetrySettings, telemetryShape } from './telemetry/settings.ts'
 import { type WebhookSettings, webhookSettings, webhookShape } from './webhooks/settings.ts'
@@ -34,16 +43,6 @@ export const AREAS = ['ai', 'llm', 'rag', 'voice', 'comms', 'tasks', 'jobs'] as 
 export const SECRET_LENGTH = 32
 const MODELS_DEV = 'https://models.dev/api.json'
 
-/** A connection string of one server or several, none of which may be wanted as `other`. */
-const databaseUrl = (other: 'primary' | 'standby') =>
-  z.string().superRefine((url, context) => {
-    try {
-      if (serversOf(url).wanted === other) throw new TypeError(`must not want a ${other}`)
-    } catch (error) {
-      context.addIssue({ code: 'custom', message: (error as Error).message })
-    }
-  })
-
 const Environment = z.object({
   PROJECT_NAME: z
     .string()
@@ -56,15 +55,7 @@ const Environment = z.object({
     .url({ protocol: /^https?$/ })
     .transform((url) => url.replace(/\/+$/, ''))
     .optional(),
-  ALLOWED_HOSTS: list()
-    .transform((hosts) => hosts.map((host) => host.toLowerCase()))
-    .refine(
-      (hosts) =>
-        hosts.length > 0 &&
-        hosts.every((host) => /^(\*|(\*\.)?[a-z0-9.:[\]-]+)$/.test(host) && !/:\d+$/.test(host)),
-      'must be a comma-separated list of host names without ports, such as api.example.com or *.example.com',
-    )
-    .optional(),
+  ALLOWED_HOSTS: hosts().optional(),
   WEB_CONCURRENCY: count(1, 1, 256),
   DATABASE_URL: databaseUrl('standby').optional(),
   DATABASE_URL_UNPOOLED: databaseUrl('standby').optional(),
@@ -214,15 +205,6 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   readonly checked: boolean
 }
 
-/** A model of a provider, and how to reach it. */
-export interface AiModel {
-  readonly provider: AiProvider
-  readonly name: string
-  readonly apiKey: string
-  readonly baseUrl: string
-  readonly timeoutSeconds: number
-}
-
 /** What is wrong with an environment, one line per problem. */
 export class SettingsError extends Error {
   readonly problems: readonly string[]
@@ -238,7 +220,30 @@ export class SettingsError extends Error {
  * @throws SettingsError naming every problem at once.
  */
 export function parse(environment: Readonly<Record<string, string | undefined>>): Settings {
-  const env = check(environment)
+  const { settings, problems } = parseLoosely(environment)
+  if (problems.length > 0) throw new SettingsError(problems)
+  return settings
+}
+
+/** The same with a line per problem instead of an error. Settings with an invalid value have their default. */
+export function parseLoosely(environment: Readonly<Record<string, string | undefined>>): {
+  readonly settings: Settings
+  readonly problems: readonly string[]
+} {
+  const given = Object.fromEntries(
+    Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
+  )
+  const issues = Environment.safeParse(given).error?.issues ?? []
+  const problems = [
+    ...issues.map(({ path, message }) => `${path.join('.')}: ${message}`),
+    ...crossChecks(given),
+  ]
+  const wrong = new Set(issues.map(({ path }) => path[0]))
+  const valid = Object.entries(given).filter(([name]) => !wrong.has(name))
+  return { settings: settingsOf(Environment.parse(Object.fromEntries(valid))), problems }
+}
+
+function settingsOf(env: Env): Settings {
   const production = env.NODE_ENV === 'production'
   return Object.freeze({
     ...serverSettings(env, production),
@@ -262,18 +267,6 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     visionProvider: visionProvider(env),
     llmCatalogUrl: catalogUrl(env),
   })
-}
-
-/** @throws SettingsError naming every problem at once. */
-function check(environment: Readonly<Record<string, string | undefined>>): Env {
-  const given = Object.fromEntries(
-    Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
-  )
-  const result = Environment.safeParse(given)
-  const issues = (result.error?.issues ?? []).map((issue) => `${issue.path.join('.')}: ${issue.message}`)
-  const problems = [...issues, ...crossChecks(given)]
-  if (!result.success || problems.length > 0) throw new SettingsError(problems)
-  return result.data
 }
 
 /** How the service is reached, and what it reports about itself. */
@@ -377,19 +370,27 @@ function visionProvider(env: Env): Settings['visionProvider'] {
 
 /** Settings that require each other; checks the raw values, so that these problems are reported with invalid values. */
 function crossChecks(env: Readonly<Record<string, string | undefined>>): string[] {
-  const production = env.NODE_ENV === 'production'
-  const problems: string[] = []
-  if (production && env.SECRET_KEY === undefined)
-    problems.push('SECRET_KEY: required in production (32 characters or more)')
-  if (production && env.DATABASE_URL === undefined) problems.push('DATABASE_URL: required in production')
-  if (production && !isLoopback(env.HOST ?? '127.0.0.1') && !env.PUBLIC_BASE_URL && !env.ALLOWED_HOSTS)
-    problems.push(
-      'PUBLIC_BASE_URL: required in production, such as https://api.example.com; or set ALLOWED_HOSTS',
-    )
+  const problems = productionChecks(env)
   const vision = env.VISION_PROVIDER
   if (vision !== undefined && isAiProvider(vision) && env[keyName(vision)] === undefined)
     problems.push(`VISION_PROVIDER: needs ${keyName(vision)}`)
   if (env.METRICS_PORT !== undefined && env.METRICS_PORT === (env.PORT ?? '8000'))
     problems.push('METRICS_PORT: must differ from PORT')
   return [...problems, ...accountChecks(env), ...blobChecks(env)]
+}
+
+/** What production requires, by raw values. */
+function productionChecks(env: Readonly<Record<string, string | undefined>>): string[] {
+  if (env.NODE_ENV !== 'production') return []
+  const problems: string[] = []
+  if (env.SECRET_KEY === undefined)
+    problems.push('SECRET_KEY: required in production (32 characters or more)')
+  else if (isGuessable(env.SECRET_KEY))
+    problems.push('SECRET_KEY: must be random in production; `openssl rand -hex 32` prints a key')
+  if (env.DATABASE_URL === undefined) problems.push('DATABASE_URL: required in production')
+  if (!isLoopback(env.HOST ?? '127.0.0.1') && !env.PUBLIC_BASE_URL && !env.ALLOWED_HOSTS)
+    problems.push(
+      'PUBLIC_BASE_URL: required in production, such as https://api.example.com; or set ALLOWED_HOSTS',
+    )
+  return problems
 }

@@ -1,11 +1,14 @@
-import { createDatabase } from '../sql/db.ts'
-import { uuidv7 } from '../sql/ids.ts'
+import { keepCode } from '../tasks/code-cache.ts'
 import type { TaskContext } from '../tasks/context.ts'
-import { createLog } from '../tasks/log.ts'
-import { reconcile } from '../tasks/payments/reconcile.ts'
-import { settingsOrExit } from '../tasks/process.ts'
-import { createChildPool } from './children/pool.ts'
-import { createProviders } from './providers/index.ts'
+
+keepCode()
+const { createDatabase } = await import('../sql/db.ts')
+const { uuidv7 } = await import('../sql/ids.ts')
+const { createLog } = await import('../tasks/log.ts')
+const { reconcile } = await import('../tasks/payments/reconcile.ts')
+const { settingsOrExit } = await import('../tasks/process.ts')
+const { createChildPool } = await import('./children/pool.ts')
+const { createProviders } = await import('./providers/index.ts')
 
 // `npm run reconcile`: does at once, beside any worker, what the schedule does anyway. Workers apply what it ingests.
 const settings = settingsOrExit()

@@ -13,7 +13,7 @@ export async function runWorker(): Promise<void> {
   const settings = settingsOrExit()
   const lines = createJobLines()
   const log = await createLog(settings.logLevel, 'worker', lines.take)
-  await startOrExit(log, () => start(settings, log, lines))
+  await startOrExit(settings, log, () => start(settings, log, lines))
 }
 
 async function start(settings: Settings, log: Log, lines: JobLines): Promise<void> {

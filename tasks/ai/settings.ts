@@ -62,6 +62,15 @@ export interface AiSettings {
   readonly endpoints: Readonly<Record<AiProvider, Endpoint>>
 }
 
+/** A model of a provider, and how to reach it. */
+export interface AiModel {
+  readonly provider: AiProvider
+  readonly name: string
+  readonly apiKey: string
+  readonly baseUrl: string
+  readonly timeoutSeconds: number
+}
+
 export function aiSettings(env: AiEnvironment): AiSettings {
   const endpoint = (provider: AiProvider): Endpoint => {
     const prefix = provider.toUpperCase() as Uppercase<AiProvider>

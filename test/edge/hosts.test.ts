@@ -93,7 +93,8 @@ describe('an edge that other machines reach', () => {
   })
 
   test('does not start in production without either', () => {
-    const start = (more: object) => parse({ SECRET_KEY: 'a'.repeat(32), ...PRODUCTION, ...host, ...more })
+    const start = (more: object) =>
+      parse({ SECRET_KEY: 'a secret for tests, long enough to be one', ...PRODUCTION, ...host, ...more })
     assert.throws(() => start({}), /PUBLIC_BASE_URL: required in production.*or set ALLOWED_HOSTS/)
     for (const wrong of ['https://a.example', 'a.example:80', 'a b', ',', '*.*', 'a.*'])
       assert.throws(

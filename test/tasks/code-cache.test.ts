@@ -144,3 +144,24 @@ test('NODE_COMPILE_CACHE says where', () => {
   assert.equal(kept().length, 1)
   assert.ok(kept()[0]!.startsWith(folder))
 })
+
+test('every process and command caches its code before it loads anything else', () => {
+  const fileAt = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+  const commands = `${fileAt('package.json')}\n${fileAt('Procfile')}`
+  const mains = new Set(
+    [...commands.matchAll(/\b(?:edge|tasks|workers)\/[\w/-]+\.ts\b/g)].map(([path]) => path),
+  )
+  assert.ok(mains.size >= 8)
+  for (const main of mains) {
+    const imported = [...fileAt(main).matchAll(/^import (?!type).*$/gm)].map(([line]) => line)
+    assert.deepEqual(
+      [
+        imported.length,
+        /keepCode.*\/code-cache\.ts'$/.test(imported[0]!),
+        /^keepCode\(\)$/m.test(fileAt(main)),
+      ],
+      [1, true, true],
+      main,
+    )
+  }
+})

@@ -111,7 +111,7 @@ describe('compose.yaml', () => {
   const { services } = parseYaml(text, { merge: true }) as { services: Readonly<Record<string, Service>> }
   const ours = Object.entries(services).filter(([, { image }]) => image === 'millrace')
   const given: Variables = {
-    SECRET_KEY: 'k'.repeat(32),
+    SECRET_KEY: 'a secret for tests, long enough to be one',
     POSTGRES_PASSWORD: 'secret',
     S3_SECRET_KEY: 'secretsecret',
   }

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { AI_PROVIDERS, PROVIDERS } from '../../tasks/ai/providers.ts'
+import { isGuessable } from '../../tasks/setting-fields.ts'
 import { AREAS, parse, type Settings, SettingsError } from '../../tasks/settings.ts'
 import { DEFAULT_QUOTAS } from '../job-settings.ts'
 import { KEY, names, PRODUCTION, problems } from './settings-help.ts'
@@ -346,6 +348,27 @@ test('production needs a key and a database, opens no area, and is not checked a
   const settings = parse(PRODUCTION)
   assert.deepEqual([settings.production, settings.openAreas.size, settings.checked], [true, 0, false])
   assert.deepEqual([...parse({ ...PRODUCTION, OPEN_AREAS: 'jobs, ai' }).openAreas], ['jobs', 'ai'])
+})
+
+test('production refuses a key that can be guessed, and development takes it', () => {
+  const guessable = [
+    '0123456789abcdef0123456789abcdef',
+    'abcdefghijklmnopqrstuvwxyz0123456789',
+    '98765432109876543210987654321098',
+    'a'.repeat(64),
+    'secret'.repeat(6).slice(0, 32),
+    'change-me change-me change-me change-me',
+    '11112222333344445555111122223333',
+  ]
+  for (const key of guessable) {
+    assert.deepEqual(problems({ ...PRODUCTION, SECRET_KEY: key }), [
+      'SECRET_KEY: must be random in production; `openssl rand -hex 32` prints a key',
+    ])
+    assert.equal(parse({ SECRET_KEY: key }).secretKey, key)
+  }
+  for (const form of ['hex', 'base64', 'base64url'] as const)
+    for (let i = 0; i < 1000; i++)
+      assert.ok(!isGuessable(randomBytes(form === 'hex' ? 16 : 24).toString(form)), form)
 })
 
 test('a password without its address, or the other way round, is a problem', () => {

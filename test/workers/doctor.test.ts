@@ -9,7 +9,7 @@ import { after, before, describe, test } from 'node:test'
 import { type Facts, offsetOf } from '../../sql/doctor.ts'
 import { parse } from '../../tasks/settings.ts'
 import { judge } from '../../workers/doctor/database.ts'
-import { checkProviders } from '../../workers/doctor/providers.ts'
+import { checkMail, checkModels, checkPayments, checkTelephony } from '../../workers/doctor/providers.ts'
 import { testDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
 import { runScript } from '../service.ts'
@@ -98,11 +98,56 @@ test('it goes on after what is wrong, names it, and ends with status 1', async (
     )
 })
 
-test('wrong settings are all that it tells; a wrong call is 2', async () => {
-  const { status, lines } = await doctor({ PORT: 'abc', WORKER_THREADS: '0' })
+test('after invalid settings it makes the checks that do not need them, and names the others', async () => {
+  const { status, lines } = await doctor({
+    PORT: 'abc',
+    S3_REGION: 'EU 1',
+    TELEPHONY_PHONE_NUMBER: 'Mill',
+    RAG_ROOT: join(folder, 'no-such-folder'),
+  })
   assert.equal(status, 1)
-  assert.deepEqual(lines.at(-1), '2 problems, 0 notes')
-  assert.match(lines[0]!, /^PROBLEM settings +PORT: must be a whole number$/)
+  for (const what of [
+    /^PROBLEM settings +PORT: must be a whole number$/,
+    /^PROBLEM settings +S3_REGION: /,
+    /^note +port +not checked: PORT is invalid$/,
+    /^note +files +not checked: S3_REGION is invalid$/,
+    /^note +telephony +not checked: TELEPHONY_PHONE_NUMBER is invalid$/,
+    /^PROBLEM RAG_ROOT .*no-such-folder/,
+    /^ok +DATA_DIR /,
+    /^ok +migrations /,
+    /^note +email /,
+  ])
+    assert.ok(
+      lines.some((line) => what.test(line)),
+      `${what}\n${lines.join('\n')}`,
+    )
+})
+
+test('without a database it looks at the folder of files', async () => {
+  const file = join(folder, 'not-a-folder')
+  writeFileSync(file, '')
+  const production = { NODE_ENV: 'production', DATABASE_URL: '', PUBLIC_BASE_URL: 'http://mill.internal' }
+  for (const [store, expected] of [
+    [`file:${folder}/blobs/here`, /^ok +files +file:\S+ can be written to$/],
+    [`file:${file}`, /^PROBLEM files +\S+ is not a folder$/],
+    ['postgres', /^note +files +not checked: the database has to be usable and migrated$/],
+  ] as const) {
+    const { lines } = await doctor({ ...production, BLOB_STORE: store })
+    for (const what of [
+      expected,
+      /^PROBLEM settings +DATABASE_URL: required/,
+      /^PROBLEM settings +SECRET_KEY: required/,
+      /^note +settings +PUBLIC_BASE_URL is http/,
+      /^note +database +not checked: DATABASE_URL is invalid$/,
+    ])
+      assert.ok(
+        lines.some((line) => what.test(line)),
+        `${what}\n${lines.join('\n')}`,
+      )
+  }
+})
+
+test('a wrong call is 2', async () => {
   assert.deepEqual(await doctor({}, '--fast'), { status: 2, lines: ['Usage: npm run doctor'] })
 })
 
@@ -182,7 +227,7 @@ describe('what it makes of providers', () => {
   })
   before(() => once(provider.listen(0, '127.0.0.1'), 'listening'))
   const base = (): string => `http://127.0.0.1:${(provider.address() as AddressInfo).port}`
-  const check = (env: Record<string, string>) => {
+  const check = async (env: Record<string, string>) => {
     const all = {
       NODE_ENV: 'test',
       EMAIL_PROVIDER_API_BASE_URL: base(),
@@ -193,7 +238,9 @@ describe('what it makes of providers', () => {
       ANTHROPIC_BASE_URL: `${base()}/anthropic`,
       COHERE_BASE_URL: `${base()}/cohere`,
     }
-    return checkProviders(parse({ ...all, ...env }))
+    const settings = parse({ ...all, ...env })
+    const checks = [checkMail, checkTelephony, checkPayments, checkModels]
+    return (await Promise.all(checks.map((one) => one(settings)))).flat()
   }
   after(() => provider.close())
   const TELEPHONY = { TELEPHONY_ACCOUNT_SID: `AC${'0'.repeat(32)}`, TELEPHONY_PHONE_NUMBER: '+14155552671' }
@@ -202,6 +249,7 @@ describe('what it makes of providers', () => {
     const { port } = await smtpServer()
     const found = await check({
       EMAIL_SMTP_URL: `smtp://127.0.0.1:${port}`,
+      EMAIL_PROVIDER_FROM_EMAIL: 'mill@example.com',
       EMAIL_PROVIDER_API_KEY: KEY,
       ...TELEPHONY,
       TELEPHONY_AUTH_TOKEN: KEY,
@@ -257,6 +305,7 @@ describe('what it makes of providers', () => {
       ANTHROPIC_API_KEY: KEY,
       ANTHROPIC_BASE_URL: `${base()}/down`,
       EMAIL_SMTP_URL: 'smtp://127.0.0.1:9',
+      EMAIL_PROVIDER_FROM_EMAIL: 'mill@example.com',
     })
     assert.deepEqual(
       found.map(({ what, level }) => `${what} ${level}`),
@@ -264,5 +313,44 @@ describe('what it makes of providers', () => {
     )
     assert.match(found[0]!.text, /^127\.0\.0\.1:9 does not take mail: /)
     assert.equal(found[4]!.text, `${base()} answers 503: try again, or look at its status page`)
+  })
+
+  test('a part of what sending needs is a problem, and none of it a note', async () => {
+    const production = {
+      ...{
+        NODE_ENV: 'production',
+        DATABASE_URL: url,
+        SECRET_KEY: 'a secret for tests, long enough to be one',
+      },
+      EMAIL_SMTP_URL: '',
+    }
+    const lines = async (env: Record<string, string>) =>
+      (await check({ ...production, ...env })).map(({ level, what, text }) => `${level} ${what} ${text}`)
+    const none = await lines({})
+    assert.ok(
+      none.includes('note email off: EMAIL_PROVIDER_API_KEY and EMAIL_PROVIDER_FROM_EMAIL not set'),
+      none.join('\n'),
+    )
+    for (const [env, expected] of [
+      [{ EMAIL_SMTP_URL: 'smtp://mail.x' }, 'problem email off: EMAIL_PROVIDER_FROM_EMAIL not set'],
+      [{ EMAIL_PROVIDER_FROM_EMAIL: 'a@b.example' }, 'problem email off: EMAIL_PROVIDER_API_KEY not set'],
+      [
+        { TELEPHONY_AUTH_TOKEN: KEY },
+        'problem telephony off: TELEPHONY_ACCOUNT_SID and TELEPHONY_PHONE_NUMBER not set',
+      ],
+      [TELEPHONY, 'problem telephony off: TELEPHONY_AUTH_TOKEN not set'],
+    ] as const) {
+      const found = await lines(env)
+      assert.ok(found.includes(expected), found.join('\n'))
+    }
+    const { port } = await smtpServer()
+    const sender = await check({ EMAIL_SMTP_URL: `smtp://127.0.0.1:${port}` })
+    assert.deepEqual(
+      sender.slice(0, 2).map(({ level, text }) => [level, text]),
+      [
+        ['ok', `127.0.0.1:${port} accepts the account`],
+        ['problem', 'the sender is millrace@localhost: set EMAIL_PROVIDER_FROM_EMAIL'],
+      ],
+    )
   })
 })

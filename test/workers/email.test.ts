@@ -269,7 +269,7 @@ describe('a mail that is not taken', () => {
   test('without a server or a sender it is not configured', async () => {
     const production = {
       NODE_ENV: 'production',
-      SECRET_KEY: 'x'.repeat(32),
+      SECRET_KEY: 'a secret for tests, long enough to be one',
       DATABASE_URL: 'postgresql://x/y',
     }
     const notConfigured = { code: 'email.not_configured', again: false }

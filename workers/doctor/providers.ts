@@ -19,11 +19,6 @@ interface Ask {
   readonly alsoGood?: readonly number[]
 }
 
-export async function checkProviders(settings: Settings): Promise<Finding[]> {
-  const checks = [mail(settings), telephony(settings), payments(settings), ...models(settings)]
-  return (await Promise.all(checks)).flat()
-}
-
 async function ask({ what, setting, url, headers, alsoGood = [] }: Ask): Promise<Finding> {
   const { origin } = new URL(url)
   try {
@@ -40,14 +35,18 @@ async function ask({ what, setting, url, headers, alsoGood = [] }: Ask): Promise
   }
 }
 
+/** Nothing is sent without all settings: a problem if some of them are set. */
+const off = (what: string, missing: readonly string[], isBegun: boolean): Finding =>
+  (isBegun ? problem : note)(what, `off: ${missing.join(' and ')} not set`)
+
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
-async function mail({ email, dataDir }: Settings): Promise<Finding[]> {
+export async function checkMail({ email, dataDir }: Settings): Promise<Finding[]> {
   const missing = missingForEmail(email)
   const findings: Finding[] = []
-  if (missing.length > 0) findings.push(note('email', `off: ${missing.join(' and ')} not set`))
+  if (missing.length > 0) findings.push(off('email', missing, missing.length === 1))
   else if (email.smtpUrl === 'outbox:') findings.push(note('email', `mails are files in ${dataDir}/outbox`))
-  else findings.push(await smtp(email.smtpUrl!))
+  else findings.push(await smtp(email.smtpUrl!), ...defaultSender(email))
   if (email.apiKey !== null)
     findings.push(
       await ask({
@@ -60,6 +59,12 @@ async function mail({ email, dataDir }: Settings): Promise<Finding[]> {
   return findings
 }
 
+/** Servers of others refuse the sender of development. */
+const defaultSender = ({ from }: Settings['email']): Finding[] =>
+  from.endsWith('@localhost')
+    ? [problem('email', `the sender is ${from}: set EMAIL_PROVIDER_FROM_EMAIL`)]
+    : []
+
 async function smtp(url: string): Promise<Finding> {
   const { host } = new URL(url)
   try {
@@ -70,9 +75,9 @@ async function smtp(url: string): Promise<Finding> {
   }
 }
 
-async function telephony({ telephony: settings }: Settings): Promise<Finding[]> {
+export async function checkTelephony({ telephony: settings }: Settings): Promise<Finding[]> {
   const missing = missingForTelephony(settings)
-  if (missing.length > 0) return [note('telephony', `off: ${missing.join(', ')} not set`)]
+  if (missing.length > 0) return [off('telephony', missing, missing.length < 3)]
   const { accountSid, authToken, apiBaseUrl } = settings
   return [
     await ask({
@@ -84,7 +89,7 @@ async function telephony({ telephony: settings }: Settings): Promise<Finding[]> 
   ]
 }
 
-async function payments({
+export async function checkPayments({
   payments: { secretKey, webhookSecrets, apiBaseUrl },
 }: Settings): Promise<Finding[]> {
   if (secretKey === undefined) return [note('payments', 'off: PROVIDER_SECRET_KEY not set')]
@@ -103,8 +108,8 @@ async function payments({
   ]
 }
 
-function models({ ai }: Settings): Promise<Finding>[] {
-  if (!ai.enabled) return [Promise.resolve(note('models', 'off: AI_ENABLED is false'))]
+export async function checkModels({ ai }: Settings): Promise<Finding[]> {
+  if (!ai.enabled) return [note('models', 'off: AI_ENABLED is false')]
   const known = AI_PROVIDERS.filter((provider) => ai.endpoints[provider].apiKey !== null)
   const asked = known.map((provider) => {
     const { apiKey, baseUrl } = ai.endpoints[provider]
@@ -114,7 +119,8 @@ function models({ ai }: Settings): Promise<Finding>[] {
       provider === 'anthropic' ? { 'x-api-key': apiKey!, 'anthropic-version': '2023-06-01' } : bearer(apiKey!)
     return ask({ what: provider, setting, url: `${baseUrl}/models`, headers })
   })
-  if (known.includes(ai.provider)) return asked
+  const findings = await Promise.all(asked)
+  if (known.includes(ai.provider)) return findings
   const text = `agents that name no model can't answer: ${keyName(ai.provider)} not set`
-  return [Promise.resolve(note('models', text)), ...asked]
+  return [note('models', text), ...findings]
 }

@@ -50,7 +50,7 @@ export async function startAll(args: readonly string[]): Promise<void> {
   }
   const settings = settingsOrExit()
   const log = await createLog(settings.logLevel, 'start')
-  await startOrExit(log, () => start(settings, log))
+  await startOrExit(settings, log, () => start(settings, log))
 }
 
 async function start(settings: Settings, log: Log): Promise<void> {

@@ -1,5 +1,5 @@
 /** Models that read pages. */
-import type { AiModel } from '../../../tasks/settings.ts'
+import type { AiModel } from '../../../tasks/ai/settings.ts'
 import { recorded } from '../call.ts'
 import { textOf, Unreadable, wholeAnswer } from './ai-calls.ts'
 import { clientOf, type OpenAI } from './openai.ts'

@@ -1,0 +1,58 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { parseEnv } from 'node:util'
+import { isLoopback } from './addresses.ts'
+import { SETTING_NAMES, type Settings } from './settings.ts'
+
+/** Valid settings that look like mistakes: a start logs them, and `npm run doctor` lists them. */
+
+const ENV_FILE = '.env'
+// Read by libraries, by the start of processes, and by compose.yaml.
+const OTHER_NAMES =
+  /^(AWS_\w+|SHARE_PORT|UWS_HTTP_MAX_HEADERS_SIZE|UV_THREADPOOL_SIZE|TZ|DOMAIN|POSTGRES_PASSWORD)$/
+
+/** Adds the names of `.env` that the environment does not have. */
+export function loadEnvFile(): void {
+  if (existsSync(ENV_FILE)) process.loadEnvFile(ENV_FILE)
+}
+
+export function settingWarnings({ production, publicBaseUrl }: Settings): string[] {
+  const { protocol, hostname } = new URL(publicBaseUrl)
+  const isPlain = production && protocol === 'http:' && !isLoopback(hostname.replace(/^\[(.*)\]$/, '$1'))
+  return [
+    ...(existsSync(ENV_FILE) ? unknownNames(readFileSync(ENV_FILE, 'utf8')) : []),
+    ...(isPlain
+      ? ['PUBLIC_BASE_URL is http: passwords and session cookies are readable on the network']
+      : []),
+  ]
+}
+
+/** A line for each name in the text of a `.env` that is no setting. The environment is not checked: it has names of others. */
+export function unknownNames(text: string): string[] {
+  const unknown = Object.keys(parseEnv(text)).filter(
+    (name) => !SETTING_NAMES.includes(name) && !OTHER_NAMES.test(name),
+  )
+  return unknown.map((name) => {
+    const nearest = nearestName(name)
+    return `${ENV_FILE}: unknown setting ${name}${nearest === null ? '' : `; did you mean ${nearest}?`}`
+  })
+}
+
+/** The setting with the fewest different letters; null if more than a third differ. */
+function nearestName(name: string): string | null {
+  const wanted = name.toUpperCase()
+  const byDistance = SETTING_NAMES.map((known) => ({ known, distance: editDistance(wanted, known) }))
+  const { known, distance } = byDistance.reduce((a, b) => (b.distance < a.distance ? b : a))
+  return distance <= wanted.length / 3 ? known : null
+}
+
+/** Levenshtein's distance: the insertions, deletions and replacements that make one text of another. */
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, i) => i)
+  for (const [i, letter] of [...from].entries()) {
+    const next = [i + 1]
+    for (let j = 0; j < to.length; j++)
+      next.push(Math.min(row[j + 1]! + 1, next[j]! + 1, row[j]! + Number(letter !== to[j])))
+    row = next
+  }
+  return row.at(-1)!
+}

@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { settingWarnings, unknownNames } from '../../tasks/setting-warnings.ts'
+import { parse } from '../../tasks/settings.ts'
+import { PRODUCTION } from './settings-help.ts'
+
+/** Valid settings that look like mistakes. */
+
+const folder = mkdtempSync(join(tmpdir(), 'millrace-env-'))
+after(() => rmSync(folder, { recursive: true, force: true }))
+const fileAt = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+
+test('unknown names in .env come with the nearest setting, if one is near', () => {
+  for (const [name, nearest] of [
+    ['WORKER_THREAD', 'WORKER_THREADS'],
+    ['port', 'PORT'],
+    ['Database_Url', 'DATABASE_URL'],
+    ['SECERT_KEY', 'SECRET_KEY'],
+    ['TRUSTPROXY', 'TRUST_PROXY'],
+  ])
+    assert.deepEqual(unknownNames(`${name}=1`), [`.env: unknown setting ${name}; did you mean ${nearest}?`])
+  assert.deepEqual(unknownNames('PORT=1\n# x\nFRONTEND_THEME=dark\nAWS_REGION=x\n'), [
+    '.env: unknown setting FRONTEND_THEME',
+  ])
+})
+
+test('no name of .env.example and compose.yaml is unknown', () => {
+  const example = fileAt('.env.example').replace(/^#(?=[A-Z0-9_]+=)/gm, '')
+  const compose = [...fileAt('compose.yaml').matchAll(/\$\{(\w+)/g)].map(([, name]) => `${name}=x`)
+  assert.ok(example.includes('\nPORT=') && compose.length > 3)
+  assert.deepEqual(unknownNames(`${example}\n${compose.join('\n')}`), [])
+})
+
+test('plain http in production is a warning, except on a loopback address', () => {
+  const warnings = (PUBLIC_BASE_URL: string, env = PRODUCTION) =>
+    settingWarnings(parse({ ...env, PUBLIC_BASE_URL }))
+  assert.match(warnings('http://mill.internal:8000').join(), /^PUBLIC_BASE_URL is http: /)
+  for (const good of [
+    'https://mill.example.com',
+    'http://127.0.0.1:8000',
+    'http://[::1]',
+    'http://localhost',
+  ])
+    assert.deepEqual(warnings(good), [], good)
+  assert.deepEqual(warnings('http://mill.internal', { ...PRODUCTION, NODE_ENV: 'development' }), [])
+})
+
+test('a start logs them', () => {
+  writeFileSync(join(folder, '.env'), 'WORKER_THREAD=4\n')
+  const main = fileURLToPath(new URL('../../edge/main.ts', import.meta.url))
+  const { status, stdout } = spawnSync(process.execPath, ['--disable-warning=ExperimentalWarning', main], {
+    cwd: folder,
+    env: { PATH: process.env.PATH, WORKERTHREADS: 'of others' },
+    encoding: 'utf8',
+  })
+  const lines = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { level: number; msg: string })
+  assert.deepEqual([status, lines.length], [2, 2], stdout)
+  assert.equal(
+    lines.find(({ level }) => level === 40)?.msg,
+    '.env: unknown setting WORKER_THREAD; did you mean WORKER_THREADS?',
+  )
+})
