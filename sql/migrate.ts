@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { Logger, runMigrations } from 'graphile-worker'
+import { checkAppRole, grantAppRole } from './app-role.ts'
 import { buildIndex, isConcurrent } from './concurrent-index.ts'
 import { type Client, connect, createQueuePool } from './driver.ts'
 import { LOCK_WAIT, type LockWait, retryLocks } from './lock-retry.ts'
@@ -27,9 +28,11 @@ export interface MigrateOptions {
   readonly wait?: LockWait
   /** Gets a line whenever a lock was waited for in vain. */
   readonly log?: (line: string) => void
+  /** The role of edges and workers, which gets rights to rows; default: none, they are the owner. */
+  readonly appRole?: string | undefined
 }
 
-interface Run extends Required<MigrateOptions> {
+interface Run extends Required<Omit<MigrateOptions, 'appRole'>> {
   readonly url: string
   readonly client: Client
 }
@@ -37,7 +40,8 @@ interface Run extends Required<MigrateOptions> {
 /**
  * Brings a database to the current schema: graphile-worker's own migrations, the baseline, the migrations after it, each
  * in a transaction that records its name first, the functions that have changed, and the initial rows of a new
- * database, which these functions write. Forward only; running it again changes nothing. Processes of the previous version go on
+ * database, which these functions write; then the role of edges and workers gets its rights. Forward only; running it again
+ * changes nothing. Processes of the previous version go on
  * meanwhile.
  *
  * @returns the names of what this call applied.
@@ -46,11 +50,15 @@ interface Run extends Required<MigrateOptions> {
  */
 export function migrate(url: string, options: MigrateOptions = {}): Promise<readonly string[]> {
   return exclusively(url, options, async (run) => {
+    const { appRole } = options
+    if (appRole !== undefined) await checkAppRole(run.client, appRole)
     const pending = await pendingOf(run)
     await migrateQueue(run)
     for (const name of pending) if (name !== SEEDS) await applyMigration(run, name)
     const functions = await applyFunctions(run)
     if (pending.includes(SEEDS)) await applyMigration(run, SEEDS)
+    if (appRole !== undefined)
+      await inTransaction(run, 'The rights of DATABASE_APP_ROLE', () => grantAppRole(run.client, appRole))
     return pending.includes(BASELINE) ? pending : [...pending, ...functions]
   })
 }

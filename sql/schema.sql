@@ -2451,6 +2451,8 @@ AS $function$037ecb4ea1b9f1cab6044b5052d0af91$function$;
 CREATE OR REPLACE FUNCTION public.partitions_keep(of_table regclass, keep_days integer, since timestamp with time zone DEFAULT now(), OUT made integer, OUT dropped integer)
  RETURNS record
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'public', 'pg_temp'
  SET "TimeZone" TO 'utc'
  SET lock_timeout TO '0'
 AS $function$f61a79c5d4e91c5c4ac7fb9fce95f729$function$;
@@ -2677,7 +2679,9 @@ AS $function$e49e4f2934147b78057ac70b6d1fa2bb$function$;
 CREATE OR REPLACE FUNCTION public.rag_neighbours_prepare(size integer)
  RETURNS boolean
  LANGUAGE plpgsql
-AS $function$3d3dd763a5f82b32a7660555cc4d27c7$function$;
+ SECURITY DEFINER
+ SET search_path TO 'public', 'pg_temp'
+AS $function$c9b85e8a2bf60977d61257fc081f587f$function$;
 
 CREATE OR REPLACE FUNCTION public.rag_open_documents(p_name text, owner integer, chosen jsonb)
  RETURNS integer

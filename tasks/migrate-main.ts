@@ -14,7 +14,9 @@ await runCommand(async () => {
   const log = { warn: say, info: say }
   const settings = settingsOrExit()
   await withDatabase(settings, async ({ directUrl }) => {
-    const applied = await untilReached(log, () => migrate(directUrl, { log: say }))
+    const applied = await untilReached(log, () =>
+      migrate(directUrl, { log: say, appRole: settings.databaseAppRole }),
+    )
     say(applied.length === 0 ? 'Nothing to migrate' : `Migrated: ${applied.join(', ')}`)
     const { admins } = await withPool(settings, directUrl, 'release', (db) => db.one(countAdmins()))
     if (admins === 0) say(setupNotice(settings.publicBaseUrl, secretKeyOf(settings)))

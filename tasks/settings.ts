@@ -60,6 +60,7 @@ const Environment = z.object({
   DATABASE_URL: databaseUrl('standby').optional(),
   DATABASE_URL_UNPOOLED: databaseUrl('standby').optional(),
   DATABASE_REPLICA_URL: databaseUrl('primary').optional(),
+  DATABASE_APP_ROLE: z.string().min(1).max(63).optional(),
   DATA_DIR: z.string().min(1).default('.data'),
   SECRET_KEY: z.string().min(SECRET_LENGTH, `must have at least ${SECRET_LENGTH} characters`).optional(),
   AUTH_LEVEL: z.enum(['rbac', 'basic', 'none']).default('rbac'),
@@ -144,6 +145,8 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   readonly databaseUrlUnpooled: string | undefined
   /** A standby that takes lists, searches and statistics. */
   readonly databaseReplicaUrl: string | undefined
+  /** The role of edges and workers, to which migrations grant rights; absent: they are the owner. */
+  readonly databaseAppRole: string | undefined
   /** `DATABASE_URL` goes through a pooler. */
   readonly databasePooled: boolean
   readonly dataDir: string
@@ -291,6 +294,7 @@ function databaseSettings(env: Env) {
   return {
     databaseUrl: env.DATABASE_URL,
     databaseReplicaUrl: env.DATABASE_REPLICA_URL,
+    databaseAppRole: env.DATABASE_APP_ROLE,
     databaseUrlUnpooled: env.DATABASE_URL && (env.DATABASE_URL_UNPOOLED ?? env.DATABASE_URL),
     databasePooled:
       env.DATABASE_URL !== undefined && (env.DATABASE_URL_UNPOOLED ?? env.DATABASE_URL) !== env.DATABASE_URL,

@@ -56,7 +56,7 @@ export async function restore(
     try {
       await migrateEmpty(database.directUrl, migrations.at(-1)!)
       const report = await fill(settings, database, client, file)
-      await migrate(database.directUrl)
+      await migrate(database.directUrl, { appRole: settings.databaseAppRole })
       await sendQueued(client)
       return { createdAt, ...report }
     } catch (error) {

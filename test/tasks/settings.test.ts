@@ -23,6 +23,7 @@ test('an empty environment has the documented defaults', () => {
     webConcurrency: 1,
     databaseUrl: undefined,
     databaseReplicaUrl: undefined,
+    databaseAppRole: undefined,
     databaseUrlUnpooled: undefined,
     databasePooled: false,
     dataDir: '.data',

@@ -69,7 +69,10 @@ async function start(settings: Settings, log: Log): Promise<void> {
       database === null
         ? await databaseOf(settings, log)
         : { databaseUrl: database.url, directUrl: database.url }
-    const applied = await migrate(urls.directUrl, { log: (line) => log.warn(line) })
+    const applied = await migrate(urls.directUrl, {
+      log: (line) => log.warn(line),
+      appRole: settings.databaseAppRole,
+    })
     if (applied.length > 0) log.info({ applied }, 'The database was migrated')
     const { port, lacksAdmin } = await startChildren(supervisor, settings, urls)
     announce(settings, port, lacksAdmin)

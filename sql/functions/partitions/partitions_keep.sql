@@ -1,9 +1,10 @@
 -- Makes the months of a partitioned table that are missing, from `since` to two months ahead and those of rows in its
 -- default partition, and drops the months that ended `keep_days` ago (0: none). A partition that somebody reads for long,
--- such as a backup, is left to the next call: all that come later would wait behind this one.
+-- such as a backup, is left to the next call: all that come later would wait behind this one. With the rights of its owner: the
+-- role of workers makes and drops no tables.
 create or replace function partitions_keep(of_table regclass, keep_days integer, since timestamptz default now(),
   out made integer, out dropped integer) language plpgsql
-  set timezone = 'utc' set lock_timeout = 0
+  security definer set search_path = public, pg_temp set timezone = 'utc' set lock_timeout = 0
 as $$
 declare
   of_name constant text := (select relname from pg_class where oid = of_table);
@@ -49,3 +50,4 @@ begin
     end;
   end loop;
 end $$;
+revoke execute on function partitions_keep(regclass, integer, timestamptz) from public;

@@ -1,0 +1,74 @@
+import type { Client } from './driver.ts'
+import { StartError } from './start-error.ts'
+
+/**
+ * Least privilege: the role of edges and workers reads and writes rows, and owns nothing. Only the owner, which migrates, may change
+ * the schema. Where the service makes tables while it runs, a `security definer` function of the owner does.
+ */
+
+const ROLE = `select rolsuper as "isSuperuser", pg_has_role(rolname, current_user, 'member') as "isOwner"
+  from pg_roles where rolname = $1`
+
+/** @throws StartError if there is no such role, or if it may change the schema anyway. */
+export async function checkAppRole(client: Client, role: string): Promise<void> {
+  const { rows } = await client.query<{ isSuperuser: boolean; isOwner: boolean }>(ROLE, [role])
+  const found = rows[0]
+  if (found === undefined)
+    throw new StartError(
+      `DATABASE_APP_ROLE: there is no role ${role}: create role ${role} login password '…'`,
+    )
+  if (found.isSuperuser || found.isOwner)
+    throw new StartError(
+      `DATABASE_APP_ROLE: ${role} is a superuser or the owner itself: name a role with no rights of its own`,
+    )
+}
+
+/** Grants a role what edges and workers need, now and of tables to come. Repeating it changes nothing. In a transaction. */
+export async function grantAppRole(client: Client, role: string): Promise<void> {
+  await client.query("select set_config('millrace.app_role', $1, true)", [role])
+  await client.query(GRANTS)
+}
+
+// Only what the owner has is granted: schemas may have tables and functions of extensions, too. Everybody may call functions, except
+// those of the owner's rights. The queue's tables have row level security without a policy: nobody but their owner sees a row.
+const GRANTS = `
+do $$
+declare
+  app constant name := current_setting('millrace.app_role');
+  of_schema name;
+  thing regclass;
+  called regprocedure;
+begin
+  revoke create on schema public from public;
+  foreach of_schema in array '{public,partitions,graphile_worker}'::name[] loop
+    execute format('grant usage on schema %I to %I', of_schema, app);
+    execute format('alter default privileges in schema %I grant select, insert, update, delete on tables to %I', of_schema, app);
+    execute format('alter default privileges in schema %I grant usage, select on sequences to %I', of_schema, app);
+    for thing in select oid from pg_class
+      where relnamespace = of_schema::regnamespace and relkind in ('r', 'p', 'v') and pg_has_role(relowner, 'usage')
+    loop
+      execute format('grant select, insert, update, delete on %s to %I', thing, app);
+    end loop;
+    for thing in select oid from pg_class
+      where relnamespace = of_schema::regnamespace and relkind = 'S' and pg_has_role(relowner, 'usage')
+    loop
+      execute format('grant usage, select on sequence %s to %I', thing, app);
+    end loop;
+  end loop;
+  execute format('revoke insert, update, delete on migration, migration_functions, graphile_worker.migrations from %I', app);
+  -- After an update of an index. Older servers leave that to autovacuum.
+  if current_setting('server_version_num')::int >= 170000 then
+    execute format('grant maintain on rag_file, rag_chunk, rag_vector to %I', app);
+  end if;
+  for called in select oid from pg_proc
+    where pronamespace = 'public'::regnamespace and prosecdef and pg_has_role(proowner, 'usage')
+  loop
+    execute format('grant execute on function %s to %I', called, app);
+  end loop;
+  for thing in select c.oid from pg_class c
+    where relnamespace = 'graphile_worker'::regnamespace and relkind = 'r' and relrowsecurity
+      and not exists (select from pg_policy where polrelid = c.oid and polname = app)
+  loop
+    execute format('create policy %I on %s to %1$I using (true) with check (true)', app, thing);
+  end loop;
+end $$`
