@@ -24,6 +24,9 @@ export function networkOf(address: string): string {
 /** True if a text is an IP address. */
 export const isIpAddress = (text: string): boolean => ipaddr.isValid(text) && /[.:].*[.:]/.test(text)
 
+/** The host of a URL, an IPv6 address without its brackets. */
+export const hostOf = (url: URL): string => url.hostname.replace(/^\[(.*)\]$/, '$1')
+
 /** True if only this machine reaches what listens on a host. */
 export const isLoopback = (host: string): boolean =>
   host === 'localhost' || (ipaddr.isValid(host) && ipaddr.process(host).range() === 'loopback')

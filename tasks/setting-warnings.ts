@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
-import { isLoopback } from './addresses.ts'
+import { hostOf, isLoopback } from './addresses.ts'
 import { SETTING_NAMES, type Settings } from './settings.ts'
 
 /** Valid settings that look like mistakes: a start logs them, and `npm run doctor` lists them. */
@@ -16,8 +16,8 @@ export function loadEnvFile(): void {
 }
 
 export function settingWarnings({ production, publicBaseUrl }: Settings): string[] {
-  const { protocol, hostname } = new URL(publicBaseUrl)
-  const isPlain = production && protocol === 'http:' && !isLoopback(hostname.replace(/^\[(.*)\]$/, '$1'))
+  const url = new URL(publicBaseUrl)
+  const isPlain = production && url.protocol === 'http:' && !isLoopback(hostOf(url))
   return [
     ...(existsSync(ENV_FILE) ? unknownNames(readFileSync(ENV_FILE, 'utf8')) : []),
     ...(isPlain

@@ -6,7 +6,7 @@ import { inspect } from 'node:util'
 import { Failure, fail } from '../../sql/errors.ts'
 import type { EmailMessage } from '../../tasks/comms/ports.ts'
 import { parse } from '../../tasks/settings.ts'
-import { createMailer, type Mailer } from '../../workers/providers/comms/email.ts'
+import { createMailer, type Mailer, requiresTls } from '../../workers/providers/comms/email.ts'
 import { until } from '../until.ts'
 import { reply, type SmtpStandIn, smtpServer } from './smtp.ts'
 
@@ -194,6 +194,44 @@ describe('a mail that is not taken', () => {
     assert.deepEqual(await failure(mailer((await auth(454)).port, credentials)), failed('SMTP status 454'))
     const open = await smtpServer({ authOptional: false })
     assert.equal((await failure(mailer(open.port))).code, 'email.refused')
+  })
+
+  test('credentials are not sent where STARTTLS is required and not offered', async () => {
+    let tried = 0
+    const server = await smtpServer({
+      onAuth: (_auth, _session, done) => {
+        tried++
+        done(null, { user: USER })
+      },
+    })
+    const send = (query: string) =>
+      createMailer(
+        parse({
+          EMAIL_SMTP_URL: `smtp://${USER}:x@127.0.0.1:${server.port}${query}`,
+          EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
+        }),
+      )
+    assert.deepEqual(await failure(send('?requireTLS=true')), refused('it does not offer STARTTLS'))
+    assert.equal(tried, 0)
+    await send('').hand(message(), {
+      signal: new AbortController().signal,
+      begin: () => Promise.resolve(),
+    })
+    assert.equal(tried, 1)
+  })
+
+  test('STARTTLS is required for credentials that leave a private network, unless the URL says otherwise', () => {
+    for (const url of ['smtp://u:p@mail.example.com', 'smtp://u:p@93.184.216.34:587', 'smtp://u@mailer'])
+      assert.ok(requiresTls(url), url)
+    for (const url of [
+      'smtps://u:p@mail.example.com',
+      'smtp://mail.example.com',
+      'smtp://u:p@localhost:1025',
+      'smtp://u:p@[::1]:1025',
+      'smtp://u:p@10.1.2.3',
+      'smtp://u:p@mailer?requireTLS=false',
+    ])
+      assert.ok(!requiresTls(url), url)
   })
 
   test('a server that is not there, or that is not one, may be there later', async () => {

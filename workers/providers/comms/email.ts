@@ -7,6 +7,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { SendMailOptions, Transporter } from 'nodemailer'
 import { fail } from '../../../sql/errors.ts'
+import { hostOf, isLoopback, mayBeReached } from '../../../tasks/addresses.ts'
 import { SEND_ID_HEADER } from '../../../tasks/comms/callback.ts'
 import type { EmailAttachment, EmailMessage, Handed, Request } from '../../../tasks/comms/ports.ts'
 import type { Settings } from '../../../tasks/settings.ts'
@@ -128,10 +129,21 @@ interface Gate {
   refusal: unknown
 }
 
+/**
+ * True if a server must offer STARTTLS: otherwise whoever is in between could remove its offer and read the credentials. At addresses
+ * of a private network nobody should be, and the URL may have a `requireTLS` of its own.
+ */
+export function requiresTls(smtpUrl: string): boolean {
+  const url = new URL(smtpUrl)
+  const isPrivate = isLoopback(hostOf(url)) || !mayBeReached(hostOf(url), [])
+  return url.protocol === 'smtp:' && url.username !== '' && !isPrivate && !url.searchParams.has('requireTLS')
+}
+
 /** Creates the connection pool; it sends a message that has a gate only through that gate. */
 function transportTo(url: string, limits: typeof LIMITS): Transporter {
   const transport = nodemailer().createTransport({
     url,
+    ...(requiresTls(url) ? { requireTLS: true } : {}),
     pool: true,
     maxConnections: 4,
     // A message whose connection broke may have arrived: the job decides whether to send it again.
@@ -246,6 +258,8 @@ function unansweredOf(error: unknown, gate: Gate, breaker: Breaker): Handed {
   // The server's own words can contain addresses and account names; its code says what is wrong.
   if (code === 'EAUTH' && (responseCode === undefined || responseCode >= 500))
     throw fail('email.refused', { reason: 'it does not accept the credentials' }, { cause: error })
+  if (code === 'ETLS' && refused && responseCode >= 500)
+    throw fail('email.refused', { reason: 'it does not offer STARTTLS' }, { cause: error })
   const reason = responseCode === undefined ? (code ?? 'no answer') : `SMTP status ${responseCode}`
   throw fail(refused && responseCode >= 500 ? 'email.refused' : 'email.failed', { reason }, { cause: error })
 }
