@@ -11,6 +11,8 @@ export interface Facts {
   readonly clockOffsetMs: number
   /** How many connections it gives to users that are no superusers, and how many others than ours have. */
   readonly connections: { readonly max: number; readonly ofOthers: number }
+  /** True if its role may do anything on the server. */
+  readonly isSuperuser: boolean
   readonly fsync: boolean
   readonly autovacuum: boolean
   /** The version of pgvector; null: it is not created here. */
@@ -32,6 +34,7 @@ const SERVER = `select current_setting('server_version_num')::int as version,
   current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as max,
   (select count(*)::int from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()
     and not starts_with(application_name, $1)) as others,
+  current_setting('is_superuser')::boolean as "isSuperuser",
   current_setting('fsync')::boolean as fsync, current_setting('autovacuum')::boolean as autovacuum,
   (select extversion from pg_extension where extname = 'vector') as vector,
   exists (select from pg_available_extensions where name = 'vector') as "isVectorInstalled",
@@ -47,7 +50,14 @@ const WORKERS = `
 interface Server
   extends Pick<
     Facts,
-    'version' | 'address' | 'readOnly' | 'fsync' | 'autovacuum' | 'vector' | 'isVectorInstalled'
+    | 'version'
+    | 'address'
+    | 'readOnly'
+    | 'isSuperuser'
+    | 'fsync'
+    | 'autovacuum'
+    | 'vector'
+    | 'isVectorInstalled'
   > {
   readonly now_ms: number
   readonly max: number

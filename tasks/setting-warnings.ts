@@ -8,7 +8,7 @@ import { SETTING_NAMES, type Settings } from './settings.ts'
 const ENV_FILE = '.env'
 // Read by libraries, by the start of processes, and by compose.yaml.
 const OTHER_NAMES =
-  /^(AWS_\w+|SHARE_PORT|UWS_HTTP_MAX_HEADERS_SIZE|UV_THREADPOOL_SIZE|TZ|DOMAIN|POSTGRES_PASSWORD)$/
+  /^(AWS_\w+|SHARE_PORT|UWS_HTTP_MAX_HEADERS_SIZE|UV_THREADPOOL_SIZE|TZ|DOMAIN|(POSTGRES|POSTGRES_APP|MINIO_ROOT)_PASSWORD)$/
 
 /** Adds the names of `.env` that the environment does not have. */
 export function loadEnvFile(): void {

@@ -53,6 +53,9 @@ interface KubernetesObject {
       }[]
     }
     readonly ports: readonly { readonly targetPort: string }[]
+    readonly podSelector: { readonly matchLabels: Variables }
+    readonly policyTypes: readonly string[]
+    readonly ingress?: readonly { readonly ports: readonly { readonly port: string }[] }[]
     readonly scaleTargetRef: { readonly name: string }
     readonly triggers: readonly { readonly type: string; readonly metadata: { readonly query: string } }[]
   }
@@ -63,6 +66,7 @@ const API_VERSIONS: Variables = {
   Service: 'v1',
   Deployment: 'apps/v1',
   Job: 'batch/v1',
+  NetworkPolicy: 'networking.k8s.io/v1',
   PodDisruptionBudget: 'policy/v1',
   ScaledObject: 'keda.sh/v1alpha1',
 }
@@ -135,7 +139,9 @@ describe('the Kubernetes example', () => {
     }
     assert.equal(kind('ConfigMap')[0]!.metadata.name, 'millrace')
     for (const { name, container } of pods) {
-      assert.deepEqual(container.envFrom, sources, name)
+      // The last one wins: the release has the owner's database.
+      const more = container.args[0] === 'release' ? [{ secretRef: { name: 'millrace-release' } }] : []
+      assert.deepEqual(container.envFrom, [...sources, ...more], name)
       const own = Object.fromEntries((container.env ?? []).map((set) => [set.name, set.value]))
       checkNames({ ...settings, ...own }, name)
       parse({ NODE_ENV: 'production', ...settings, ...secrets, ...own })
@@ -191,6 +197,18 @@ describe('the Kubernetes example', () => {
       const labels = spec.selector.matchLabels ?? spec.selector
       assert.ok(labelled.includes(JSON.stringify(labels)), metadata.name)
     }
+  })
+
+  test('lets in what edges serve, and nothing else', () => {
+    const [all, web] = kind('NetworkPolicy').map(({ spec }) => spec)
+    assert.deepEqual(all!.podSelector.matchLabels, { app: 'millrace' })
+    assert.deepEqual([all!.policyTypes, all!.ingress], [['Ingress', 'Egress'], undefined])
+    const { container, metadata } = pods.find((pod) => pod.container.args[0] === 'web')!
+    assert.deepEqual(web!.podSelector.matchLabels, metadata.labels)
+    assert.deepEqual(
+      web!.ingress!.flatMap(({ ports }) => ports.map(({ port }) => port)),
+      container.ports!.map(({ name }) => name),
+    )
   })
 
   test('scales workers by the metric of their queues', () => {

@@ -101,6 +101,9 @@ interface Service {
   readonly command?: readonly string[]
   readonly environment?: Variables
   readonly read_only?: boolean
+  readonly cap_drop?: readonly string[]
+  readonly cap_add?: readonly string[]
+  readonly security_opt?: readonly string[]
   readonly stop_grace_period?: string
   readonly healthcheck?: { readonly disable?: boolean }
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>
@@ -108,12 +111,17 @@ interface Service {
 
 describe('compose.yaml', () => {
   const text = fileAt('compose.yaml')
-  const { services } = parseYaml(text, { merge: true }) as { services: Readonly<Record<string, Service>> }
+  const { services, configs } = parseYaml(text, { merge: true }) as {
+    readonly services: Readonly<Record<string, Service>>
+    readonly configs: Readonly<Record<string, { readonly content: string }>>
+  }
   const ours = Object.entries(services).filter(([, { image }]) => image === 'millrace')
   const given: Variables = {
     SECRET_KEY: 'a secret for tests, long enough to be one',
     POSTGRES_PASSWORD: 'secret',
+    POSTGRES_APP_PASSWORD: 'another',
     S3_SECRET_KEY: 'secretsecret',
+    MINIO_ROOT_PASSWORD: 'rootsecret',
   }
   const filled = (value: string): string =>
     value.replace(/\$\{(\w+)(?::-([^}]*))?[^}]*\}/g, (_, name: string, other?: string) => {
@@ -133,14 +141,51 @@ describe('compose.yaml', () => {
     }
   })
 
-  test('gives all of them the same settings, with which they start', () => {
-    for (const [name, { environment }] of ours) {
-      checkNames(environment!, name)
-      assert.deepEqual(environment, ours[0]![1].environment, name)
+  test('gives all of them the same settings, with which they start; the release has the owner’s database', () => {
+    const settingsOf = ({ environment }: Service) =>
+      parse({
+        NODE_ENV: 'production',
+        ...Object.fromEntries(Object.entries(environment!).map(([name, value]) => [name, filled(value)])),
+      })
+    const web = services.web1!
+    for (const [name, service] of ours.filter(([name]) => name !== 'release')) {
+      checkNames(service.environment!, name)
+      assert.deepEqual(service.environment, web.environment, name)
     }
-    const settings = Object.entries(ours[0]![1].environment!).map(([name, value]) => [name, filled(value)])
-    const parsed = parse({ NODE_ENV: 'production', ...Object.fromEntries(settings) })
-    assert.ok(parsed.databasePooled)
+    assert.ok(settingsOf(web).databasePooled)
+    checkNames(services.release!.environment!, 'release')
+    const { databaseUrl, databaseUrlUnpooled, databaseAppRole, databasePooled, ...release } = settingsOf(
+      services.release!,
+    )
+    assert.equal(new URL(settingsOf(web).databaseUrl!).username, databaseAppRole)
+    assert.notEqual(new URL(databaseUrl!).username, databaseAppRole)
+    assert.deepEqual([databasePooled, databaseUrlUnpooled], [false, databaseUrl])
+    for (const [name, value] of Object.entries(release))
+      assert.deepEqual(value, settingsOf(web)[name as keyof typeof release], name)
+  })
+
+  test('gives no service a right that it does not need', () => {
+    const added: Record<string, readonly string[]> = {}
+    for (const [name, { cap_drop, cap_add, security_opt }] of Object.entries(services)) {
+      assert.deepEqual([cap_drop, security_opt], [['ALL'], ['no-new-privileges:true']], name)
+      if (cap_add !== undefined) added[name] = cap_add
+    }
+    assert.deepEqual(added, {
+      caddy: ['NET_BIND_SERVICE'],
+      postgres: ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID'],
+    })
+    const root = filled(services.minio!.environment!.MINIO_ROOT_PASSWORD!)
+    for (const [name, { environment }] of ours) assert.ok(!JSON.stringify(environment).includes(root), name)
+    const { policy } = configs
+    const { Statement: statements } = JSON.parse(policy!.content) as {
+      Statement: { Action: string[]; Resource: string[] }[]
+    }
+    const bucket = services.web1!.environment!.BLOB_STORE!.replace('s3://', 'arn:aws:s3:::')
+    assert.deepEqual(
+      statements.map(({ Resource }) => Resource),
+      [[`${bucket}/*`], [bucket]],
+    )
+    assert.ok(statements.every(({ Action }) => Action.every((action) => !action.includes('*'))))
   })
 
   test('refuses to start without a secret', () => {

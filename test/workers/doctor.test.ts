@@ -155,6 +155,7 @@ const GOOD: Facts = {
   version: 180_004,
   address: 'db:5432',
   readOnly: false,
+  isSuperuser: false,
   clockOffsetMs: 3,
   connections: { max: 97, ofOthers: 0 },
   fsync: true,
@@ -177,6 +178,7 @@ describe('what it makes of a database', () => {
   for (const [change, level, text] of [
     [{ version: 140_012 }, 'problem', /^PostgreSQL 14\.12 at db:5432: it has to be 15 or newer$/],
     [{ readOnly: true }, 'problem', /name the primary/],
+    [{ isSuperuser: true }, 'note', /^its role is a superuser/],
     [{ fsync: false }, 'problem', /set fsync = on$/],
     [{ autovacuum: false }, 'problem', /set autovacuum = on$/],
     [{ pendingMigrations: ['000001-x'] }, 'problem', /^000001-x to be applied: npm run migrate$/],

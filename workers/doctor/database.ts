@@ -34,7 +34,7 @@ export async function checkDatabase(
 
 /** What the facts mean. */
 export const judge = (settings: Settings, facts: Facts): Finding[] => [
-  ...server(facts),
+  ...server(settings, facts),
   migrations(settings, facts),
   vectors(facts),
   clock(facts),
@@ -42,7 +42,8 @@ export const judge = (settings: Settings, facts: Facts): Finding[] => [
   ...workers(facts),
 ]
 
-function server({ version, address, readOnly, fsync, autovacuum }: Facts): Finding[] {
+function server({ databaseUrl }: Settings, facts: Facts): Finding[] {
+  const { version, address, readOnly, isSuperuser, fsync, autovacuum } = facts
   const what = 'database'
   const name = `PostgreSQL ${Math.floor(version / 10_000)}.${version % 10_000} at ${address}`
   return [
@@ -50,6 +51,14 @@ function server({ version, address, readOnly, fsync, autovacuum }: Facts): Findi
       ? problem(what, `${name}: it has to be ${OLDEST_MAJOR} or newer`)
       : ok(what, name),
     ...(readOnly ? [problem(what, 'it takes no writes: name the primary, not a standby')] : []),
+    ...(isSuperuser && databaseUrl !== undefined
+      ? [
+          note(
+            what,
+            'its role is a superuser, which the service need not be: see "Roles" in deploy/database.md',
+          ),
+        ]
+      : []),
     ...(fsync ? [] : [problem(what, 'a crash of its machine can destroy it: set fsync = on')]),
     ...(autovacuum ? [] : [problem(what, 'its tables grow for ever: set autovacuum = on')]),
   ]
