@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { connect } from './driver.ts'
@@ -29,12 +30,16 @@ export interface EmbeddedOptions {
 export interface EmbeddedDatabase {
   /** Connection string of the database `millrace` over the Unix socket, in the form that pg and slonik both read. */
   readonly url: string
-  /** The same for another database of the server, which this doesn't create. */
+  /** The role of edges and workers, to which migrations grant rights: that of `url` may do anything. */
+  readonly appRole: string
+  readonly appUrl: string
+  /** The same as `url` for another database of the server, which this doesn't create. */
   urlFor(database: string): string
   /** Fast shutdown, after `stopTimeoutMs` immediate shutdown, then SIGKILL. Safe to call twice. */
   stop(): Promise<void>
 }
 
+const APP_ROLE = 'millrace_app'
 const DATABASE = 'millrace'
 
 const SETTINGS = {
@@ -92,8 +97,12 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedD
         unlock()
       }
     })
-    await ensureDatabase(urlFor('postgres')).catch((error) => stop().then(() => Promise.reject(error)))
-    return { url: urlFor(DATABASE), urlFor, stop }
+    const appPassword = createHmac('sha256', password).update(APP_ROLE).digest('base64url')
+    await prepareDatabase(urlFor('postgres'), appPassword).catch((error) =>
+      stop().then(() => Promise.reject(error)),
+    )
+    const appUrl = urlOf(appPassword, sockets, server.port, DATABASE, APP_ROLE)
+    return { url: urlFor(DATABASE), appRole: APP_ROLE, appUrl, urlFor, stop }
   } catch (error) {
     unlock()
     throw error
@@ -111,15 +120,20 @@ export function findRunning(dataDir: string): string | null {
 }
 
 // A socket folder as the URL's host, its slashes escaped: the one form that pg and slonik agree on.
-function urlOf(password: string, sockets: string, port: number, database: string): string {
-  return `postgresql://postgres:${password}@${encodeURIComponent(sockets)}:${port}/${encodeURIComponent(database)}`
+function urlOf(password: string, sockets: string, port: number, database: string, role = 'postgres'): string {
+  return `postgresql://${role}:${password}@${encodeURIComponent(sockets)}:${port}/${encodeURIComponent(database)}`
 }
 
-async function ensureDatabase(url: string): Promise<void> {
+/** Ensures that there are the database and the role; a lost password file has given that another password. */
+async function prepareDatabase(url: string, appPassword: string): Promise<void> {
   const client = await connect({ url, applicationName: 'millrace-start' })
   try {
     const { rowCount } = await client.query('select from pg_database where datname = $1', [DATABASE])
     if (rowCount === 0) await client.query(`create database ${DATABASE}`)
+    const role = await client.query('select from pg_roles where rolname = $1', [APP_ROLE])
+    await client.query(
+      `${role.rowCount === 0 ? 'create' : 'alter'} role ${APP_ROLE} login password '${appPassword}'`,
+    )
   } finally {
     await client.end()
   }

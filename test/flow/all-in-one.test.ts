@@ -6,6 +6,8 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { connect } from '../../sql/driver.ts'
+import { findRunning } from '../../sql/embedded.ts'
 import { BRIEF, Client } from '../service.ts'
 import { until } from '../until.ts'
 
@@ -125,6 +127,12 @@ test('the whole service starts from nothing, heals, stops in order, and starts a
   assert.match(await command('tasks/backup/backup-main.ts', folder, backup), /^Wrote /)
   const unlocked = await command('edge/admin-main.ts', folder, 'unlock', 'first@example.com')
   assert.equal(unlocked, 'first@example.com had no failed logins\n')
+
+  const database = await connect({ url: findRunning(folder)!, applicationName: 'look' })
+  const { rows } = await database.query(`select distinct usename from pg_stat_activity
+    where application_name ~ '^millrace-(edge|worker)'`)
+  await database.end()
+  assert.deepEqual(rows, [{ usename: 'millrace_app' }], 'no process of it is the superuser')
 
   const worker = first.pid('worker-1')
   process.kill(worker, 'SIGKILL')

@@ -68,10 +68,10 @@ async function start(settings: Settings, log: Log): Promise<void> {
     const urls =
       database === null
         ? await databaseOf(settings, log)
-        : { databaseUrl: database.url, directUrl: database.url }
-    const applied = await migrate(urls.directUrl, {
+        : { databaseUrl: database.appUrl, directUrl: database.appUrl }
+    const applied = await migrate(database?.url ?? urls.directUrl, {
       log: (line) => log.warn(line),
-      appRole: settings.databaseAppRole,
+      appRole: database?.appRole ?? settings.databaseAppRole,
     })
     if (applied.length > 0) log.info({ applied }, 'The database was migrated')
     const { port, lacksAdmin } = await startChildren(supervisor, settings, urls)
