@@ -150,10 +150,8 @@ describe('a challenge', () => {
     receiver.echoes = false
     const client = await newcomer()
     const { id } = await endpointOf(client, receiver.url, ['job.done'])
-    await client.post('/api/v1/tasks/enqueue', {
-      ...{ task_name: 'io_simulation_task', queue_type: 'load_test', count: 15 },
-      args: { duration: 0 },
-    })
+    const work = { task_name: 'io_simulation_task', queue_type: 'load_test', count: 15 }
+    assert.equal((await client.post('/api/v1/tasks/enqueue', work)).status, 202)
     const finished = `update job set status = 'done', finished_at = now() where owner_id = $1 and name = 'io_simulation_task' returning id`
     const [{ account_id: account }] = (await query('select account_id from webhook_endpoint where id = $1', [
       id,
