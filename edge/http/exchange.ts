@@ -19,6 +19,13 @@ import type {
 const WAIT_FOR_REST = 64 * 1024
 /** How long reading goes on after an early response to a larger body before the connection is cut, as in nginx. */
 const LINGER_MS = 30_000
+/** How long reading goes on after a request whose end is unknown, as in Apache. */
+const LINGER_MISFRAMED_MS = 2_000
+/**
+ * Follows a connection's last answer. As much as uWS's cork buffer takes, so that uWS sends the answer immediately. It
+ * would lose an answer in that buffer if its parser, which may still run, then met bytes that it refuses.
+ */
+const FLUSH = Buffer.alloc(16 * 1024, '\r\n')
 /**
  * One in this many responses without a body closes its connection: uWS silently buffers what the kernel did not take of
  * them (see rest.ts), and this bounds what piles up for a client that never reads.
@@ -84,8 +91,7 @@ export class UwsExchange implements Responder {
     if (reply.head !== true && reply.body !== undefined) this.bodyBytes = Buffer.byteLength(reply.body)
     const { incoming } = this
     if (this.isLast) {
-      this.answerAndLinger(text, reply)
-      this.cut()
+      this.answerAndLinger(text, reply, LINGER_MISFRAMED_MS)
     } else if (incoming === undefined || incoming.complete) {
       incoming?.forget()
       this.answer(text, reply)
@@ -145,7 +151,7 @@ export class UwsExchange implements Responder {
     const bodiless = reply.head === true || isBodiless(reply.status)
     const empty = bodiless || body.length === 0
     if (empty && !shared.leaving && ++shared.bodiless % BODILESS === 0) {
-      this.answerAndLinger(text, reply)
+      this.answerAndLinger(text, reply, LINGER_MS)
       return
     }
     if (text !== '200 OK') res.writeStatus(text)
@@ -178,7 +184,7 @@ export class UwsExchange implements Responder {
    */
   private answerEarly(incoming: Body, text: string, reply: Reply): void {
     const late = incoming.remaining > WAIT_FOR_REST
-    if (late) this.answerAndLinger(text, reply)
+    if (late) this.answerAndLinger(text, reply, LINGER_MS)
     incoming.onComplete = () => {
       if (this.state === 'gone') return
       if (late) this.cut()
@@ -189,20 +195,19 @@ export class UwsExchange implements Responder {
 
   /**
    * Sends the whole response as if it were a status line, since end() would release `res` and with it the means to
-   * close. The line break that writeStatus adds comes after the body, where clients ignore it (`Connection: close`).
+   * close. The line breaks come after the body, where clients ignore them (`Connection: close`).
    */
-  private answerAndLinger(text: string, reply: Reply): void {
+  private answerAndLinger(text: string, reply: Reply, lingerMs: number): void {
     const { body: whatever = '', head: headOnly = false } = reply
     const unknown = isBodiless(reply.status) || (headOnly && reply.body === undefined)
     const length = unknown ? '' : `\r\nContent-Length: ${Buffer.byteLength(whatever)}`
-    const body = headOnly ? '' : whatever
-    const head = `${text}${length}\r\nConnection: close\r\n\r\n`
-    const whole = typeof body === 'string' ? head + body : Buffer.concat([Buffer.from(head), body])
-    this.res.cork(() => this.res.writeStatus(whole))
-    this.linger = setTimeout(() => this.cut(), LINGER_MS)
+    const head = Buffer.from(`${text}${length}\r\nConnection: close\r\n\r\n`)
+    const body = Buffer.from((headOnly ? '' : whatever) as string)
+    this.res.cork(() => this.res.writeStatus(Buffer.concat([head, body, FLUSH])))
+    this.linger = setTimeout(() => this.cut(), lingerMs)
   }
 
-  /** Not at once: uWS's parser would read on in a socket closed under it, and corked data would be lost. */
+  /** Not at once: uWS's parser would read on in a socket closed under it. */
   private cut(): void {
     setImmediate(() => {
       if (this.state !== 'gone' && this.stream?.closed !== true) this.res.close()

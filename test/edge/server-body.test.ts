@@ -159,6 +159,22 @@ test('a large body that nobody read closes the connection once it has arrived', 
   await client.send('x'.repeat(MAX)).isClosed()
 })
 
+test('an answer before a large body arrives, whatever comes at once with the body', async (t) => {
+  const { port } = await serve(t, (_, responder) => reply(responder, 'refused', 401))
+  const sized = request('POST /', {}, 'x'.repeat(128 * 1024))
+  const chunked = `${request('POST /', { 'transfer-encoding': 'chunked' })}3\r\nabc\r\n`
+  for (const text of [
+    sized + request('GET /'),
+    `${sized}\0\r\n\r\n`,
+    `${chunked}0\r\n\r\n${request('GET /')}`,
+    `${chunked}x`,
+  ]) {
+    const client = await Client.connect(t, port)
+    await client.send(text).isClosed()
+    assert.match(client.text, /^HTTP\/1.1 401 .*\r\nConnection: close\r\n\r\nrefused\|/s)
+  }
+})
+
 test('a body that outruns its reader within one turn goes through a file, whole and in order', async (t) => {
   const before = tempFiles()
   let max = 0

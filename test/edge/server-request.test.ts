@@ -65,18 +65,43 @@ test('a request that others may frame otherwise is 400, and the last on its conn
     'a coding before chunked': `host: a\r\ntransfer-encoding: gzip, chunked\r\n\r\n${chunked}`,
     'two codings': `host: a\r\ntransfer-encoding: chunked\r\ntransfer-encoding: identity\r\n\r\n${chunked}`,
     'no coding and a length': 'host: a\r\ntransfer-encoding:\r\ncontent-length: 3\r\n\r\nabc',
-    'a length and a coding': `host: a\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n${chunked}`,
     'two hosts': 'host: a\r\nhost: b\r\n\r\n',
     'the same host twice': 'host: a\r\nhost: a\r\n\r\n',
-    'no host': 'accept: b\r\n\r\n',
   }
-  for (const [what, rest] of Object.entries(wrong)) {
+  // What comes after it, together with it or later, neither cuts the answer off nor is answered.
+  const following = [
+    '',
+    'hello',
+    request('GET /smuggled'),
+    `x\r\n${request('GET /smuggled')}`,
+    'x'.repeat(2_000_000),
+  ]
+  const answersOf = async (rest: string, next: string, isLate: boolean): Promise<string> => {
     const client = await Client.connect(t, port)
-    await client.send(`POST /wrong HTTP/1.1\r\n${rest}`).isClosed()
-    assert.match(client.text, /^HTTP\/1.1 400 /, what)
-    // What follows at once cuts the answer off, and is not read either.
-    const hasty = await Client.connect(t, port)
-    await hasty.send(`POST /wrong HTTP/1.1\r\n${rest}${request('GET /smuggled')}`).isClosed()
+    client.send(`POST /wrong HTTP/1.1\r\n${rest}${isLate ? '' : next}`)
+    await client.has('\r\n\r\nanswered')
+    if (isLate) client.send(next)
+    await client.isClosed()
+    return client.text
+  }
+  const all = Object.entries(wrong).flatMap(([what, rest]) =>
+    following.flatMap((next) =>
+      [false, true].map(async (isLate) => {
+        const answers = await answersOf(rest, next, isLate)
+        assert.match(answers, /^HTTP\/1.1 400 .*\r\nConnection: close\r\n\r\nanswered/s, what)
+        assert.equal(answers.match(/answered/g)?.length, 1, what)
+      }),
+    ),
+  )
+  await Promise.all(all)
+  // The core refuses these itself.
+  for (const rest of [
+    `host: a\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n${chunked}`,
+    'accept: b\r\n\r\n',
+  ]) {
+    const client = await Client.connect(t, port)
+    await client.send(`POST /wrong HTTP/1.1\r\n${rest}${request('GET /smuggled')}`).isClosed()
+    assert.match(client.text, /^HTTP\/1.1 400 /)
   }
   assert.deepEqual([seen, errors], [[], []])
   for (const rest of [
