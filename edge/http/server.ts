@@ -138,7 +138,7 @@ function serve(
     const request = new Request(method, res, req, exchange)
     exchange.isLast = request.misframed
     // The body of a misframed request is unknown.
-    if (method !== 'GET' && method !== 'HEAD' && !request.misframed) attachBody(request, exchange, res)
+    if (!request.misframed) attachBody(request, exchange, res)
     if (shared.held === undefined) handle(handler, request, exchange)
     else shared.held.push(() => handle(handler, request, exchange))
   } catch (error) {

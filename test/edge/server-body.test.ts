@@ -98,21 +98,29 @@ test('body limit: a Content-Length over it is refused at once, and the client ge
   )
 })
 
-test('body limit: a client that sends all before it reads gets the 413 and no reset', async (t) => {
-  const { port } = await serve(t, echo)
-  const client = await Client.connect(t, port)
-  let failed: Error | undefined
-  client.socket.on('error', (error) => {
-    failed = error
-  })
-  client.socket.pause()
-  client.send(request('POST /', LARGE))
-  const piece = Buffer.alloc(MAX)
-  for (let i = 0; i < 64; i++) await new Promise((resolve) => client.socket.write(piece, resolve))
-  client.socket.resume()
-  await client.has('request.too_large|')
-  await client.isClosed()
-  assert.equal(failed, undefined)
+test('a client that sends all before it reads gets its early answer and no reset', async (t) => {
+  const { port } = await serve(t, (incoming, responder) =>
+    incoming.method === 'GET' ? reply(responder, 'request.too_large', 413) : echo(incoming, responder),
+  )
+  for (const [line, connection] of [
+    ['POST /', 'keep-alive'],
+    ['POST /', 'close'],
+    ['GET /', 'close'],
+  ] as const) {
+    const client = await Client.connect(t, port)
+    let failed: Error | undefined
+    client.socket.on('error', (error) => {
+      failed = error
+    })
+    client.socket.pause()
+    client.send(request(line, { ...LARGE, connection }))
+    const piece = Buffer.alloc(MAX)
+    for (let i = 0; i < 64; i++) await new Promise((resolve) => client.socket.write(piece, resolve))
+    client.socket.resume()
+    await client.has('request.too_large|')
+    await client.isClosed()
+    assert.equal(failed, undefined, `${line} ${connection}`)
+  }
 })
 
 test('body limit: the fetch of Node gets the 413', async (t) => {
