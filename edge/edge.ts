@@ -17,6 +17,7 @@ import { type ShutdownStep, shutDown, step } from '../tasks/shutdown.ts'
 import { openTracing } from '../tasks/telemetry/open.ts'
 import { logSlowStatements } from '../tasks/telemetry/tracing.ts'
 import { ensureAdmin } from './admin.ts'
+import { commonHeaders } from './http/reply.ts'
 import { createServer } from './http/server.ts'
 import { createMetrics } from './metrics.ts'
 import { serveMetrics } from './metrics-port.ts'
@@ -311,7 +312,10 @@ export async function serveEdge(
         if (inFlight === 0) idle?.()
       }
     },
-    { onError: (error) => options.log.error({ err: error }, 'The server failed to answer') },
+    {
+      headers: commonHeaders(options.settings),
+      onError: (error) => options.log.error({ err: error }, 'The server failed to answer'),
+    },
   )
   // Before anyone can register that address, or see the service ready without its admin.
   await ensureAdmin(parts.edge)

@@ -13,6 +13,12 @@ const TYPES: Readonly<Record<string, string>> = {
   svg: 'image/svg+xml',
 }
 
+/** Headers of pages, besides their policies: other sites share no windows with them, and never learn their addresses. */
+export const PAGE_HEADERS: readonly Header[] = [
+  ['cross-origin-opener-policy', 'same-origin'],
+  ['referrer-policy', 'no-referrer'],
+]
+
 interface Version {
   readonly etag: string
   readonly text: KeptText
@@ -35,7 +41,6 @@ export async function sendFile(
     // Weak: it names the text, in whichever encoding.
     ['etag', `W/${etag}`],
     ['cache-control', 'no-cache'],
-    ['x-content-type-options', 'nosniff'],
     ...headers,
   ]
   if (matchesEtag(request.header('if-none-match'), etag)) return new Answer({ status: 304, headers: all })

@@ -2,7 +2,8 @@ import { timingSafeEqual } from 'node:crypto'
 import { fail } from '../sql/errors.ts'
 import { digestOf } from '../tasks/accounts/tokens.ts'
 import type { Settings } from '../tasks/settings.ts'
-import { failureBody } from './http/reply.ts'
+import { JSON_BLOCK } from './http/head.ts'
+import { commonHeaders, failureBody } from './http/reply.ts'
 import { createServer, type EdgeRequest } from './http/server.ts'
 import type { Edge } from './pipeline/context.ts'
 
@@ -36,9 +37,12 @@ export async function serveMetrics(edge: Edge, exclusive: boolean): Promise<{ cl
       if (reads && request.path === '/metrics')
         return (await edge.metrics.text()).send(request, responder, head)
       const body = failureBody(fail('route.missing'))
-      responder.send({ ...head(404, [['content-type', 'application/json']]), body })
+      responder.send({ status: 404, block: JSON_BLOCK, headers: [], body })
     },
-    { onError: (error) => edge.log.error({ err: error }, 'Serving the metrics failed') },
+    {
+      headers: commonHeaders(edge.settings),
+      onError: (error) => edge.log.error({ err: error }, 'Serving the metrics failed'),
+    },
   )
   await server.listen({ host, port: metrics.port, exclusive })
   edge.log.info({ port: metrics.port }, '/metrics is served')

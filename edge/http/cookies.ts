@@ -1,6 +1,8 @@
 import type { Settings } from '../../tasks/settings.ts'
-import type { Header } from './reply.ts'
-import type { EdgeRequest } from './server.ts'
+import type { EdgeRequest, Headers } from './server.ts'
+
+/** True if clients reach the service by https. */
+export const isHttps = ({ publicBaseUrl }: Settings): boolean => publicBaseUrl.startsWith('https:')
 
 /** The value of a cookie of a request, or null (RFC 6265, section 5.4). */
 export function readCookie(request: EdgeRequest, name: string): string | null {
@@ -22,9 +24,14 @@ export interface CookieScope {
 }
 
 /** A Set-Cookie header (RFC 6265, section 4.1) of a cookie that scripts don't see. */
-export function setCookie(settings: Settings, name: string, value: string, scope: CookieScope): Header {
+export function setCookie(
+  settings: Settings,
+  name: string,
+  value: string,
+  scope: CookieScope,
+): Headers[number] {
   const { path, sameSite, seconds } = scope
-  const secure = settings.publicBaseUrl.startsWith('https:') ? '; Secure' : ''
+  const secure = isHttps(settings) ? '; Secure' : ''
   return [
     'set-cookie',
     `${name}=${value}; Path=${path}; Max-Age=${seconds}; HttpOnly; SameSite=${sameSite}${secure}`,

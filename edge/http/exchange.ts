@@ -1,7 +1,7 @@
 import type { Body } from './body.ts'
 import { Chunks } from './chunks.ts'
 import { EventStream } from './events.ts'
-import { headText, isBodiless } from './head.ts'
+import { isBodiless, JSON_BLOCK } from './head.ts'
 import { Pieces } from './pieces.ts'
 import { endOrHold, type Rest } from './rest.ts'
 import type {
@@ -40,7 +40,8 @@ const END_UP_TO = 16 * 1024
 
 const INTERNAL: Reply = {
   status: 500,
-  headers: [['content-type', 'application/json']],
+  block: JSON_BLOCK,
+  headers: [],
   body: '{"detail":"Internal error"}',
 }
 
@@ -86,7 +87,7 @@ export class UwsExchange implements Responder {
 
   send(reply: Reply): void {
     if (this.state !== 'open') return
-    const text = headText(reply)
+    const text = this.shared.heads.text(reply)
     this.state = 'answered'
     if (reply.head !== true && reply.body !== undefined) this.bodyBytes = Buffer.byteLength(reply.body)
     const { incoming } = this
@@ -131,7 +132,8 @@ export class UwsExchange implements Responder {
 
   /** The head of a response in pieces. */
   private headOf(head: ReplyHead): string {
-    return this.shared.leaving ? `${headText(head)}\r\nConnection: close` : headText(head)
+    const text = this.shared.heads.text(head)
+    return this.shared.leaving ? `${text}\r\nConnection: close` : text
   }
 
   private begin(stream: EventStream | Pieces | Chunks): void {
@@ -154,7 +156,7 @@ export class UwsExchange implements Responder {
       this.answerAndLinger(text, reply, LINGER_MS)
       return
     }
-    if (text !== '200 OK') res.writeStatus(text)
+    res.writeStatus(text)
     if (bodiless) this.writeBodiless(reply)
     else if (body.length === 0 || (shared.leaving && this.bodyBytes <= END_UP_TO))
       res.end(body, shared.leaving)

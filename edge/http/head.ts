@@ -37,25 +37,39 @@ export class HeaderBlock {
   }
 }
 
-const statusLines: string[] = []
+export const JSON_TYPE = 'application/json; charset=utf-8'
+/** A browser that shows JSON as a page loads nothing for it. */
+export const JSON_POLICY = ['content-security-policy', "default-src 'none'; frame-ancestors 'none'"] as const
+export const JSON_BLOCK = new HeaderBlock([['content-type', JSON_TYPE], JSON_POLICY])
 
-function statusLine(status: number): string {
-  const text = STATUS_CODES[status]
-  if (text === undefined) throw new Error(`Not a status: ${status}`)
-  const line = `${status} ${text}`
-  statusLines[status] = line
-  return line
-}
+/** Formats the heads of a server's responses, which all have its common headers. */
+export class Heads {
+  private readonly common: HeaderBlock
+  /** Status lines with the common headers, by status. */
+  private readonly starts: string[] = []
 
-/**
- * Status and headers as one string for writeStatus, which writes it unchanged and ends the line: one call into C++ for
- * any number of headers, instead of one per writeHeader.
- * @throws on a control character or an unknown status, before anything is written.
- */
-export function headText(head: ReplyHead): string {
-  const line = statusLines[head.status] ?? statusLine(head.status)
-  const block = head.block === undefined ? line : line + head.block.text
-  return head.headers.length === 0 ? block : block + lines(head.headers)
+  constructor(common: Headers) {
+    this.common = new HeaderBlock(common)
+  }
+
+  /**
+   * Status and headers as one string for writeStatus, which writes it unchanged and ends the line: one call into C++ for
+   * any number of headers, instead of one per writeHeader.
+   * @throws on a control character or an unknown status, before anything is written.
+   */
+  text(head: ReplyHead): string {
+    const start = this.starts[head.status] ?? this.start(head.status)
+    const block = head.block === undefined ? start : start + head.block.text
+    return head.headers.length === 0 ? block : block + lines(head.headers)
+  }
+
+  private start(status: number): string {
+    const text = STATUS_CODES[status]
+    if (text === undefined) throw new Error(`Not a status: ${status}`)
+    const start = `${status} ${text}${this.common.text}`
+    this.starts[status] = start
+    return start
+  }
 }
 
 /** Whether responses with this status have no body and therefore no Content-Length (RFC 9110 8.6). */

@@ -1,7 +1,10 @@
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import { errorRow, type Failure } from '../../sql/errors.ts'
+import { isLoopback } from '../../tasks/addresses.ts'
 import type { Settings } from '../../tasks/settings.ts'
+import { isHttps } from './cookies.ts'
+import { JSON_BLOCK } from './head.ts'
 import type { EdgeRequest, Responder } from './server.ts'
 
 export type Header = readonly [string, string]
@@ -20,7 +23,14 @@ const gunzippable = promisify(gzip)
 const COMPRESS_FROM = 1024
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
 
-export const JSON_TYPE: Header = ['content-type', 'application/json; charset=utf-8']
+/** Headers of every response. */
+export function commonHeaders(settings: Settings): readonly Header[] {
+  const common: Header[] = [['x-content-type-options', 'nosniff']]
+  // Browsers would remember it for whatever else is served at localhost.
+  if (isHttps(settings) && !isLoopback(new URL(settings.publicBaseUrl).hostname))
+    common.push(['strict-transport-security', 'max-age=31536000'])
+  return common
+}
 
 /** Sends a JSON text, compressed if that pays off and the client accepts it. Resolves once it is handed over. */
 export function sendJson(
@@ -32,17 +42,18 @@ export function sendJson(
 ): Promise<void> | void {
   const head = request.method === 'HEAD'
   if (text.length < COMPRESS_FROM) {
-    responder.send({ status, headers: [JSON_TYPE, ...headers], body: text, head })
+    responder.send({ status, block: JSON_BLOCK, headers, body: text, head })
     return
   }
   const encoding = acceptedEncoding(request.header('accept-encoding'))
-  const varied: Header[] = [JSON_TYPE, ['vary', 'accept-encoding'], ...headers]
+  const varied: Header[] = [['vary', 'accept-encoding'], ...headers]
   if (encoding === null) {
-    responder.send({ status, headers: varied, body: text, head })
+    responder.send({ status, block: JSON_BLOCK, headers: varied, body: text, head })
     return
   }
   return compressed(encoding, text).then((body) => {
-    responder.send({ status, headers: [...varied, ['content-encoding', encoding]], body, head })
+    const headers: Header[] = [...varied, ['content-encoding', encoding]]
+    responder.send({ status, block: JSON_BLOCK, headers, body, head })
   })
 }
 

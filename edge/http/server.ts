@@ -2,8 +2,9 @@ import * as uWS from 'uWebSockets.js'
 import { StartError } from '../../sql/start-error.ts'
 import { Body } from './body.ts'
 import { UwsExchange } from './exchange.ts'
+import { Heads } from './head.ts'
 import { Request } from './request.ts'
-import type { EdgeServer, Handler, NativeRequest, NativeResponse, Shared } from './types.ts'
+import type { EdgeServer, Handler, Headers, NativeRequest, NativeResponse, Shared } from './types.ts'
 
 export { HeaderBlock } from './head.ts'
 export { HEADERS, type LowerCaseHeaderName } from './names.ts'
@@ -31,12 +32,22 @@ const NAMES: Readonly<Record<string, string>> = { del: 'DELETE', any: '' }
 const SHARED_PORT = 0
 const EXCLUSIVE = 1
 
+export interface ServerOptions {
+  readonly onError: (error: unknown) => void
+  /** Headers of every response. */
+  readonly headers?: Headers
+}
+
+// Leaves out the header `uWebSockets: 20`. Its types do not know it.
+const core = uWS as typeof uWS & { _cfg(key: 'silent'): void }
+core._cfg('silent')
+
 /**
  * An HTTP server that turns uWebSockets.js into plain requests and responders; no uWS value is visible above it. What a
  * handler throws goes to `onError`, and the client gets a 500 unless a response has already begun.
  */
-export function createServer(handler: Handler, options: { onError: (error: unknown) => void }): EdgeServer {
-  const shared = sharedOf(options.onError)
+export function createServer(handler: Handler, options: ServerOptions): EdgeServer {
+  const shared = sharedOf(options)
   const app = uWS.App()
   for (const method of METHODS) {
     const name = NAMES[method] ?? method.toUpperCase()
@@ -83,8 +94,9 @@ export function createServer(handler: Handler, options: { onError: (error: unkno
   }
 }
 
-function sharedOf(onError: (error: unknown) => void): Shared {
+function sharedOf({ onError, headers = [] }: ServerOptions): Shared {
   return {
+    heads: new Heads(headers),
     openStreams: 0,
     connections: 0,
     untaken: 0,

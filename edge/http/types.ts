@@ -1,3 +1,4 @@
+import type { Heads } from './head.ts'
 import type { LowerCaseHeaderName } from './names.ts'
 
 export interface EdgeRequest {
@@ -117,6 +118,7 @@ export interface EdgeServer {
 
 /** What all requests of one server share. */
 export interface Shared {
+  readonly heads: Heads
   readonly onError: (error: unknown) => void
   openStreams: number
   connections: number

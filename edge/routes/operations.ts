@@ -3,9 +3,9 @@ import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
 import { migrationNames } from '../../sql/migrations.ts'
 import type { ReadStatement } from '../../sql/reader.ts'
-import { sendFile } from '../files.ts'
+import { PAGE_HEADERS, sendFile } from '../files.ts'
+import { JSON_POLICY, JSON_TYPE } from '../http/head.ts'
 import { KeptText } from '../http/kept-text.ts'
-import { JSON_TYPE } from '../http/reply.ts'
 import { admitToMetrics } from '../metrics-port.ts'
 import { openApi } from '../openapi.ts'
 import type { Edge } from '../pipeline/context.ts'
@@ -115,7 +115,8 @@ const docs = route({
   summary: 'The reference, to read and try',
   produces: 'text/html',
   alsoAnswers: NOT_MODIFIED,
-  raw: (input) => sendFile(input, new URL('docs.html', PAGES), [['content-security-policy', CSP]]),
+  raw: (input) =>
+    sendFile(input, new URL('docs.html', PAGES), [['content-security-policy', CSP], ...PAGE_HEADERS]),
 })
 
 const docsFile = route({
@@ -157,10 +158,10 @@ function openApiDocument(areas: () => readonly Area[]): AnyRoute {
     raw: ({ edge, request, responder, head }) => {
       let document = documents.get(edge)
       if (document === undefined) {
-        document = new KeptText(JSON.stringify(openApi(areas(), edge.settings)), JSON_TYPE[1])
+        document = new KeptText(JSON.stringify(openApi(areas(), edge.settings)), JSON_TYPE)
         documents.set(edge, document)
       }
-      return document.send(request, responder, head)
+      return document.send(request, responder, (status, given) => head(status, [...given, JSON_POLICY]))
     },
   })
 }

@@ -1,17 +1,17 @@
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
-import { sendFile } from '../files.ts'
+import { PAGE_HEADERS, sendFile } from '../files.ts'
 import { type AnyRoute, area, route } from '../pipeline/route.ts'
 
 const FOLDER = new URL('../pages/', import.meta.url)
 
-// Scripts and styles come from here only, nothing may frame these pages, and their address is never sent as a referrer.
+// Scripts and styles come from here only, and nothing may frame these pages.
 const HEADERS = [
   [
     'content-security-policy',
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
   ],
-  ['referrer-policy', 'no-referrer'],
+  ...PAGE_HEADERS,
 ] as const
 
 // Allow-lists, not folders.

@@ -83,7 +83,6 @@ admins.`,
         headers: [
           ['content-type', 'application/zip'],
           ['content-disposition', `attachment; filename="account-${day}.zip"`],
-          ['x-content-type-options', 'nosniff'],
         ],
       })
     },

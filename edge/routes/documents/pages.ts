@@ -132,7 +132,6 @@ export const pageRoutes = [
       const headers: Header[] = [
         ['etag', etag],
         ['cache-control', 'private, no-cache'],
-        ['x-content-type-options', 'nosniff'],
       ]
       if (!found.drawable) throw fail('document.image_missing')
       if (matchesEtag(request.header('if-none-match'), etag)) return new Answer({ status: 304, headers })

@@ -84,7 +84,6 @@ export function contentHeaders(content: { media_type: string; title: string }): 
       content.media_type.startsWith('text/') ? `${content.media_type}; charset=utf-8` : content.media_type,
     ],
     ['content-disposition', `${disposition}; filename="${ascii}"; filename*=UTF-8''${extended}`],
-    ['x-content-type-options', 'nosniff'],
     ['content-security-policy', "default-src 'none'; sandbox"],
   ]
 }

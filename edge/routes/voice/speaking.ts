@@ -39,10 +39,7 @@ export function requireKey({ edge, speech: { provider } }: Want): void {
 const etagOf = (digest: Buffer, generation: string): string =>
   `"${digest.toString('hex', 0, 16)}-${generation}"`
 
-const HEADERS: readonly Header[] = [
-  ['content-type', 'audio/mpeg'],
-  ['x-content-type-options', 'nosniff'],
-]
+const HEADERS: readonly Header[] = [['content-type', 'audio/mpeg']]
 
 /** Sends a stored preview, see `sendContent`. */
 export function answerStored(

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { freePort } from '../free-port.ts'
+import { edgeAndDatabase, newEmail, startEdge } from './harness.ts'
+
+/** Headers that protect browsers, on every kind of answer. */
+
+const metricsPort = await freePort()
+const { api, url } = await edgeAndDatabase({ env: { METRICS_PORT: String(metricsPort) } })
+const secure = await startEdge(url, { env: { PUBLIC_BASE_URL: 'https://mill.example.com' } })
+const local = await startEdge(url, { env: { PUBLIC_BASE_URL: 'https://localhost' } })
+const { token } = await api.register(newEmail())
+const { etag } = (await api.get('/docs')).headers
+
+const HOST = 'Host: localhost\r\n'
+/** The beginning of the answer, by the request that gets it. */
+const ANSWERS: Readonly<Record<string, string>> = {
+  [`GET /health HTTP/1.1\r\n${HOST}\r\n`]: '200 OK',
+  [`HEAD /health HTTP/1.1\r\n${HOST}\r\n`]: '200 OK',
+  [`GET /docs HTTP/1.1\r\n${HOST}\r\n`]: '200 OK',
+  [`GET /docs HTTP/1.1\r\n${HOST}If-None-Match: ${etag}\r\n\r\n`]: '304 Not Modified',
+  [`GET /pages/page.css HTTP/1.1\r\n${HOST}\r\n`]: '200 OK',
+  [`GET /api/v1/jobs/events HTTP/1.1\r\n${HOST}Authorization: Bearer ${token}\r\n\r\n`]: '200 OK',
+  [`GET /api/v1/auth/me HTTP/1.1\r\n${HOST}\r\n`]: '401 Unauthorized',
+  [`GET /nowhere HTTP/1.1\r\n${HOST}\r\n`]: '404 Not Found',
+  [`OPTIONS /health HTTP/1.1\r\n${HOST}\r\n`]: '204 No Content',
+  [`POST /health HTTP/1.1\r\n${HOST}${HOST}\r\n`]: '400 Bad Request',
+  [`PUT /health HTTP/1.1\r\n${HOST}Content-Length: 1000000\r\n\r\n`]: '405 Method Not Allowed',
+}
+
+/** Values of a header in the head of a response. */
+const valuesOf = (answer: string, name: string): string[] =>
+  answer
+    .split('\r\n\r\n', 1)[0]!
+    .split('\r\n')
+    .map((line) => line.split(': ', 2) as [string, string])
+    .filter(([each]) => each.toLowerCase() === name)
+    .map(([, value]) => value)
+
+test('every answer forbids sniffing, and none names its server', async () => {
+  for (const [request, status] of Object.entries(ANSWERS)) {
+    const answer = await api.raw(request)
+    assert.ok(answer.startsWith(`HTTP/1.1 ${status}\r\n`), answer)
+    assert.deepEqual(valuesOf(answer, 'x-content-type-options'), ['nosniff'], request)
+    for (const name of ['server', 'uwebsockets', 'strict-transport-security'])
+      assert.deepEqual(valuesOf(answer, name), [], request)
+  }
+})
+
+test('every answer of a service at an https address demands https, except at localhost', async () => {
+  for (const request of Object.keys(ANSWERS)) {
+    const answer = await secure.raw(request)
+    assert.deepEqual(valuesOf(answer, 'strict-transport-security'), ['max-age=31536000'], request)
+  }
+  assert.equal((await local.get('/health')).headers['strict-transport-security'], undefined)
+})
+
+test('so do those of the port of the metrics', async () => {
+  for (const path of ['/metrics', '/']) {
+    const { headers } = await fetch(`http://127.0.0.1:${metricsPort}${path}`)
+    assert.equal(headers.get('x-content-type-options'), 'nosniff')
+    assert.equal(headers.get('uwebsockets'), null)
+  }
+})
+
+test('JSON that is shown as a page loads nothing, and nothing may frame it', async () => {
+  const policy = "default-src 'none'; frame-ancestors 'none'"
+  for (const path of ['/health', '/nowhere', '/openapi.json', '/api/v1/auth/me'])
+    assert.equal((await api.get(path)).headers['content-security-policy'], policy, path)
+  const large = await api.get('/api/v1/llm/models', { token, headers: { 'accept-encoding': 'gzip' } })
+  assert.equal(large.headers['content-security-policy'], policy)
+})
+
+test('pages share no windows with other sites, and never tell them their addresses', async () => {
+  for (const path of ['/', '/docs', '/monitor', '/setup', '/password-reset', '/payment/success']) {
+    const { headers } = await api.get(path)
+    assert.equal(headers['cross-origin-opener-policy'], 'same-origin', path)
+    assert.equal(headers['referrer-policy'], 'no-referrer', path)
+  }
+})
