@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { type ErrorCode, errorRow } from '../sql/errors.ts'
 import type { Settings } from '../tasks/settings.ts'
+import { cookieName } from './http/cookies.ts'
 import { exampleOf } from './openapi/examples.ts'
 import { TAGS } from './openapi/tags.ts'
 import type { Auth } from './pipeline/access.ts'
@@ -65,7 +66,7 @@ export function openApi(areas: readonly Area[], settings: Settings): Json {
           bearerFormat: 'mill_live_…',
           description: 'An API key with the scope that the operation names, or one that includes it',
         },
-        session: { type: 'apiKey', in: 'cookie', name: `${settings.projectName}_session` },
+        session: { type: 'apiKey', in: 'cookie', name: cookieName(settings, 'session') },
       },
     },
   }

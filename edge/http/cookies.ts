@@ -4,6 +4,15 @@ import type { EdgeRequest, Headers } from './server.ts'
 /** True if clients reach the service by https. */
 export const isHttps = ({ publicBaseUrl }: Settings): boolean => publicBaseUrl.startsWith('https:')
 
+/**
+ * The name of a cookie of the service. Behind https it has the strictest prefix that its path admits: browsers then take
+ * it only from this host, or with `__Secure-` only over https (RFC 6265bis, section 4.1.3).
+ */
+export function cookieName(settings: Settings, what: string, path = '/'): string {
+  const prefix = isHttps(settings) ? (path === '/' ? '__Host-' : '__Secure-') : ''
+  return `${prefix}${settings.projectName}_${what}`
+}
+
 /** The value of a cookie of a request, or null (RFC 6265, section 5.4). */
 export function readCookie(request: EdgeRequest, name: string): string | null {
   const header = request.header('cookie')

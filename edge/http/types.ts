@@ -1,4 +1,3 @@
-import type { Heads } from './head.ts'
 import type { LowerCaseHeaderName } from './names.ts'
 
 export interface EdgeRequest {
@@ -118,7 +117,7 @@ export interface EdgeServer {
 
 /** What all requests of one server share. */
 export interface Shared {
-  readonly heads: Heads
+  readonly heads: { text(head: ReplyHead): string }
   readonly onError: (error: unknown) => void
   openStreams: number
   connections: number

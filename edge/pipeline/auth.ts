@@ -6,7 +6,7 @@ import type { Reader } from '../../sql/reader.ts'
 import { hasKeyPrefix, isApiKey } from '../../tasks/accounts/api-keys.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
 import type { Settings } from '../../tasks/settings.ts'
-import { readCookie } from '../http/cookies.ts'
+import { cookieName, readCookie } from '../http/cookies.ts'
 import type { EdgeRequest } from '../http/server.ts'
 import type { Auth, Role } from './access.ts'
 import { AccessTokens, LEEWAY_SECONDS } from './access-tokens.ts'
@@ -112,7 +112,7 @@ class TokenAccounts implements Accounts {
     this.#reader = reader
     this.#now = now
     this.#uses = uses
-    this.#cookie = `${settings.projectName}_session`
+    this.#cookie = cookieName(settings, 'session')
     this.#tokens = new AccessTokens(settings, secretKey, now)
     this.#states = new AccountStates(reader)
   }

@@ -1,6 +1,6 @@
 import { formatPosition, type Position, parsePosition, type Wal } from '../../sql/wal.ts'
 import type { Settings } from '../../tasks/settings.ts'
-import { readCookie, setCookie } from '../http/cookies.ts'
+import { cookieName, readCookie, setCookie } from '../http/cookies.ts'
 import type { Header } from '../http/reply.ts'
 import type { EdgeRequest } from '../http/server.ts'
 import type { Caller } from './auth.ts'
@@ -42,7 +42,7 @@ const EVERYBODY = ''
 /** `forMs`: after this time every standby that is read has what was written. */
 export function createPositions(settings: Settings, wal: Wal, forMs: number, max = MAX_POSITIONS): Positions {
   const memory = new Memory(forMs, max)
-  const cookie = `${settings.projectName}_position`
+  const cookie = cookieName(settings, 'position')
   // One for a standby that was used a moment ago.
   const scope = { path: '/', sameSite: 'Lax', seconds: (2 * forMs) / 1000 } as const
   return {

@@ -189,11 +189,22 @@ test('registration signs in: two cookies with exactly these attributes, and no t
 test('behind https the cookies are Secure, named after the project, and live as long as the settings say', async () => {
   const answer = await register({ email: 'secure@example.com', password: PASSWORD }, secure)
   const [session, refresh] = answer.cookies
-  assert.match(session!, /^mill_session=[^;]+; Path=\/; Max-Age=300; HttpOnly; SameSite=Lax; Secure$/)
+  assert.match(session!, /^__Host-mill_session=[^;]+; Path=\/; Max-Age=300; HttpOnly; SameSite=Lax; Secure$/)
   assert.match(
     refresh!,
-    /^mill_refresh=[^;]+; Path=\/api\/v1\/auth; Max-Age=172800; HttpOnly; SameSite=Strict; Secure$/,
+    /^__Secure-mill_refresh=[^;]+; Path=\/api\/v1\/auth; Max-Age=172800; HttpOnly; SameSite=Strict; Secure$/,
   )
+})
+
+test('behind https a cookie counts only with its prefix, so that no other host can plant one', async () => {
+  const answer = await register({ email: 'prefixed@example.com', password: PASSWORD }, secure)
+  const [session, refresh] = [answer.cookie('mill_session'), answer.cookie('mill_refresh')]
+  const statusWith = async (method: string, path: string, cookie: string): Promise<number> =>
+    (await secure.call(method, `/api/v1/auth/${path}`, { headers: { cookie } })).status
+  assert.equal(await statusWith('GET', 'me', `mill_session=${session}`), 401)
+  assert.equal(await statusWith('GET', 'me', `mill_session=x; __Host-mill_session=${session}`), 200)
+  assert.equal(await statusWith('POST', 'refresh', `mill_refresh=${refresh}`), 401)
+  assert.equal(await statusWith('POST', 'refresh', `__Secure-mill_refresh=${refresh}`), 200)
 })
 
 test('the password is stored as argon2id with 19 MiB, two passes and a salt of its own', async () => {

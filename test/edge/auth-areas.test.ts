@@ -124,14 +124,15 @@ test('a page of our own can', async () => {
 })
 
 test('our own is also the public address, and an origin that the settings allow', async () => {
-  assert.equal(await cancel({ cookie, origin: 'https://mill.example.com' }, behind), 202)
+  const prefixed = `__Host-${cookie}`
+  assert.equal(await cancel({ cookie: prefixed, origin: 'https://mill.example.com' }, behind), 202)
   assert.equal(await cancel({ cookie, origin: 'https://app.example.com' }), 202)
   assert.equal(
     await cancel({ cookie, origin: 'https://app.example.com', 'sec-fetch-site': 'cross-site' }),
     202,
   )
   assert.equal(
-    await cancel({ cookie, origin: 'https://app.example.com' }, behind),
+    await cancel({ cookie: prefixed, origin: 'https://app.example.com' }, behind),
     403,
     'only where it is allowed',
   )

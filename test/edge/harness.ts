@@ -51,11 +51,13 @@ export class Answered {
     return this.headers['set-cookie'] ?? []
   }
 
-  /** The value of a cookie that the answer sets. */
+  /** The value of a cookie that the answer sets, with or without a prefix of its name. */
   cookie(name: string): string {
-    const found = this.cookies.find((cookie) => cookie.startsWith(`${name}=`))
+    const found = this.cookies.find((cookie) =>
+      cookie.replace(/^__(Host|Secure)-/, '').startsWith(`${name}=`),
+    )
     if (found === undefined) throw new Error(`No cookie ${name} in ${JSON.stringify(this.cookies)}`)
-    return found.slice(name.length + 1, found.indexOf(';'))
+    return found.slice(found.indexOf('=') + 1, found.indexOf(';'))
   }
 }
 

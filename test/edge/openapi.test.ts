@@ -209,7 +209,7 @@ test('the server, the cookie and the schemes are those of the settings', () => {
       bearerFormat: 'mill_live_…',
       description: 'An API key with the scope that the operation names, or one that includes it',
     },
-    session: { type: 'apiKey', in: 'cookie', name: 'mill_session' },
+    session: { type: 'apiKey', in: 'cookie', name: '__Host-mill_session' },
   })
 })
 

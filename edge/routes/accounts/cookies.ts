@@ -1,4 +1,4 @@
-import { readCookie, setCookie } from '../../http/cookies.ts'
+import { cookieName, readCookie, setCookie } from '../../http/cookies.ts'
 import type { Header } from '../../http/reply.ts'
 import type { EdgeRequest } from '../../http/server.ts'
 import type { Edge } from '../../pipeline/context.ts'
@@ -7,8 +7,8 @@ import type { Edge } from '../../pipeline/context.ts'
 
 const REFRESH_PATH = '/api/v1/auth'
 
-const sessionName = (edge: Edge): string => `${edge.settings.projectName}_session`
-const refreshName = (edge: Edge): string => `${edge.settings.projectName}_refresh`
+const sessionName = (edge: Edge): string => cookieName(edge.settings, 'session')
+const refreshName = (edge: Edge): string => cookieName(edge.settings, 'refresh', REFRESH_PATH)
 
 /** The refresh token that a request came with, or null. */
 export function refreshCookie(edge: Edge, request: EdgeRequest): string | null {
