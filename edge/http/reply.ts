@@ -25,7 +25,11 @@ const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
 
 /** Headers of every response. */
 export function commonHeaders(settings: Settings): readonly Header[] {
-  const common: Header[] = [['x-content-type-options', 'nosniff']]
+  const common: Header[] = [
+    ['x-content-type-options', 'nosniff'],
+    // uWS closes a connection that is idle for 8 to 12 s, and a request that meets the closing is lost.
+    ['keep-alive', 'timeout=7'],
+  ]
   // Browsers would remember it for whatever else is served at localhost.
   if (isHttps(settings) && !isLoopback(new URL(settings.publicBaseUrl).hostname))
     common.push(['strict-transport-security', 'max-age=31536000'])

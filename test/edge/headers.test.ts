@@ -37,11 +37,12 @@ const valuesOf = (answer: string, name: string): string[] =>
     .filter(([each]) => each.toLowerCase() === name)
     .map(([, value]) => value)
 
-test('every answer forbids sniffing, and none names its server', async () => {
+test('every answer forbids sniffing and says how long its connection may idle, and none names its server', async () => {
   for (const [request, status] of Object.entries(ANSWERS)) {
     const answer = await api.raw(request)
     assert.ok(answer.startsWith(`HTTP/1.1 ${status}\r\n`), answer)
     assert.deepEqual(valuesOf(answer, 'x-content-type-options'), ['nosniff'], request)
+    assert.deepEqual(valuesOf(answer, 'keep-alive'), ['timeout=7'], request)
     for (const name of ['server', 'uwebsockets', 'strict-transport-security'])
       assert.deepEqual(valuesOf(answer, name), [], request)
   }

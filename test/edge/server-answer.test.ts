@@ -19,7 +19,10 @@ test('a synchronous throw and a rejection are answered with 500', async (t) => {
   for (const path of ['/throws', '/rejects']) {
     const client = await Client.connect(t, running.port)
     await client.send(request(`GET ${path}`)).has('{"detail":"Internal error"}')
-    assert.match(client.text, /^HTTP\/1.1 500 Internal Server Error\r\ncontent-type: application\/json; charset=utf-8\r\n/)
+    assert.match(
+      client.text,
+      /^HTTP\/1.1 500 Internal Server Error\r\ncontent-type: application\/json; charset=utf-8\r\n/,
+    )
     assert.equal(running.exited(), false)
   }
 })

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { commonHeaders } from '../../edge/http/reply.ts'
 import type { EventSink } from '../../edge/http/server.ts'
+import { parse } from '../../tasks/settings.ts'
 import { Client, request, serve, until } from './fixtures/raw.ts'
 
 // uWS closes connections by a timer of 10 s that looks every 4 s, so 12 s show what it would have cut. All wait at once.
@@ -56,6 +58,22 @@ describe('what must survive the 10 s timer of uWS', { concurrency: true }, () =>
     client.send(request('GET /'))
     await until(() => closedAfter !== null, 'it is closed', 60_000)
     assert.ok(closedAfter! < 15, `after ${closedAfter} s`)
+  })
+
+  test('an idle connection lives for longer than the answers of an edge say', async (t) => {
+    const [, promised] = commonHeaders(parse({})).find(([name]) => name === 'keep-alive')!
+    const { port } = await serve(t, (_, responder) => responder.send({ status: 200, headers: [], body: 'x' }))
+    // The core's clock ticks every 4 s.
+    const idle = Array.from({ length: 8 }, async (_, i) => {
+      await delay(i * 500)
+      const client = await Client.connect(t, port)
+      await client.send(request('GET /')).has('x')
+      const from = performance.now()
+      await client.isClosed(60_000)
+      return (performance.now() - from) / 1000
+    })
+    const shortest = Math.min(...(await Promise.all(idle)))
+    assert.ok(shortest > Number(promised.slice('timeout='.length)), `${shortest} s, and ${promised}`)
   })
 
   test('what the core takes for the beginning of a request is ended by it, and never handed over', async (t) => {

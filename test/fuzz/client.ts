@@ -39,6 +39,8 @@ export class Client {
   private readonly port: number
   private readonly credentials: Credentials
   private readonly agent = new http.Agent({ keepAlive: true, maxSockets: 32 })
+  /** How many requests met a connection that was just being closed, and were sent once more. */
+  repeated = 0
 
   constructor(port: number, credentials: Credentials) {
     this.port = port
@@ -49,20 +51,39 @@ export class Client {
     return `http://127.0.0.1:${this.port}`
   }
 
-  /** @throws what broke the connection, or that there was no answer in time. */
-  send({ method, target, headers, caller, body }: Sent): Promise<Answer> {
+  /**
+   * Sends a request again, on a new connection, if the one that it reused is closed before any answer.
+   * @throws what broke the connection, or that there was no answer in time.
+   */
+  send(sent: Sent): Promise<Answer> {
+    return this.attempt(sent, this.agent)
+  }
+
+  private attempt(sent: Sent, agent: http.Agent | false): Promise<Answer> {
+    const { method, target, headers, caller, body } = sent
     return new Promise((resolve, reject) => {
       const bytes = body?.bytes() ?? null
       const length = bytes === null ? {} : { 'content-length': String(bytes.length) }
       const request = http.request({
-        ...{ host: '127.0.0.1', port: this.port, method, path: target, agent: this.agent },
+        ...{ host: '127.0.0.1', port: this.port, method, path: target, agent },
         headers: { ...headers, ...this.credentials[caller], ...length },
       })
       const limit = setTimeout(
         () => request.destroy(new Error(`no whole answer within ${LIMIT_MS} ms`)),
         LIMIT_MS,
       )
-      request.on('close', () => clearTimeout(limit)).on('error', reject)
+      let readBefore = 0
+      request.on('socket', (socket) => {
+        readBefore = socket.bytesRead
+      })
+      request.on('close', () => clearTimeout(limit))
+      request.on('error', (error: NodeJS.ErrnoException) => {
+        const isClosed = ['ECONNRESET', 'EPIPE'].includes(error.code ?? '')
+        const isUnanswered = request.socket?.bytesRead === readBefore
+        if (!isClosed || !request.reusedSocket || !isUnanswered) return reject(error)
+        this.repeated++
+        resolve(this.attempt(sent, false))
+      })
       request.on('response', (message) => {
         const chunks: Buffer[] = []
         const done = (): void =>

@@ -28,6 +28,8 @@ export interface Report {
   readonly operations: number
   readonly withoutSuccess: readonly string[]
   readonly statuses: ReadonlyMap<number, number>
+  /** How many requests were sent again because their connection was closed before an answer. */
+  readonly repeated: number
 }
 
 // So many requests are on their way at once.
@@ -91,7 +93,11 @@ class Fuzz {
   report(): Report {
     const withoutSuccess = this.names.filter((name) => !this.succeeded.has(name))
     const findings = [...this.findings.values()]
-    return { findings, withoutSuccess, operations: this.names.length, statuses: this.statuses }
+    const { statuses } = this
+    return {
+      ...{ findings, withoutSuccess, operations: this.names.length, statuses },
+      repeated: this.client.repeated,
+    }
   }
 
   close(): void {

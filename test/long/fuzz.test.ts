@@ -26,9 +26,11 @@ const faults = () =>
 const seeded = new Set((await faults()).map(({ id }) => id))
 
 test(`${requests} requests get answers that are declared (seed ${seed})`, async (t) => {
-  const { findings, operations, withoutSuccess, statuses } = await fuzz(service, { requests, seed, only })
+  const { findings, operations, withoutSuccess, statuses, repeated } = await fuzz(service, {
+    ...{ requests, seed, only },
+  })
   const counts = [...statuses].sort(([a], [b]) => a - b).map(([status, count]) => `${status}: ${count}`)
-  t.diagnostic(`seed ${seed}; ${counts.join(', ')}`)
+  t.diagnostic(`seed ${seed}; ${counts.join(', ')}; sent again: ${repeated}`)
   t.diagnostic(
     `no success of ${withoutSuccess.length} of ${operations} operations: ${withoutSuccess.join(', ')}`,
   )

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import net from 'node:net'
+import { test } from 'node:test'
+import { Client, type Sent } from '../fuzz/client.ts'
+import { stopAfterFile } from '../services.ts'
+
+const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'
+const operation = { method: 'GET', path: '/', parameters: [], responses: {} }
+const sent: Sent = { operation, method: 'GET', target: '/', headers: {}, caller: 'nobody', body: null }
+
+/** A client of a server that answers `good` requests of each connection, and closes it in place of the next answer. */
+async function clientOf(good: () => number, instead = ''): Promise<Client> {
+  const server = net.createServer((socket) => {
+    let left = good()
+    socket.on('error', () => {})
+    socket.on('data', () => (left-- > 0 ? socket.write(OK) : socket.end(instead)))
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const client = new Client((server.address() as net.AddressInfo).port, {})
+  stopAfterFile(async () => {
+    client.close()
+    server.close()
+  })
+  return client
+}
+
+test('a request whose reused connection closes before an answer is sent once more, and counted', async () => {
+  const client = await clientOf(() => 1)
+  for (const repeated of [0, 1])
+    assert.deepEqual([(await client.send(sent)).status, client.repeated], [200, repeated])
+})
+
+test('a new connection that closes before an answer fails its request', async () => {
+  const never = await clientOf(() => 0)
+  await assert.rejects(never.send(sent), { code: 'ECONNRESET' })
+  assert.equal(never.repeated, 0)
+  let connections = 0
+  const once = await clientOf(() => (connections++ === 0 ? 1 : 0))
+  await once.send(sent)
+  await assert.rejects(once.send(sent), { code: 'ECONNRESET' })
+  assert.equal(once.repeated, 1)
+})
+
+test('an answer that breaks off fails its request', async () => {
+  for (const part of ['HTTP/1.1 2', OK.slice(0, -1)]) {
+    const client = await clientOf(() => 1, part)
+    await client.send(sent)
+    await assert.rejects(client.send(sent), { code: 'ECONNRESET' })
+    assert.equal(client.repeated, 0)
+  }
+})
