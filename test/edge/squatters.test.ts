@@ -242,7 +242,7 @@ describe('verifying an address', () => {
     const post = (email: string, options: object) =>
       api.post('/api/v1/auth/verify-email', { json: { token: tokenOf(email) }, ...options })
     assert.equal((await post(one.email, { token: one.token })).status, 200)
-    const cookie = { headers: { cookie: `millrace_refresh=${other.refresh}` } }
+    const cookie = { headers: { cookie: `__Secure-millrace_refresh=${other.refresh}` } }
     assert.equal((await post(other.email, cookie)).status, 200)
     for (const each of [one, other]) assert.deepEqual(await kept(each), ALL)
   })

@@ -152,7 +152,7 @@ describe('a challenge', () => {
     const { id } = await endpointOf(client, receiver.url, ['job.done'])
     const work = { task_name: 'io_simulation_task', queue_type: 'load_test', count: 15 }
     assert.equal((await client.post('/api/v1/tasks/enqueue', work)).status, 202)
-    const finished = `update job set status = 'done', finished_at = now() where owner_id = $1 and name = 'io_simulation_task' returning id`
+    const finished = `update job set status = 'done', finished_at = now() where owner_id = $1 and name = 'load_test.io_simulation_task' returning id`
     const [{ account_id: account }] = (await query('select account_id from webhook_endpoint where id = $1', [
       id,
     ])) as [{ account_id: number }]

@@ -63,6 +63,7 @@ const ofDays = (from: number, to: number) => ({ from: daysAgo(from), to: daysAgo
 const accounts: Record<string, Make> = {
   '/api/v1/auth/me': everybody,
   '/api/v1/auth/me/email': everybody,
+  '/api/v1/auth/me/quotas': by(['big', 'small']),
   '/api/v1/auth/me/export': by(['admin', 'big', 'small'], SHORT),
   '/api/v1/auth/me/export/:id': ({ exported }) => [big({ params: { id: exported } })],
   '/api/v1/auth/sessions': by(['admin', 'big', 'small'], SHORT),
@@ -83,6 +84,7 @@ const accounts: Record<string, Make> = {
     admin({ what: 'search, what nobody has', query: { search: 'zzzzzzz', sort: 'email' } }),
   ],
   '/api/v1/auth/users/:user_id': by(['admin'], { params: { user_id: 3 } }),
+  '/api/v1/auth/users/:user_id/quotas': by(['admin'], { params: { user_id: 2 } }),
   '/api/v1/auth/audit': ({ total }) => [
     ...ends('admin', total.audit),
     ...values('admin', 'kind', ['account.signed_in', 'member.added', 'session.replayed']),
