@@ -2,7 +2,9 @@
 export const callerErrors = {
   'auth.scope': { detail: 'The API key needs the scope {scope}' },
   'auth.session': { detail: 'An API key may not do this; sign in' },
-  'auth.key_organization': { detail: 'The API key is of one organization, and reaches no other' },
+  'auth.key_organization': {
+    detail: 'The API key is limited to one organization: its routes, its webhooks, and its audit trail',
+  },
   'webhook.missing': { detail: 'Webhook endpoint not found' },
   'webhook.not_yours': {
     detail: 'Only the account that added the endpoint may do this, or an admin of the service',

@@ -191,8 +191,9 @@ function browserMatters(route: AnyRoute, auth: Auth, request: EdgeRequest): bool
 function refuseKey(key: ApiKey, { area, route, scopes }: Entry, params: Match['params']): Failure | null {
   if (route.needsSession === true) return fail('auth.session')
   if (!scopes.some((scope) => key.scopes.has(scope))) return fail('auth.scope', { scope: scopes[0]! })
-  const reachesAll = key.organizationId === null || area.name !== 'organizations'
-  return reachesAll || Number(params.org_id) === key.organizationId ? null : fail('auth.key_organization')
+  if (key.organizationId === null || route.organizationKeys === true) return null
+  const isOwn = area.name === 'organizations' && Number(params.org_id) === key.organizationId
+  return isOwn ? null : fail('auth.key_organization')
 }
 
 /** The caller of a public route if the credential is valid, and an API key has the scope; otherwise null. */

@@ -164,6 +164,8 @@ interface Declaration<
   readonly isRead?: boolean
   /** It is about what people sign in with: API keys are refused. */
   readonly needsSession?: boolean
+  /** An API key of an organization may call it: what it does keeps to that organization. Routes of one organization need no flag. */
+  readonly organizationKeys?: boolean
   /** A POST whose effect must happen once: takes `Idempotency-Key`. */
   readonly sideEffect?: boolean
   /** For a POST without a key: why repeating it does no harm. */

@@ -11,7 +11,10 @@ const world = await sharedOrgs()
 const { api, call, org, query } = world
 const GONE = [401, 'Not authenticated'] as const
 const RANK = [403, 'This needs the role admin or owner in the organization'] as const
-const OTHER = [403, 'The API key is of one organization, and reaches no other'] as const
+const OTHER = [
+  403,
+  'The API key is limited to one organization: its routes, its webhooks, and its audit trail',
+] as const
 
 test('admins and owners make and see them; members and others do neither', async () => {
   const { id, owner, admin, member, outsider } = await org()
@@ -58,6 +61,29 @@ test('such a key reaches its organization, and no other one', async () => {
     assertRefused(await call(by, 'GET', path), ...OTHER, path)
   assertRefused(await call(by, 'POST', '', { json: { name: 'A', slug: newSlug() } }), ...OTHER)
   assert.equal((await me(api, key)).json.id, owner.id)
+})
+
+test('such a key reaches nothing that is its account’s own', async () => {
+  const { root } = world
+  const id = await world.create(root)
+  const { key: token } = await keyOf(api, root, { organization_id: id })
+  const paths = [
+    '/api/v1/documents',
+    '/api/v1/jobs',
+    '/api/v1/auth/users',
+    '/api/v1/auth/me/quotas',
+    '/api/v1/ai/conversations',
+  ]
+  for (const path of [...paths, '/api/v1/webhooks'])
+    assertRefused(await api.get(path, { token }), ...OTHER, path)
+  assertRefused(await api.upload(token, 'x'), ...OTHER)
+  const hook = { url: 'https://example.com/', events: ['job.done'] }
+  const add = (json: object) => api.post('/api/v1/webhooks', { token, json })
+  assertRefused(await add(hook), ...OTHER)
+  assertRefused(await add({ ...hook, organization_id: 999_999 }), ...OTHER)
+  assert.equal((await add({ ...hook, organization_id: id })).status, 201)
+  assert.equal((await api.get(`/api/v1/webhooks?organization_id=${id}`, { token })).json.length, 1)
+  assert.equal((await call(root, 'DELETE', `/${id}`)).status, 204)
 })
 
 test('such a key accepts no invite of another', async () => {

@@ -60,7 +60,7 @@ export const keyRoutes = [
     summary: 'Make an API key',
     description: `The answer shows the key, for the only time. It is sent as \`Authorization: Bearer\`, and acts as the \
 account that made it, within its scopes: \`AREA:read\`, or \`AREA:write\`, which includes reading; \`*\` is every area. \
-It can't change what people sign in with. A key of an organization reaches no other one; its admins and owners make, see and \
+It can't change what people sign in with. A key of an organization is limited to the routes of that organization, its webhooks and its audit trail. Its admins and owners make, see and \
 delete such keys, and it ends when the account leaves. Needs the password, with a code where those are asked for, or a sign-in \
 within the last 10 minutes; a mail tells the account. The quota \`keys\` bounds their number; those that have expired are deleted \
 after 30 days.`,

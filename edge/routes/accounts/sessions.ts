@@ -45,6 +45,7 @@ export const sessionRoutes = [
   route({
     method: 'get',
     path: '/me',
+    organizationKeys: true,
     summary: 'Get the account of the caller',
     response: User,
     handle: ({ caller }) => verbatim(caller.profile),

@@ -186,6 +186,7 @@ accents. In the order of \`last_login\` who has never signed in comes as the lon
     summary: 'List audit events of accounts and organizations, newest first, unless `sort` is given',
     description: 'An API key of an organization sees those of that organization.',
     auth: 'admin',
+    organizationKeys: true,
     query: z.object({
       ...numbered(AUDIT_ORDERS.at, { max: 200, fallback: 50 }),
       kind: z.enum(AUDIT_KINDS).optional(),

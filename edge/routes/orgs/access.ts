@@ -38,6 +38,12 @@ export function change<R>(
   return input.transaction(async (tx) => work(tx, await enter(tx, input, minRole)))
 }
 
+/** @throws auth.key_organization for an API key of an organization where this is of another one, or of none (null). */
+export function requireOrganization(caller: Caller, organizationId: number | null): void {
+  if (organizationId !== null) requireReach(caller, organizationId)
+  else if (caller.key !== null && caller.key.organizationId !== null) throw fail('auth.key_organization')
+}
+
 /** @throws auth.key_organization for an API key of another organization. */
 export function requireReach({ key }: Caller, organizationId: number): void {
   if (key !== null && key.organizationId !== null && key.organizationId !== organizationId)

@@ -19,6 +19,7 @@ export const deliveryRoutes = [
   route({
     method: 'get',
     path: '/:endpoint_id/deliveries',
+    organizationKeys: true,
     summary: 'List deliveries, newest first',
     params: EndpointParams,
     query: z.object({
@@ -42,6 +43,7 @@ export const deliveryRoutes = [
   route({
     method: 'get',
     path: '/:endpoint_id/deliveries/:delivery_id',
+    organizationKeys: true,
     summary: 'Get a delivery with what is sent and what was answered',
     description: 'An API key needs the scope to read what it tells of.',
     params: DeliveryParams,
@@ -60,6 +62,7 @@ export const deliveryRoutes = [
   route({
     method: 'post',
     path: '/:endpoint_id/deliveries/:delivery_id/send',
+    organizationKeys: true,
     summary: 'Send a delivery again',
     description:
       'The same message with the same `webhook-id`, at once, and for another day. An API key needs the scope to read what it tells of.',

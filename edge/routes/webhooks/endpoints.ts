@@ -31,7 +31,7 @@ import { count, RowId } from '../../pipeline/schemas.ts'
 import { requireScope } from '../../pipeline/scopes.ts'
 import { lockCaller } from '../accounts/proof.ts'
 import { Detail } from '../accounts/shapes.ts'
-import { enter, RANKED, requireReach, seen } from '../orgs/access.ts'
+import { enter, RANKED, requireOrganization, seen } from '../orgs/access.ts'
 import {
   CreatedEndpoint,
   Endpoint,
@@ -46,6 +46,7 @@ export const endpointRoutes = [
   route({
     method: 'post',
     path: '',
+    organizationKeys: true,
     summary: 'Add a webhook endpoint',
     description: `It is told of the events of the account that adds it, as https://www.standardwebhooks.com says: signed with \
 the secret, which only this answer shows, and repeated for a day until it answers 2xx. The first message is \
@@ -69,6 +70,7 @@ the scope to read what its events tell of: \`jobs\`, \`documents\`, \`comms\` or
   route({
     method: 'get',
     path: '',
+    organizationKeys: true,
     summary: 'List webhook endpoints, newest first',
     description:
       'Those of the caller, or with `organization_id` those of an organization, for its admins and owners.',
@@ -83,7 +85,7 @@ the scope to read what its events tell of: \`jobs\`, \`documents\`, \`comms\` or
     decidesAccess: true,
     handle: async ({ query, caller, reader, request }) => {
       const page = [cursorValues(query.cursor), 0, query.limit] as const
-      if (query.organization_id !== undefined) requireReach(caller, query.organization_id)
+      requireOrganization(caller, query.organization_id ?? null)
       const text =
         query.organization_id === undefined
           ? await reader.text(readEndpoints, [caller.ownerId ?? 0, ...page])
@@ -97,6 +99,7 @@ the scope to read what its events tell of: \`jobs\`, \`documents\`, \`comms\` or
   route({
     method: 'get',
     path: '/:endpoint_id',
+    organizationKeys: true,
     summary: 'Get a webhook endpoint',
     params: EndpointParams,
     response: Endpoint,
@@ -111,6 +114,7 @@ the scope to read what its events tell of: \`jobs\`, \`documents\`, \`comms\` or
   route({
     method: 'patch',
     path: '/:endpoint_id',
+    organizationKeys: true,
     summary: 'Change, activate or deactivate a webhook endpoint',
     description: `To activate one that was switched off has what waits for it sent. The endpoint of callbacks has no URL and \
 no events to change. Admins and owners of an organization may describe and deactivate what another account has added, no more. \
@@ -125,6 +129,7 @@ To change URL or events, an API key needs the scope to read what the events, pre
   route({
     method: 'delete',
     path: '/:endpoint_id',
+    organizationKeys: true,
     summary: 'Delete a webhook endpoint, and what was to be delivered to it',
     params: EndpointParams,
     errors: ['webhook.missing'],
@@ -139,6 +144,7 @@ To change URL or events, an API key needs the scope to read what the events, pre
   route({
     method: 'post',
     path: '/:endpoint_id/challenge',
+    organizationKeys: true,
     summary: 'Send a webhook endpoint another challenge',
     description:
       'A receiver that has not echoed the first one, for example because it was not ready, gets another one with the same token.',
@@ -161,6 +167,7 @@ To change URL or events, an API key needs the scope to read what the events, pre
   route({
     method: 'post',
     path: '/:endpoint_id/secret',
+    organizationKeys: true,
     summary: 'Give a webhook endpoint another secret',
     description: `Only this answer shows it. For ${ROLL_HOURS} hours the previous one signs, too: \`webhook-signature\` has both.`,
     params: EndpointParams,
@@ -254,6 +261,7 @@ function addEndpoint(input: Adding): Promise<Answer<z.input<typeof CreatedEndpoi
   const { url, organization_id: organizationId = null, description = null } = body
   const { ownerId } = caller
   if (ownerId === null) throw fail('webhook.no_account')
+  requireOrganization(caller, organizationId)
   checkUrl(edge, url)
   requireEvents(caller, body.events)
   const events = [...new Set(body.events)].sort()
