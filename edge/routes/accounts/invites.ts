@@ -14,6 +14,7 @@ const InviteAccept = z.strictObject({ token: MailedToken }).meta({ id: 'InviteAc
 export const acceptInviteRoute = route({
   method: 'post',
   path: '/accept-invite',
+  organizationKeys: true,
   summary: 'Accept an invite to an organization',
   description:
     'The invite must be for the address of the caller. A caller who is already a member keeps their role.',
