@@ -29,7 +29,6 @@ export const OF_ACCOUNT: readonly Belongings[] = [
   { label: 'sessions', table: 'session', by: 'account_id', below: { refresh_token: 'session_id' } },
   { label: 'tokens', table: 'account_token', by: 'account_id' },
   { label: 'exports', table: 'account_export', by: 'account_id' },
-  { label: 'quotas', table: 'account_quota', by: 'account_id' },
   { label: 'keys', table: 'api_key', by: 'account_id', below: { api_key_allowance: 'key_id' } },
   { label: 'passkeys', table: 'passkey', by: 'account_id' },
   {

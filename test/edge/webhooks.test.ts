@@ -251,7 +251,7 @@ describe('it is', () => {
     assertRefused(
       await add({ token }, { organization_id: two }),
       403,
-      'The API key is of one organization, and reaches no other',
+      'The API key is limited to one organization: its routes, its webhooks, and its audit trail',
     )
   })
 

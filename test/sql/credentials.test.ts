@@ -17,8 +17,24 @@ const { db, query } = await sharedDatabase()
 test('it names every table that refers to accounts, but for those that do none of it', async () => {
   // What an account has, has done or has set, and where it is a member: its owner can see and delete it.
   const OTHERS = [
-    ...['account_export', 'ai_conversation', 'ai_usage', 'blog_post', 'comms_send', 'document', 'job'],
-    ...['llm_current', 'organization_invite', 'organization_member', 'payment_customer', 'queue_control'],
+    ...[
+      'account_export',
+      'account_quota',
+      'ai_conversation',
+      'ai_usage',
+      'blog_post',
+      'comms_send',
+      'document',
+      'job',
+    ],
+    ...[
+      'llm_current',
+      'organization',
+      'organization_invite',
+      'organization_member',
+      'payment_customer',
+      'queue_control',
+    ],
     ...['rag_collection', 'schedule_control', 'voice_settings', 'voice_transcription'],
   ]
   const keys = await query(

@@ -23,6 +23,8 @@ const LEFT_OUT: Readonly<Record<string, string>> = {
     'the second factor is a secret; that it was switched on is among the audited events',
   'email_change.account_id': 'in account.json, without its tokens',
   'account_export.account_id': 'an export has no exports',
+  'account_quota.account_id': 'what an admin allows: GET /auth/me/quotas shows it',
+  'organization.created_by': 'its memberships are in the export',
   'queue_control.paused_by': 'about a queue: what the account did is among its audited events',
   'schedule_control.paused_by': 'about a schedule, likewise',
   'voice_settings.updated_by': 'about the settings of the service',

@@ -55,6 +55,7 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
       organization({ description: '' }),
       organization({ description: 'd'.repeat(2001) }),
     ],
+    ['organization_created_by_fkey', organization({ created_by: 999_999 })],
     ['organization_deleted_check', organization({ slug: null }), organization({ deleted_at: new Date() })],
   ],
   organization_member: [

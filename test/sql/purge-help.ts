@@ -61,6 +61,7 @@ const FILL = [
    select gen_random_uuid(), 'email', $1, gen_random_uuid(), '{a}', '{}' from generate_series(1, $2) n`,
   `insert into ai_usage (user_id, owner_id, action, vendor, model, input_tokens, output_tokens, estimated, success)
    select $1::text, $1, 'chat', 'v', 'm', 1, 1, false, true from generate_series(1, $2) n`,
+  `insert into organization (name, slug, created_by) select 'O', 'o-' || $1 || '-' || n, $1 from generate_series(1, $2) n`,
   `insert into organization_invite (organization_id, email, role, invited_by, expires_at)
    select id, 'i' || n || '.$1@example.com', 'member', $1, now() from organization, generate_series(1, $2) n where slug = 'stays'`,
   `insert into payment_customer (user_id, provider_customer_id) values ($1, 'cus_' || $1)`,

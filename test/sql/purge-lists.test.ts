@@ -17,6 +17,7 @@ describe('the lists of what is deleted in batches', () => {
   const SINGLE = [
     'account_totp_account_id_fkey',
     'email_change_account_id_fkey',
+    'account_quota_account_id_fkey',
     'llm_current_chosen_by_fkey',
     'payment_customer_user_id_fkey',
     'queue_control_paused_by_fkey',

@@ -28,7 +28,6 @@ const NewQuotas = z
       QUOTA_NAMES.map((kind) => [kind, z.int().min(0).max(MAX_QUOTA).nullable().optional()]),
     ) as Record<(typeof QUOTA_NAMES)[number], z.ZodOptional<z.ZodNullable<z.ZodInt>>>,
   )
-  .refine((body) => Object.keys(body).length > 0, 'must name a quota')
   .meta({ id: 'QuotasChange' })
 
 const UserParams = z.object({ user_id: RowId })
@@ -47,7 +46,7 @@ export const quotaRoutes = [
 larger than all of the quota answers 413. The job of an extraction fails with \`quota.pages\`. Admins have no quotas.`,
     response: QuotaList,
     errors: ['account.nobody'],
-    reads: 'list',
+    reads: 'statistics',
     handle: async ({ caller, edge, reader }) => {
       if (caller.ownerId === null) throw fail('account.nobody')
       const text = await reader.text(readQuotas, [...valuesFor(caller.ownerId, edge.settings.quotas)])
@@ -64,7 +63,7 @@ larger than all of the quota answers 413. The job of an extraction fails with \`
     params: UserParams,
     response: QuotaList,
     errors: ['account.missing'],
-    reads: 'list',
+    reads: 'statistics',
     handle: async ({ params, edge, reader }) => {
       const text = await reader.text(readQuotas, [...valuesFor(params.user_id, edge.settings.quotas)])
       if (text === null) throw fail('account.missing')
@@ -81,10 +80,11 @@ larger than all of the quota answers 413. The job of an extraction fails with \`
     auth: 'admin',
     params: UserParams,
     body: NewQuotas,
-    errors: ['account.missing'],
+    errors: ['account.missing', 'account.no_fields'],
     handle: (input) => {
       const { params, body } = input
       const id = params.user_id
+      if (Object.keys(body).length === 0) throw fail('account.no_fields')
       return input.transaction(async (tx) => {
         if ((await readWithin(tx, readAccount, [id])) === null) throw fail('account.missing')
         await tx.run(setQuotas(id, body))
