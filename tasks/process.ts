@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { openDataDir } from '../sql/data-dir.ts'
 import { poolerProblem } from '../sql/pooler.ts'
 import { StartError } from '../sql/start-error.ts'
+import { hideEnvironment } from './environment.ts'
 import type { Log } from './log.ts'
 import { untilReached } from './outage.ts'
 import { loadEnvFile, settingWarnings } from './setting-warnings.ts'
@@ -18,9 +19,10 @@ import { START_REFUSED } from './supervised.ts'
  */
 export const WORKER_MALLOC = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1048576' } as const
 
-/** Settings from the environment and `.env`; invalid ones end the process with a line per problem. */
+/** Settings from the environment, which is hidden from then on, and `.env`; invalid ones end the process with a line per problem. */
 export function settingsOrExit(): Settings {
   loadEnvFile()
+  hideEnvironment()
   try {
     return parse(process.env)
   } catch (error) {

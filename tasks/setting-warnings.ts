@@ -1,11 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { hostOf, isLoopback } from './addresses.ts'
+import { ENV_FILE } from './environment.ts'
 import { SETTING_NAMES, type Settings } from './settings.ts'
 
 /** Valid settings that look like mistakes: a start logs them, and `npm run doctor` lists them. */
 
-const ENV_FILE = '.env'
 // Read by libraries, by the start of processes, and by compose.yaml.
 const OTHER_NAMES =
   /^(AWS_\w+|SHARE_PORT|UWS_HTTP_MAX_HEADERS_SIZE|UV_THREADPOOL_SIZE|TZ|DOMAIN|(POSTGRES|POSTGRES_APP|MINIO_ROOT)_PASSWORD)$/

@@ -1,6 +1,7 @@
 import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
 import { withDatabase, withPool } from '../../tasks/command.ts'
 import { createBlobs } from '../../tasks/documents/blobs.ts'
+import { hideEnvironment } from '../../tasks/environment.ts'
 import { reasonOf } from '../../tasks/outage.ts'
 import { portProblem } from '../../tasks/port.ts'
 import { loadEnvFile, settingWarnings } from '../../tasks/setting-warnings.ts'
@@ -22,6 +23,7 @@ const MODELS = new RegExp(`^(AI|${AI_PROVIDERS.join('|').toUpperCase()})_`)
 /** Makes all checks that do not depend on an invalid setting, and names the others. */
 export async function examine(): Promise<Finding[]> {
   loadEnvFile()
+  hideEnvironment()
   const { settings, problems } = parseLoosely(process.env)
   const unless = skipping(problems.map((line) => line.slice(0, line.indexOf(':'))))
   const found = [
