@@ -54,7 +54,7 @@ const isOwn = (url: string): boolean =>
 /** The folder of stripped files, inside Node's cache; null when nothing is cached. */
 function codeFolder(): string | null {
   if (getCompileCacheDir() === undefined) {
-    const folder = privateFolder(join(tmpdir(), `millrace-code-${process.getuid?.() ?? 'all'}`))
+    const folder = privateFolder(userFolder('millrace-code'))
     if (folder === null) return null
     enableCompileCache(folder)
   }
@@ -63,6 +63,13 @@ function codeFolder(): string | null {
   if (beside === undefined || !isOurs(beside) || !isOurs(dirname(beside))) return null
   return privateFolder(join(beside, 'stripped'))
 }
+
+/** The cache of child processes. It is separate: other processes must not execute what a hijacked child has written. */
+export function childCodeFolder(): string | null {
+  return privateFolder(userFolder('millrace-child-code'))
+}
+
+const userFolder = (name: string): string => join(tmpdir(), `${name}-${process.getuid?.() ?? 'all'}`)
 
 /** Makes a folder that is closed to others; null when that fails or the existing one is not ours and closed. */
 function privateFolder(folder: string): string | null {

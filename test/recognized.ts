@@ -7,6 +7,7 @@ import { mock } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import tesseract from 'tesseract.js'
+import type { SandboxOptions } from '../workers/children/sandbox.ts'
 
 /**
  * Kept output of the OCR engine, for tests of everything around the engine. `data/recognized/` has one file per picture, named
@@ -36,7 +37,7 @@ export function useKeptOutput(isRecording = IS_RECORDING): void {
 }
 
 /** Options of a child pool that replace the engine in its children. */
-export function childrenWithKeptOutput(): { readonly entry: string } {
+export function childrenWithKeptOutput(): SandboxOptions {
   const entry = join(mkdtempSync(join(tmpdir(), 'child-')), 'main.mjs')
   const main = new URL('../workers/children/main.ts', import.meta.url).href
   // A child inherits no environment that could tell it to record.
@@ -46,7 +47,8 @@ export function childrenWithKeptOutput(): { readonly entry: string } {
     `await import(${JSON.stringify(main)})`,
   ]
   writeFileSync(entry, lines.join('\n'))
-  return { entry }
+  const languages = join(tmpdir(), 'languages-*')
+  return { entry, reads: [fileURLToPath(new URL('.', import.meta.url))], writes: [FOLDER, languages] }
 }
 
 /** An engine that starts the real one for its first picture without kept output. */
@@ -58,7 +60,7 @@ async function createKeptEngine(
   const thread = new Worker(IDLE_THREAD, { eval: true })
   // The product deletes its folder once the engine has started.
   const langPath = mkdtempSync(join(tmpdir(), 'languages-'))
-  cpSync(options!.langPath!, langPath, { recursive: true, verbatimSymlinks: true })
+  cpSync(options!.langPath!, langPath, { recursive: true })
   let parameters: Parameters<Engine['setParameters']>[0] = {}
   let starting: Promise<Engine> | undefined
   const start = async (): Promise<Engine> => {

@@ -4,6 +4,7 @@ import type { TaskContext } from '../tasks/context.ts'
 keepCode()
 const { createDatabase } = await import('../sql/db.ts')
 const { uuidv7 } = await import('../sql/ids.ts')
+const { secretPaths } = await import('../tasks/environment.ts')
 const { createLog } = await import('../tasks/log.ts')
 const { reconcile } = await import('../tasks/payments/reconcile.ts')
 const { settingsOrExit } = await import('../tasks/process.ts')
@@ -29,7 +30,7 @@ const context: Omit<TaskContext, 'blobs' | 'secretKey'> = {
   job: { id: uuidv7(), attempt: 1, ownerId: null, requestId: null },
   db,
   settings,
-  providers: createProviders(settings, createChildPool({ log }))(0),
+  providers: createProviders(settings, createChildPool({ log, hidden: secretPaths(settings) }))(0),
   log,
   signal: new AbortController().signal,
   progress: (label) => process.stderr.write(`${label}\n`),

@@ -6,6 +6,7 @@ import { type Pulse, startPulse } from '../sql/pulse.ts'
 import { openQueuePool } from '../sql/queue-pool.ts'
 import { storePendingQuota } from '../sql/quotas.ts'
 import { StartError } from '../sql/start-error.ts'
+import { secretPaths } from '../tasks/environment.ts'
 import { finderOf, loadTasks, queuesOf } from '../tasks/index.ts'
 import type { Log } from '../tasks/log.ts'
 import { untilReached } from '../tasks/outage.ts'
@@ -132,7 +133,8 @@ function createParts(
     ledger.progress(event)
   }
   const tallies = createTallies(db, log)
-  const children = createChildPool({ log, onLoss: () => tallies.count('children_lost') })
+  const onLoss = () => tallies.count('children_lost')
+  const children = createChildPool({ log, onLoss, hidden: secretPaths(settings) })
   const onSpan = tracing === null ? undefined : (span: FinishedSpan) => tracing.add(span)
   const pools = createPools({
     settings,

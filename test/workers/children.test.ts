@@ -21,7 +21,15 @@ const entry = new URL('fixtures/work-child.ts', import.meta.url).pathname
 const AMPLE: Limits = { cpuMs: 60_000 }
 
 function poolOf(options: Partial<Parameters<typeof createChildPool>[0]> = {}) {
-  const pool = createChildPool({ log, entry, places: 2, checkMs: 10, ...options })
+  const pool = createChildPool({
+    log,
+    entry,
+    // `sign` writes there.
+    writes: [join(tmpdir(), '*')],
+    places: 2,
+    checkMs: 10,
+    ...options,
+  })
   after(() => pool.close())
   return pool
 }

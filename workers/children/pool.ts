@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import type { Log } from '../../tasks/log.ts'
 import type { ChildLease, Children, LeaseOptions, Limits } from './ports.ts'
 import { type Child, type ChildLimits, startChild } from './process.ts'
+import { probeSandbox, type Sandbox, type SandboxOptions } from './sandbox.ts'
 import type { Work } from './work.ts'
 
 /** The children of a worker process. */
@@ -15,7 +16,7 @@ export interface ChildPool extends Children {
   close(): Promise<void>
 }
 
-export interface ChildPoolOptions {
+export interface ChildPoolOptions extends Partial<SandboxOptions> {
   readonly log: Log
   /** Called when a child is lost while it works. */
   readonly onLoss?: () => void
@@ -228,14 +229,15 @@ class FairChildPool implements ChildPool {
 
 /** All processes of the pool; one that has been idle for long enough ends. */
 class ChildProcesses {
-  readonly #entry: string
+  readonly #sandboxOptions: SandboxOptions
+  #sandbox: Sandbox | undefined
   readonly #limits: ChildLimits
   readonly #idleMs: number
   readonly #all = new Set<Child>()
   readonly #idle = new Map<Child, NodeJS.Timeout>()
 
-  constructor({ entry, limits = LIMITS, idleMs = 20_000 }: ChildPoolOptions) {
-    this.#entry = entry ?? fileURLToPath(new URL('./main.ts', import.meta.url))
+  constructor({ limits = LIMITS, idleMs = 20_000, ...options }: ChildPoolOptions) {
+    this.#sandboxOptions = { entry: fileURLToPath(new URL('./main.ts', import.meta.url)), ...options }
     this.#limits = limits
     this.#idleMs = idleMs
   }
@@ -261,7 +263,8 @@ class ChildProcesses {
       if (last.isAlive) return last
       this.#all.delete(last)
     }
-    const child = startChild(this.#entry, this.#limits)
+    this.#sandbox ??= probeSandbox(this.#sandboxOptions)
+    const child = startChild(this.#sandboxOptions, this.#sandbox, this.#limits)
     this.#all.add(child)
     return child
   }

@@ -1,6 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { storedFailure } from '../../sql/errors.ts'
+import { childCodeFolder } from '../../tasks/code-cache.ts'
 import { ChildLost, type Limits, type LossReason } from './ports.ts'
+import { permissionFlags, type Sandbox, type SandboxOptions } from './sandbox.ts'
 import { type Usage, usageOf } from './usage.ts'
 
 /** One child process, as the pool sees it. */
@@ -50,20 +52,24 @@ const OUT_OF_MEMORY =
 
 // None of the service's own settings: no key, no address of the database.
 const env = (): NodeJS.ProcessEnv => {
-  const kept = ['PATH', 'LANG', 'TMPDIR', 'NODE_ENV', 'NODE_COMPILE_CACHE'] as const
+  const kept = ['PATH', 'LANG', 'TMPDIR', 'NODE_ENV'] as const
   const own = Object.fromEntries(
     kept.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])),
   )
+  const cache = childCodeFolder()
+  if (cache !== null) own.NODE_COMPILE_CACHE = cache
   return { ...own, MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1048576' }
 }
 
 /** Starts a child with a module that calls `serveWork` (50 ms, plus what the module loads). */
-export function startChild(entry: string, limits: ChildLimits): Child {
+export function startChild(options: SandboxOptions, sandbox: Sandbox, limits: ChildLimits): Child {
   const command = [
+    ...sandbox.command,
     process.execPath,
     '--disable-warning=ExperimentalWarning',
     `--max-old-space-size=${limits.heapMb}`,
-    entry,
+    ...permissionFlags(options),
+    options.entry,
   ]
   const [file, ...args] =
     process.platform === 'win32' ? command : ['/bin/sh', '-c', LIMITED, 'sh', ...command]
@@ -71,6 +77,8 @@ export function startChild(entry: string, limits: ChildLimits): Child {
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     serialization: 'advanced',
     env: env(),
+    // The parent's folder would lead around what covers DATA_DIR.
+    cwd: '/',
   })
   return new RunningChild(child, limits)
 }

@@ -1,10 +1,12 @@
 /** A process for suspects, which run alone, one at a time; see `alone.ts`. */
 import { writeFileSync } from 'node:fs'
 import { keepCode } from '../../tasks/code-cache.ts'
+import { hideEnvironment, secretPaths } from '../../tasks/environment.ts'
 import type { Pools } from '../threads/pools.ts'
 import type { AloneAnswer, AloneMessage } from './alone.ts'
 
 keepCode()
+hideEnvironment()
 try {
   // When memory runs out, the kernel kills this process first.
   if (process.platform === 'linux') writeFileSync('/proc/self/oom_score_adj', '1000')
@@ -41,7 +43,7 @@ async function open({ settings, databaseUrl, taskModules }: Given): Promise<Pool
     databaseUrl,
     taskModules,
     log,
-    children: createChildPool({ log }),
+    children: createChildPool({ log, hidden: secretPaths(settings) }),
     onEvent: (event) => answer({ kind: 'event', event }),
     onSpan: (span) => answer({ kind: 'span', span }),
   })

@@ -1,6 +1,6 @@
 /** Reading words from pixels. The only importer of `tesseract.js`. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { mkdtemp, rm, symlink } from 'node:fs/promises'
+import { copyFile, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -113,7 +113,7 @@ async function dataFolder(languages: string): Promise<string> {
   for (const code of codesOf(languages)) {
     const file = `${code}.traineddata.gz`
     const data = new URL(`4.0.0_best_int/${file}`, dataOf(code)!)
-    await symlink(fileURLToPath(data), join(folder, file))
+    await copyFile(fileURLToPath(data), join(folder, file))
   }
   return folder
 }

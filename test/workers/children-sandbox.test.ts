@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, fork, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { after, describe, test } from 'node:test'
+import { probeSandbox, type Sandbox } from '../../workers/children/sandbox.ts'
+import { until } from '../until.ts'
+import type { Attempt } from './fixtures/hostile-attempts.ts'
+
+/** The limits of a child that runs hostile code, and the environment that each process hides. */
+
+const SECRET = 'a secret of the service, 32 characters or more'
+const script = (path: string): string => new URL(path, import.meta.url).pathname
+const environOf = (pid: number): string => readFileSync(`/proc/${pid}/environ`, 'latin1')
+
+function start(path: string, env: Record<string, string>, cwd?: string): ChildProcess {
+  const child = fork(script(path), [], {
+    execArgv: ['--disable-warning=ExperimentalWarning'],
+    env: { PATH: process.env.PATH, TMPDIR: tmpdir(), SECRET_KEY: SECRET, ...env },
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    cwd,
+  })
+  after(() => child.kill('SIGKILL'))
+  return child
+}
+
+// The defaults: both are in the working folder of the service.
+const folder = mkdtempSync(join(tmpdir(), 'hostile-'))
+const dataDir = join(folder, '.data')
+mkdirSync(dataDir)
+const settings = join(folder, '.env')
+const key = join(dataDir, 'secret.key')
+for (const file of [settings, key]) writeFileSync(file, `EMAIL_PROVIDER_API_KEY=${SECRET}`)
+
+const parent = start('fixtures/hostile-parent.ts', { DATA_DIR: dataDir }, folder)
+const [sandbox] = (await once(parent, 'message')) as [Sandbox]
+
+async function attempt(name: Attempt, argument: unknown, kind = 'attempt'): Promise<unknown> {
+  parent.send([kind, [name, argument]])
+  return (await once(parent, 'message'))[0]
+}
+
+/** Without Node's permission model, like the native code of an addon. */
+const attemptFreely = (name: Attempt, argument: unknown) => attempt(name, argument, 'attemptInThread')
+
+test('a child neither reads secrets nor writes, nor starts a process', async () => {
+  const refused = 'ERR_ACCESS_DENIED'
+  assert.equal(await attempt('readParent', 'environ'), refused)
+  assert.equal(await attempt('read', key), refused)
+  assert.equal(await attempt('read', settings), refused)
+  assert.equal(await attempt('write', join(folder, 'new')), refused)
+  assert.equal(await attempt('write', script('../../workers/main.ts')), refused)
+  assert.equal(await attempt('run', ['date']), refused)
+  // It does read its own code.
+  assert.match(String(await attempt('read', script('../../workers/children/main.ts'))), /keepCode/)
+})
+
+const { isIsolated, isUnprivileged } = sandbox
+
+test('the sandbox is what the machine allows', () => {
+  const works = (file: string, ...args: string[]) => spawnSync(file, [...args, 'true']).status === 0
+  const unprivileged = ['setpriv', '--no-new-privs'] as const
+  assert.equal(works(...unprivileged), isUnprivileged)
+  assert.equal(works('unshare', '--user', '--map-root-user', '--net', '--mount', ...unprivileged), isIsolated)
+})
+
+test('a child starts even if DATA_DIR contains its code, which is not hidden then', () => {
+  const entry = script('fixtures/hostile-child.ts')
+  const probed = probeSandbox({ entry, hidden: [dirname(entry)] })
+  assert.deepEqual([probed.isIsolated, probed.isUnprivileged], [false, isUnprivileged])
+})
+
+test('a child reads nothing of its parent', async () => {
+  const environ = await attemptFreely('readParent', 'environ')
+  if (isIsolated) assert.equal(environ, 'EACCES')
+  else assert.doesNotMatch(String(environ), /secret/)
+  if (isIsolated) assert.equal(await attemptFreely('readParent', `root${key}`), 'EACCES')
+})
+
+test('a child sees neither DATA_DIR nor .env if it is isolated', async () => {
+  const content = readFileSync(key, 'latin1')
+  assert.match(content, /secret/)
+  assert.equal(await attemptFreely('read', key), isIsolated ? 'ENOENT' : content)
+  assert.equal(await attemptFreely('read', settings), isIsolated ? '' : content)
+  const uncover = ['umount', dataDir]
+  for (const command of [uncover, ['unshare', '--user', '--map-root-user', '--mount', ...uncover]])
+    assert.notEqual(await attemptFreely('run', command), '')
+  assert.equal(await attemptFreely('read', key), isIsolated ? 'ENOENT' : content)
+})
+
+test('a child has no network if it is isolated', async () => {
+  const server = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  after(() => server.close())
+  const { port } = server.address() as AddressInfo
+  assert.equal(await attemptFreely('connect', port), isIsolated ? 'ENETUNREACH' : 'connected')
+})
+
+test('a child gains no rights if the machine has no_new_privs', async () => {
+  const status = String(await attemptFreely('read', '/proc/self/status'))
+  assert.equal(/^NoNewPrivs:\s1$/m.test(status), isUnprivileged)
+  if (isIsolated) assert.match(status, /^CapEff:\s0+$/m)
+})
+
+if (process.platform === 'linux')
+  describe('each process blanks the environment that it was started with', () => {
+    // The database is unreachable, so that each process waits for it.
+    const env = { DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/none', NODE_ENV: 'test', PORT: '0' }
+    for (const main of [
+      'edge/main',
+      'workers/main',
+      'workers/start',
+      'workers/processes/alone-main',
+      'tasks/migrate-main',
+    ])
+      test(main, async () => {
+        const { pid } = start(`../../${main}.ts`, env)
+        await until('its environment is blank', () => /^\0+$/.test(environOf(pid!)))
+      })
+  })

@@ -1,0 +1,81 @@
+import { spawnSync } from 'node:child_process'
+import { realpathSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { childCodeFolder } from '../../tasks/code-cache.ts'
+
+/** What the machine holds, besides Node's permission model. */
+export interface Sandbox {
+  /** True if a child has user, network and mount namespaces of its own: no network, other process or path of `hidden`. */
+  readonly isIsolated: boolean
+  /** True if no executable gives a child more rights (`no_new_privs`). */
+  readonly isUnprivileged: boolean
+  /** Starts the command that follows it this way. */
+  readonly command: readonly string[]
+}
+
+export interface SandboxOptions {
+  /** The module of the child. */
+  readonly entry: string
+  /** Folders and files that a child does not see if it is isolated. */
+  readonly hidden?: readonly string[]
+  /** Paths for its main thread besides the code; each may end with `*`. Paths in `writes` are readable, too. */
+  readonly reads?: readonly string[]
+  readonly writes?: readonly string[]
+}
+
+// Covers each folder or file before `--`, then runs the command after it.
+const HIDE = `
+  while [ "$1" != -- ]; do
+    if [ -d "$1" ]; then mount -n -t tmpfs -o ro,size=4k none "$1" || exit
+    elif [ -e "$1" ]; then mount -n --bind /dev/null "$1" || exit
+    fi
+    shift
+  done
+  shift
+  exec "$@"`
+const CHECK = 'test -x "$0" && test -r "$1" && test -w "$2"'
+const PROBE_MS = 5_000
+const UNPRIVILEGED = ['setpriv', '--no-new-privs']
+const WITHOUT_CAPABILITIES = ['--bounding-set=-all', '--inh-caps=-all']
+const NAMESPACES = ['unshare', '--user', '--map-root-user', '--net', '--mount']
+
+/** Tries what the machine allows: it may forbid user namespaces, and a hidden folder may contain the code. */
+export function probeSandbox({ entry, hidden = [] }: SandboxOptions): Sandbox {
+  const covers = ['/bin/sh', '-c', HIDE, 'sh', ...hidden.map((path) => resolve(path)), '--']
+  const isolated = [...NAMESPACES, ...covers, ...UNPRIVILEGED, ...WITHOUT_CAPABILITIES]
+  if (works(isolated, entry)) return { isIsolated: true, isUnprivileged: true, command: isolated }
+  const isUnprivileged = works(UNPRIVILEGED, entry)
+  return { isIsolated: false, isUnprivileged, command: isUnprivileged ? UNPRIVILEGED : [] }
+}
+
+function works([file, ...args]: readonly string[], entry: string): boolean {
+  if (process.platform !== 'linux') return false
+  const check = ['/bin/sh', '-c', CHECK, process.execPath, entry, tmpdir()]
+  const options = { cwd: '/', stdio: 'ignore', timeout: PROBE_MS } as const
+  return spawnSync(file!, [...args, ...check], options).status === 0
+}
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+
+/**
+ * Node's permission model: a child reads its code, writes its cache and the data of languages, and starts no process. The OCR
+ * engine needs a thread, and Node does not apply the model to threads.
+ */
+export function permissionFlags({ entry, reads = [], writes = [] }: SandboxOptions): string[] {
+  const modules = join(ROOT, 'node_modules')
+  const code = ['workers', 'tasks', 'sql', 'package.json'].map((name) => join(ROOT, name))
+  const cache = childCodeFolder()
+  const written = [join(tmpdir(), 'tesseract-*'), ...(cache === null ? [] : [cache]), ...writes]
+  return [
+    '--permission',
+    '--allow-addons',
+    '--allow-worker',
+    '--disable-warning=SecurityWarning',
+    ...[...code, modules, realpathSync(modules), dirname(entry), ...reads, ...written].map(
+      (path) => `--allow-fs-read=${path}`,
+    ),
+    ...written.map((path) => `--allow-fs-write=${path}`),
+  ]
+}
