@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { test } from 'node:test'
+
+/** The table of ASVS in `edge/SECURITY.md` names files that exist, and counts its rows right. */
+
+const ROOT = new URL('../../', import.meta.url)
+const text = readFileSync(new URL('edge/SECURITY.md', ROOT), 'utf8')
+const rows = text
+  .split('\n')
+  .filter((line) => /^\| \d+\.\d+\.\d+ \|/.test(line))
+  .map((line) => line.split('|').map((cell) => cell.trim()))
+const FILE = /`([\w.-]+(?:\/[\w.*-]+)+\.\w+)`/g
+
+test('every row has a state, a requirement has one row, and what is held names a test', () => {
+  assert.ok(rows.length > 200)
+  assert.equal(new Set(rows.map(([, id]) => id)).size, rows.length)
+  for (const [, id, what, state, where] of rows) {
+    assert.ok(['held', 'n/a', 'open'].includes(state!), id)
+    assert.ok(what !== '' && where !== '', id)
+    if (state === 'held') assert.match(where!, /`test\/[^`]+\.test\.ts`/, id)
+  }
+})
+
+test('the counts of its opening are those of its rows', () => {
+  const count = (state: string) => rows.filter((row) => row[3] === state).length
+  const [, held, none, open] = /(\d+) are `held`, (\d+) are `n\/a` and (\d+) are `open`/
+    .exec(text)!
+    .map(Number)
+  assert.deepEqual([held, none, open], ['held', 'n/a', 'open'].map(count))
+})
+
+test('every file that it names exists', () => {
+  const named = [...text.matchAll(FILE)].map(([, file]) => file!)
+  assert.ok(named.length > 200)
+  assert.deepEqual(
+    [...new Set(named)].filter((file) => !existsSync(new URL(file, ROOT))),
+    [],
+  )
+})
+
+/** What no file of the service may contain, by requirement. */
+const FORBIDDEN: Readonly<Record<string, RegExp>> = {
+  '1.2.5: no command runs in a shell': /\bshell: *true|[^.\w](exec|execSync)\(/,
+  '12.3.2: certificates of servers are validated': /rejectUnauthorized|NODE_TLS_REJECT_UNAUTHORIZED/,
+  '14.3.3: browsers store nothing': /\b(localStorage|sessionStorage|indexedDB)\b/,
+  '6.2.7: passwords may be pasted': /onpaste|addEventListener\('paste'/,
+}
+
+for (const [what, pattern] of Object.entries(FORBIDDEN))
+  test(what, () => {
+    const files = globSync('{edge,sql,tasks,workers}/**/*.{ts,js,html}', { cwd: ROOT.pathname })
+    assert.ok(files.length > 400)
+    assert.deepEqual(
+      files.filter((file) => pattern.test(readFileSync(new URL(file, ROOT), 'utf8'))),
+      [],
+    )
+  })
