@@ -1,15 +1,20 @@
 import { availableParallelism } from 'node:os'
-import { Worker } from 'node:worker_threads'
-import { BCRYPT_BYTES, isBcrypt } from './password-hashes.ts'
-import type { PasskeyAnswer, PasskeyWork, PasswordCost, Reply, Result, Work } from './passwords/work.ts'
+import { fail } from '../sql/errors.ts'
+import { isCut } from './password-hashes.ts'
+import { Threads } from './passwords/threads.ts'
+import type { PasskeyAnswer, PasskeyWork, PasswordCost } from './passwords/work.ts'
 
 /**
  * Hashes and verifies passwords, about 22 ms of CPU each, and verifies passkeys, on dedicated threads of low priority. At
- * most one per two cores runs at a time, or a burst of logins would starve the rest of the machine.
+ * most one per two cores runs at a time, or a burst of logins would starve the rest of the machine. A thread of their own
+ * verifies hashes from elsewhere, one at a time: whoever made them chose their cost.
  */
 export interface Passwords {
   hash(password: string): Promise<string>
-  /** Compares with a stored hash; without one it compares with a decoy, so that both take equally long. */
+  /**
+   * Compares with a stored hash; without one it compares with a decoy, so that both take equally long.
+   * @throws request.limited while too many hashes from elsewhere wait.
+   */
   verify(stored: string | null, password: string): Promise<boolean>
   /**
    * The same for a sign-in, which replaces a hash by other rules than those for new ones: `rehashed` is the one that takes its place,
@@ -25,16 +30,15 @@ export interface CheckedPassword {
   readonly rehashed: string | null
 }
 
-interface Task {
-  readonly work: Work
-  readonly resolve: (result: Result) => void
-  readonly reject: (error: Error) => void
-}
-
 const THREAD = new URL('./passwords/thread.ts', import.meta.url)
+const FOREIGN_THREAD = new URL('./passwords/foreign-thread.ts', import.meta.url)
+
+// Each takes up to half a second.
+const MAX_WAITING_FOREIGN = 40
+const RETRY_SECONDS = 10
 
 export interface PasswordOptions {
-  /** Maximum number of threads. Default: one per two cores. */
+  /** Maximum number of threads for hashes of our own. Default: one per two cores. */
   readonly concurrency?: number
   readonly cost?: PasswordCost
 }
@@ -48,93 +52,55 @@ export function createPasswords(options: PasswordOptions = {}): Passwords {
 }
 
 class PasswordThreads implements Passwords {
-  readonly #concurrency: number
   readonly #cost: PasswordCost
-  readonly #waiting: Task[] = []
-  readonly #idle: Worker[] = []
-  readonly #busy = new Map<Worker, Task>()
+  readonly #own: Threads
+  readonly #foreign = new Threads(FOREIGN_THREAD, 1)
   /** The hash that a password is compared with when none is stored. */
   #decoy: Promise<string> | null = null
 
   constructor(options: PasswordOptions) {
-    this.#concurrency = options.concurrency ?? Math.max(1, Math.floor(availableParallelism() / 2))
+    const concurrency = options.concurrency ?? Math.max(1, Math.floor(availableParallelism() / 2))
     this.#cost = options.cost ?? COST
+    this.#own = new Threads(THREAD, concurrency, this.#cost)
   }
 
   hash(password: string): Promise<string> {
-    return this.#run({ password }) as Promise<string>
+    return this.#own.run({ password }) as Promise<string>
   }
 
   async verify(stored: string | null, password: string): Promise<boolean> {
+    if (stored !== null && !this.#isOwn(stored)) return this.#verifyForeign(stored, password)
     this.#decoy ??= this.hash('no account has this password')
-    const matches = await this.#run({ password, against: stored ?? (await this.#decoy) })
+    const matches = await this.#own.run({ password, against: stored ?? (await this.#decoy) })
     return stored !== null && matches === true
   }
 
   async check(stored: string | null, password: string): Promise<CheckedPassword> {
     const matches = await this.verify(stored, password)
-    const { memoryCost, timeCost } = this.#cost
-    const isOwn = stored?.startsWith(`$argon2id$v=19$m=${memoryCost},t=${timeCost},p=1$`) ?? true
-    const isCut = !isOwn && isBcrypt(stored!) && Buffer.byteLength(password) > BCRYPT_BYTES
-    if (isOwn || isCut) return { matches, rehashed: null }
+    const isReplaced = stored !== null && !this.#isOwn(stored) && !isCut(stored, password)
+    if (!isReplaced) return { matches, rehashed: null }
     // Also for a wrong password, so that both cost the same.
     const rehashed = await this.hash(password)
     return { matches, rehashed: matches ? rehashed : null }
   }
 
   verifyPasskey(work: PasskeyWork): Promise<PasskeyAnswer> {
-    return this.#run(work) as Promise<PasskeyAnswer>
+    return this.#own.run(work) as Promise<PasskeyAnswer>
   }
 
   async close(): Promise<void> {
-    this.#waiting.length = 0
-    const workers = [...this.#idle.splice(0), ...this.#busy.keys()]
-    await Promise.all(workers.map((worker) => worker.terminate()))
+    await Promise.all([this.#own.close(), this.#foreign.close()])
   }
 
-  #run(work: Work): Promise<Result> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ work, resolve, reject })
-      const free = this.#idle.pop()
-      if (free !== undefined) this.#next(free)
-      else if (this.#busy.size < this.#concurrency) this.#next(this.#start())
-    })
+  /** True if a hash is by the rules for new ones, so that its cost is ours. */
+  #isOwn(stored: string): boolean {
+    const { memoryCost, timeCost } = this.#cost
+    return stored.startsWith(`$argon2id$v=19$m=${memoryCost},t=${timeCost},p=1$`)
   }
 
-  #start(): Worker {
-    const worker = new Worker(THREAD, { workerData: this.#cost })
-    worker.on('message', (reply: Reply) => this.#answered(worker, reply))
-    worker.on('error', (error) => this.#lost(worker, error))
-    worker.on('exit', () => this.#lost(worker, new Error('A password hashing thread has exited')))
-    return worker
-  }
-
-  /** Gives a thread the oldest waiting task. */
-  #next(worker: Worker): void {
-    const task = this.#waiting.shift()
-    if (task === undefined) {
-      this.#idle.push(worker)
-      // An idle thread must not keep the process alive.
-      worker.unref()
-      return
-    }
-    this.#busy.set(worker, task)
-    worker.ref()
-    worker.postMessage(task.work)
-  }
-
-  #answered(worker: Worker, reply: Reply): void {
-    const task = this.#busy.get(worker)
-    this.#busy.delete(worker)
-    if ('error' in reply) task?.reject(new Error(reply.error))
-    else task?.resolve(reply.result)
-    this.#next(worker)
-  }
-
-  #lost(worker: Worker, error: Error): void {
-    if (this.#idle.includes(worker)) this.#idle.splice(this.#idle.indexOf(worker), 1)
-    this.#busy.get(worker)?.reject(error)
-    this.#busy.delete(worker)
-    if (this.#waiting.length > 0 && this.#busy.size < this.#concurrency) this.#next(this.#start())
+  async #verifyForeign(stored: string, password: string): Promise<boolean> {
+    if (this.#foreign.waiting >= MAX_WAITING_FOREIGN)
+      throw fail('request.limited', { seconds: RETRY_SECONDS }, { retryAfter: RETRY_SECONDS })
+    return (await this.#foreign.run({ password, against: stored })) === true
   }
 }

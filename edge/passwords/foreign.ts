@@ -1,19 +1,40 @@
-import { scryptSync, timingSafeEqual } from 'node:crypto'
+import { createHash, pbkdf2Sync, scryptSync, timingSafeEqual } from 'node:crypto'
+import { verifySync } from '@node-rs/argon2'
 import bcrypt from 'bcryptjs'
-import { isBcrypt, scryptOf } from '../password-hashes.ts'
+import { foreignHashOf } from '../password-hashes.ts'
 
 /** Verifies hashes of passwords from elsewhere, whose parameters were checked when they were taken. */
 
-/** Whether a password has a hash of bcrypt or scrypt. @throws TypeError for any other text. */
+/** True if a hash is that of a password. @throws TypeError for a text that is no hash. */
 export function verifyForeign(stored: string, password: string): boolean {
-  const scrypt = scryptOf(stored)
-  if (scrypt === null) {
-    // What is none would be wrong for any password, and nobody would know why.
-    if (!isBcrypt(stored)) throw new TypeError('The stored text is no hash of a password')
-    return bcrypt.compareSync(password, stored)
+  const found = foreignHashOf(stored)
+  switch (found?.kind) {
+    case 'bcrypt': {
+      const given = found.isPrehashed ? createHash('sha256').update(password).digest('hex') : password
+      return bcrypt.compareSync(given, found.stored)
+    }
+    case 'argon2':
+      return verifySync(found.stored, password)
+    case 'scrypt': {
+      const [ln, r, p] = found.cost
+      const N = 2 ** ln
+      // What OpenSSL needs, and as much again.
+      const maxmem = 2 * 128 * r * (N + p + 2)
+      return isSame(found.bytes, (salt, length) => scryptSync(password, salt, length, { N, r, p, maxmem }))
+    }
+    case 'pbkdf2': {
+      const { digest, iterations } = found
+      return isSame(found.bytes, (salt, length) => pbkdf2Sync(password, salt, iterations, length, digest))
+    }
+    default:
+      // It would be wrong for any password, and nobody would know why.
+      throw new TypeError('The stored text is no hash of a password')
   }
-  const { N, r, p, salt, hash } = scrypt
-  // What OpenSSL needs, and as much again.
-  const maxmem = 2 * 128 * r * (N + p + 2)
-  return timingSafeEqual(scryptSync(password, salt, hash.length, { N, r, p, maxmem }), hash)
+}
+
+type Derive = (salt: Buffer, length: number) => Buffer
+
+function isSame({ salt, hash }: { salt: Buffer | null; hash: Buffer | null }, derive: Derive): boolean {
+  if (salt === null || hash === null) throw new TypeError('The stored text is no hash of a password')
+  return timingSafeEqual(derive(salt, hash.length), hash)
 }

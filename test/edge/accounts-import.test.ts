@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { randomUUID, scryptSync } from 'node:crypto'
+import { createHash, pbkdf2Sync, randomUUID, scryptSync } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { hashSync } from '@node-rs/argon2'
 import bcrypt from 'bcryptjs'
+import { hashProblem } from '../../edge/password-hashes.ts'
 import { assertRefused, castOf, login } from './accounts-help.ts'
 import { edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
 import { secured, signInWith } from './totp-help.ts'
@@ -28,6 +29,10 @@ const FOREIGN = {
   scrypt: `$scrypt$ln=4,r=8,p=2$${base64(salt)}$${base64(scryptSync(PASSWORD, salt, 32, { N: 16, r: 8, p: 2 }))}`,
   argon2id: hashSync(PASSWORD, { algorithm: 2, memoryCost: 128, timeCost: 3, parallelism: 2 }),
   argon2i: hashSync(PASSWORD, { algorithm: 1, memoryCost: 64, timeCost: 1 }),
+  PBKDF2: `$pbkdf2-sha256$1000$${base64(salt)}$${base64(pbkdf2Sync(PASSWORD, salt, 1000, 32, 'sha256')).replaceAll('+', '.')}`,
+  'Django, PBKDF2': `pbkdf2_sha256$1000$${salt}$${pbkdf2Sync(PASSWORD, salt, 1000, 32, 'sha256').toString('base64')}`,
+  'Django, bcrypt': `bcrypt_sha256$${bcrypt.hashSync(createHash('sha256').update(PASSWORD).digest('hex'), 4)}`,
+  'Django, argon2': `argon2${hashSync(PASSWORD, { memoryCost: 64, timeCost: 1 })}`,
   argon2d: hashSync(PASSWORD, { algorithm: 0, memoryCost: 64, timeCost: 1, version: 0 }),
 }
 const BCRYPT = FOREIGN['bcrypt, 2b']
@@ -81,8 +86,8 @@ describe('rows', () => {
     })
     assert.deepEqual(reasons, [
       'email: Invalid email address',
-      'password_hash: must be a hash of bcrypt ($2a$, $2b$, $2y$), argon2 ($argon2id$, $argon2i$, $argon2d$) or scrypt ($scrypt$)',
-      'password_hash: the cost of bcrypt must be 4 to 14',
+      `password_hash: ${hashProblem('correct horse')}`,
+      'password_hash: the cost of bcrypt must be 4 to 12',
       'role: Invalid option: expected one of "user"|"moderator"|"admin"',
       'Unrecognized key: "id"',
       'password_hash: Invalid input: expected string, received undefined',

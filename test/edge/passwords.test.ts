@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { getPriority } from 'node:os'
 import { after, describe, test } from 'node:test'
+import bcrypt from 'bcryptjs'
 import { createPasswords } from '../../edge/passwords.ts'
+import type { Failure } from '../../sql/errors.ts'
 
 const passwords = createPasswords({ concurrency: 2 })
 after(() => passwords.close())
@@ -63,15 +65,46 @@ describe('passwords', () => {
       if (end.status === 'rejected') assert.doesNotMatch(String(end.reason), /correct horse/)
   })
 
+  test('hashes from elsewhere wait for each other, and nothing waits for them', async () => {
+    const mixed = createPasswords({ concurrency: 1, cost: { memoryCost: 64, timeCost: 1 } })
+    const [own, dear] = [await mixed.hash('correct horse'), bcrypt.hashSync('correct horse', 10)]
+    const ended: string[] = []
+    const foreign = Array.from({ length: 3 }, (_, i) =>
+      mixed.verify(dear, 'wrong horse').then(() => ended.push(`foreign ${i}`)),
+    )
+    for (let i = 0; i < 3; i++) {
+      assert.equal(await mixed.verify(own, 'correct horse'), true)
+      assert.equal(await mixed.verify(null, 'correct horse'), false)
+      ended.push(`own ${i}`)
+    }
+    await Promise.all(foreign)
+    await mixed.close()
+    assert.deepEqual(ended, ['own 0', 'own 1', 'own 2', 'foreign 0', 'foreign 1', 'foreign 2'])
+  })
+
+  test('too many hashes from elsewhere at once are refused, and those of our own are not', async () => {
+    const mixed = createPasswords({ concurrency: 1, cost: { memoryCost: 64, timeCost: 1 } })
+    const cheap = bcrypt.hashSync('correct horse', 4)
+    const ends = await Promise.allSettled(
+      Array.from({ length: 60 }, () => mixed.verify(cheap, 'wrong horse')),
+    )
+    const refused = ends.filter((end) => end.status === 'rejected')
+    assert.equal(refused.length, 60 - 41, 'one under way, 40 waiting')
+    for (const { reason } of refused) assert.equal((reason as Failure).code, 'request.limited')
+    assert.equal(await mixed.verify(cheap, 'correct horse'), true)
+    await mixed.close()
+  })
+
   test('its threads give way to others, and only they do', {
     skip: process.platform !== 'linux',
   }, async () => {
     const gentle = (): number => niceness().filter((nice) => nice > getPriority(0)).length
     const before = gentle()
     const fresh = createPasswords({ concurrency: 2 })
-    await Promise.all([fresh.hash('one'), fresh.hash('two')])
+    const foreign = fresh.verify(bcrypt.hashSync('one', 4), 'one')
+    await Promise.all([fresh.hash('one'), fresh.hash('two'), foreign])
     assert.equal(getPriority(0), getPriority(process.pid))
-    assert.equal(gentle(), before + 2)
+    assert.equal(gentle(), before + 3)
     await fresh.close()
   })
 

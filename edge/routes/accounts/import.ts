@@ -63,9 +63,11 @@ export const importRoute = route({
   path: '/users/import',
   summary: 'Add accounts with the hashes of their passwords from elsewhere',
   description: `Up to ${MAX_ROWS} rows, each of which is answered in its place: a row that is invalid, or whose address has an account, \
-hinders no other. Hashes are those of bcrypt (\`$2a$\`, \`$2b$\`, \`$2y$\`, cost 4 to 14), argon2 (\`$argon2id$\`, \`$argon2i$\`, \
-\`$argon2d$\`) and scrypt (\`$scrypt$ln=…,r=…,p=…$…\`), each of which takes at most about a second. The first sign-in replaces \
-them by argon2id, except those of bcrypt when the password is longer than the 72 bytes that it reads. No mail is sent.`,
+hinders no other. Hashes are those of bcrypt (\`$2a$\`, \`$2b$\`, \`$2y$\`, cost 4 to 12), argon2 (\`$argon2id$\`, \`$argon2i$\`, \
+\`$argon2d$\`, up to 64 MiB and three passes), scrypt (\`$scrypt$ln=…,r=…,p=…$…\`, up to 32 MiB) and PBKDF2 (\`$pbkdf2-sha256$…\`, \
+up to 1,200,000 iterations, \`$pbkdf2-sha512$…\`, up to 600,000), and Django's \`pbkdf2_sha256$\`, \`bcrypt$\`, \`bcrypt_sha256$\` and \
+\`argon2$\`, within the same limits. A thread of its own verifies them, one at a time. The first sign-in replaces them by \
+argon2id, except those of bcrypt when the password is longer than the 72 bytes that it reads. No mail is sent.`,
   auth: 'admin',
   body: Rows,
   response: Imported,
