@@ -21,6 +21,7 @@ import { commonHeaders } from './http/reply.ts'
 import { createServer } from './http/server.ts'
 import { createMetrics } from './metrics.ts'
 import { serveMetrics } from './metrics-port.ts'
+import { Turns } from './passwords/turns.ts'
 import { createPasswords, type Passwords } from './passwords.ts'
 import { createAccounts } from './pipeline/auth.ts'
 import type { Edge } from './pipeline/context.ts'
@@ -236,6 +237,7 @@ function createServices(options: EdgeOptions, { db, publisher }: Core): Omit<Edg
     blobs: createBlobs(db, settings),
     enqueuer: createEnqueuer({ db, publisher, waitingQuota: settings.quotas.waiting_jobs }),
     passwords: options.passwords ?? createPasswords(),
+    signInTurns: new Turns(),
     retrieval: createRetrieval({
       url,
       applicationName: nameOf(settings, '-search'),

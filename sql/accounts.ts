@@ -287,22 +287,23 @@ export interface SessionOrigin {
   readonly device: string | null
 }
 
-/** Begins a session: its family row and first refresh token. */
+/** Begins a session: its family row and first refresh token; answers the password hash of the account. */
 export const insertSession = (
   sessionId: string,
   accountId: number,
   digest: Buffer,
   lifetimeSeconds: number,
   origin: SessionOrigin,
-): Query<unknown> =>
-  sql.prepared('insert_session', noRows)`
+): Query<{ password_hash: string }> =>
+  sql.prepared('insert_session', z.object({ password_hash: z.string() }))`
     with family as (
       insert into session (id, account_id, address, place, user_agent, device)
       values (${sessionId}::uuid, ${accountId}, left(${origin.address}, 100), ${origin.place}, left(${origin.userAgent}, 300),
         ${origin.device}) returning id
     )
     insert into refresh_token (digest, session_id, expires_at)
-    select ${sql.binary(digest)}, id, now() + make_interval(secs => ${lifetimeSeconds}) from family`
+    select ${sql.binary(digest)}, id, now() + make_interval(secs => ${lifetimeSeconds}) from family
+    returning (select password_hash from account where id = ${accountId})`
 
 const Touched = z.object({ role: z.string(), is_active: z.boolean() })
 

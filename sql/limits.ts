@@ -13,6 +13,17 @@ export const takeRequest = (
   sql.prepared('request_limit_take', z.object({ wait_ms: z.number() }))`
     select request_limit_take(${name}, ${subject}, ${max}, make_interval(secs => ${spanSeconds})) as wait_ms`
 
+/**
+ * What counts failed logins of an address, whose digest it begins with: those from one device, or from all that are not known
+ * (null).
+ */
+export const loginSubject = (address: Buffer, device: Buffer | null): Buffer =>
+  device === null
+    ? address
+    : Buffer.concat([address.subarray(0, SHARED_BYTES), device.subarray(0, address.length - SHARED_BYTES)])
+
+const SHARED_BYTES = 16
+
 const LOGIN_ENDS = ['ok', 'wrong', 'wrong, now locked', 'locked', 'incomplete'] as const
 export type LoginEnd = (typeof LOGIN_ENDS)[number]
 
@@ -25,9 +36,15 @@ export interface GivenFactor {
   readonly recovery: Buffer | null
 }
 
+/** A row if a subject is locked. */
+export const lockedLogin = (subject: Buffer): Query<{ locked: boolean }> =>
+  sql.prepared('locked_login', z.object({ locked: z.boolean() }))`
+    select true as locked from login_failure
+    where subject = ${sql.binary(subject)} and locked_until > clock_timestamp()`
+
 /**
- * Decides how a login whose password was checked ends, and uses up the code of its second factor; `subject` is the digest of
- * the address.
+ * Decides how a login whose password was checked ends, and uses up the code of its second factor; `subject` is what
+ * {@link loginSubject} gives.
  */
 export const endLogin = (
   subject: Buffer,
@@ -43,9 +60,13 @@ export const endLogin = (
       ${recovery === null ? null : sql.binary(recovery)}::bytea) as outcome`
 }
 
-/** Lifts the lock of an address, and forgets its failures. */
-export const unlockLogin = (subject: Buffer): Query<unknown> =>
-  sql.type(z.unknown())`delete from login_failure where subject = ${sql.binary(subject)}`
+/** Lifts the locks of an address, given by its digest, and forgets its failures; also those of known devices. */
+export const unlockLogin = (address: Buffer): Query<unknown> => {
+  const shared = address.subarray(0, SHARED_BYTES)
+  const [first, last] = [0x00, 0xff].map((byte) => Buffer.concat([shared, Buffer.alloc(SHARED_BYTES, byte)]))
+  return sql.type(z.unknown())`
+    delete from login_failure where subject between ${sql.binary(first!)} and ${sql.binary(last!)}`
+}
 
 /** Deletes counts of deliveries that no longer limit anything; returns how many. */
 export const deleteExpiredRates = (batch: number): Query<{ count: number }> =>

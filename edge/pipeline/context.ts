@@ -10,6 +10,7 @@ import type { Retrieval } from '../../tasks/rag/retrieval.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { Tracing } from '../../tasks/telemetry/tracing.ts'
 import type { Metrics } from '../metrics.ts'
+import type { Turns } from '../passwords/turns.ts'
 import type { Passwords } from '../passwords.ts'
 import type { Replica } from '../replica.ts'
 import type { Hub } from '../streams/hub.ts'
@@ -43,6 +44,8 @@ export interface Edge {
   readonly publisher: Publisher
   readonly accounts: Accounts
   readonly passwords: Passwords
+  /** Has attempts to sign in to one address wait for each other. */
+  readonly signInTurns: Turns
   readonly retrieval: Retrieval
   readonly limits: Limits
   /** Null: API keys may request as much as they like. */

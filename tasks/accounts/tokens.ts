@@ -38,6 +38,11 @@ export function emailChangeTokenOf(secretKey: string, side: Side, id: string): s
   return mac(secretKey, `millrace.email-change.${side}`, id).toString('base64url')
 }
 
+/** What proves that a device has signed in to an account, until the account's password changes; 256 bits. */
+export function deviceProofOf(secretKey: string, device: string, id: number, passwordHash: string): string {
+  return mac(secretKey, 'millrace.device', device, String(id), passwordHash).toString('base64url')
+}
+
 /** The successor of a refresh token for a client with an idempotency key: the same for the same request. */
 export function successorOf(secretKey: string, presented: string, idempotencyKey: string): string {
   return mac(secretKey, 'millrace.refresh', presented, idempotencyKey).toString('base64url')

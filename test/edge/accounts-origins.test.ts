@@ -56,11 +56,11 @@ for (const [name, call] of Object.entries(WAYS)) {
     assert.deepEqual(await rows(), before)
   })
 
-  test(`a ${name} from our own pages, from allowed ones and from programs gets both cookies`, async () => {
+  test(`a ${name} from our own pages, from allowed ones and from programs gets all cookies`, async () => {
     for (const headers of own) {
       const answer = await call(headers)
       assert.equal(answer.status, 200, JSON.stringify(headers))
-      assert.equal(answer.cookies.length, 2)
+      assert.equal(answer.cookies.length, 3)
       const allowed = headers.origin === ALLOWED ? ALLOWED : undefined
       assert.equal(answer.headers['access-control-allow-origin'], allowed)
     }

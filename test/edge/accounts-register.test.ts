@@ -166,10 +166,10 @@ describe('the setup link', () => {
     })
 })
 
-test('registration signs in: two cookies with exactly these attributes, and no token in the body', async () => {
+test('registration signs in: three cookies with exactly these attributes, and no token in the body', async () => {
   const answer = await register({ email: 'cookies@example.com', password: PASSWORD })
-  assert.equal(answer.cookies.length, 2)
-  const [session, refresh] = answer.cookies
+  assert.equal(answer.cookies.length, 3)
+  const [session, refresh, device] = answer.cookies
   assert.match(
     session!,
     /^millrace_session=[\w-]+\.[\w-]+\.[\w-]+; Path=\/; Max-Age=900; HttpOnly; SameSite=Lax$/,
@@ -177,6 +177,10 @@ test('registration signs in: two cookies with exactly these attributes, and no t
   assert.match(
     refresh!,
     /^millrace_refresh=[\w-]{43}; Path=\/api\/v1\/auth; Max-Age=1209600; HttpOnly; SameSite=Strict$/,
+  )
+  assert.match(
+    device!,
+    /^millrace_device=[\w-]{22}\.[\w-]{43}; Path=\/api\/v1\/auth; Max-Age=34560000; HttpOnly; SameSite=Strict$/,
   )
   assert.equal(answer.headers['cache-control'], 'no-store')
   assert.doesNotMatch(answer.text, /token|password|eyJ/)

@@ -3,7 +3,7 @@ import http from 'node:http'
 import net from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { type ServingEdge, serveEdge } from '../../edge/edge.ts'
-import { createPasswords } from '../../edge/passwords.ts'
+import { createPasswords, type Passwords } from '../../edge/passwords.ts'
 import type { Area } from '../../edge/pipeline/route.ts'
 import { createLog, type Log } from '../../tasks/log.ts'
 import { parse } from '../../tasks/settings.ts'
@@ -198,6 +198,8 @@ export interface EdgeOptions {
   readonly lingers?: boolean
   /** Whether passwords cost what they cost in production. Default false. */
   readonly realPasswords?: boolean
+  /** Watches what is done with passwords. */
+  readonly watchPasswords?: (passwords: Passwords) => Passwords
 }
 
 const silent = await createLog('silent', 'edge')
@@ -228,7 +230,7 @@ export async function startEdge(url: string, options: EdgeOptions = {}): Promise
       log: options.log ?? silent,
       silenceMs: SILENCE_MS,
       ...(options.areas === undefined ? {} : { areas: options.areas }),
-      ...(options.realPasswords ? {} : { passwords }),
+      ...(options.realPasswords ? {} : { passwords: options.watchPasswords?.(passwords) ?? passwords }),
     },
     { exclusive: true, lingers: options.lingers ?? false },
   )

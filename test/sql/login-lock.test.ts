@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import pg from 'pg'
-import { deleteOldLoginFailures, endLogin, unlockLogin } from '../../sql/limits.ts'
+import { deleteOldLoginFailures, endLogin, lockedLogin, loginSubject, unlockLogin } from '../../sql/limits.ts'
 import { lockAwaited } from '../database.ts'
 import { rounds } from '../runs.ts'
 import { newAddress, sharedDatabase } from './shared-database.ts'
@@ -36,6 +36,25 @@ async function times<T>(n: number, work: () => Promise<T>): Promise<T[]> {
   for (let i = 0; i < n; i++) all.push(await work())
   return all
 }
+
+test('a known device counts apart, and is unlocked with its address', async () => {
+  const [one, other] = [address(), address()]
+  const device = createHash('sha256').update('a device').digest()
+  const known = loginSubject(one.subject, device)
+  assert.equal(known.length, 32)
+  assert.deepEqual(loginSubject(one.subject, null), one.subject)
+  const end = async (subject: Buffer) => (await db.one(endLogin(subject, false, 1, LOCK_SECONDS))).outcome
+  const locked = async (subject: Buffer) => (await db.maybeOne(lockedLogin(subject)))?.locked ?? false
+  assert.equal(await one.wrong(1), 'wrong, now locked')
+  assert.deepEqual([await locked(one.subject), await locked(known)], [true, false])
+  assert.equal(await end(known), 'wrong, now locked')
+  assert.equal(await end(loginSubject(one.subject, createHash('sha256').digest())), 'wrong, now locked')
+  assert.equal(await other.wrong(1), 'wrong, now locked')
+  assert.equal(await db.run(unlockLogin(one.subject)), 3)
+  assert.deepEqual([await locked(known), await locked(other.subject)], [false, true])
+  await other.age(LOCK_SECONDS)
+  assert.equal(await locked(other.subject), false)
+})
 
 describe('failed logins', () => {
   test('exactly the last allowed failure locks, and then the right password is refused like a wrong one', async () => {

@@ -3,25 +3,43 @@ import type { Header } from '../../http/reply.ts'
 import type { EdgeRequest } from '../../http/server.ts'
 import type { Edge } from '../../pipeline/context.ts'
 
-/** The two cookies of a session: the access token for every path, the refresh token only for these routes. */
+/**
+ * The two cookies of a session: the access token for every path, the refresh token only for these routes. A third one outlives
+ * it: it proves that somebody has signed in from this browser.
+ */
 
 const REFRESH_PATH = '/api/v1/auth'
 
+// Browsers keep none for longer than 400 days.
+const DEVICE_SECONDS = 400 * 86_400
+
 const sessionName = (edge: Edge): string => cookieName(edge.settings, 'session')
 const refreshName = (edge: Edge): string => cookieName(edge.settings, 'refresh', REFRESH_PATH)
+const deviceName = (edge: Edge): string => cookieName(edge.settings, 'device', REFRESH_PATH)
 
 /** The refresh token that a request came with, or null. */
 export function refreshCookie(edge: Edge, request: EdgeRequest): string | null {
   return readCookie(request, refreshName(edge))
 }
 
-/** Sets both cookies, for as long as their tokens live. */
+/** What a browser that has signed in before proves it with, or null. */
+export function deviceCookie(edge: Edge, request: EdgeRequest): string | null {
+  return readCookie(request, deviceName(edge))
+}
+
+/** Sets the cookie that {@link deviceCookie} reads. */
+export function deviceHeader(edge: Edge, value: string): Header {
+  const scope = { path: REFRESH_PATH, sameSite: 'Strict', seconds: DEVICE_SECONDS } as const
+  return setCookie(edge.settings, deviceName(edge), value, scope)
+}
+
+/** Sets both cookies of a session, for as long as their tokens live. */
 export function sessionCookies(edge: Edge, accessToken: string, refreshToken: string): Header[] {
   const { accessTokenSeconds, refreshTokenSeconds } = edge.settings
   return cookies(edge, [accessToken, accessTokenSeconds], [refreshToken, refreshTokenSeconds])
 }
 
-/** Clears both cookies. */
+/** Clears both cookies of a session. */
 export function clearedCookies(edge: Edge): Header[] {
   return cookies(edge, ['', 0], ['', 0])
 }

@@ -3,12 +3,13 @@ import { isLive } from '../../../sql/accounts/credentials.ts'
 import { credentialsOf, lockAccount, lockCredentials, recentSession } from '../../../sql/accounts.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { type ErrorCode, Failure, fail } from '../../../sql/errors.ts'
-import { endLogin, type GivenFactor, type LoginEnd } from '../../../sql/limits.ts'
-import { digestOf, recoveryDigestOf, totpSecretOf } from '../../../tasks/accounts/tokens.ts'
+import { endLogin, type GivenFactor, type LoginEnd, lockedLogin } from '../../../sql/limits.ts'
+import { recoveryDigestOf, totpSecretOf } from '../../../tasks/accounts/tokens.ts'
 import { audit, type From } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { stepOf } from '../../totp.ts'
+import { subjectOf } from './known-device.ts'
 
 /** How those who are signed in already show that it is them: before what they sign in with, or the account itself, is changed. */
 
@@ -32,6 +33,7 @@ export const PROOF_ERRORS = [
   'account.proof_wrong',
   'auth.locked',
   'auth.proof_required',
+  'request.limited',
 ] as const satisfies readonly ErrorCode[]
 
 interface Given {
@@ -78,7 +80,7 @@ export interface Proof {
 
 /** Verifies a password now, outside of any transaction. @throws account.nobody where nobody signs in. */
 export async function proofOf(input: Asking, given: Given): Promise<Proof> {
-  const { caller, edge } = input
+  const { caller, edge, exchange } = input
   const id = caller.ownerId
   if (id === null) throw fail('account.nobody')
   if (given.password === undefined)
@@ -87,18 +89,24 @@ export async function proofOf(input: Asking, given: Given): Promise<Proof> {
   // Deleted since it was authenticated.
   if (account === null) throw fail('auth.required')
   const { email, password_hash: hash, totp_id } = account
-  const matches = await edge.passwords.verify(hash, given.password)
+  const { password } = given
+  const subject = subjectOf(edge, exchange.request, email, { id, password_hash: hash })
+  const matches = await edge.signInTurns.run(email, async () => {
+    const isLocked = (await edge.db.maybeOne(lockedLogin(subject))) !== null
+    return isLocked ? null : edge.passwords.verify(hash, password)
+  })
   const factor = givenFactor(edge, totp_id, given)
   const { loginMaxFailures, loginLockSeconds } = edge.settings
   const settle: Proof['settle'] = async (tx) => {
-    const ended = endLogin(digestOf(email), matches, loginMaxFailures, loginLockSeconds, factor)
+    if (matches === null) return countedFailure(tx, input, 'locked', 'account.proof_wrong')
+    const ended = endLogin(subject, matches, loginMaxFailures, loginLockSeconds, factor)
     const { outcome } = await tx.one(ended)
     // Another change may have come first, so that this is not the password that was compared.
     if (outcome === 'ok') return (await tx.maybeOne(lockCredentials(id, hash))) ?? fail('account.proof_wrong')
     if (outcome === 'incomplete') return fail('auth.proof_required')
     return countedFailure(tx, input, outcome, 'account.proof_wrong')
   }
-  return { id, matches, settle }
+  return { id, matches: matches === true, settle }
 }
 
 /** The refusal of a proof that has counted as a failed login, once it is in the audit log; to be returned, not thrown. */

@@ -13,9 +13,8 @@ import type { Edge } from '../../pipeline/context.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
 import { acceptance } from '../orgs/access.ts'
-import { sessionCookies } from './cookies.ts'
 import { Password, User } from './shapes.ts'
-import { beginSession } from './sign-in.ts'
+import { beginSession, cookiesOf } from './sign-in.ts'
 
 const NewUser = z
   .strictObject({
@@ -75,7 +74,7 @@ async function register(
       if (first) edge.log.warn({ account: id }, 'The account registered became the first admin')
     })
     const accessToken = await edge.accounts.sign(account, session.sessionId)
-    return json(account.json, { headers: sessionCookies(edge, accessToken, session.refreshToken) })
+    return json(account.json, { headers: cookiesOf(edge, accessToken, session) })
   })
 }
 

@@ -4,15 +4,17 @@ import { credentials, insertSession, touchLogin } from '../../../sql/accounts.ts
 import type { Queries, Transaction } from '../../../sql/db.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
-import { endLogin, type LoginEnd } from '../../../sql/limits.ts'
+import { endLogin, type LoginEnd, lockedLogin } from '../../../sql/limits.ts'
 import { digestOf } from '../../../tasks/accounts/tokens.ts'
 import { deviceOf } from '../../devices.ts'
+import type { Header } from '../../http/reply.ts'
 import { audit } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import type { RequestContext } from '../../pipeline/request-context.ts'
 import { Answer, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { sessionCookies } from './cookies.ts'
+import { knownDevice, subjectOf } from './known-device.ts'
 import { factorFields, givenFactor } from './proof.ts'
 import { Token } from './shapes.ts'
 
@@ -27,7 +29,8 @@ export const signInRoute = route({
   path: '/token',
   summary: 'Sign in with email and password',
   description: `After LOGIN_MAX_FAILURES failures an address is locked for LOGIN_LOCK_SECONDS, whether or not it has an \
-account. An account with one-time codes answers the right password alone with 401 and the code \`totp_required\`, which counts \
+account, and answers 403 without a look at the password. A browser that has signed in to the account before has failures of its \
+own, by the cookie that each sign-in sets, until the password changes. An account with one-time codes answers the right password alone with 401 and the code \`totp_required\`, which counts \
 as no failure; a wrong code does. Each code is accepted once.`,
   auth: 'public',
   bodyType: 'form',
@@ -45,30 +48,42 @@ export type SignedIn = z.input<typeof Token>
 export type SigningIn<B> = Input<undefined, undefined, B, Caller | null> & Writes<SignedIn>
 
 async function signIn(input: SigningIn<z.output<typeof Login>>): Promise<Answer<SignedIn>> {
-  try {
-    return await attempt(input, false)
-  } catch (error) {
-    if (error instanceof Changed) return attempt(input, true)
-    throw error
-  }
+  const email = input.body.username.trim().toLowerCase()
+  return input.edge.signInTurns.run(email, async () => {
+    try {
+      return await attempt(input, email, false)
+    } catch (error) {
+      if (error instanceof Changed) return attempt(input, email, true)
+      throw error
+    }
+  })
 }
 
 /** The account has changed since it was looked up: by another sign-in, say, that has just replaced a foreign hash. */
 class Changed extends Error {}
 
 /** @throws Changed, which undoes what was written, so that a code is not used up; not at the last attempt. */
-async function attempt(input: SigningIn<z.output<typeof Login>>, isLast: boolean): Promise<Answer<SignedIn>> {
-  const { body, edge } = input
+async function attempt(
+  input: SigningIn<z.output<typeof Login>>,
+  email: string,
+  isLast: boolean,
+): Promise<Answer<SignedIn>> {
+  const { body, edge, request } = input
   const { loginMaxFailures, loginLockSeconds } = edge.settings
-  const email = body.username.trim().toLowerCase()
-  // The same work for every address, known or not: one lookup, one hash, one transaction.
+  // The same work for every address, known or not: two lookups, one hash, one transaction.
   const found = await edge.db.maybeOne(credentials(email))
-  const { matches, rehashed } = await edge.passwords.check(found?.password_hash ?? null, body.password)
-  const factor = matches ? givenFactor(edge, found!.totp_id, body) : null
+  const subject = subjectOf(edge, request, email, found)
   // Of whoever it was, only the address is known.
   const about = { actorId: null, accountId: found?.id ?? null }
+  if ((await edge.db.maybeOne(lockedLogin(subject))) !== null)
+    return input.transaction(async (tx) => {
+      await tx.run(audit(input, 'account.sign_in_failed', { ...about, data: { outcome: 'locked' } }))
+      return fail('auth.locked')
+    })
+  const { matches, rehashed } = await edge.passwords.check(found?.password_hash ?? null, body.password)
+  const factor = matches ? givenFactor(edge, found!.totp_id, body) : null
   return input.transaction(async (tx) => {
-    const ended = endLogin(digestOf(email), matches, loginMaxFailures, loginLockSeconds, factor)
+    const ended = endLogin(subject, matches, loginMaxFailures, loginLockSeconds, factor)
     const { outcome } = await tx.one(ended)
     if (outcome === 'incomplete') {
       await tx.run(audit(input, 'account.totp_asked', about))
@@ -115,6 +130,8 @@ export async function beginSignedIn(
 interface Begun {
   readonly sessionId: string
   readonly refreshToken: string
+  /** The cookie that makes the browser known; absent: it stays what it is. */
+  readonly device?: Header
 }
 
 /** Starts a session of an account. */
@@ -133,11 +150,18 @@ export async function beginSession(
     userAgent: userAgent || null,
     device: await deviceOf(userAgent),
   }
-  await tx.run(
+  const { password_hash } = await tx.one(
     insertSession(sessionId, accountId, digestOf(refreshToken), edge.settings.refreshTokenSeconds, origin),
   )
-  return { sessionId, refreshToken }
+  const device = knownDevice(edge, exchange.request, accountId, password_hash)
+  return { sessionId, refreshToken, device }
 }
+
+/** The cookies of a session, and that of a browser which it has just made known. */
+export const cookiesOf = (edge: Edge, accessToken: string, { refreshToken, device }: Begun): Header[] => [
+  ...sessionCookies(edge, accessToken, refreshToken),
+  ...(device === undefined ? [] : [device]),
+]
 
 /** 256 random bits; only their digest is stored. */
 export function newRefreshToken(): string {
@@ -148,11 +172,11 @@ export function newRefreshToken(): string {
 export async function signedIn(
   edge: Edge,
   account: { readonly id: number; readonly role: string },
-  { sessionId, refreshToken }: Begun,
+  begun: Begun,
 ): Promise<Answer<SignedIn>> {
-  const accessToken = await edge.accounts.sign(account, sessionId)
+  const accessToken = await edge.accounts.sign(account, begun.sessionId)
   return new Answer({
-    headers: sessionCookies(edge, accessToken, refreshToken),
+    headers: cookiesOf(edge, accessToken, begun),
     value: { access_token: accessToken, token_type: 'bearer' as const },
   })
 }

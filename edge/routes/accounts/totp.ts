@@ -12,13 +12,14 @@ import type { Queries } from '../../../sql/db.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import { endLogin } from '../../../sql/limits.ts'
-import { digestOf, recoveryCodesOf, recoveryDigestOf, totpSecretOf } from '../../../tasks/accounts/tokens.ts'
+import { recoveryCodesOf, recoveryDigestOf, totpSecretOf } from '../../../tasks/accounts/tokens.ts'
 import { audit } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { stepOf, totpSetup } from '../../totp.ts'
+import { subjectOf } from './known-device.ts'
 import { notify } from './notices.ts'
 import {
   countedFailure,
@@ -192,9 +193,10 @@ async function confirm(
     const begun = await unconfirmed(tx.maybeOne(totpOf(id)))
     const account = await tx.maybeOne(credentialsOf(id))
     if (account === null) throw fail('auth.required')
+    const subject = subjectOf(edge, input.request, account.email, { id, ...account })
     const step = stepOf(totpSecretOf(edge.secretKey, begun.id), body.code, edge.pulse.now())
     // As a failed login: or whoever finds a session of the account could guess on.
-    const ended = endLogin(digestOf(account.email), step >= 0, loginMaxFailures, loginLockSeconds)
+    const ended = endLogin(subject, step >= 0, loginMaxFailures, loginLockSeconds)
     const { outcome } = await tx.one(ended)
     if (outcome !== 'ok') return countedFailure(tx, input, outcome, 'account.totp_code')
     // Sign-ins that have checked a password alone wait for this lock, and then are refused.

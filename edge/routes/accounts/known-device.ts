@@ -1,0 +1,53 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { loginSubject } from '../../../sql/limits.ts'
+import { deviceProofOf, digestOf } from '../../../tasks/accounts/tokens.ts'
+import type { Header } from '../../http/reply.ts'
+import type { EdgeRequest } from '../../http/server.ts'
+import type { Edge } from '../../pipeline/context.ts'
+import { deviceCookie, deviceHeader } from './cookies.ts'
+
+/**
+ * Browsers that have signed in to an account before: their failed logins count apart, so that others who guess its password
+ * do not lock them out. A cookie has an id of the browser, and a proof for each account; a new password ends the proofs.
+ */
+
+const DEVICE = /^[\w-]{22}$/
+const MAX_PROOFS = 5
+
+interface Device {
+  readonly id: string
+  /** The latest ones first. */
+  readonly proofs: readonly string[]
+}
+
+function deviceOf(edge: Edge, request: EdgeRequest): Device {
+  const [id = '', ...proofs] = (deviceCookie(edge, request) ?? '').split('.')
+  if (DEVICE.test(id)) return { id, proofs: proofs.slice(0, MAX_PROOFS) }
+  return { id: randomBytes(16).toString('base64url'), proofs: [] }
+}
+
+interface Known {
+  readonly id: number
+  readonly password_hash: string
+}
+
+/** What counts the failed logins of a request for an address; null: it has no account, which costs the same work. */
+export function subjectOf(edge: Edge, request: EdgeRequest, email: string, account: Known | null): Buffer {
+  const { id, proofs } = deviceOf(edge, request)
+  const right = deviceProofOf(edge.secretKey, id, account?.id ?? 0, account?.password_hash ?? '')
+  const isKnown = proofs.some((proof) => timingSafeEqual(digestOf(proof), digestOf(right)))
+  return loginSubject(digestOf(email), account !== null && isKnown ? digestOf(id) : null)
+}
+
+/** The cookie that makes the browser of a request known to an account. */
+export function knownDevice(
+  edge: Edge,
+  request: EdgeRequest,
+  accountId: number,
+  passwordHash: string,
+): Header {
+  const { id, proofs } = deviceOf(edge, request)
+  const proof = deviceProofOf(edge.secretKey, id, accountId, passwordHash)
+  const all = [...new Set([proof, ...proofs])].slice(0, MAX_PROOFS)
+  return deviceHeader(edge, [id, ...all].join('.'))
+}

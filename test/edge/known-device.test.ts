@@ -1,0 +1,221 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import bcrypt from 'bcryptjs'
+import type { Passwords } from '../../edge/passwords.ts'
+import { type Answered, edgeAndDatabase, newEmail, PASSWORD, startEdge } from './harness.ts'
+import { mailbox } from './mailbox.ts'
+
+/** Locks of addresses: what they cost, and whom they leave alone. */
+
+const MAX = 3
+const env = { LOGIN_MAX_FAILURES: String(MAX) }
+
+/** What was computed, by whether the hash that it was for is one of ours. */
+const computed: string[] = []
+const watched = (passwords: Passwords): Passwords => {
+  const kindOf = (stored: string | null) => (stored?.startsWith('$2b$') === true ? 'foreign' : 'own')
+  return {
+    hash: (password) => passwords.hash(password),
+    verify: (stored, password) => {
+      computed.push(kindOf(stored))
+      return passwords.verify(stored, password)
+    },
+    check: (stored, password) => {
+      computed.push(kindOf(stored))
+      return passwords.check(stored, password)
+    },
+    verifyPasskey: (work) => passwords.verifyPasskey(work),
+    close: () => passwords.close(),
+  }
+}
+const { api, url, query, db } = await edgeAndDatabase({ env, watchPasswords: watched })
+const unwatched = await startEdge(url, { env })
+const mails = mailbox({ url, query, db })
+const admin = await api.register('admin@example.com')
+
+const cookieOf = (answer: Answered): string => `millrace_device=${answer.cookie('millrace_device')}`
+const login = (username: string, password: string, cookie = '') =>
+  api.post('/api/v1/auth/token', {
+    form: { username, password },
+    headers: cookie === '' ? {} : { cookie },
+  })
+const wrong = (email: string, cookie?: string) => login(email, 'not the password', cookie)
+async function lockOut(email: string, cookie?: string): Promise<void> {
+  for (let i = 0; i < MAX; i++) assert.equal((await wrong(email, cookie)).status, 401)
+  assert.equal((await wrong(email, cookie)).status, 403)
+}
+/** An account, and the cookie of a browser that has signed in to it. */
+async function known() {
+  const account = await api.register(newEmail())
+  return { ...account, cookie: cookieOf(await login(account.email, PASSWORD)) }
+}
+const statusOf = async (email: string, cookie?: string): Promise<number> =>
+  (await login(email, PASSWORD, cookie)).status
+
+describe('a known device', () => {
+  test('is not locked out by the guesses of others, and stays known', async () => {
+    const { email, cookie } = await known()
+    await lockOut(email)
+    assert.equal(await statusOf(email), 403)
+    const answer = await login(email, PASSWORD, cookie)
+    assert.equal(answer.status, 200)
+    assert.equal(cookieOf(answer), cookie)
+    assert.equal(await statusOf(email), 403, 'strangers stay locked out')
+  })
+
+  test('is made known by registering, too', async () => {
+    const email = newEmail()
+    const answer = await api.post('/api/v1/auth/register', { json: { email, password: PASSWORD } })
+    await lockOut(email)
+    assert.equal(await statusOf(email, cookieOf(answer)), 200)
+  })
+
+  test('is locked by its own guesses, alone', async () => {
+    const { email, cookie } = await known()
+    const other = cookieOf(await login(email, PASSWORD))
+    await lockOut(email, cookie)
+    assert.equal(await statusOf(email, cookie), 403)
+    assert.equal(await statusOf(email, other), 200)
+    assert.equal(await statusOf(email), 200)
+  })
+
+  test('counts what its session proves, too', async () => {
+    const { email, token, cookie } = await known()
+    await lockOut(email)
+    const change = async (current_password: string, headers = {}) =>
+      (
+        await api.post('/api/v1/auth/change-password', {
+          token,
+          json: { current_password, new_password: 'another password' },
+          headers,
+        })
+      ).status
+    assert.equal(await change(PASSWORD), 403)
+    for (let i = 0; i < MAX; i++) assert.equal(await change('not the password', { cookie }), 400)
+    assert.equal(await change(PASSWORD, { cookie }), 403)
+    assert.equal(await statusOf(email, cookie), 403)
+  })
+
+  test('knows several accounts', async () => {
+    const one = await known()
+    const other = await api.register(newEmail())
+    const both = cookieOf(await login(other.email, PASSWORD, one.cookie))
+    for (const { email } of [one, other]) {
+      await lockOut(email)
+      assert.equal(await statusOf(email, both), 200)
+    }
+  })
+
+  test('is one for the last five accounts', async () => {
+    let { cookie, email: first } = await known()
+    const later: string[] = []
+    for (let i = 0; i < 5; i++) {
+      const { email } = await api.register(newEmail())
+      later.push(email)
+      cookie = cookieOf(await login(email, PASSWORD, cookie))
+    }
+    for (const email of [first, ...later]) await lockOut(email)
+    assert.equal(await statusOf(first, cookie), 403)
+    for (const email of later) assert.equal(await statusOf(email, cookie), 200)
+  })
+
+  test('is unknown after the password has changed', async () => {
+    const { email, token, cookie } = await known()
+    const json = { current_password: PASSWORD, new_password: 'another password' }
+    assert.equal((await api.post('/api/v1/auth/change-password', { token, json })).status, 200)
+    await lockOut(email)
+    assert.equal((await login(email, 'another password', cookie)).status, 403)
+  })
+
+  test('is unknown after the password was reset, even to the same one', async () => {
+    const { email, cookie } = await known()
+    await mails()
+    await api.post('/api/v1/auth/password-reset/request', { json: { email } })
+    const [mail] = await mails()
+    const json = { token: mail!.token, new_password: PASSWORD }
+    assert.equal((await api.post('/api/v1/auth/password-reset/confirm', { json })).status, 200)
+    await lockOut(email)
+    assert.equal(await statusOf(email, cookie), 403)
+  })
+
+  test('is not somebody with a forged cookie, or with that of another account', async () => {
+    const { email, cookie } = await known()
+    const stranger = await known()
+    await lockOut(email)
+    const [id, proof] = cookie.slice('millrace_device='.length).split('.') as [string, string]
+    const [otherId] = stranger.cookie.slice('millrace_device='.length).split('.') as [string]
+    for (const value of [
+      stranger.cookie.slice('millrace_device='.length),
+      `${otherId}.${proof}`,
+      `${id}.${proof.slice(1)}A`,
+      `${id}.${'A'.repeat(43)}`,
+      `${id}.${id}`,
+      `${id}..${'.'.repeat(100)}`,
+      id,
+      `.${proof}`,
+      '',
+      '.',
+      'ü',
+      'x'.repeat(2000),
+    ])
+      assert.equal(await statusOf(email, `millrace_device=${value}`), 403, value)
+    assert.equal(await statusOf(email, cookie), 200)
+  })
+
+  test('makes no address known to whoever asks', async () => {
+    const { cookie } = await known()
+    const { email } = await api.register(newEmail())
+    const unknown = newEmail()
+    const seen = ({ status, text, cookies }: Answered) => ({ status, text, cookies })
+    for (let i = 0; i <= MAX; i++)
+      assert.deepEqual(seen(await wrong(email, cookie)), seen(await wrong(unknown, cookie)))
+  })
+})
+
+describe('what an attempt costs', () => {
+  const costOf = async (attempt: () => Promise<Answered>, status: number): Promise<string[]> => {
+    computed.length = 0
+    assert.equal((await attempt()).status, status)
+    return [...computed]
+  }
+
+  test('is the same for a known address and an unknown one, and nothing once it is locked', async () => {
+    for (const email of [(await known()).email, newEmail()]) {
+      for (let i = 0; i < MAX; i++) assert.deepEqual(await costOf(() => wrong(email), 401), ['own'])
+      assert.deepEqual(await costOf(() => wrong(email), 403), [])
+      assert.deepEqual(await costOf(() => login(email, PASSWORD), 403), [])
+    }
+  })
+
+  test('is nothing for a locked proof of who is signed in', async () => {
+    const { email, token } = await known()
+    await lockOut(email)
+    const json = { password: PASSWORD, email: newEmail() }
+    for (const call of [
+      () => api.post('/api/v1/auth/me/email', { token, json }),
+      () => api.call('DELETE', '/api/v1/auth/me', { token, json: { password: PASSWORD } }),
+      () => api.post('/api/v1/auth/totp', { token, json: { password: PASSWORD } }),
+    ])
+      assert.deepEqual(await costOf(call, 403), [])
+  })
+
+  test('of many guesses at once is that of as many as are told that they were wrong', async () => {
+    const email = newEmail()
+    const accounts = [{ email, password_hash: bcrypt.hashSync(PASSWORD, 4) }]
+    await api.post('/api/v1/auth/users/import', { token: admin.token, json: { accounts } })
+    for (const [address, kind] of [
+      [email, 'foreign'],
+      [newEmail(), 'own'],
+    ] as const) {
+      computed.length = 0
+      const answers = await Promise.all(Array.from({ length: 20 }, () => wrong(address)))
+      assert.equal(answers.filter(({ status }) => status === 401).length, MAX)
+      assert.equal(answers.filter(({ status }) => status === 403).length, 20 - MAX)
+      assert.deepEqual(computed, Array(MAX).fill(kind))
+    }
+    assert.equal(
+      (await unwatched.post('/api/v1/auth/token', { form: { username: email, password: PASSWORD } })).status,
+      403,
+    )
+  })
+})
