@@ -1,7 +1,7 @@
 import { createHash, pbkdf2Sync, scryptSync, timingSafeEqual } from 'node:crypto'
-import { verifySync } from '@node-rs/argon2'
 import bcrypt from 'bcryptjs'
 import { foreignHashOf } from '../password-hashes.ts'
+import { verifyArgon2 } from './argon2.ts'
 
 /** Verifies hashes of passwords from elsewhere, whose parameters were checked when they were taken. */
 
@@ -14,7 +14,7 @@ export function verifyForeign(stored: string, password: string): boolean {
       return bcrypt.compareSync(given, found.stored)
     }
     case 'argon2':
-      return verifySync(found.stored, password)
+      return verifyArgon2(found.stored, password)
     case 'scrypt': {
       const [ln, r, p] = found.cost
       const N = 2 ** ln

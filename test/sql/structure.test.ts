@@ -20,7 +20,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@fastify/busboy': ['edge/uploads.ts'],
   '@napi-rs/canvas': ['workers/children/documents/*.ts'],
   '@kenjiuno/msgreader': ['workers/children/documents/formats/outlook.ts'],
-  '@node-rs/argon2': ['edge/passwords/thread.ts'],
+  '@node-rs/argon2': ['edge/passwords/argon2.ts'],
   '@embedpdf/pdfium': ['workers/children/documents/*.ts'],
   '@xenova/transformers': ['workers/providers/ai/embeddings.ts'],
   '@opentelemetry/api': ['tasks/telemetry/otlp.ts'],
