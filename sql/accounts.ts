@@ -332,17 +332,23 @@ const Refreshed = z.object({
   session_id: z.string(),
   role: z.string(),
   replayed: z.boolean(),
+  seconds_left: z.number().nullable(),
 })
 
-/** Exchanges a refresh token; no row when that is not allowed. A `replayed` one has just ended its session. */
+/**
+ * Exchanges a refresh token; no row when that is not allowed. A `replayed` one has just ended its session. A session lasts at most
+ * `longestSeconds`, null: as long as it is used; `seconds_left` of it.
+ */
 export const refreshSession = (
   presented: Buffer,
   successor: Buffer,
   lifetimeSeconds: number,
+  longestSeconds: number | null = null,
 ): Query<z.output<typeof Refreshed>> =>
   sql.prepared('session_refresh', Refreshed)`
-    select account_id, session_id, role, replayed
-    from session_refresh(${sql.binary(presented)}, ${sql.binary(successor)}, make_interval(secs => ${lifetimeSeconds}))`
+    select account_id, session_id, role, replayed, seconds_left
+    from session_refresh(${sql.binary(presented)}, ${sql.binary(successor)}, make_interval(secs => ${lifetimeSeconds}),
+      make_interval(secs => ${longestSeconds}::float8))`
 
 const Ended = z.object({ id: z.string(), account_id: z.number() })
 
@@ -383,16 +389,3 @@ export const endSessions = (accountId: number, kept: string | null): Query<unkno
   sql.type(noRows)`
     update session set revoked_at = coalesce(revoked_at, now()), ended_at = now()
     where account_id = ${accountId} and id is distinct from ${kept}::uuid and ended_at is null`
-
-/** Deletes expired refresh tokens, and sessions left without any; returns the number of tokens. */
-export const deleteExpiredRefreshTokens = (batch: number): Query<{ count: number }> =>
-  sql.type(z.object({ count: z.number() }))`
-    with expired as (
-      delete from refresh_token where digest in (
-        select digest from refresh_token where expires_at < now() order by expires_at limit ${batch})
-      returning session_id, digest
-    ), emptied as (
-      delete from session where id in (select session_id from expired) and not exists (
-        select from refresh_token t where t.session_id = session.id and t.digest not in (select digest from expired))
-    )
-    select count(*)::int as count from expired`

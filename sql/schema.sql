@@ -2747,10 +2747,10 @@ CREATE OR REPLACE FUNCTION public.search_words_sweep(keep_days integer, most int
  SET enable_seqscan TO 'off'
 AS $function$f99a30f11afe2e2fc67f3a50c6bab907$function$;
 
-CREATE OR REPLACE FUNCTION public.session_refresh(presented bytea, successor bytea, lifetime interval)
- RETURNS TABLE(account_id integer, session_id uuid, role text, replayed boolean)
+CREATE OR REPLACE FUNCTION public.session_refresh(presented bytea, successor bytea, lifetime interval, longest interval)
+ RETURNS TABLE(account_id integer, session_id uuid, role text, replayed boolean, seconds_left integer)
  LANGUAGE plpgsql
-AS $function$5f5046e826a47396dc6779ef3c06d780$function$;
+AS $function$8765b145941c133c1cb1880a9029a9e0$function$;
 
 CREATE OR REPLACE FUNCTION public.unhyphenated(given text)
  RETURNS text

@@ -57,7 +57,12 @@ export class AccessTokens {
     return { credential: token, accountId, sessionId, keyId: null, expiresAt }
   }
 
-  sign(account: { id: number; role: string }, sessionId: string): Promise<string> {
+  sign(
+    account: { id: number; role: string },
+    sessionId: string,
+    secondsLeft: number | null,
+  ): Promise<string> {
+    const lifetimeSeconds = Math.min(this.#lifetimeSeconds, secondsLeft ?? this.#lifetimeSeconds)
     const issuedAt = Math.floor(this.#now() / 1000)
     return new SignJWT({ role: account.role, sid: sessionId })
       .setProtectedHeader({ alg: 'HS256' })
@@ -66,7 +71,7 @@ export class AccessTokens {
       .setSubject(String(account.id))
       .setIssuedAt(issuedAt)
       .setJti(uuidv7())
-      .setExpirationTime(issuedAt + this.#lifetimeSeconds)
+      .setExpirationTime(issuedAt + lifetimeSeconds)
       .sign(this.#key)
   }
 }

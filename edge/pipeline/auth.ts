@@ -66,7 +66,8 @@ export const ANONYMOUS: Caller = {
 export interface Accounts {
   /** Null without a credential. @throws fail('auth.required') for an invalid one. */
   authenticate(request: EdgeRequest): Caller | null | Promise<Caller | null>
-  sign(account: { id: number; role: string }, sessionId: string): Promise<string>
+  /** An access token that does not outlive its session, which lasts so long; null: as long as it is used. */
+  sign(account: { id: number; role: string }, sessionId: string, secondsLeft?: number | null): Promise<string>
   /**
    * An admitted caller as their account is by now; the token's expiry does not matter.
    * @throws fail('auth.required') when their session, key or account has ended.
@@ -203,8 +204,12 @@ class TokenAccounts implements Accounts {
     }
   }
 
-  sign(account: { id: number; role: string }, sessionId: string): Promise<string> {
-    return this.#tokens.sign(account, sessionId)
+  sign(
+    account: { id: number; role: string },
+    sessionId: string,
+    secondsLeft: number | null = null,
+  ): Promise<string> {
+    return this.#tokens.sign(account, sessionId, secondsLeft)
   }
 
   async changed(tx: Transaction, accountId: number): Promise<void> {

@@ -1,6 +1,7 @@
+import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
 
-/** What is noted of sessions in use. */
+/** What is noted of sessions in use, and what housekeeping deletes of them. */
 
 export interface UsedSession {
   readonly id: string
@@ -26,3 +27,16 @@ const idsOf = (used: readonly UsedSession[]) =>
     used.map(({ id }) => id),
     'uuid',
   )
+
+/** Deletes expired refresh tokens, and sessions left without any; returns the number of tokens. */
+export const deleteExpiredRefreshTokens = (batch: number): Query<{ count: number }> =>
+  sql.type(z.object({ count: z.number() }))`
+    with expired as (
+      delete from refresh_token where digest in (
+        select digest from refresh_token where expires_at < now() order by expires_at limit ${batch})
+      returning session_id, digest
+    ), emptied as (
+      delete from session where id in (select session_id from expired) and not exists (
+        select from refresh_token t where t.session_id = session.id and t.digest not in (select digest from expired))
+    )
+    select count(*)::int as count from expired`

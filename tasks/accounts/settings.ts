@@ -21,6 +21,7 @@ export const accountShape = {
   REGISTRATION_ENABLED: flag(true),
   ACCESS_TOKEN_MINUTES: count(15, 1, 1440),
   REFRESH_TOKEN_DAYS: count(14, 1, 365),
+  SESSION_MAX_DAYS: count(0, 0, 3650),
   RESET_TOKEN_MINUTES: count(60, 1, 10_080),
   VERIFY_TOKEN_HOURS: count(24, 1, 8760),
   INVITE_TOKEN_DAYS: count(14, 1, 365),
@@ -37,6 +38,8 @@ export interface AccountSettings {
   readonly registrationEnabled: boolean
   readonly accessTokenSeconds: number
   readonly refreshTokenSeconds: number
+  /** How long a session lasts however often it is refreshed; null: no limit. */
+  readonly sessionMaxSeconds: number | null
   readonly resetTokenSeconds: number
   readonly verifyTokenSeconds: number
   readonly inviteTokenSeconds: number
@@ -59,6 +62,7 @@ export function accountSettings(env: z.output<typeof Shape>): AccountSettings {
     registrationEnabled: env.REGISTRATION_ENABLED,
     accessTokenSeconds: env.ACCESS_TOKEN_MINUTES * 60,
     refreshTokenSeconds: env.REFRESH_TOKEN_DAYS * 86_400,
+    sessionMaxSeconds: env.SESSION_MAX_DAYS * 86_400 || null,
     resetTokenSeconds: env.RESET_TOKEN_MINUTES * 60,
     verifyTokenSeconds: env.VERIFY_TOKEN_HOURS * 3600,
     inviteTokenSeconds: env.INVITE_TOKEN_DAYS * 86_400,

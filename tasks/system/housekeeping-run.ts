@@ -1,6 +1,7 @@
 import { dueAccounts } from '../../sql/accounts/deletions.ts'
 import { deleteExpiredEmailChanges } from '../../sql/accounts/email-changes.ts'
-import { deleteExpiredMailedTokens, deleteExpiredRefreshTokens } from '../../sql/accounts.ts'
+import { deleteExpiredRefreshTokens } from '../../sql/accounts/sessions.ts'
+import { deleteExpiredMailedTokens } from '../../sql/accounts.ts'
 import { deleteExpiredApiKeys } from '../../sql/api-keys.ts'
 import { deleteAbandonedImports } from '../../sql/blog/transfer.ts'
 import type { Query } from '../../sql/db.ts'

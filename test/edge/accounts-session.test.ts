@@ -230,3 +230,38 @@ test('a new token carries the role that the account has now', async () => {
   const { access_token } = (await refresh(account.refresh)).json
   assert.equal(JSON.parse(Buffer.from(access_token.split('.')[1], 'base64url').toString()).role, 'moderator')
 })
+
+test('a session has an absolute end by a setting, which its access tokens do not outlive', async () => {
+  const limited = await startEdge(url, { env: { SESSION_MAX_DAYS: '1', ACCESS_TOKEN_MINUTES: '60' } })
+  const expiryOf = (token: string): number =>
+    JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString()).exp
+  const account = await limited.register(newEmail())
+  const age = (hours: number) =>
+    query(
+      `update session set created_at = created_at - make_interval(hours => $2), last_used_at = now() where account_id = $1`,
+      [account.id, hours],
+    )
+  const exchange = (token: string) =>
+    limited.post('/api/v1/auth/refresh', { headers: { cookie: `millrace_refresh=${token}` } })
+  const [{ until }] = (await query(
+    `select extract(epoch from expires_at - now()) as until from refresh_token
+    where session_id in (select id from session where account_id = $1)`,
+    [account.id],
+  )) as [{ until: string }]
+  assert.ok(Number(until) <= 86_400, 'no refresh token is for later')
+  await age(22)
+  const first = await exchange(account.refresh)
+  assert.ok(expiryOf(first.json.access_token) - Date.now() / 1000 > 3000)
+  await query(`update session set created_at = created_at - interval '110 min' where account_id = $1`, [
+    account.id,
+  ])
+  const second = await exchange(first.cookie('millrace_refresh'))
+  assert.equal(second.status, 200)
+  assert.ok(expiryOf(second.json.access_token) - Date.now() / 1000 <= 601)
+  await age(1)
+  assertNoRefresh(await exchange(second.cookie('millrace_refresh')))
+  const [{ live }] = (await query('select revoked_at is null as live from session where account_id = $1', [
+    account.id,
+  ])) as [{ live: boolean }]
+  assert.equal(live, true, 'it was refused for its age alone')
+})

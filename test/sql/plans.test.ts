@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { after, describe, test } from 'node:test'
-import { deleteExpiredRefreshTokens, readAccount, refreshSession } from '../../sql/accounts.ts'
+import { deleteExpiredRefreshTokens } from '../../sql/accounts/sessions.ts'
+import { readAccount, refreshSession } from '../../sql/accounts.ts'
 import { abandonedBlobs, documentContent, sealedBlob, unreferencedBlobs } from '../../sql/blobs.ts'
 import type { Query } from '../../sql/db.ts'
 import { searchDocuments } from '../../sql/documents/search.ts'

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
+import { deleteExpiredRefreshTokens } from '../../sql/accounts/sessions.ts'
 import {
-  deleteExpiredRefreshTokens,
   insertAccount,
   insertSession,
   readAccountState,

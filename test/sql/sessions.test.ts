@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { deleteExpiredRefreshTokens } from '../../sql/accounts/sessions.ts'
 import {
   countAdmins,
   credentials,
   deleteAccount,
-  deleteExpiredRefreshTokens,
   insertAccount,
   insertSession,
   refreshSession,
@@ -54,6 +54,36 @@ const refresh = (presented: string, successor: string, seconds = 60) =>
 const revoked = async (id: string): Promise<boolean> =>
   (await query('select revoked_at is not null as r from session where id = $1', [id]))[0]!.r as boolean
 
+test('a session ends when it has lasted longest, whatever was used in between', async () => {
+  const { id, token } = await session()
+  const exchange = (presented: string, successor: string, longest: number | null) =>
+    db.maybeOne(refreshSession(digest(presented), digest(successor), 1000, longest))
+  const age = (seconds: number) =>
+    query('update session set created_at = created_at - make_interval(secs => $2) where id = $1', [
+      id,
+      seconds,
+    ])
+  const left = async (presented: string, successor: string, longest: number | null) =>
+    (await exchange(presented, successor, longest))!.seconds_left
+  const expiresIn = async (of: string) =>
+    (
+      await query(
+        'select extract(epoch from expires_at - now())::int as s from refresh_token where digest = $1',
+        [digest(of)],
+      )
+    )[0]!.s as number
+  assert.equal(await left(token, `2 ${id}`, null), null)
+  await age(500)
+  assert.ok([499, 500].includes((await left(`2 ${id}`, `3 ${id}`, 1000))!))
+  assert.ok((await expiresIn(`3 ${id}`)) <= 500)
+  await age(499)
+  assert.ok([0, 1].includes((await left(`3 ${id}`, `4 ${id}`, 1000))!))
+  await age(1)
+  assert.equal(await exchange(`4 ${id}`, `5 ${id}`, 1000), null)
+  assert.equal(await exchange(`4 ${id}`, `5 ${id}`, 999), null)
+  assert.equal(await revoked(id), false)
+})
+
 describe('sessions', () => {
   test('a token is exchanged for its successor, which lives as long again', async () => {
     const { id, owner, token } = await session(undefined, 10)
@@ -62,6 +92,7 @@ describe('sessions', () => {
       session_id: id,
       role: 'user',
       replayed: false,
+      seconds_left: null,
     })
     const tokens = await query(
       `select rotated_at is null as current, expires_at > now() + interval '900 s' as late from refresh_token where session_id = $1 order by created_at`,
@@ -78,7 +109,7 @@ describe('sessions', () => {
   test('a replay tells only that it is one, and ends the family: the thief and the owner both', async () => {
     const { id, owner, token } = await session()
     await refresh(token, 'current')
-    const replay = { account_id: owner, session_id: id, role: '', replayed: true }
+    const replay = { account_id: owner, session_id: id, role: '', replayed: true, seconds_left: null }
     assert.deepEqual(await refresh(token, 'stolen'), replay)
     assert.equal(await revoked(id), true)
     assert.equal(await refresh(token, 'stolen'), null, 'which is told once')

@@ -35,6 +35,7 @@ test('an empty environment has the documented defaults', () => {
     registrationEnabled: true,
     accessTokenSeconds: 15 * 60,
     refreshTokenSeconds: 14 * 86_400,
+    sessionMaxSeconds: null,
     resetTokenSeconds: 60 * 60,
     verifyTokenSeconds: 24 * 3600,
     inviteTokenSeconds: 14 * 86_400,
@@ -157,6 +158,7 @@ test('what is given counts', () => {
     ADMIN_PASSWORD: '12345678',
     ACCESS_TOKEN_MINUTES: '5',
     REFRESH_TOKEN_DAYS: '2',
+    SESSION_MAX_DAYS: '3',
     CORS_ORIGINS: 'https://a.example, http://localhost:3000 ,',
     WORKER_QUEUES: 'documents,system',
     WORKER_PROCESSES: '0',
@@ -174,6 +176,7 @@ test('what is given counts', () => {
     ['none', 'root@example.com', '12345678'],
   )
   assert.deepEqual([settings.accessTokenSeconds, settings.refreshTokenSeconds], [300, 172_800])
+  assert.equal(settings.sessionMaxSeconds, 259_200)
   assert.deepEqual([...settings.corsOrigins], ['https://a.example', 'http://localhost:3000'])
   assert.deepEqual(
     [settings.workerQueues, settings.workerProcesses, settings.maxUploadBytes],

@@ -73,7 +73,7 @@ async function register(
       edge.publisher.notify(mail.jobId)
       if (first) edge.log.warn({ account: id }, 'The account registered became the first admin')
     })
-    const accessToken = await edge.accounts.sign(account, session.sessionId)
+    const accessToken = await edge.accounts.sign(account, session.sessionId, session.secondsLeft)
     return json(account.json, { headers: cookiesOf(edge, accessToken, session) })
   })
 }

@@ -55,7 +55,7 @@ export const sessionRoutes = [
     method: 'post',
     path: '/refresh',
     summary: 'Exchange the refresh cookie for a new session token',
-    description: `Reads only the refresh cookie. Using a token that was already exchanged revokes its whole session. \
+    description: `Reads only the refresh cookie. Using a token that was already exchanged revokes its whole session. No session lasts longer than \`SESSION_MAX_DAYS\`, if that is set. \
 With an Idempotency-Key, a client that lost the response can repeat the request to get it again, until the new token \
 is used.`,
     auth: 'public',
@@ -149,15 +149,15 @@ async function refresh(input: Public<SignedIn>): Promise<Answer<SignedIn>> {
   if (presented === null) throw fail('auth.refresh')
   const key = request.header('idempotency-key')
   const successor = key === '' ? newRefreshToken() : successorOf(edge.secretKey, presented, key)
-  const { refreshTokenSeconds } = edge.settings
+  const { refreshTokenSeconds, sessionMaxSeconds } = edge.settings
   return input.transaction(async (tx) => {
     const session = await tx.maybeOne(
-      refreshSession(digestOf(presented), digestOf(successor), refreshTokenSeconds),
+      refreshSession(digestOf(presented), digestOf(successor), refreshTokenSeconds, sessionMaxSeconds),
     )
     if (session === null) throw fail('auth.refresh')
     const { account_id: id, session_id: sessionId } = session
-    if (!session.replayed)
-      return signedIn(edge, { id, role: session.role }, { sessionId, refreshToken: successor })
+    const begun = { sessionId, refreshToken: successor, secondsLeft: session.seconds_left }
+    if (!session.replayed) return signedIn(edge, { id, role: session.role }, begun)
     await tx.run(
       audit(input, 'session.replayed', { actorId: null, accountId: id, data: { session: sessionId } }),
     )

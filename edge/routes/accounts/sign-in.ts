@@ -130,6 +130,8 @@ export async function beginSignedIn(
 interface Begun {
   readonly sessionId: string
   readonly refreshToken: string
+  /** How long the session can last; null: as long as it is used. */
+  readonly secondsLeft: number | null
   /** The cookie that makes the browser known; absent: it stays what it is. */
   readonly device?: Header
 }
@@ -150,11 +152,13 @@ export async function beginSession(
     userAgent: userAgent || null,
     device: await deviceOf(userAgent),
   }
+  const { refreshTokenSeconds, sessionMaxSeconds: secondsLeft } = edge.settings
+  const lifetimeSeconds = Math.min(refreshTokenSeconds, secondsLeft ?? refreshTokenSeconds)
   const { password_hash } = await tx.one(
-    insertSession(sessionId, accountId, digestOf(refreshToken), edge.settings.refreshTokenSeconds, origin),
+    insertSession(sessionId, accountId, digestOf(refreshToken), lifetimeSeconds, origin),
   )
   const device = knownDevice(edge, exchange.request, accountId, password_hash)
-  return { sessionId, refreshToken, device }
+  return { sessionId, refreshToken, secondsLeft, device }
 }
 
 /** The cookies of a session, and that of a browser which it has just made known. */
@@ -174,7 +178,7 @@ export async function signedIn(
   account: { readonly id: number; readonly role: string },
   begun: Begun,
 ): Promise<Answer<SignedIn>> {
-  const accessToken = await edge.accounts.sign(account, begun.sessionId)
+  const accessToken = await edge.accounts.sign(account, begun.sessionId, begun.secondsLeft)
   return new Answer({
     headers: cookiesOf(edge, accessToken, begun),
     value: { access_token: accessToken, token_type: 'bearer' as const },

@@ -1,5 +1,6 @@
-create or replace function session_refresh(presented bytea, successor bytea, lifetime interval)
-returns table (account_id integer, session_id uuid, role text, replayed boolean) language plpgsql as $$
+-- Exchanges a refresh token. A session lasts `longest` from its beginning, null: for as long as it is used; `seconds_left` of that.
+create or replace function session_refresh(presented bytea, successor bytea, lifetime interval, longest interval)
+returns table (account_id integer, session_id uuid, role text, replayed boolean, seconds_left integer) language plpgsql as $$
 #variable_conflict use_column
 declare
   family session;
@@ -8,7 +9,7 @@ begin
   select s.* into family from session s join refresh_token t on t.session_id = s.id
   join account a on a.id = s.account_id and a.deleted_at is null
   where t.digest = presented for update of s;
-  if not found or family.ended_at is not null then return; end if;
+  if not found or family.ended_at is not null or family.created_at + longest <= now() then return; end if;
   -- Read under the family's lock, so that the second of two concurrent exchanges sees the first.
   select * into token from refresh_token where digest = presented;
   if token.rotated_at is null then
@@ -17,14 +18,15 @@ begin
       and t.rotated_at is null and t.expires_at > now()) then
     -- After a sign-out, too: its access tokens are still valid, and somebody else has had the refresh token.
     update session set revoked_at = coalesce(revoked_at, now()), ended_at = now() where id = family.id;
-    return query select family.account_id, family.id, '', true;
+    return query select family.account_id, family.id, '', true, null::integer;
     return;
   end if;
   if family.revoked_at is not null then return; end if;
   if not exists (select from account where id = family.account_id and is_active) then return; end if;
   if token.rotated_at is null then
     update refresh_token set rotated_at = now() where digest = presented;
-    insert into refresh_token (digest, session_id, expires_at) values (successor, family.id, now() + lifetime);
+    insert into refresh_token (digest, session_id, expires_at) values (successor, family.id, least(now() + lifetime, family.created_at + longest));
   end if;
-  return query select a.id, family.id, a.role, false from account a where a.id = family.account_id;
+  return query select a.id, family.id, a.role, false,
+    floor(extract(epoch from family.created_at + longest - now()))::integer from account a where a.id = family.account_id;
 end $$;
