@@ -137,6 +137,7 @@ async function switchOffTotp(db: Database, email: string): Promise<string[]> {
     if (account === null) throw new UsageError(`There is no account ${email}`)
     if ((await tx.maybeOne(deleteTotp(account.id))) === null) return [`${email} has no one-time codes`]
     await tx.run(audited('account.totp_disabled', account.id))
+    await tx.run(accountChanged(account.id))
     return [`${email} signs in without one-time codes now`]
   })
 }

@@ -189,7 +189,10 @@ function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): 
     codes.add('request.cross_site')
   if (route.stream !== undefined || route.follow !== undefined) codes.add('stream.limited')
   if (route.limit !== undefined) codes.add('request.limited')
-  if (roleFor(auth, settings) !== null) codes.add('auth.forbidden')
+  if (roleFor(auth, settings) !== null) {
+    codes.add('auth.forbidden')
+    if (settings.requireAdminTotp) codes.add('auth.admin_factor')
+  }
   if (!area.takesAnyQuery || route.params !== undefined || route.body !== undefined)
     codes.add('request.invalid')
   if (route.body !== undefined)

@@ -8,6 +8,10 @@ export const accountErrors = {
     detail: 'The code is not correct, or has been used; wait for the next one',
     code: 'totp_wrong',
   },
+  'auth.admin_factor': {
+    detail: 'Admins need a second factor here: set one-time codes up, or sign in with a passkey',
+    code: 'admin_factor_required',
+  },
   'auth.proof_required': {
     detail:
       'This needs the password, and a code where those are asked for, or a sign-in within the last 10 minutes',

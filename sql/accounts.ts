@@ -14,7 +14,7 @@ export const readAccount: ReadStatement<[id: number]> = {
 
 /**
  * What decides access: the account, its sessions that were ended while their access tokens may still be valid (the
- * longest-lived ones last a day), and its API keys.
+ * longest-lived ones last a day), its API keys, and an admin's second factors (null for others).
  */
 export const readAccountState: ReadStatement<[id: number]> = {
   name: 'account_state',
@@ -23,7 +23,11 @@ export const readAccountState: ReadStatement<[id: number]> = {
       where account_id = account.id and ended_at > now() - interval '25 hours'), 'keys', (
       select coalesce(json_agg(json_build_object('id', k.id, 'scopes', k.scopes, 'organization_id', k.organization_id,
         'expires_at', extract(epoch from k.expires_at))), '[]') from api_key k
-      where k.account_id = account.id and coalesce(k.expires_at > now(), true)))::text
+      where k.account_id = account.id and coalesce(k.expires_at > now(), true)),
+      'factors', case when role = 'admin' then (select json_build_object('totp', exists (
+          select from account_totp t where t.account_id = account.id and t.confirmed_at is not null),
+        'sessions', coalesce(json_agg(s.id), '[]'))
+        from session s where s.account_id = account.id and s.by_passkey and s.revoked_at is null) end)::text
     from account where id = $1::int`,
 }
 
@@ -285,6 +289,8 @@ export interface SessionOrigin {
   readonly place: string | null
   readonly userAgent: string | null
   readonly device: string | null
+  /** True if it began with a passkey. */
+  readonly byPasskey?: boolean
 }
 
 /** Begins a session: its family row and first refresh token; answers the password hash of the account. */
@@ -297,9 +303,9 @@ export const insertSession = (
 ): Query<{ password_hash: string }> =>
   sql.prepared('insert_session', z.object({ password_hash: z.string() }))`
     with family as (
-      insert into session (id, account_id, address, place, user_agent, device)
+      insert into session (id, account_id, address, place, user_agent, device, by_passkey)
       values (${sessionId}::uuid, ${accountId}, left(${origin.address}, 100), ${origin.place}, left(${origin.userAgent}, 300),
-        ${origin.device}) returning id
+        ${origin.device}, ${origin.byPasskey === true}) returning id
     )
     insert into refresh_token (digest, session_id, expires_at)
     select ${sql.binary(digest)}, id, now() + make_interval(secs => ${lifetimeSeconds}) from family

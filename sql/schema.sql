@@ -1150,6 +1150,7 @@ create table session (
   place text,
   user_agent text,
   device text,
+  by_passkey boolean not null default false,
   last_used_at timestamp with time zone,
   last_address text,
   last_place text,

@@ -12,6 +12,8 @@ export interface AccountState {
   readonly ended: ReadonlySet<string>
   /** Its API keys by id. */
   readonly keys: ReadonlyMap<string, ApiKey>
+  /** What an admin has beside a password; null: it is no admin. */
+  readonly factors: { readonly totp: boolean; readonly passkeySessions: ReadonlySet<string> } | null
   readonly profile: string
   readonly readAt: number
 }
@@ -34,6 +36,7 @@ const MAX_STATES = 100_000
 const StateRow = z.object({
   account: z.looseObject({ role: z.enum(['user', 'moderator', 'admin']), is_active: z.boolean() }),
   ended: z.array(z.string()),
+  factors: z.object({ totp: z.boolean(), sessions: z.array(z.string()) }).nullable(),
   keys: z.array(
     z
       .object({
@@ -109,12 +112,13 @@ export class AccountStates {
   async #readRow(accountId: number): Promise<AccountState> {
     const text = await this.#reader.text(readAccountState, [accountId])
     if (text === null) throw fail('auth.required')
-    const { account, ended, keys } = StateRow.parse(JSON.parse(text))
+    const { account, ended, keys, factors } = StateRow.parse(JSON.parse(text))
     const { role, is_active: active } = account
     return {
       role,
       active,
       ended: new Set(ended),
+      factors: factors && { totp: factors.totp, passkeySessions: new Set(factors.sessions) },
       keys: new Map(keys.map((key) => [key.id, key])),
       profile: JSON.stringify(account),
       readAt: performance.now(),

@@ -21,6 +21,8 @@ export interface Caller {
   /** The owner id of the caller's rows; null without authentication. */
   readonly ownerId: number | null
   readonly role: Role
+  /** True if an admin has the role `user`, because it lacks the second factor that the service requires. */
+  readonly lacksFactor?: boolean
   /** The session (refresh family) of the access token; null without authentication, and with an API key. */
   readonly sessionId: string | null
   /** The API key that came in place of an access token. */
@@ -171,7 +173,9 @@ class TokenAccounts implements Accounts {
     const { role, profile } = state
     const key = keyId === null ? null : this.#keyOf(state, keyId)
     if (key === undefined) throw fail('auth.required')
-    return { id, ownerId: id, role, sessionId, key, profile }
+    const lacksFactor = this.#settings.requireAdminTotp && hasNoFactor(state, sessionId)
+    const caller: Caller = { id, ownerId: id, role, sessionId, key, profile }
+    return lacksFactor ? { ...caller, role: 'user', lacksFactor } : caller
   }
 
   #from(request: EdgeRequest) {
@@ -222,6 +226,12 @@ class TokenAccounts implements Accounts {
   }
 }
 
+/** True for an admin without one-time codes whose session no passkey has begun. */
+function hasNoFactor({ factors }: AccountState, sessionId: string | null): boolean {
+  if (factors === null || factors.totp) return false
+  return sessionId === null || !factors.passkeySessions.has(sessionId)
+}
+
 /** The bearer token or API key, or else the session cookie; null when neither came. */
 function credential(request: EdgeRequest, cookie: string): string | null {
   const authorization = request.header('authorization')
@@ -246,9 +256,9 @@ export function roleFor(auth: Auth, settings: Settings): Role | null {
 
 /** The refusal of a caller whose role is too low, or null. */
 export function requireRole(caller: Caller, role: Role): Failure | null {
-  return RANK[caller.role] >= RANK[role]
-    ? null
-    : fail('auth.forbidden', { roles: role === 'moderator' ? 'moderator or admin' : role })
+  if (RANK[caller.role] >= RANK[role]) return null
+  if (caller.lacksFactor === true) return fail('auth.admin_factor')
+  return fail('auth.forbidden', { roles: role === 'moderator' ? 'moderator or admin' : role })
 }
 
 /** @throws fail('auth.required') for a caller of an open area without a credential, who has no documents. */

@@ -25,6 +25,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'auth.totp_required': 401,
   'auth.totp_wrong': 401,
   'auth.proof_required': 403,
+  'auth.admin_factor': 403,
   'auth.passkey': 401,
   'passkey.refused': 400,
   'passkey.exists': 409,

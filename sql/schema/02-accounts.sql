@@ -59,6 +59,8 @@ create table session (
   place text,
   user_agent text,
   device text,
+  -- True if it began with a passkey, which is two factors by itself.
+  by_passkey boolean not null default false,
   -- Behind by up to a minute: each edge writes once a minute which sessions it has seen, and from where.
   last_used_at timestamptz,
   last_address text,

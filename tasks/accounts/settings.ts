@@ -19,6 +19,7 @@ export const accountShape = {
     .optional(),
   ADMIN_PASSWORD: z.string().min(8).max(1024).optional(),
   REGISTRATION_ENABLED: flag(true),
+  REQUIRE_ADMIN_TOTP: flag(false),
   ACCESS_TOKEN_MINUTES: count(15, 1, 1440),
   REFRESH_TOKEN_DAYS: count(14, 1, 365),
   SESSION_MAX_DAYS: count(0, 0, 3650),
@@ -36,6 +37,8 @@ export interface AccountSettings {
   readonly adminEmail: string | undefined
   readonly adminPassword: string | undefined
   readonly registrationEnabled: boolean
+  /** True if admins without one-time codes, and without a passkey's session, have no more rights than users. */
+  readonly requireAdminTotp: boolean
   readonly accessTokenSeconds: number
   readonly refreshTokenSeconds: number
   /** How long a session lasts however often it is refreshed; null: no limit. */
@@ -60,6 +63,7 @@ export function accountSettings(env: z.output<typeof Shape>): AccountSettings {
     adminEmail: env.ADMIN_EMAIL,
     adminPassword: env.ADMIN_PASSWORD,
     registrationEnabled: env.REGISTRATION_ENABLED,
+    requireAdminTotp: env.REQUIRE_ADMIN_TOTP,
     accessTokenSeconds: env.ACCESS_TOKEN_MINUTES * 60,
     refreshTokenSeconds: env.REFRESH_TOKEN_DAYS * 86_400,
     sessionMaxSeconds: env.SESSION_MAX_DAYS * 86_400 || null,

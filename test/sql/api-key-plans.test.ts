@@ -28,6 +28,9 @@ await query(
   `insert into session (id, account_id) select gen_random_uuid(), n from generate_series(1, 2000) n`,
 )
 await query(
+  `insert into account_totp (id, account_id) select gen_random_uuid(), n from generate_series(1, 2000) n`,
+)
+await query(
   `insert into api_key (id, account_id, organization_id, name, digest, hint, scopes, expires_at)
    select ('01980000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 1 + n % 2000,
      case when n % 2 = 0 then 1 + n % 2000 / 5 end, 'n', sha256(n::text::bytea), 'hint', '{jobs:read}',

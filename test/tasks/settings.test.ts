@@ -36,6 +36,7 @@ test('an empty environment has the documented defaults', () => {
     accessTokenSeconds: 15 * 60,
     refreshTokenSeconds: 14 * 86_400,
     sessionMaxSeconds: null,
+    requireAdminTotp: false,
     resetTokenSeconds: 60 * 60,
     verifyTokenSeconds: 24 * 3600,
     inviteTokenSeconds: 14 * 86_400,

@@ -119,7 +119,7 @@ export async function beginSignedIn(
 ): Promise<Answer<SignedIn>> {
   const { edge, exchange } = input
   const { id } = account
-  const begun = await beginSession(edge, tx, id, exchange)
+  const begun = await beginSession(edge, tx, id, exchange, by.factor === 'passkey')
   const data = { session: begun.sessionId, ...by }
   await tx.run(audit(input, 'account.signed_in', { actorId: id, accountId: id, data }))
   await edge.accounts.changed(tx, id)
@@ -142,6 +142,7 @@ export async function beginSession(
   tx: Queries,
   accountId: number,
   exchange: RequestContext,
+  byPasskey = false,
 ): Promise<Begun> {
   const sessionId = uuidv7()
   const refreshToken = newRefreshToken()
@@ -151,6 +152,7 @@ export async function beginSession(
     place: exchange.place,
     userAgent: userAgent || null,
     device: await deviceOf(userAgent),
+    byPasskey,
   }
   const { refreshTokenSeconds, sessionMaxSeconds: secondsLeft } = edge.settings
   const lifetimeSeconds = Math.min(refreshTokenSeconds, secondsLeft ?? refreshTokenSeconds)

@@ -154,6 +154,7 @@ recovery codes for when the device is lost. API keys and sessions go on without.
         if (isOff) throw fail('account.totp_off')
         await notify(tx, input, id, 'totp_disabled')
         await tx.run(audit(input, 'account.totp_disabled', { accountId: id }))
+        await input.edge.accounts.changed(tx, id)
         return undefined
       })
     },
@@ -206,6 +207,7 @@ async function confirm(
     const batch = uuidv7()
     await tx.run(confirmTotp(totp.id, step, digestsOf(edge, batch)))
     await tx.run(audit(input, 'account.totp_enabled', { accountId: id }))
+    await edge.accounts.changed(tx, id)
     return json(JSON.stringify({ batch }))
   })
 }
@@ -244,6 +246,7 @@ async function switchOff(input: Writing<z.output<typeof Factor>, undefined>): Pr
     if ((await tx.maybeOne(deleteTotp(proof.id))) === null) return fail('account.totp_off')
     await notify(tx, input, proof.id, 'totp_disabled')
     await tx.run(audit(input, 'account.totp_disabled', { accountId: proof.id }))
+    await input.edge.accounts.changed(tx, proof.id)
     return undefined
   })
 }

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { runAdmin } from '../../edge/commands.ts'
+import { parse } from '../../tasks/settings.ts'
+import { Authenticator } from '../passkeys.ts'
+import { until } from '../until.ts'
+import { assertRefused, login } from './accounts-help.ts'
+import { type Answered, type Api, edgeAndDatabase, newEmail, SECRET, startEdge } from './harness.ts'
+import { secured, signInWith } from './totp-help.ts'
+
+/** `REQUIRE_ADMIN_TOTP`: what admins may do without a second factor. */
+
+const ORIGIN = 'https://mill.example.com'
+const env = { REQUIRE_ADMIN_TOTP: 'true', PUBLIC_BASE_URL: ORIGIN, OPEN_AREAS: '' }
+const { api, db, url, query } = await edgeAndDatabase({ env })
+const other = await startEdge(url, { env })
+const relaxed = await startEdge(url)
+const PASSKEYS = '/api/v1/auth/passkeys'
+const DETAIL = 'Admins need a second factor here: set one-time codes up, or sign in with a passkey'
+
+const users = (token: string, edge: Api = api) => edge.get('/api/v1/auth/users', { token })
+function assertLacking(answer: Answered): void {
+  assert.deepEqual([answer.status, answer.json], [403, { detail: DETAIL, code: 'admin_factor_required' }])
+}
+async function newAdmin() {
+  const account = await api.register(newEmail('admin'))
+  await query(`update account set role = 'admin' where id = $1`, [account.id])
+  const { access_token: token } = (await login(api, account.email)).json
+  return { ...account, token }
+}
+
+test('an admin without a second factor is a user, who sets one up and then is an admin', async () => {
+  const admin = await newAdmin()
+  const someone = await api.register(newEmail())
+  for (const edge of [api, other]) assertLacking(await users(admin.token, edge))
+  for (const answer of [
+    await api.call('PATCH', `/api/v1/auth/users/${someone.id}/role?role=admin`, { token: admin.token }),
+    await api.call('DELETE', `/api/v1/auth/users/${someone.id}`, { token: admin.token }),
+    await api.post('/api/v1/blog/tags', { token: admin.token, json: { name: 'a tag' } }),
+  ])
+    assertLacking(answer)
+  const rename = await api.call('PATCH', `/api/v1/auth/users/${someone.id}?full_name=Ann`, {
+    token: admin.token,
+  })
+  assertRefused(rename, 403, 'Only the account itself or an admin may do this')
+  const me = await api.get('/api/v1/auth/me', { token: admin.token })
+  assert.deepEqual([me.status, me.json.role], [200, 'admin'])
+  await secured(api, admin)
+  assert.equal((await users(admin.token)).status, 200)
+  await until('the other edge knows', async () => (await users(admin.token, other)).status === 200)
+})
+
+test('it is one no longer once its one-time codes are off', async () => {
+  const admin = await newAdmin()
+  const { recoveryCodes } = await secured(api, admin)
+  const { access_token: token } = (await signInWith(api, admin.email, { recovery_code: recoveryCodes[0]! }))
+    .json
+  assert.equal((await users(token)).status, 200)
+  const settings = { ...parse({ NODE_ENV: 'test' }), secretKey: SECRET }
+  await runAdmin(['switch-off-totp', admin.email], db, settings)
+  await until('the edge knows', async () => (await users(token)).status === 403)
+  assertLacking(await users(token))
+})
+
+test('with a passkey it is one in the sessions that the passkey begins', async () => {
+  const admin = await newAdmin()
+  const device = new Authenticator(ORIGIN)
+  const begun = await api.post(`${PASSKEYS}/options`, { token: admin.token, json: {} })
+  const json = { credential: device.create(begun.json) }
+  assert.equal((await api.post(PASSKEYS, { token: admin.token, json })).status, 201)
+  assertLacking(await users(admin.token))
+  const options = (await api.post(`${PASSKEYS}/sign-in/options`)).json
+  const signedIn = await api.post(`${PASSKEYS}/sign-in`, { json: { credential: device.get(options) } })
+  assert.equal(signedIn.status, 200)
+  assert.equal((await users(signedIn.json.access_token)).status, 200)
+  const refreshed = await api.post('/api/v1/auth/refresh', {
+    headers: { cookie: `millrace_refresh=${signedIn.cookie('millrace_refresh')}` },
+  })
+  assert.equal((await users(refreshed.json.access_token)).status, 200)
+  assertLacking(await users((await login(api, admin.email)).json.access_token))
+})
+
+test('its API keys are those of an admin only with one-time codes', async () => {
+  const admin = await newAdmin()
+  const made = await api.post('/api/v1/auth/keys', {
+    token: admin.token,
+    json: { name: 'a key', scopes: ['*:write'] },
+  })
+  assert.equal(made.status, 201, made.text)
+  assertLacking(await users(made.json.key))
+  await secured(api, admin)
+  assert.equal((await users(made.json.key)).status, 200)
+})
+
+test('nobody else is asked for one, and without the setting no admin is', async () => {
+  const user = await api.register(newEmail())
+  assertRefused(await users(user.token), 403, 'This needs the role moderator or admin')
+  const admin = await newAdmin()
+  assert.equal((await users(admin.token, relaxed)).status, 200)
+})
