@@ -2,20 +2,27 @@ import { endCredentials, lockFactors } from '../sql/accounts/credentials.ts'
 import { unmarkForDeletion } from '../sql/accounts/deletions.ts'
 import { accountChanged, upsertAdmin } from '../sql/accounts.ts'
 import { type AuditKind, appendAudit } from '../sql/audit.ts'
+import { StartError } from '../sql/start-error.ts'
+import { passwordProblem } from './password-rules.ts'
 import type { Edge } from './pipeline/context.ts'
 
 /**
  * Ensures that the account of `ADMIN_EMAIL` is an active admin. If its address is unverified, anyone may have
  * registered it, so its password is replaced, and whatever else lets anybody sign in to it, act for it or hear of it ends.
+ * @throws StartError when it would get a password that the rules forbid.
  */
-export async function ensureAdmin({ settings, passwords, db, log }: Edge): Promise<void> {
+export async function ensureAdmin(edge: Edge): Promise<void> {
+  const { settings, passwords, db, log } = edge
   if (settings.adminEmail === undefined || settings.adminPassword === undefined) return
   const passwordHash = await passwords.hash(settings.adminPassword)
   const email = settings.adminEmail
+  const problem = await passwordProblem(edge, settings.adminPassword, email)
   const admin = await db.transaction(async (tx) => {
     await tx.run(lockFactors(email))
     const row = await tx.maybeOne(upsertAdmin(email, passwordHash))
     if (row === null) return null
+    if (row.change !== 'promoted' && problem !== null)
+      throw new StartError(`ADMIN_PASSWORD: ${problem.detail}`)
     if (row.change === 'replaced') await tx.run(endCredentials(row.id))
     const kinds: AuditKind[] = [...KINDS[row.change]]
     if ((await tx.maybeOne(unmarkForDeletion(row.id))) !== null) kinds.push('account.deletion_cancelled')

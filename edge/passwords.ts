@@ -21,6 +21,8 @@ export interface Passwords {
    * once the password was right; null: it stays.
    */
   check(stored: string | null, password: string): Promise<CheckedPassword>
+  /** True for one of the 10,000 most common passwords. */
+  isCommon(password: string): Promise<boolean>
   verifyPasskey(work: PasskeyWork): Promise<PasskeyAnswer>
   close(): Promise<void>
 }
@@ -82,6 +84,10 @@ class PasswordThreads implements Passwords {
     // Also for a wrong password, so that both cost the same.
     const rehashed = await this.hash(password)
     return { matches, rehashed: matches ? rehashed : null }
+  }
+
+  isCommon(password: string): Promise<boolean> {
+    return this.#own.run({ common: password }) as Promise<boolean>
   }
 
   verifyPasskey(work: PasskeyWork): Promise<PasskeyAnswer> {

@@ -26,6 +26,18 @@ export const accountErrors = {
       'Passkeys need a PUBLIC_BASE_URL with a host name, such as https://mill.example.com or http://localhost:8000',
   },
   'account.proof_wrong': { detail: 'The password or the code is not correct' },
+  'account.password_short': {
+    detail: 'A password needs {min} characters or more beside the address and the name of the service',
+    code: 'password_short',
+  },
+  'account.password_simple': {
+    detail: 'A password needs {min} of: lower-case letters, upper-case letters, digits, other characters',
+    code: 'password_simple',
+  },
+  'account.password_common': {
+    detail: 'This is one of the most common passwords; choose another',
+    code: 'password_common',
+  },
   'account.nobody': { detail: 'Nobody signs in here (AUTH_LEVEL=none)' },
   'account.totp_on': { detail: 'One-time codes are on already; switch them off first' },
   'account.totp_off': { detail: 'One-time codes are not on' },

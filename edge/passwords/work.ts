@@ -12,6 +12,11 @@ export interface PasswordWork {
   readonly against?: string
 }
 
+export interface CommonWork {
+  /** A password that may be a common one. */
+  readonly common: string
+}
+
 /** A key of an authenticator; `id` is its name in base64url. */
 export interface PasskeyCredential {
   readonly id: string
@@ -37,7 +42,7 @@ export type PasskeyAnswer =
   | (PasskeyCredential & { readonly isSynced: boolean })
   | { readonly refused: string }
 
-export type Work = PasswordWork | PasskeyWork
+export type Work = PasswordWork | PasskeyWork | CommonWork
 export type Result = string | boolean | PasskeyAnswer
 
 /** A thread's reply. */

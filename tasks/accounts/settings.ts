@@ -27,10 +27,22 @@ export const accountShape = {
   VERIFY_TOKEN_HOURS: count(24, 1, 8760),
   INVITE_TOKEN_DAYS: count(14, 1, 365),
   ACCOUNT_DELETION_DAYS: count(7, 0, 365),
+  PASSWORD_MIN_LENGTH: count(8, 8, 128),
+  PASSWORD_MIN_CLASSES: count(1, 1, 4),
+  PASSWORD_REFUSE_COMMON: flag(true),
   LOGIN_MAX_FAILURES: count(5, 1, 1000),
   LOGIN_LOCK_SECONDS: count(900, 1, 86_400),
   TRUST_PROXY: flag(false),
   GEO_HEADER: z.string().toLowerCase().pipe(z.enum(GEO_HEADERS)).optional(),
+}
+
+/** What a new password needs. */
+export interface PasswordRules {
+  readonly minLength: number
+  /** How many of lower-case letters, upper-case letters, digits and others it has. */
+  readonly minClasses: number
+  /** True if it is none of the most common ones, and the address and the name of the service do not count. */
+  readonly refuseCommon: boolean
 }
 
 export interface AccountSettings {
@@ -48,6 +60,7 @@ export interface AccountSettings {
   readonly inviteTokenSeconds: number
   /** How long an account can still take back its own deletion; 0: not at all. */
   readonly accountDeletionDays: number
+  readonly passwordRules: PasswordRules
   /** How many failed logins lock an account, and for how long. */
   readonly loginMaxFailures: number
   readonly loginLockSeconds: number
@@ -71,6 +84,11 @@ export function accountSettings(env: z.output<typeof Shape>): AccountSettings {
     verifyTokenSeconds: env.VERIFY_TOKEN_HOURS * 3600,
     inviteTokenSeconds: env.INVITE_TOKEN_DAYS * 86_400,
     accountDeletionDays: env.ACCOUNT_DELETION_DAYS,
+    passwordRules: {
+      minLength: env.PASSWORD_MIN_LENGTH,
+      minClasses: env.PASSWORD_MIN_CLASSES,
+      refuseCommon: env.PASSWORD_REFUSE_COMMON,
+    },
     loginMaxFailures: env.LOGIN_MAX_FAILURES,
     loginLockSeconds: env.LOGIN_LOCK_SECONDS,
     trustProxy: env.TRUST_PROXY,

@@ -286,7 +286,7 @@ test('a password has 8 to 1024 characters', async () => {
     assertRefused(await register({ email: 'p@example.com', password }), 'password')
   }
   assertRefused(await register({ email: 'p@example.com' }), 'password')
-  assert.equal((await register({ email: 'p8@example.com', password: '12345678' })).status, 200)
+  assert.equal((await register({ email: 'p8@example.com', password: '1234567x' })).status, 200)
   const longest = 'ü€'.repeat(512)
   assert.equal((await register({ email: 'p1024@example.com', password: longest })).status, 200)
   const found = await api.post('/api/v1/auth/token', {

@@ -24,6 +24,7 @@ const watched = (passwords: Passwords): Passwords => {
       computed.push(kindOf(stored))
       return passwords.check(stored, password)
     },
+    isCommon: (password) => passwords.isCommon(password),
     verifyPasskey: (work) => passwords.verifyPasskey(work),
     close: () => passwords.close(),
   }

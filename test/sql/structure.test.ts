@@ -29,6 +29,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/sdk-trace': ['tasks/telemetry/otlp.ts'],
   '@simplewebauthn/server': ['edge/passwords/passkeys.ts'],
   '@tesseract.js-data/eng': ['workers/children/documents/*.ts'],
+  '@zxcvbn-ts/language-common': ['edge/passwords/common.ts'],
   bcryptjs: ['edge/passwords/foreign.ts'],
   bowser: ['edge/devices.ts'],
   'decimal.js': ['tasks/llm/cost.ts'],

@@ -37,6 +37,7 @@ test('an empty environment has the documented defaults', () => {
     refreshTokenSeconds: 14 * 86_400,
     sessionMaxSeconds: null,
     requireAdminTotp: false,
+    passwordRules: { minLength: 8, minClasses: 1, refuseCommon: true },
     resetTokenSeconds: 60 * 60,
     verifyTokenSeconds: 24 * 3600,
     inviteTokenSeconds: 14 * 86_400,

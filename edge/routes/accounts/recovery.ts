@@ -13,12 +13,13 @@ import { passwordReset } from '../../../tasks/accounts/password-reset.ts'
 import { digestOf } from '../../../tasks/accounts/tokens.ts'
 import { verification } from '../../../tasks/accounts/verification.ts'
 import { enqueue } from '../../../tasks/task.ts'
+import { requireAllowedPassword } from '../../password-rules.ts'
 import { audit } from '../../pipeline/audit.ts'
 import { type Input, route } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
 import { refreshCookie } from './cookies.ts'
 import { factorFields, isRefused, PROOF_ERRORS, proofOf } from './proof.ts'
-import { CurrentPassword, Detail, MailedToken, Password } from './shapes.ts'
+import { CurrentPassword, Detail, MailedToken, PASSWORD_ERRORS, Password } from './shapes.ts'
 
 /** Password recovery, and verification of email addresses. */
 export const recoveryRoutes = [
@@ -60,7 +61,7 @@ address are deleted in any case.`,
       .strictObject({ token: MailedToken, new_password: Password, keep_keys: z.boolean().default(false) })
       .meta({ id: 'PasswordResetConfirm' }),
     response: Detail,
-    errors: ['account.token'],
+    errors: ['account.token', ...PASSWORD_ERRORS],
     sideEffect: true,
     credentials: true,
     handle: async (input) => {
@@ -68,6 +69,7 @@ address are deleted in any case.`,
       const digest = digestOf(body.token)
       // Checked before the hash is computed, so that a guess costs next to nothing.
       const owner = await edge.db.maybeOne(mailedToken('reset', digest))
+      if (owner !== null) await requireAllowedPassword(edge, body.new_password, owner.email)
       const passwordHash = owner === null ? null : await edge.passwords.hash(body.new_password)
       return input.transaction(async (tx) => {
         if (owner === null || passwordHash === null) throw fail('account.token')
@@ -99,13 +101,15 @@ address are deleted in any case.`,
       .strictObject({ current_password: CurrentPassword, new_password: Password, ...factorFields })
       .meta({ id: 'PasswordChange' }),
     response: Detail,
-    errors: PROOF_ERRORS,
+    errors: [...PROOF_ERRORS, ...PASSWORD_ERRORS],
     sideEffect: true,
     credentials: true,
     needsSession: true,
     handle: async (input) => {
       const { body, caller, edge } = input
       const { current_password: password, new_password, ...factor } = body
+      const { email } = JSON.parse(caller.profile) as { email: string }
+      await requireAllowedPassword(edge, new_password, email)
       const proof = await proofOf(input, { password, ...factor })
       const passwordHash = proof.matches ? await edge.passwords.hash(new_password) : null
       const about = { accountId: caller.id }

@@ -8,12 +8,13 @@ import { acceptInvites, lockAddress } from '../../../sql/orgs.ts'
 import { digestOf, setupTokenOf } from '../../../tasks/accounts/tokens.ts'
 import { verification } from '../../../tasks/accounts/verification.ts'
 import { enqueue } from '../../../tasks/task.ts'
+import { requireAllowedPassword } from '../../password-rules.ts'
 import { eventOf, type From } from '../../pipeline/audit.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
 import { acceptance } from '../orgs/access.ts'
-import { Password, User } from './shapes.ts'
+import { PASSWORD_ERRORS, Password, User } from './shapes.ts'
 import { beginSession, cookiesOf } from './sign-in.ts'
 
 const NewUser = z
@@ -35,7 +36,7 @@ export const registerRoute = route({
   auth: 'public',
   body: NewUser,
   response: User,
-  errors: ['account.email_taken', 'account.setup_token', 'auth.registration_closed'],
+  errors: [...PASSWORD_ERRORS, 'account.email_taken', 'account.setup_token', 'auth.registration_closed'],
   sideEffect: true,
   credentials: true,
   signsIn: true,
@@ -50,6 +51,7 @@ async function register(
 ): Promise<Answer<Registered>> {
   const { body, edge, exchange, requestId } = input
   if (!edge.settings.registrationEnabled && !body.setup_token) throw fail('auth.registration_closed')
+  await requireAllowedPassword(edge, body.password, body.email)
   const passwordHash = await edge.passwords.hash(body.password)
   return input.transaction(async (tx) => {
     const first = await isFirstAdmin(edge, tx, body)

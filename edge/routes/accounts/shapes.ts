@@ -1,10 +1,18 @@
 import { z } from 'zod'
 import { ROLES } from '../../../sql/accounts/lists.ts'
+import type { ErrorCode } from '../../../sql/errors.ts'
 import { Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the account routes. */
 
-// The maximum bounds the cost of a hash.
+/** The errors of a new password. */
+export const PASSWORD_ERRORS = [
+  'account.password_short',
+  'account.password_simple',
+  'account.password_common',
+] as const satisfies readonly ErrorCode[]
+
+// The maximum bounds the cost of a hash. Whatever is allowed is decided by `requireAllowedPassword`.
 export const Password = z.string().min(8).max(1024)
 
 /** The password that an account has: whichever it once was allowed to be. */

@@ -1,0 +1,43 @@
+import { type Failure, fail } from '../sql/errors.ts'
+import type { Settings } from '../tasks/settings.ts'
+import type { Passwords } from './passwords.ts'
+
+// A shorter word may be part of any password.
+const SHORTEST_WORD = 4
+
+/** Rejects a new password that the rules of this deployment forbid. @throws the refusal. */
+export async function requireAllowedPassword(
+  edge: { readonly settings: Settings; readonly passwords: Passwords },
+  password: string,
+  email: string,
+): Promise<void> {
+  const problem = await passwordProblem(edge, password, email)
+  if (problem !== null) throw problem
+}
+
+/** Why the rules of this deployment forbid a new password of an address; null: they allow it. */
+export async function passwordProblem(
+  { settings, passwords }: { readonly settings: Settings; readonly passwords: Passwords },
+  password: string,
+  email: string,
+): Promise<Failure | null> {
+  const { minLength, minClasses, refuseCommon } = settings.passwordRules
+  if (refuseCommon && (await passwords.isCommon(password))) return fail('account.password_common')
+  const own = refuseCommon
+    ? withoutWords(password, [email, email.split('@')[0]!, settings.projectName])
+    : password
+  if ([...own].length < minLength) return fail('account.password_short', { min: minLength })
+  return classesOf(password) < minClasses ? fail('account.password_simple', { min: minClasses }) : null
+}
+
+function withoutWords(password: string, words: readonly string[]): string {
+  let rest = password.toLowerCase()
+  for (const word of words) if (word.length >= SHORTEST_WORD) rest = rest.replaceAll(word, '')
+  return rest
+}
+
+/** How many there are of lower-case letters, upper-case letters, digits and others. */
+function classesOf(password: string): number {
+  const classes = [/\p{Ll}/u, /\p{Lu}/u, /\p{Nd}/u, /[^\p{Ll}\p{Lu}\p{Nd}]/u]
+  return classes.filter((kind) => kind.test(password)).length
+}

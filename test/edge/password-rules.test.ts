@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { ensureAdmin } from '../../edge/admin.ts'
+import { StartError } from '../../sql/start-error.ts'
+import { login } from './accounts-help.ts'
+import { type Answered, edgeAndDatabase, newEmail, PASSWORD, startEdge } from './harness.ts'
+import { mailbox } from './mailbox.ts'
+
+/** What a new password needs. */
+
+const { api, url, query, db } = await edgeAndDatabase()
+const mails = mailbox({ url, query, db })
+const strict = await startEdge(url, {
+  env: { PASSWORD_MIN_LENGTH: '12', PASSWORD_MIN_CLASSES: '3', PROJECT_NAME: 'watermill' },
+})
+const lax = await startEdge(url, { env: { PASSWORD_REFUSE_COMMON: 'false' } })
+await api.register(newEmail('admin'))
+
+const COMMON = [422, 'This is one of the most common passwords; choose another', 'password_common'] as const
+const short = (min: number) =>
+  [
+    422,
+    `A password needs ${min} characters or more beside the address and the name of the service`,
+    'password_short',
+  ] as const
+const SIMPLE = [
+  422,
+  'A password needs 3 of: lower-case letters, upper-case letters, digits, other characters',
+  'password_simple',
+] as const
+function assertRefused({ status, json }: Answered, [code, detail, name]: readonly [number, string, string]) {
+  assert.deepEqual([status, json], [code, { detail, code: name }])
+}
+const register = (password: string, edge = api, email = newEmail()) =>
+  edge.post('/api/v1/auth/register', { json: { email, password } })
+
+describe('a new password', () => {
+  test('is none of the most common ones, in whichever case', async () => {
+    for (const password of ['password', 'Password1', '12345678', 'QWERTYUIOP', 'iloveyou', 'trustno1'])
+      assertRefused(await register(password), COMMON)
+    for (const password of [PASSWORD, 'password, but longer', 'ünüblich', '🜁'.repeat(8)])
+      assert.equal((await register(password)).status, 200, password)
+  })
+
+  test('has enough beside the address and the name of the service', async () => {
+    for (const password of [
+      'ann.miller2024',
+      'Ann.Miller!',
+      'ann.miller@example.com',
+      '1millrace1',
+      'ann.millermillrace',
+    ])
+      assertRefused(await register(password, api, 'Ann.Miller@example.com'), short(8))
+    assert.equal((await register('ann.miller likes mills', api, 'ann.miller@example.com')).status, 200)
+    assert.equal((await register('bob is here', api, 'bob@example.com')).status, 200)
+    assert.equal((await register('12345millrace', strict)).json.code, 'password_simple')
+    assertRefused(await register('1234A-watermill', strict), short(12))
+  })
+
+  test('has the length and the classes that the deployment chooses', async () => {
+    assertRefused(await register('Aa1-Aa1-Aa1', strict), short(12))
+    for (const password of [
+      'correct horse',
+      'CORRECT-HORSE',
+      'Correcthorses',
+      '123456-123456',
+      'ünüblichÜNÜBLICH',
+    ])
+      assertRefused(await register(password, strict), SIMPLE)
+    for (const password of ['Correct horse', 'correct horse 1', 'CORRECT-HORSE-1', 'Ünüblich-Ünüblich'])
+      assert.equal((await register(password, strict)).status, 200, password)
+  })
+
+  test('may be a common one if the deployment says so, and is no shorter than eight characters', async () => {
+    assert.equal((await register('password', lax)).status, 200)
+    assert.equal((await register('millrace1', lax)).status, 200)
+    assert.equal((await register('letmein', lax)).json.errors[0].loc[1], 'password')
+  })
+
+  test('is refused whether or not the address is taken', async () => {
+    const { email } = await api.register(newEmail())
+    assertRefused(await register('password', api, email), COMMON)
+  })
+})
+
+test('a change is refused before the current password is looked at, and changes nothing', async () => {
+  const { email, token } = await api.register(newEmail('somebody'))
+  const change = (new_password: string, current_password = PASSWORD) =>
+    api.post('/api/v1/auth/change-password', { token, json: { current_password, new_password } })
+  for (const current of [PASSWORD, 'not the password']) {
+    assertRefused(await change('password1', current), COMMON)
+    assertRefused(await change(`${email}!`, current), short(8))
+  }
+  assert.equal((await login(api, email)).status, 200)
+  assert.equal((await change('another password')).status, 200)
+})
+
+test('a reset is refused, and its token stays good', async () => {
+  const { email } = await api.register(newEmail())
+  await mails()
+  await api.post('/api/v1/auth/password-reset/request', { json: { email } })
+  const [mail] = await mails()
+  const reset = (new_password: string, token = mail!.token) =>
+    api.post('/api/v1/auth/password-reset/confirm', { json: { token, new_password } })
+  assertRefused(await reset('password'), COMMON)
+  assertRefused(await reset(`1${email}`), short(8))
+  assert.equal((await reset('password', 'no token')).status, 400)
+  assert.equal((await login(api, email)).status, 200)
+  assert.equal((await reset('a new password')).status, 200)
+  assert.equal((await login(api, email, 'a new password')).status, 200)
+})
+
+describe('the password of ADMIN_EMAIL', () => {
+  const { edge } = api.serving
+  const start = (adminEmail: string, adminPassword: string) =>
+    ensureAdmin({ ...edge, settings: { ...edge.settings, adminEmail, adminPassword } })
+
+  test('keeps an edge from starting when it is a common one, and no account is made', async () => {
+    const email = newEmail('root')
+    await assert.rejects(start(email, 'password1'), (error) => {
+      assert.ok(error instanceof StartError)
+      assert.equal(error.message, `ADMIN_PASSWORD: ${COMMON[1]}`)
+      return true
+    })
+    assert.deepEqual(await query('select from account where email = $1', [email]), [])
+  })
+
+  test('does not matter to an account that keeps its own', async () => {
+    const { id, email } = await api.register(newEmail('verified'))
+    await query('update account set is_verified = true where id = $1', [id])
+    await start(email, 'password1')
+    assert.equal((await login(api, email)).status, 200)
+    assert.deepEqual(await query('select role from account where id = $1', [id]), [{ role: 'admin' }])
+  })
+})
