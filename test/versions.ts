@@ -146,7 +146,7 @@ export const EXPANDING: Changes = {
   // All functions of the ledger are applied anew, and its triggers.
   'sql/functions/jobs/job_done.sql': [['create or replace', '-- Changed.\ncreate or replace']],
   'sql/orgs.ts': [
-    ['(name, slug, description, is_active)', '(name, slug, about, is_active)'],
+    ['(name, slug, description, is_active', '(name, slug, about, is_active'],
     ['description = case when', 'about = case when'],
     ['then description else', 'then about else'],
   ],

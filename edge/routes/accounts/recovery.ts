@@ -143,9 +143,9 @@ pending change of address that were made before end, unless the request comes wi
       const { body, edge } = input
       const digest = digestOf(body.token)
       const owner = await edge.db.maybeOne(mailedToken('verify', digest))
-      if (owner === null) throw fail('account.token')
-      const keeps = body.keep_credentials || (await isSignedIn(input, owner.account_id))
+      const keeps = body.keep_credentials || (owner !== null && (await isSignedIn(input, owner.account_id)))
       return input.transaction(async (tx) => {
+        if (owner === null) throw fail('account.token')
         // In the order in which a login takes its locks.
         if (!keeps) await tx.run(lockFactors(owner.email))
         const used = await tx.maybeOne(useMailedToken('verify', digest))
