@@ -192,11 +192,15 @@ test('registration signs in: three cookies with exactly these attributes, and no
 
 test('behind https the cookies are Secure, named after the project, and live as long as the settings say', async () => {
   const answer = await register({ email: 'secure@example.com', password: PASSWORD }, secure)
-  const [session, refresh] = answer.cookies
+  const [session, refresh, device] = answer.cookies
   assert.match(session!, /^__Host-mill_session=[^;]+; Path=\/; Max-Age=300; HttpOnly; SameSite=Lax; Secure$/)
   assert.match(
     refresh!,
     /^__Secure-mill_refresh=[^;]+; Path=\/api\/v1\/auth; Max-Age=172800; HttpOnly; SameSite=Strict; Secure$/,
+  )
+  assert.match(
+    device!,
+    /^__Secure-mill_device=[^;]+; Path=\/api\/v1\/auth; [^;]+; HttpOnly; SameSite=Strict; Secure$/,
   )
 })
 

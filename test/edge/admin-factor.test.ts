@@ -10,7 +10,7 @@ import { secured, signInWith } from './totp-help.ts'
 
 /** `REQUIRE_ADMIN_TOTP`: what admins may do without a second factor. */
 
-const ORIGIN = 'https://mill.example.com'
+const ORIGIN = 'http://localhost:8000'
 const env = { REQUIRE_ADMIN_TOTP: 'true', PUBLIC_BASE_URL: ORIGIN, OPEN_AREAS: '' }
 const { api, db, url, query } = await edgeAndDatabase({ env })
 const other = await startEdge(url, { env })
