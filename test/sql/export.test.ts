@@ -140,7 +140,7 @@ describe('by index', () => {
          returning id
        ), joined as (
          insert into organization_member (organization_id, user_id, role)
-         select o.id, m.id, 'member' from organization o, made m
+         select o.id, m.id, 'member' from organization o, made m where o.slug = 'stays'
        )
        insert into payment_customer (user_id, provider_customer_id) select id, 'cus ' || id from made`,
     )
