@@ -1,6 +1,6 @@
 /**
- * Hashes of passwords from elsewhere, in the formats that other systems keep them in, and which of them are accepted: a
- * sign-in with one costs what its parameters say, whoever tries.
+ * Parses password hashes of other systems, and says which of them are accepted. A sign-in with one costs what its
+ * parameters say.
  */
 
 /** bcrypt's modular format: cost, then 22 and 31 digits of its own Base 64. */
@@ -21,7 +21,7 @@ const MAX_ARGON2 = { lanes: 16, kib: 65_536, passes: 3 }
 const MAX_SCRYPT = { lanes: 16, kib: 32_768 }
 const MAX_PBKDF2 = { sha256: 1_200_000, sha512: 600_000 } as const
 
-/** What verifies a password; null bytes are those of a Base 64 that is not canonical. */
+/** A parsed hash; its bytes are null if their Base 64 is not canonical. */
 export type ForeignHash =
   | { readonly kind: 'bcrypt'; readonly stored: string; readonly cost: number; readonly isPrehashed: boolean }
   | { readonly kind: 'argon2'; readonly stored: string; readonly cost: Cost; readonly bytes: Bytes }

@@ -36,7 +36,7 @@ function withoutWords(password: string, words: readonly string[]): string {
   return rest
 }
 
-/** How many there are of lower-case letters, upper-case letters, digits and others. */
+/** The number of classes in a password: lower-case letters, upper-case letters, digits, others. */
 function classesOf(password: string): number {
   const classes = [/\p{Ll}/u, /\p{Lu}/u, /\p{Nd}/u, /[^\p{Ll}\p{Lu}\p{Nd}]/u]
   return classes.filter((kind) => kind.test(password)).length

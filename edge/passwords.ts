@@ -7,7 +7,7 @@ import type { PasskeyAnswer, PasskeyWork, PasswordCost } from './passwords/work.
 /**
  * Hashes and verifies passwords, about 22 ms of CPU each, and verifies passkeys, on dedicated threads of low priority. At
  * most one per two cores runs at a time, or a burst of logins would starve the rest of the machine. A thread of their own
- * verifies hashes from elsewhere, one at a time: whoever made them chose their cost.
+ * verifies hashes from elsewhere, one at a time: a stranger chose their cost.
  */
 export interface Passwords {
   hash(password: string): Promise<string>

@@ -68,27 +68,27 @@ export const unlockLogin = (address: Buffer): Query<unknown> => {
     delete from login_failure where subject between ${sql.binary(first!)} and ${sql.binary(last!)}`
 }
 
-/** Deletes counts of deliveries that no longer limit anything; returns how many. */
-export const deleteExpiredRates = (batch: number): Query<{ count: number }> =>
+const deleteExpired = (
+  table: ReturnType<typeof sql.fragment>,
+  key: ReturnType<typeof sql.fragment>,
+  batch: number,
+): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with expired as (
-      delete from webhook_rate where (account_id, host) in (
-        select account_id, host from webhook_rate where expires_at < now() order by expires_at limit ${batch}
+      delete from ${table} where (${key}) in (
+        select ${key} from ${table} where expires_at < now() order by expires_at limit ${batch}
         for update skip locked)
       returning 1
     )
     select count(*)::int as count from expired`
 
-/** Deletes counts that no longer limit anything; returns how many. */
+/** Deletes rates of webhooks that no longer limit anything. Returns how many. */
+export const deleteExpiredRates = (batch: number): Query<{ count: number }> =>
+  deleteExpired(sql.fragment`webhook_rate`, sql.fragment`account_id, host`, batch)
+
+/** Deletes counts of requests that no longer limit anything. Returns how many. */
 export const deleteExpiredLimits = (batch: number): Query<{ count: number }> =>
-  sql.type(z.object({ count: z.number() }))`
-    with expired as (
-      delete from request_limit where (name, subject) in (
-        select name, subject from request_limit where expires_at < now() order by expires_at limit ${batch}
-        for update skip locked)
-      returning 1
-    )
-    select count(*)::int as count from expired`
+  deleteExpired(sql.fragment`request_limit`, sql.fragment`name, subject`, batch)
 
 /** Deletes login failures older than `keepSeconds`; returns how many. */
 export const deleteOldLoginFailures = (keepSeconds: number, batch: number): Query<{ count: number }> =>

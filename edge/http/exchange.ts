@@ -19,7 +19,7 @@ import type {
 const WAIT_FOR_REST = 64 * 1024
 /** How long reading goes on after an early response to a larger body before the connection is cut, as in nginx. */
 const LINGER_MS = 30_000
-/** How long reading goes on after a request whose end is unknown, as in Apache. */
+/** The time in ms to read on after a request whose end is unknown, as in Apache. */
 const LINGER_MISFRAMED_MS = 2_000
 /**
  * Follows a connection's last answer. As much as uWS's cork buffer takes, so that uWS sends the answer immediately. It

@@ -22,7 +22,7 @@ export class Threads {
     this.#workerData = workerData
   }
 
-  /** How much waits for a thread. */
+  /** The number of tasks that wait for a thread. */
   get waiting(): number {
     return this.#waiting.length
   }

@@ -12,7 +12,7 @@ export interface AccountState {
   readonly ended: ReadonlySet<string>
   /** Its API keys by id. */
   readonly keys: ReadonlyMap<string, ApiKey>
-  /** What an admin has beside a password; null: it is no admin. */
+  /** The second factors of an admin; null for other roles. */
   readonly factors: { readonly totp: boolean; readonly passkeySessions: ReadonlySet<string> } | null
   readonly profile: string
   readonly readAt: number

@@ -1,4 +1,4 @@
-import { mayBeReached } from '../addresses.ts'
+import { hostOf, mayBeReached } from '../addresses.ts'
 
 /** Which addresses webhooks may reach. */
 export interface WebhookAddresses {
@@ -19,6 +19,5 @@ export function webhookUrlProblem(text: string, { allowed }: WebhookAddresses): 
   if (url.protocol !== 'https:' && (url.protocol !== 'http:' || allowed.length === 0))
     return 'must begin with https://'
   if (url.username !== '' || url.password !== '') return 'must not contain a user name or password'
-  const host = url.hostname.replace(/^\[|\]$/g, '')
-  return mayBeReached(host, allowed) ? null : 'must not be a private address'
+  return mayBeReached(hostOf(url), allowed) ? null : 'must not be a private address'
 }

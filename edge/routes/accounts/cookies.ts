@@ -22,7 +22,7 @@ export function refreshCookie(edge: Edge, request: EdgeRequest): string | null {
   return readCookie(request, refreshName(edge))
 }
 
-/** What a browser that has signed in before proves it with, or null. */
+/** The cookie of a browser that has signed in before, or null. */
 export function deviceCookie(edge: Edge, request: EdgeRequest): string | null {
   return readCookie(request, deviceName(edge))
 }

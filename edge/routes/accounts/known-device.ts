@@ -31,7 +31,7 @@ interface Known {
   readonly password_hash: string
 }
 
-/** What counts the failed logins of a request for an address; null: it has no account, which costs the same work. */
+/** The subject that counts the failed logins of a request. `account` is null if the address has none, which costs the same work. */
 export function subjectOf(edge: Edge, request: EdgeRequest, email: string, account: Known | null): Buffer {
   const { id, proofs } = deviceOf(edge, request)
   const right = deviceProofOf(edge.secretKey, id, account?.id ?? 0, account?.password_hash ?? '')

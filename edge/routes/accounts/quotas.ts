@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { readAccount } from '../../../sql/accounts.ts'
 import { readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
-import { QUOTA_KINDS, QUOTA_NAMES, type Quotas, readQuotas, setQuotas } from '../../../sql/quotas.ts'
+import { QUOTA_KINDS, QUOTA_NAMES, readQuotas, setQuotas } from '../../../sql/quotas.ts'
 import { audit } from '../../pipeline/audit.ts'
-import { json, route } from '../../pipeline/route.ts'
+import { type Answer, type Input, json, route } from '../../pipeline/route.ts'
 import { RowId } from '../../pipeline/schemas.ts'
 
 const MAX_QUOTA = Number.MAX_SAFE_INTEGER
@@ -33,10 +33,21 @@ const NewQuotas = z
 const UserParams = z.object({ user_id: RowId })
 
 const KINDS = QUOTA_NAMES.map((kind) => `\`${kind}\` (${QUOTA_KINDS[kind].text})`).join(', ')
-const valuesFor = (accountId: number, quotas: Quotas) =>
-  [accountId, QUOTA_NAMES, QUOTA_NAMES.map((kind) => quotas[kind])] as const
 
-/** How much an account uses of what it may have. */
+/** The quotas of an account. @throws the refusal `missing` where there is no such account. */
+async function quotasOf(
+  { edge, reader }: Pick<Input<unknown, unknown, unknown, unknown>, 'edge' | 'reader'>,
+  accountId: number,
+  missing: 'account.nobody' | 'account.missing',
+): Promise<Answer<z.input<typeof QuotaList>>> {
+  const { quotas } = edge.settings
+  const values = [accountId, QUOTA_NAMES, QUOTA_NAMES.map((kind) => quotas[kind])] as const
+  const text = await reader.text(readQuotas, values)
+  if (text === null) throw fail(missing)
+  return json(text)
+}
+
+/** Quotas: their use, and those that admins give to an account. */
 export const quotaRoutes = [
   route({
     method: 'get',
@@ -47,12 +58,8 @@ larger than all of the quota answers 413. The job of an extraction fails with \`
     response: QuotaList,
     errors: ['account.nobody'],
     reads: 'statistics',
-    handle: async ({ caller, edge, reader }) => {
-      if (caller.ownerId === null) throw fail('account.nobody')
-      const text = await reader.text(readQuotas, [...valuesFor(caller.ownerId, edge.settings.quotas)])
-      if (text === null) throw fail('account.nobody')
-      return json(text)
-    },
+    // No account has the id 0.
+    handle: (input) => quotasOf(input, input.caller.ownerId ?? 0, 'account.nobody'),
   }),
 
   route({
@@ -64,11 +71,7 @@ larger than all of the quota answers 413. The job of an extraction fails with \`
     response: QuotaList,
     errors: ['account.missing'],
     reads: 'statistics',
-    handle: async ({ params, edge, reader }) => {
-      const text = await reader.text(readQuotas, [...valuesFor(params.user_id, edge.settings.quotas)])
-      if (text === null) throw fail('account.missing')
-      return json(text)
-    },
+    handle: (input) => quotasOf(input, input.params.user_id, 'account.missing'),
   }),
 
   route({

@@ -180,7 +180,7 @@ pending change of address that were made before end, unless the request comes wi
   }),
 ]
 
-/** Whether a request comes with a session of an account: its access token, or its refresh cookie. */
+/** True if a request carries a session of an account: its access token or its refresh cookie. */
 async function isSignedIn(
   { edge, request }: Pick<Input<unknown, unknown, unknown, unknown>, 'edge' | 'request'>,
   accountId: number,
