@@ -121,6 +121,8 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     const page = await open(t, '/monitor')
     await signIn(page)
     await page.getByText('Live', { exact: true }).waitFor()
+    // Nothing renews it here: a page that is left while it does would lose the new refresh token.
+    await page.goto(`http://127.0.0.1:${port}/health`)
     await page.context().clearCookies({ name: 'millrace_session' })
     await page.goto(`http://127.0.0.1:${port}/monitor/documents`)
     await page.getByRole('region', { name: 'Documents' }).getByRole('table').waitFor()
