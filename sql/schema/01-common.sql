@@ -1,6 +1,4 @@
--- Shared by every area.
-
--- A time as clients see it.
+-- An ISO 8601 timestamp in UTC, the format of the API.
 create function iso(at timestamptz) returns text
   language sql immutable parallel safe
   return to_char(at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"');
@@ -9,7 +7,7 @@ create extension if not exists unaccent;
 create extension if not exists pg_trgm;
 create extension if not exists btree_gin;
 
--- Words without accents, not stemmed: a document may be in any language.
+-- Removes accents without stemming: a document may be in any language.
 create text search configuration folded (copy = simple);
 alter text search configuration folded
   alter mapping for hword, hword_part, word, hword_asciipart, asciihword, asciiword with unaccent, simple;

@@ -1,13 +1,13 @@
--- Accounts and their sessions. A session is a family of refresh tokens: each is used once and replaced by another of
--- its family, so a replay can revoke them all by revoking the one session row.
+-- Accounts and their sessions. A session is a family of refresh tokens: each is used once and then replaced by its
+-- successor. Revoking the one session row revokes the whole family after a replay.
 
--- Text as it is looked for: in lower case, without accents.
+-- Normalizes text for search: lower case, no accents.
 create function folded(said text) returns text language sql immutable parallel safe
   return lower(unaccent('unaccent', said));
 
 create table account (
   id integer generated always as identity,
-  -- Null once it is deleted.
+  -- Null once the account is deleted.
   email text,
   password_hash text not null,
   full_name text,
@@ -17,11 +17,12 @@ create table account (
   last_login timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz,
-  -- When it is to be deleted, as its owner or an admin has asked. Until then it works as before, unless it is inactive.
+  -- When the account is due for deletion, as its owner or an admin requested; null: no deletion is scheduled. Until
+  -- then the account works as before, unless it is inactive.
   deletion_at timestamptz,
-  -- Nobody sees it any more, and it can do nothing; a task deletes what belongs to it, and its row last.
+  -- A deleted account is invisible and cannot act. A task deletes its data, and this row last.
   deleted_at timestamptz,
-  -- What a search looks into: two lines, so that what is found is not the end of one and the beginning of the other.
+  -- The text that account search matches. A line break separates the two parts, so no match spans both.
   words text generated always as (folded(email || coalesce(E'\n' || full_name, ''))) stored,
   constraint account_pkey primary key (id),
   constraint account_email_key unique (email),
@@ -31,23 +32,24 @@ create table account (
   constraint account_deleted_check check (case when deleted_at is null then email is not null
     else email is null and full_name is null and password_hash = '' and not is_active and deletion_at is null end)
 );
--- Looked through every minute.
+-- Queried every minute.
 create index account_deletion_at_idx on account (deletion_at) where deletion_at is not null;
 create index account_deleted_idx on account (id) where deleted_at is not null;
--- The list, an index for each of its orders. A list of all roles is merged from those of each role and state, so that each of
--- them has both filters. A sign-in changes `last_login` and so writes to all of them, which is little beside the hash of its password.
+-- One index per sort order of the account list. A list of all roles merges one scan per role and state, so every index
+-- covers both filters. A sign-in changes `last_login` and thus writes to all of them, which costs little next to
+-- hashing the password.
 create index account_created_at_idx on account (role, is_active, created_at, id) where deleted_at is null;
 create index account_email_idx on account (role, is_active, email) where deleted_at is null;
--- Who has never signed in comes as the longest absent.
+-- Accounts that have never signed in sort as the longest absent.
 create index account_last_login_idx on account (role, is_active, (coalesce(last_login, timestamptz 'epoch')), created_at, id)
   where deleted_at is null;
--- A search finds by it what few have; a page of what many have is soon found in the order of the list.
+-- Serves rare search terms. A page for a common term is found quickly in list order.
 create index account_words_idx on account using gin (words gin_trgm_ops);
--- Looked for by each registration.
+-- Queried by each registration.
 create index account_admin_idx on account (id) where role = 'admin' and is_active;
 
--- A revoked session can no longer be refreshed; an ended one also has its access tokens refused. `address`, `place`,
--- `user_agent` and `device` are those of the sign-in.
+-- A revoked session cannot be refreshed. An ended session also has its access tokens rejected. `address`, `place`,
+-- `user_agent` and `device` describe the sign-in.
 create table session (
   id uuid not null,
   account_id integer not null,
@@ -55,13 +57,13 @@ create table session (
   revoked_at timestamptz,
   ended_at timestamptz,
   address text,
-  -- What a trusted proxy says of the address; `device` is what the user agent says of itself.
+  -- The location that a trusted proxy reports for the address. `device` is derived from the user agent.
   place text,
   user_agent text,
   device text,
-  -- True if it began with a passkey, which is two factors by itself.
+  -- True if the session began with a passkey, which counts as two factors.
   by_passkey boolean not null default false,
-  -- Behind by up to a minute: each edge writes once a minute which sessions it has seen, and from where.
+  -- Up to a minute behind: once a minute, each edge writes the sessions that it has seen and their addresses.
   last_used_at timestamptz,
   last_address text,
   last_place text,
@@ -69,7 +71,7 @@ create table session (
   constraint session_ended_check check (ended_at is null or revoked_at is not null),
   constraint session_account_id_fkey foreign key (account_id) references account (id) on delete cascade
 );
--- Each request reads which sessions of its account have ended lately.
+-- Each request reads the recently ended sessions of its account.
 create index session_account_id_idx on session (account_id, ended_at);
 create index session_listed_idx on session (account_id, id desc) where revoked_at is null;
 
@@ -82,16 +84,16 @@ create table refresh_token (
   constraint refresh_token_pkey primary key (digest),
   constraint refresh_token_digest_check check (length(digest) = 32),
   constraint refresh_token_session_id_fkey foreign key (session_id) references session (id) on delete cascade
-  -- Each is written twice and deleted two weeks later.
+  -- Each row is written twice and deleted two weeks later.
 ) with (autovacuum_vacuum_scale_factor = 0.02);
 create index refresh_token_session_id_idx on refresh_token (session_id);
 create index refresh_token_expires_at_idx on refresh_token (expires_at);
--- One token of a family is current; every other one has been rotated.
+-- Each family has one current token; all others have been rotated.
 create unique index refresh_token_session_id_current_key on refresh_token (session_id) where rotated_at is null;
 
--- Mailed tokens. A token is derived from the id and the deployment's key, so the task that mails it needs only the row,
--- and the stored digest cannot be used as a token. A used token is kept until it would have expired: a task that is
--- repeated after its email was read must not revive it.
+-- Mailed tokens. A token is derived from the id and the deployment's key. So the task that mails it needs only the row,
+-- and the stored digest cannot be used as a token. A used token stays until it would have expired: a task that runs
+-- again after its email was read must not revive the token.
 create table account_token (
   id uuid not null,
   account_id integer not null,
@@ -109,14 +111,15 @@ create table account_token (
 create index account_token_account_id_idx on account_token (account_id, kind);
 create index account_token_expires_at_idx on account_token (expires_at);
 
--- A change of address, which both addresses have to confirm: at most one of an account. Its tokens are derived from its id
--- and the deployment's key; each is used once.
+-- A change of email address, which both addresses have to confirm; at most one per account. Its tokens are derived from
+-- its id and the deployment's key, and each is used once.
 create table email_change (
   id uuid not null,
   account_id integer not null,
   -- The new address.
   email text not null,
-  -- The session that has asked for it, which is the one that outlives it. No foreign key: it may be gone before.
+  -- The session that requested the change, the only one that survives it. No foreign key: the session may be gone
+  -- first.
   session_id uuid,
   old_digest bytea not null,
   new_digest bytea not null,
@@ -130,13 +133,13 @@ create table email_change (
   constraint email_change_new_digest_key unique (new_digest),
   constraint email_change_email_check check (email = lower(email) and length(email) between 3 and 320),
   constraint email_change_digest_check check (length(old_digest) = 32 and length(new_digest) = 32),
-  -- With the second confirmation the row goes.
+  -- The second confirmation deletes the row.
   constraint email_change_confirmed_check check (old_confirmed_at is null or new_confirmed_at is null),
   constraint email_change_account_id_fkey foreign key (account_id) references account (id) on delete cascade
 );
 create index email_change_expires_at_idx on email_change (expires_at);
 
--- Exports of all that an account has: a zip archive each, whose bytes are a blob. The id is that of the job that made it.
+-- Exports of an account's data: each is a zip archive, stored as a blob. The id is that of the job that made it.
 create table account_export (
   id uuid not null,
   account_id integer not null,
@@ -149,11 +152,11 @@ create table account_export (
   constraint account_export_account_id_fkey foreign key (account_id) references account (id) on delete cascade
 );
 create index account_export_account_id_idx on account_export (account_id, id desc);
--- Whether given bytes are those of an export.
+-- Finds the exports that use a blob.
 create index account_export_sha256_idx on account_export (sha256);
 create index account_export_created_at_idx on account_export (created_at);
 
--- Failed logins by email address, with or without an account: an unknown address is locked like any other.
+-- Failed logins by email address, known or not: an unknown address gets locked like any other.
 create table login_failure (
   subject bytea not null,
   failures integer not null,
@@ -165,17 +168,17 @@ create table login_failure (
 );
 create index login_failure_failed_at_idx on login_failure (failed_at);
 
--- The second factor of an account: one-time codes by time (RFC 6238). Their secret is derived from the id and the
--- deployment's key, so the database alone is not enough to make them.
+-- The second factor of an account: time-based one-time codes (RFC 6238). The secret is derived from the id and the
+-- deployment's key, so the database alone is not enough to generate codes.
 create table account_totp (
   id uuid not null,
   account_id integer not null,
   created_at timestamptz not null default now(),
-  -- Null until a code has shown that the owner has the secret; until then no sign-in asks for one.
+  -- Null until a code has proven that the owner has the secret. Until then, sign-ins ask for no code.
   confirmed_at timestamptz,
-  -- The time step of the last code that was accepted: neither it nor an earlier one is accepted again.
+  -- The time step of the last accepted code; codes of it and of earlier steps are rejected.
   last_step bigint not null default 0,
-  -- Digests of the recovery codes that are not used yet.
+  -- Digests of the unused recovery codes.
   recovery_codes bytea[] not null default '{}',
   constraint account_totp_pkey primary key (id),
   constraint account_totp_account_id_key unique (account_id),
@@ -188,15 +191,15 @@ create table account_totp (
 create table passkey (
   id uuid not null,
   account_id integer not null,
-  -- What the authenticator calls it.
+  -- The authenticator's id for the key.
   credential_id bytea not null,
-  -- In COSE's format.
+  -- In COSE format.
   public_key bytea not null,
-  -- How often it has signed, as it says itself; 0 if it does not count. One that goes back was copied.
+  -- The authenticator's signature counter; 0 if it has none. A counter that decreases reveals a copied key.
   counter bigint not null,
   transports text[] not null,
   name text not null,
-  -- Whether its authenticator keeps it on several devices.
+  -- True if the authenticator syncs the key to several devices.
   is_synced boolean not null,
   created_at timestamptz not null default now(),
   last_used_at timestamptz,
@@ -211,11 +214,11 @@ create table passkey (
 );
 create index passkey_account_id_idx on passkey (account_id, id desc);
 
--- What authenticators are asked to sign, each once, within minutes. Unlogged: losing them in a crash of the server only has
--- people try again.
+-- Challenges for authenticators to sign, each valid once, within minutes. Unlogged: users just retry if a server crash
+-- loses them.
 create unlogged table passkey_challenge (
   challenge bytea not null,
-  -- Whose passkey it registers; null: it is for a sign-in. No foreign key: it is looked up by the account itself.
+  -- The account that registers a passkey; null: a sign-in. No foreign key: the account itself is looked up anyway.
   account_id integer,
   expires_at timestamptz not null,
   constraint passkey_challenge_pkey primary key (challenge),

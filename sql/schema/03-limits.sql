@@ -1,4 +1,4 @@
--- A client's requests in a time window. Unlogged: losing them in a crash of the server does no harm.
+-- A client's requests in a time window. Unlogged: losing the rows in a server crash does no harm.
 create unlogged table request_limit (
   name text not null,
   subject text not null,

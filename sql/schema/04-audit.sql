@@ -1,10 +1,13 @@
--- Partitions of tables, each by a month (UTC) of a time, and the default one for what has no month yet: `partitions_keep`
--- makes and drops them. A month goes as a whole, at once, however many rows it has.
+-- Monthly partitions (UTC) of tables, each with a default partition for rows whose month has no partition yet.
+-- `partitions_keep` creates and drops them. Dropping a month is one step, however many rows it has.
 create schema partitions;
 
--- Who did what to whom, when and from where. No foreign keys: events outlive the rows they refer to. The only table of
--- events that has partitions: all unique keys of such a table contain its time, and those of comms_send (`provider_id`),
--- ai_usage (`message_id`) and payment_event (`id`) must hold for all times. Old rows of these are deleted in batches.
+-- Audit events: the actor, the action, its target, the time and the address. No foreign keys: events outlive the rows
+-- that they refer to.
+--
+-- The other event tables have no partitions, because unique keys of a partitioned table must contain the partition key.
+-- The keys of comms_send (`provider_id`), ai_usage (`message_id`) and payment_event (`id`) must be unique over all
+-- time. Their old rows are deleted in batches.
 create table audit_event (
   id bigint generated always as identity,
   at timestamptz not null default now(),
@@ -15,11 +18,12 @@ create table audit_event (
   address text,
   request_id text,
   data jsonb not null default '{}',
-  -- In the order of the list, which begins with what divides the table: a page reads the months that it is about.
+  -- Matches the list order and starts with the partition key, so a page reads only its own months.
   constraint audit_event_pkey primary key (at, id),
   constraint audit_event_kind_check check (kind ~ '^[a-z_]+\.[a-z_]+$')
 ) partition by range (at);
--- Each filter of the list, and each with a kind; those of an account in an organization are looked for among its own.
+-- One index per list filter, and one per filter combined with a kind. The account filter within an organization scans
+-- that organization's events.
 create index audit_event_kind_idx on audit_event (kind, at desc, id desc);
 create index audit_event_actor_id_idx on audit_event (actor_id, at desc, id desc) where actor_id is not null;
 create index audit_event_actor_id_kind_idx on audit_event (actor_id, kind, at desc, id desc) where actor_id is not null;

@@ -1,13 +1,15 @@
--- The job ledger. A row of `job` is the truth about a job. A job waits in a mailbox: that of its actor, or that of its
--- owner for this task. graphile-worker's table holds only deliveries; a delivery says only that a mailbox has due jobs
--- from an ordinal on, and the worker that gets it claims as many of them as it can run.
+-- The job ledger. A row of `job` is the source of truth for a job. A job waits in a mailbox: that of its actor, or that
+-- of its owner for this task. graphile-worker's table holds only deliveries. A delivery says that a mailbox has due
+-- jobs from an ordinal on. The worker that gets it claims as many of them as it can run.
 --
--- status:  queued  waits in its mailbox
---          running held by the lease `lease_id`; `attempt` fences every write of the current attempt
---          done, failed, cancelled   written once
+-- Status:
+--
+-- - queued: waits in its mailbox
+-- - running: held by the lease `lease_id`; `attempt` fences every write of the current attempt
+-- - done, failed, cancelled: final
 
--- By default vacuum begins when a fifth of a table is dead: 700,000 rows of 3.5 million jobs, each of which is written
--- several times. Deliveries are rows that live for milliseconds.
+-- By default, autovacuum waits until a fifth of a table is dead: 700,000 rows of 3.5 million jobs, each of which is
+-- written several times. Deliveries are rows that live for milliseconds.
 alter table graphile_worker._private_jobs set (autovacuum_vacuum_scale_factor = 0.01);
 
 create table worker_lease (
@@ -16,14 +18,14 @@ create table worker_lease (
   queues text[] not null,
   pool_ids text[] not null default '{}',
   threads integer not null default 0,
-  -- How many of them have work.
+  -- Threads that are running a job.
   busy integer not null default 0,
   memory_bytes bigint not null default 0,
   started_at timestamptz not null default now(),
   expires_at timestamptz not null,
-  -- Since when it is to start no more jobs.
+  -- When an admin drained the worker, which stops its claims; null: not drained.
   drained_at timestamptz,
-  -- Since when it has been renewed in time.
+  -- Start of the period in which all renewals were on time.
   steady_since timestamptz not null default now(),
   constraint worker_lease_pkey primary key (id)
 );
@@ -34,14 +36,16 @@ create table job (
   name text not null,
   queue text not null,
   owner_id integer,
-  -- The mailbox of its actor, or of its owner for this task. Compared as bytes: half the time of a language's order.
+  -- The mailbox of its actor, or of its owner for this task. Compared as bytes: takes half the time of a language
+  -- collation.
   mailbox text collate "C" not null,
-  -- How many of the mailbox run at once, oldest first; 1: an actor, whose messages keep their order; null: any number.
+  -- Maximum of jobs of the mailbox that run concurrently, oldest first. 1: an actor, whose messages keep their order;
+  -- null: no limit.
   mailbox_limit integer,
-  -- Added to a limited mailbox for a time that has not come: it is none of those that wait there, of whom there may be many, until
-  -- a delivery of it is claimed after that time.
+  -- True if the job was scheduled for later in a limited mailbox. Such jobs, of which there may be many, do not count
+  -- as waiting until a claim after their due time.
   later boolean not null default false,
-  -- The SQL function `settle(job)` that is called with this row in the transaction that ends the job, however it ends.
+  -- The SQL function `settle(job)`, called with this row in the transaction that ends the job, whatever its outcome.
   settle text,
   payload jsonb not null,
   status text not null,
@@ -51,23 +55,24 @@ create table job (
   seq integer not null default 0,
   attempt integer not null default 0,
   tries integer not null default 0,
-  -- How often a process or thread has died while running it beside other jobs, then how often while running it alone.
+  -- Deaths of a process or thread that ran the job: first those next to other jobs, then those in isolation.
   interruptions integer not null default 0,
   reported integer not null default 0,
   max_tries integer not null,
   lease_id uuid,
-  -- The name of the worker that has run its latest attempt. Written with the claim: its lease may be gone at the end.
+  -- The name of the worker that ran the latest attempt. Written by the claim, because the lease may be gone when the
+  -- job ends.
   worker text,
   run_at timestamptz not null default now(),
   cancel_requested_at timestamptz,
   result jsonb,
   error_code text,
   error_detail text,
-  -- The failed job that this one retries; each is retried once. No foreign key: housekeeping deletes the failed job
-  -- first, which changes nothing about this one.
+  -- The failed job that this one retries; each is retried once. No foreign key: the pruner deletes the failed job
+  -- first, and this one stays as it is.
   retry_of uuid,
   request_id text,
-  -- Of the span that added it, as in W3C Trace Context; null while nothing is traced.
+  -- traceparent of the enqueuing span (W3C Trace Context); null: not traced.
   trace_parent text,
   created_at timestamptz not null default now(),
   started_at timestamptz,
@@ -83,30 +88,32 @@ create table job (
 ) with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.01);
 -- An actor handles one message at a time.
 create unique index job_actor_running_key on job (mailbox) where status = 'running' and mailbox_limit = 1;
--- For counting the running jobs of a limited mailbox. Its predicate is worded differently from that of
--- `job_running_idx`, so that a plan made for an empty table never reads all running jobs.
+-- Counts the running jobs of a limited mailbox. Its predicate differs from that of `job_running_idx`, so a plan made
+-- for an empty table never reads all running jobs.
 create index job_mailbox_running_idx on job (mailbox) where lease_id is not null and mailbox_limit is not null;
--- The functions of the ledger find queued jobs by it.
+-- The ledger functions find queued jobs with it.
 create index job_mailbox_idx on job (mailbox, later, ordinal) where status = 'queued';
--- For finding what was added for later and is now due.
+-- Finds scheduled jobs that are now due.
 create index job_later_idx on job (mailbox, run_at) where status = 'queued' and later;
--- Lists show the jobs of an owner, what nobody owns but everybody may see, or all, of a status.
+-- Job lists by status: of an owner, of public jobs without an owner, or of all.
 create index job_owner_id_idx on job (owner_id, status, finished_at, ordinal) where owner_id is not null;
 create index job_ownerless_idx on job (status, finished_at, ordinal) where owner_id is null
   and queue not in ('accounts', 'payments', 'webhooks');
--- In this order, which no other index of all jobs has: one that has it is read to its first queued job. Only for statements that say
--- of a queued job that it has not finished: with a plan made for an empty table, one that looks for a mailbox's jobs would read all.
--- What is due later than added is apart: there may be any number of it ahead of what is due.
+-- No other index of all jobs may have this order: the planner would scan that one up to its first queued job.
+-- `finished_at is null` limits the index to statements that repeat it. Otherwise a plan made for an empty table would
+-- read the whole index to find one mailbox's jobs.
+--
+-- Scheduled jobs sort separately: any number of them may come before the due ones.
 create index job_queued_idx on job (queue, (case when run_at > created_at then 1 else 0 end), ordinal)
   where status = 'queued' and finished_at is null;
 create index job_delayed_idx on job (queue, run_at) where status = 'queued' and finished_at is null and run_at > created_at;
 create index job_running_idx on job (lease_id) where status = 'running';
 create index job_finished_at_idx on job (finished_at) where finished_at is not null;
--- For finding the latest failures among many jobs that did not fail.
+-- Finds the latest failures among many successful jobs.
 create index job_unsuccessful_idx on job (status, finished_at, ordinal) where status in ('failed', 'cancelled');
 create unique index job_retry_of_key on job (retry_of) where retry_of is not null;
 
--- How many jobs of a queue wait and run: the sums of its rows. `job_counted` keeps them.
+-- Queued and running jobs of a queue: the sum of its rows. `job_counted` maintains them.
 create table job_count (
   id bigint generated always as identity,
   queue text not null,
@@ -116,12 +123,12 @@ create table job_count (
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
 create index job_count_queue_idx on job_count (queue, id);
 
--- What admins have asked of a queue. Workers look after a notification, and every few seconds.
+-- Queue settings that admins set. Workers reread them after a notification, and every few seconds.
 create table queue_control (
   queue text not null,
   paused_at timestamptz,
   paused_by integer,
-  -- How many of its jobs run at once in all workers together; null: as many as they have places for.
+  -- Maximum of running jobs over all workers; null: limited only by the workers' slots.
   most_running integer,
   constraint queue_control_pkey primary key (queue),
   constraint queue_control_paused_by_fkey foreign key (paused_by) references account (id) on delete set null,
@@ -130,11 +137,11 @@ create table queue_control (
 );
 create index queue_control_paused_by_idx on queue_control (paused_by) where paused_by is not null;
 
--- How attempts have ended, by spans of time: what is known of jobs that are gone. Workers add what they have counted every two
--- seconds; what one counts that is then killed is lost. Times are counted by the bounds of `jobs/tallies.ts`, each in the
--- first that it does not exceed, and in a last place above all of them.
+-- Outcomes of attempts per time span: statistics that outlive the jobs. Workers add their counts every two seconds, so
+-- a worker that is killed loses its latest counts. Histograms use the bounds of `jobs/tallies.ts`: a time counts in the
+-- first bucket whose bound it does not exceed. Times above all bounds count in a last bucket.
 create table job_tally (
-  -- In seconds; 0: all of time, for counters that only grow.
+  -- In seconds; 0: all time, for counters that only grow.
   span integer not null,
   starts_at timestamptz not null,
   queue text collate "C" not null,
@@ -149,7 +156,7 @@ create table job_tally (
   constraint job_tally_pkey primary key (span, starts_at, queue, name, outcome)
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
 
--- What workers count besides, such as children killed; added to in the same way.
+-- Other counters of workers, such as children killed; flushed in the same way.
 create table worker_counter (
   name text not null,
   value bigint not null,
@@ -157,25 +164,25 @@ create table worker_counter (
 ) with (fillfactor = 50);
 
 -- The events that streams replay. No foreign key: it would lock and rewrite the hot job row for every event. A trigger
--- deletes a job's events with the job.
+-- deletes a job's events together with the job.
 create table job_event_row (
   job_id uuid not null,
   seq integer not null,
   kind text not null,
   data jsonb not null,
   created_at timestamptz not null default now(),
-  -- Of the event with which an attempt after the first begins, or after which its job waits again: the number of the attempt.
+  -- The attempt that this event starts (from the second on) or requeues; null for all other events.
   attempt integer,
-  -- How that attempt ended: outcome, worker, due_at (from when on it could begin), and if it failed, code and detail. Columns, not
-  -- data: streams never send them.
+  -- The end of that attempt: outcome, worker, due_at (the earliest start), and code and detail of a failure. A column
+  -- next to `data`, because streams never send it.
   ended jsonb,
   constraint job_event_row_pkey primary key (job_id, seq)
 ) with (autovacuum_vacuum_scale_factor = 0.01);
--- For the attempts of a job among thousands of pieces of an answer.
+-- Finds the attempts of a job among thousands of streamed chunks.
 create index job_event_row_attempt_idx on job_event_row (job_id, attempt) where attempt is not null;
 
--- What the logs of workers say about jobs. No foreign key: a job that ends would look for lines, and nearly none has any. They
--- are deleted with the job's events.
+-- Log lines of workers about jobs. No foreign key: each deleted job would look for lines, and nearly none has any. A
+-- trigger deletes them together with the job's events.
 create table job_log (
   id bigint generated always as identity,
   job_id uuid not null,
@@ -187,11 +194,12 @@ create table job_log (
   constraint job_log_pkey primary key (job_id, id)
 ) with (autovacuum_vacuum_scale_factor = 0.01);
 
--- A job's own row already has the two most common events: that its first attempt began, and how it ended. Storing rows
--- for these took a fifth of PostgreSQL's work for a short job (40 us of CPU time, 32 without), and most of the space
--- that the job left behind. So only the other events are stored, and readers use `job_event`, which combines both. A
--- job starts without events, so the start of its first attempt is event 1; an ended job has no more events and its row
--- no longer changes, so its end is the last event.
+-- A job's own row already holds the two most common events: the start of its first attempt, and its end. Rows for these
+-- took a fifth of PostgreSQL's work for a short job (40 us of CPU time, 32 without). They also took most of the space
+-- that the job left behind. So only the other events are stored, and readers use `job_event`, which combines both.
+--
+-- A job starts without events, so the start of its first attempt is event 1. A finished job gets no more events and its
+-- row no longer changes, so its end is the last event.
 create view job_event as
   select id as job_id, 1 as seq, 'status' as kind,
     '{"label": "", "total": null, "status": "running", "current": null}'::jsonb as data, started_at as created_at
@@ -203,15 +211,15 @@ create view job_event as
     'total', progress_total), finished_at
   from job where finished_at is not null;
 
--- What admins have decided about the entries of `tasks/schedule.ts`, and what these added last. An entry without a row has
--- never run and was never paused; a row without an entry is of one that is gone.
+-- Pause state and last run of the schedules in `tasks/schedule.ts`. A schedule without a row has never run and was
+-- never paused. A row without a schedule belongs to one that was removed.
 create table schedule_control (
   identifier text not null,
-  -- Null: it runs.
+  -- Null: not paused.
   paused_at timestamptz,
-  -- Null, too, when nobody was signed in, or the account is gone.
+  -- Null also if the caller was not signed in, or if the account is gone.
   paused_by integer,
-  -- No foreign key: housekeeping deletes the job first.
+  -- No foreign key: the pruner deletes the job first.
   last_job_id uuid,
   last_run_at timestamptz,
   constraint schedule_control_pkey primary key (identifier),

@@ -1,18 +1,18 @@
--- Documents, the bytes they were made from, and what was read from their pages.
+-- Documents, their original bytes, and the content of their pages.
 
 -- Identical bytes are stored once. A blob without a digest is an upload in progress, or is being deleted.
 create table blob (
   id bigint generated always as identity,
   sha256 bytea,
   byte_size bigint not null default 0,
-  -- Where its bytes are, in the format of BLOB_STORE, so that a deployment that changes its store finds older blobs.
+  -- The store of the bytes, in the format of BLOB_STORE: a deployment that changes its store still finds older blobs.
   store text not null default 'postgres',
-  -- The name of the bytes in that store: random, so that two uploads of the same content never share a file, and
+  -- The name of the bytes in that store. It is random, so two uploads of the same content never share a file, and
   -- deleting one never deletes the bytes of the other.
   key uuid not null default gen_random_uuid(),
-  -- The object store's multipart upload in progress: its parts are billed until it is completed or aborted.
+  -- The multipart upload in progress at the object store, which bills its parts until it is completed or aborted.
   upload_id text,
-  -- Its bytes are being deleted, and no document may be made of them.
+  -- True if the bytes are being deleted; no new document may use them.
   deleted boolean not null default false,
   created_at timestamptz not null default now(),
   constraint blob_pkey primary key (id),
@@ -31,12 +31,12 @@ create table blob_chunk (
   constraint blob_chunk_blob_id_fkey foreign key (blob_id) references blob (id) on delete cascade
 );
 
--- Document bytes are already compressed, or are read as they are: do not spend CPU on compressing them.
+-- Document bytes are already compressed, or are read without change: compressing them only wastes CPU.
 alter table blob_chunk alter column bytes set storage external;
 
--- A document as clients see it, as JSON: built when the row is written, because it is read far more often. Sent unchanged,
--- so without white space between its parts, like all JSON of the service: row_to_json writes none, json_build_object does.
--- Truly immutable: JSON has dates in ISO form whatever the session's settings.
+-- A document as clients see it, as JSON. It is built on write, because documents are read far more often. Responses
+-- contain it unchanged, so it has no white space between its parts, like all JSON of the service: row_to_json adds
+-- none, json_build_object does. Truly immutable: JSON dates are in ISO format whatever the session settings.
 create function document_json(id bigint, title text, kind text, media_type text, byte_size bigint, sha256 bytea,
   page_count integer, document_date date, received_at timestamptz, source text, channel text, note text, protected boolean,
   supersedes_id bigint, tags text[], created_at timestamptz, updated_at timestamptz, superseded_by_id bigint, attached_to_id bigint)
@@ -46,16 +46,16 @@ returns text language sql immutable parallel safe as $$
       iso(received_at) as received_at, source, channel, note, protected, supersedes_id, tags, iso(created_at) as created_at,
       iso(updated_at) as updated_at, superseded_by_id, attached_to_id) fields
 $$;
--- A text whose words are parted by ASCII alone: `parting` takes the place of each other mark, symbol and space (\1: itself), `-` that
--- of other hyphens, and those that only say where a word may be divided are left out. Where LC_CTYPE is C, as in the embedded
--- database, the parser takes all beyond ASCII for letters: “invoice” and €50 would each be a word.
+-- Makes ASCII the only separator of words. Replaces each other mark, symbol and space with `parting` (\1: itself),
+-- replaces other hyphens with `-`, and removes soft hyphens. Where LC_CTYPE is C, as in the embedded database, the
+-- parser treats all non-ASCII characters as letters: “invoice” and €50 would each be one word.
 create function words_parted(said text, parting text) returns text language sql immutable parallel safe
   return case when said ~ '[^\x01-\x7f]' then regexp_replace(translate(said, E'\u2010\u2011\u2212\u00ad', '---'),
     '([\u0080-\u00a9\u00ab\u00ac\u00ae-\u00b1\u00b4\u00b6-\u00b8\u00bb\u00bf\u00d7\u00f7\u2000-\u200b\u2012-\u202f\u2030-\u205f'
     '\u20a0-\u20cf\u2190-\u2bff\u2e00-\u2e7f\u3000-\u3004\u3008-\u3020\u3030\u303d-\u303f\u30fb\uff01-\uff0f\uff1a-\uff20'
     '\uff3b-\uff40\uff5b-\uff65\uffe0-\uffee])', parting, 'g') else said end;
 
--- The date as people look for it, the same whatever the session's settings.
+-- Includes the date in ISO format, whatever the session settings.
 create function document_vector(title text, note text, tags text[], document_date date) returns tsvector
 language sql immutable parallel safe as $$
   select setweight(to_tsvector('folded', words_parted(title, ' ')), 'A') || setweight(to_tsvector('folded', words_parted(array_to_string(tags, ' '), ' ')), 'A')
@@ -63,12 +63,12 @@ language sql immutable parallel safe as $$
     || coalesce(setweight(to_tsvector('folded', json_build_array(document_date) ->> 0), 'B'), '')
 $$;
 
--- What a word of an owner (null: nobody) begins with in the indexes of words.
+-- The prefix of an owner's words in the word indexes; null: documents without an owner.
 create function owner_prefix(owner integer) returns text language sql immutable parallel safe
   return to_hex(coalesce(owner, 0)) || ':';
 
--- What an index looks for in a vector: its words, each behind its owner, so that what a search reads does not
--- follow what others have, not even for the beginning of a word. A key holds less than 2 KiB; longer words are cut.
+-- The index entries of a vector: its words, each prefixed with the owner. So a search, even for a prefix, reads only
+-- the entries of its own owner. A key holds less than 2 KiB, so longer words are truncated.
 create function owned_vector(owner integer, vector tsvector) returns tsvector language sql immutable parallel safe
   return array_to_tsvector(array(
     select owner_prefix(owner) || left(word, 500) from unnest(tsvector_to_array(vector)) word));
@@ -89,23 +89,23 @@ create table document (
   note text,
   protected boolean not null default false,
   supersedes_id bigint,
-  -- The live document that supersedes it; kept by document_superseded.
+  -- The live document that supersedes it, maintained by document_superseded; null: none does.
   superseded_by_id bigint,
-  -- The mail that it came with.
+  -- The mail that it was attached to; null: it was no attachment.
   attached_to_id bigint,
-  -- It is a mail that has been read, or is about to be, and what came with it is not all stored yet: for the next extraction.
+  -- True if it is a mail whose attachments are not all stored yet; the next extraction stores them.
   attachments_due boolean not null default false,
-  -- What lists are ordered and narrowed by: the day that it says, or the day on which it came.
+  -- The date that lists sort and filter by: the document's own, or else the date of receipt.
   day date not null generated always as (coalesce(document_date, (received_at at time zone 'utc')::date)) stored,
-  -- What opens it, if it is encrypted: as sealed by the deployment's key.
+  -- The password of an encrypted document, sealed with the deployment's key; null: none is stored.
   sealed_password text,
   tags text[] not null default '{}',
   created_at timestamptz not null default now(),
   updated_at timestamptz,
   deleted_at timestamptz,
-  -- A deleted document is in the trash until then: nobody can restore it afterwards.
+  -- End of a deleted document's time in the trash: from then on it cannot be restored.
   expires_at timestamptz,
-  -- When the pages of a deleted document were deleted, once; its row is kept for longer.
+  -- When the pages of a deleted document were deleted; null: they still exist. The row outlives them.
   collected_at timestamptz,
   json text not null generated always as (document_json(id, title, kind, media_type, byte_size, sha256, page_count,
     document_date, received_at, source, channel, note, protected, supersedes_id, tags, created_at, updated_at, superseded_by_id,
@@ -123,11 +123,12 @@ create table document (
   constraint document_expires_at_check check ((deleted_at is null) = (expires_at is null))
 );
 
--- An owner has one document for identical bytes; null (no authentication) is an owner like any other.
+-- One document per owner for identical bytes; null (no authentication) is an owner like any other.
 create unique index document_owner_id_sha256_key on document (owner_id, sha256) nulls not distinct where deleted_at is null;
--- Of deleted ones, too: deleting an account looks for all of its rows. Those that are not are counted without looking at a row.
+-- Includes deleted documents: deleting an account looks for all of its rows. Live ones are counted with an index-only
+-- scan.
 create index document_owner_id_idx on document (owner_id, id desc) include (deleted_at);
--- What lists show unless asked for more: counted and skipped without looking at a row.
+-- The default list, counted and paged with an index-only scan.
 create index document_listed_idx on document (owner_id, id desc) where deleted_at is null and superseded_by_id is null;
 create index document_kind_idx on document (owner_id, kind, id desc) where deleted_at is null and superseded_by_id is null;
 create index document_day_idx on document (owner_id, day, id) include (superseded_by_id) where deleted_at is null;
@@ -135,20 +136,20 @@ create index document_title_idx on document (owner_id, lower(title), id) where d
 create index document_supersedes_id_idx on document (supersedes_id) where supersedes_id is not null;
 create index document_attached_to_id_idx on document (attached_to_id) where attached_to_id is not null;
 create unique index document_supersedes_id_key on document (supersedes_id) where deleted_at is null;
--- The trash, and for as long as its pages are there what has left it.
+-- The trash, plus expired documents until their pages are deleted.
 create index document_owner_id_deleted_at_idx on document (owner_id, deleted_at desc, id desc) include (expires_at)
   where expires_at is not null and collected_at is null;
 create index document_expires_at_idx on document (expires_at) where expires_at is not null and collected_at is null;
 create index document_collected_idx on document (deleted_at) where collected_at is not null;
--- For finding the documents with given bytes, of any owner.
+-- Finds documents by their bytes, whoever owns them.
 create index document_sha256_idx on document (sha256);
 create index document_search_idx on document using gin (owned_vector(owner_id, search)) where deleted_at is null;
 
--- A row for each tag of a live document, with what lists of them are ordered and narrowed by; kept by document_tagged.
+-- One row per tag of a live document, with the columns that lists sort and filter by; maintained by document_tagged.
 create table document_tag (
   document_id bigint not null,
   label text not null,
-  -- 0: nobody.
+  -- 0: no owner.
   owner_id integer not null,
   kind text not null,
   day date not null,
@@ -162,19 +163,19 @@ create index document_tag_owner_id_idx on document_tag (owner_id, label, documen
 create index document_tag_day_idx on document_tag (owner_id, label, day, document_id) include (kind, superseded);
 create index document_tag_title_idx on document_tag (owner_id, label, title, document_id) include (kind, superseded);
 
--- How many live documents of an owner (0: nobody) have a tag. Kept as functions/sums says.
+-- Number of live documents of an owner (0: none) per tag. Maintained by functions/sums.
 create table document_tag_count (
   id bigint generated always as identity,
   owner_id integer not null,
   label text not null,
   documents bigint not null,
-  -- Those of them that lists leave out unless asked.
+  -- Superseded documents among them, which lists hide by default.
   superseded bigint not null,
   constraint document_tag_count_pkey primary key (id)
 ) with (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
 create index document_tag_count_owner_id_idx on document_tag_count (owner_id, label) include (documents, superseded);
 
--- What an owner has stored, the trash included. Kept as functions/sums says.
+-- An owner's storage, including the trash. Maintained by functions/sums.
 create table document_sum (
   id bigint generated always as identity,
   owner_id integer not null,
@@ -187,7 +188,7 @@ create index document_sum_owner_id_idx on document_sum (owner_id);
 
 create table document_page (
   document_id bigint not null,
-  -- The document's; `page_indexed` fills it in together with `search`.
+  -- The document's owner; `page_indexed` sets it together with `search`.
   owner_id integer,
   page_number integer not null,
   status text not null,
@@ -195,15 +196,15 @@ create table document_page (
   model text,
   detail text,
   text text not null default '',
-  -- The vector of `text`; `page_indexed` fills it in for writes that leave it out.
+  -- The vector of `text`; `page_indexed` computes it for writes that omit it.
   search tsvector not null,
   image bytea,
-  -- A size without an image means that the page has not been rendered yet.
+  -- A size without an image means that the page is not rendered yet.
   width integer,
   height integer,
-  -- Reading it crashed repeatedly, or exceeded its budget: only a forced extraction tries it again.
+  -- True if reading the page crashed repeatedly or exceeded its budget: only a forced extraction retries it.
   given_up boolean not null default false,
-  -- The extraction that wrote the row: an attempt that continues after a crash recognizes its own pages by it.
+  -- The extraction that wrote the row: an attempt that resumes after a crash recognizes its own pages by it.
   job_id uuid not null,
   updated_at timestamptz not null default now(),
   constraint document_page_pkey primary key (document_id, page_number),
@@ -216,27 +217,27 @@ create table document_page (
   constraint document_page_size_check check ((width is null) = (height is null)),
   constraint document_page_image_check check (image is null or width is not null),
   constraint document_page_given_up_check check (status = 'unread' or not given_up)
-  -- Each search reads through the words that vacuum has not moved into the index yet, and counts without looking at rows
-  -- only where it has been.
+  -- Each search scans the index's pending list until vacuum merges it, and counts with index-only scans only on
+  -- vacuumed pages.
 ) with (autovacuum_vacuum_insert_scale_factor = 0.02);
 alter table document_page alter column image set storage external;
 create index document_page_search_idx on document_page using gin (owned_vector(owner_id, search));
 
--- Every word that occurs, for finding words by a part of them: an index over whole texts would be several times their
--- size, and using it would cost more than reading them.
+-- Every indexed word, for searches by a part of a word. An index over whole texts would be several times their size,
+-- and using it would cost more than reading the texts.
 create table search_word (
   word text not null,
-  -- When it was last known to occur, give or take three days.
+  -- The last known occurrence, accurate to three days.
   seen_at timestamptz not null default now(),
   constraint search_word_pkey primary key (word)
 );
 create index search_word_seen_at_idx on search_word (seen_at);
 create index search_word_trigram_idx on search_word using gin (word gin_trgm_ops);
 
--- The pass over all texts that marks their words, so that those of none can be told: at most one is under way.
+-- The pass over all texts that marks their words, so that unused words can be deleted. At most one runs at a time.
 create table search_pass (
   begun_at timestamptz not null default now(),
-  -- The last text that it has marked: a page, or page 0, what is said about a document.
+  -- The last marked text: a page, or page 0 for the metadata of a document.
   document_id bigint not null default 0,
   page_number integer not null default 0
 );

@@ -1,49 +1,53 @@
--- Requested emails, text messages and calls, and what became of them. Most providers accept no idempotency key, so this
--- is how a message is sent only once: the row records a request before it is sent, and the provider's answer after it.
--- A request between the two may have been sent, and is never simply sent again.
+-- Requested emails, text messages and calls, and their outcomes. Most providers accept no idempotency key, so this
+-- table ensures that a message is sent only once. The row records a request before it is sent, and the provider's
+-- response after it. A request between the two may have been sent, and is never simply repeated.
 --
--- status:  scheduled   no request has been sent, and none will be before `send_at`
---          queued      no request has been sent
---          sending     a request is being sent, and may have been accepted
---          sent        the provider has accepted it
---          failed      the last request was certainly not accepted; the job may try again. With a `provider_id`: the
---                      provider has accepted it and could not deliver it
---          unknown     a request was sent, and its outcome could not be determined
---          cancelled   its job was cancelled before a request was accepted: it will never be sent
---          delivered   the provider has delivered it to all recipients that it has told of
---          bounced     the server of a recipient has refused it
---          complained  a recipient calls it spam
+-- Status:
+--
+-- - scheduled: no request has been sent, and none will be before `send_at`
+-- - queued: no request has been sent
+-- - sending: a request is being sent, and may have been accepted
+-- - sent: the provider has accepted it
+-- - failed: the last request was certainly not accepted; the job may retry it. With a `provider_id`: the provider accepted
+--   the message but failed to deliver it
+-- - unknown: a request was sent, and its outcome could not be determined
+-- - cancelled: its job was cancelled before a request was accepted; it will never be sent
+-- - delivered: the provider has delivered it to all recipients that it has reported on
+-- - bounced: a recipient's server has rejected it
+-- - complained: a recipient has marked it as spam
 
 create table comms_send (
   id uuid not null,
   channel text not null,
-  -- caller: asked for by a caller; account: a mail of an account, such as a token, whose text is not stored; gone: asked for by
-  -- an account that is gone, which is not what callers without an account have sent.
+  -- - caller: requested by a caller
+  -- - account: a mail of the account itself, such as a token, whose text is not stored
+  -- - gone: requested by a deleted account; hidden from callers without an account
   purpose text not null default 'caller',
   owner_id integer,
-  -- The job that sends it; it is deleted sooner than this row.
+  -- The job that sends it; deleted before this row.
   job_id uuid not null,
   recipients text[] not null,
-  -- What to send, in the format of the channel's task; cleared once it is sent or cancelled.
+  -- The content, in the format of the channel's task; cleared once the message is sent or cancelled.
   message jsonb,
   status text not null default 'queued',
-  -- Stored documents that go with a mail: [{document_id, filename, media_type, byte_size}], as they were when it was asked for. Not
-  -- references: one that is deleted before it is sent fails it.
+  -- Stored documents attached to a mail: [{document_id, filename, media_type, byte_size}], as of the request. Not
+  -- references: if one is deleted before the mail is sent, the mail fails.
   attachments jsonb not null default '[]',
-  -- The template that it was made of, by the name that it had.
+  -- The name of its template at the time of the request; null: none.
   template text,
-  -- When its job is due, if that is later than when it was asked for.
+  -- When its job is due; null: immediately.
   send_at timestamptz,
   requests integer not null default 0,
-  -- The attempt of its job that made the last one.
+  -- The attempt of its job that sent the last request.
   attempt integer,
-  -- The provider's id for it, and its state there: when it was accepted, or since the last event that has moved it on.
-  -- Mail has an id from its first event on.
+  -- The provider's id for it, and its state there: as of the acceptance, or of the last event that changed it. A mail
+  -- has an id only from its first event on.
   provider_id text,
   provider_status text,
   error_code text,
   detail text,
-  -- Ids of the provider's events that have suppressed addresses: each does so once, also if an admin has lifted it since.
+  -- Ids of the provider's events that have suppressed addresses. Each event does so once, even if an admin lifts the
+  -- suppression afterwards.
   suppressed_by text[] not null default '{}',
   created_at timestamptz not null default now(),
   requested_at timestamptz,
@@ -64,12 +68,13 @@ create table comms_send (
   constraint comms_send_provider_id_check check (status not in ('delivered', 'bounced', 'complained') or provider_id is not null)
 );
 
--- A message of the provider belongs to one send only.
+-- A message at the provider belongs to one send only.
 create unique index comms_send_provider_id_key on comms_send (channel, provider_id) where provider_id is not null;
 create index comms_send_recipient_idx on comms_send (channel, (recipients[1]), requested_at) where provider_id is not null;
 create index comms_send_open_idx on comms_send (job_id) where status in ('scheduled', 'queued', 'sending', 'failed');
--- The list, for those who see all, their own or what is nobody's. One of all channels is merged from those of each channel.
--- Those of a status are in their order, too: where the provider tells of what it delivers, hardly any stay `sent`.
+-- The list of all messages, of an owner's, or of those without an owner. A list of all channels merges one scan per
+-- channel. The status indexes have the same order: where the provider reports deliveries, hardly any message stays
+-- `sent`.
 create index comms_send_channel_idx on comms_send (channel, created_at desc, id desc);
 create index comms_send_owner_id_idx on comms_send (owner_id, channel, created_at desc, id desc) where owner_id is not null;
 create index comms_send_unowned_idx on comms_send (channel, created_at desc, id desc) where owner_id is null and purpose = 'caller';
@@ -79,21 +84,21 @@ create index comms_send_owner_id_status_idx on comms_send (owner_id, status, cha
 create index comms_send_unowned_status_idx on comms_send (status, channel, created_at desc, id desc)
   where owner_id is null and purpose = 'caller';
 create index comms_send_settled_at_idx on comms_send (settled_at);
--- No channel has every status: nothing tells of calls that were delivered. A plan that took the two for independent would look for
--- them among all calls, by their time.
+-- No channel has every status: no event reports that a call was delivered, for example. A plan that assumes
+-- independence would search all calls by time for such a pair.
 create statistics comms_send_status_channel (mcv) on status, channel from comms_send;
 
--- Texts for messages, with {{name}} in place of values. A message is rendered when it is asked for, and keeps that: what becomes of
--- its template changes nothing about it.
+-- Message templates, with {{name}} as placeholders. A message is rendered when it is requested, so later changes to its
+-- template do not affect it.
 create table comms_template (
-  -- By which messages name it.
+  -- Messages refer to the template by this name.
   name text not null,
   channel text not null,
   subject text,
-  -- Of a text message: its body.
+  -- The body of a text message, or the plain text of a mail.
   text text,
   html text,
-  -- What may be filled in: [{name, default?}]; without a default it has to be.
+  -- The placeholders: [{name, default?}]; a value is required if there is no default.
   variables jsonb not null default '[]',
   created_at timestamptz not null default now(),
   updated_at timestamptz,
@@ -105,8 +110,8 @@ create table comms_template (
   constraint comms_template_variables_check check (jsonb_typeof(variables) = 'array')
 );
 
--- How many messages were asked for on a UTC day, by what became of them: their status, or waiting, which is
--- scheduled, queued and sending. Kept as functions/sums says.
+-- Number of messages requested per UTC day, by status; `waiting` combines scheduled, queued and sending. Maintained by
+-- functions/sums.
 create table comms_send_count (
   id bigint generated always as identity,
   day date not null,
@@ -117,13 +122,13 @@ create table comms_send_count (
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
 create index comms_send_count_day_idx on comms_send_count (day, channel, outcome);
 
--- Addresses that mail is not sent to: their servers have refused it for good, or they call it spam. Sending there again costs
--- the standing of the sender's domain. They stay until an admin lifts them.
+-- Suppressed addresses: their servers have permanently rejected mail, or the recipients mark it as spam. Sending there
+-- again would damage the reputation of the sender's domain. An address stays suppressed until an admin lifts it.
 create table comms_suppression (
-  -- In lower case: hardly any server tells apart what differs in case alone.
+  -- In lower case: hardly any mail server distinguishes case.
   address text not null,
   reason text not null,
-  -- The mail that it is known from, which is deleted sooner or later.
+  -- The mail that caused the suppression; it is deleted eventually.
   send_id uuid not null,
   created_at timestamptz not null default now(),
   constraint comms_suppression_pkey primary key (address),

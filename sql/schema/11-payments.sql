@@ -1,16 +1,17 @@
--- Payments: what the provider has reported about them, whoever asked for it.
+-- Payments as the provider has reported them, whoever requested them.
 --
--- Events arrive late, twice, and in any order. Their contents are therefore kept as facts: name -> [stamp, value]. Of
--- two values of a fact, the one with the greater stamp wins, so a row depends only on what was reported about it and
--- never on the order in which it arrived. Stamps are compared as bytes; tasks/payments/facts.ts makes them. What
--- clients see is generated from the facts. Amounts are in the smallest unit of their currency.
+-- Events arrive late, twice, and in any order. Their contents are therefore stored as facts: name -> [stamp, value]. If
+-- a fact is reported twice, the value with the greater stamp wins. So a row depends only on the reports about it, never
+-- on the order of their arrival. Stamps are compared as bytes; tasks/payments/facts.ts makes them. The columns that
+-- clients see are generated from the facts. Amounts are in the smallest unit of their currency.
 
--- A customer of the provider. `user_id` is null when the account was deleted, or there never was one.
+-- A customer of the provider. `user_id` is null if the account was deleted, or if there never was one.
 create table payment_customer (
   id bigint generated always as identity,
   user_id integer,
   provider_customer_id text not null,
-  -- The customer that the provider has had since it has none of this id: what is said of this one is about that one.
+  -- The customer that replaced this one, because the provider no longer has it: reports about this id apply to that
+  -- customer. Null: not replaced.
   same_as bigint,
   created_at timestamptz not null default now(),
   constraint payment_customer_pkey primary key (id),
@@ -29,17 +30,17 @@ return case
   when greatest(refunds, (facts #>> '{refunded,1}')::bigint) >= (facts #>> '{money,1,amount}')::bigint then 'refunded'
   else 'partially_refunded' end;
 
--- A payment, or a refund of one. A refund has a row once requested, and is shown once the provider has accepted it.
+-- A payment, or a refund of one. A refund gets a row on request, and is shown once the provider has accepted it.
 create table payment_transaction (
   id bigint generated always as identity,
   customer_id bigint,
-  -- The payment that a refund is for.
+  -- The payment that a refund is for; null: the row is a payment.
   charge_id bigint,
   facts jsonb not null default '{}',
-  -- The sums of its refunds that the provider has accepted, and of those that it was or will be asked for.
+  -- `refunds` sums its accepted refunds, `reserved` those requested but not accepted yet.
   refunds bigint not null default 0,
   reserved bigint not null default 0,
-  -- The job that requests a refund, and the reason it gives.
+  -- The job that requests a refund, and its reason.
   job_id uuid,
   reason text,
   type text not null generated always as (case when charge_id is not null then 'refund'
@@ -77,14 +78,14 @@ create index payment_transaction_status_idx on payment_transaction (status, crea
 create index payment_transaction_customer_id_status_idx on payment_transaction (customer_id, status, created_at desc, id desc)
   where shown;
 create index payment_transaction_customer_id_idx on payment_transaction (customer_id, shown, created_at desc, id desc);
--- By amount, a list of all statuses is merged from those of each.
+-- Sorted by amount, a list of all statuses merges one scan per status.
 create index payment_transaction_amount_idx on payment_transaction (status, amount, id) where shown;
 create index payment_transaction_customer_id_amount_idx on payment_transaction (customer_id, status, amount, id) where shown;
 create index payment_transaction_charge_id_idx on payment_transaction (charge_id) where charge_id is not null;
 create index payment_transaction_reserved_idx on payment_transaction (id) where charge_id is not null and not shown;
 
--- The transactions of a customer (0: of all) by currency and UTC day: how many are shown, how many of them are payments
--- that succeeded, and what those brought in, less what was refunded of it. Kept as functions/sums says.
+-- Transactions of a customer (0: all) by currency and UTC day: those shown, successful payments among them, and the
+-- revenue of those minus refunds. Maintained by functions/sums.
 create table payment_sum (
   id bigint generated always as identity,
   customer_id integer not null,
@@ -97,7 +98,7 @@ create table payment_sum (
 ) with (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
 create index payment_sum_customer_id_idx on payment_sum (customer_id, currency, day) include (transactions, payments, revenue);
 
--- Which row the provider's id of a charge, payment intent, invoice, session or refund belongs to.
+-- Maps a provider id of a charge, payment intent, invoice, session or refund to its row.
 create table payment_reference (
   provider_id text not null,
   transaction_id bigint not null,
@@ -128,7 +129,7 @@ create index payment_subscription_customer_id_idx on payment_subscription (custo
 create index payment_subscription_customer_id_status_idx on payment_subscription (customer_id, status, id desc);
 create index payment_subscription_status_idx on payment_subscription (status, id desc);
 
--- How many subscriptions of a customer (0: of all) are active. Kept as functions/sums says.
+-- Number of active subscriptions of a customer (0: all). Maintained by functions/sums.
 create table payment_subscription_count (
   id bigint generated always as identity,
   customer_id integer not null,
@@ -141,7 +142,7 @@ create index payment_subscription_count_customer_id_idx on payment_subscription_
 create table payment_dispute (
   id bigint generated always as identity,
   transaction_id bigint,
-  -- That of its payment: a trigger sets it, whatever is written.
+  -- The customer of its payment; a trigger sets it and ignores any value written.
   customer_id bigint,
   provider_dispute_id text not null,
   facts jsonb not null default '{}',
@@ -169,7 +170,7 @@ create index payment_dispute_status_idx on payment_dispute (status, id desc);
 create index payment_dispute_provider_charge_id_idx on payment_dispute (provider_charge_id);
 create index payment_dispute_provider_payment_intent_id_idx on payment_dispute (provider_payment_intent_id);
 
--- Events by id, each stored once. Its data is kept until it is applied: it contains names and addresses of people.
+-- Events by id, each stored once. The data is cleared once applied, because it contains names and addresses of people.
 create table payment_event (
   id text not null,
   type text not null,
@@ -184,7 +185,7 @@ create table payment_event (
 create index payment_event_pending_idx on payment_event (received_at) where applied_at is null;
 create index payment_event_received_at_idx on payment_event (received_at);
 
--- The time up to which the provider's list of events was read: one row at most.
+-- The time up to which the provider's event list has been read: at most one row.
 create table payment_reconciliation (
   single boolean not null default true,
   read_until timestamptz not null,

@@ -1,11 +1,11 @@
--- The catalog of language models: who offers which, what they can do, and what they cost since when.
+-- The catalog of language models: their vendors, their capabilities, and their prices over time.
 --
--- A list is always complete; it comes with the release or from models.dev, and llm_apply makes the tables match it. A
--- model that a list no longer has is disabled and keeps its prices, because past usage was paid at them. Prices are
--- US dollars per million tokens. A price is valid from its day until the day of the next one.
+-- A list is always complete. It comes with the release or from models.dev, and llm_apply makes the tables match it. A
+-- model that is gone from the list is disabled and keeps its prices, because past usage was paid at them. Prices are US
+-- dollars per million tokens. A price is valid from its day until the day of the next one.
 
 create table llm_vendor (
-  -- The id used by models.dev, which is also how the settings name a provider.
+  -- The models.dev id, also used in the settings to name a provider.
   id text not null,
   name text not null,
   constraint llm_vendor_pkey primary key (id),
@@ -15,7 +15,7 @@ create table llm_vendor (
 
 create table llm_model (
   vendor text not null,
-  -- What the vendor's own endpoint calls it.
+  -- The id at the vendor's own endpoint.
   model_id text not null,
   title text not null,
   family text,
@@ -28,7 +28,7 @@ create table llm_model (
   modalities text[] not null,
   reasoning boolean not null,
   released_on date,
-  -- Withdrawn by its vendor, or gone from the list.
+  -- True if the vendor has withdrawn it, or if the list no longer has it.
   disabled boolean not null,
   constraint llm_model_pkey primary key (vendor, model_id),
   constraint llm_model_vendor_fkey foreign key (vendor) references llm_vendor (id),
@@ -45,17 +45,17 @@ create table llm_price (
   vendor text not null,
   model_id text not null,
   valid_from date not null,
-  -- Both null: unknown since this day.
+  -- Both null: the price is unknown from this day on.
   input numeric,
   output numeric,
-  -- Null: the price of other input or output.
+  -- Null: same as the plain input or output price.
   cache_read numeric,
   cache_write numeric,
   reasoning numeric,
   input_audio numeric,
   output_audio numeric,
-  -- [{over, input, output, cache_read?, …}]: prices of requests with more than `over` tokens of input, in ascending
-  -- order; as decimal strings, because JSON numbers are read as binary ones.
+  -- [{over, input, output, cache_read?, …}]: prices of requests with more than `over` input tokens, in ascending order.
+  -- Decimal strings, because JSON parsers read numbers as binary floats.
   tiers jsonb not null default '[]',
   constraint llm_price_pkey primary key (vendor, model_id, valid_from),
   constraint llm_price_model_fkey foreign key (vendor, model_id) references llm_model (vendor, model_id),
@@ -67,7 +67,7 @@ create table llm_price (
   constraint llm_price_tiers_check check (jsonb_typeof(tiers) = 'array')
 );
 
--- Which list the tables hold, and why the last refused one was refused: one row.
+-- The list that the tables hold, and the reason for the last refusal of a list: one row.
 create table llm_list (
   id boolean not null default true,
   source text not null,
@@ -81,12 +81,12 @@ create table llm_list (
   constraint llm_list_refusal_check check ((refused_at is null) = (refusal is null))
 );
 
--- The model that an admin has chosen instead of the one in the settings: one row, or none.
+-- An admin's override of the model in the settings: one row, or none.
 create table llm_current (
   id boolean not null default true,
   vendor text not null,
   model_id text not null,
-  -- Null: those in the settings.
+  -- Null: use the settings.
   temperature numeric,
   max_tokens integer,
   chosen_by integer,

@@ -1,6 +1,6 @@
--- Conversations with models. A turn is an `ai.chat` job of its conversation's actor: the question and a pending answer
--- are written with the job, and the answer is settled in the transaction that ends the job. So the stored answer is
--- what its readers have seen, however the turn ended and whoever ended it.
+-- Conversations with models. A turn is an `ai.chat` job of its conversation's actor. The question and a pending answer
+-- are written with the job, and the answer is settled in the transaction that ends the job. So the stored answer
+-- matches what its subscribers have seen, whatever ended the turn.
 
 create table ai_agent (
   slug text not null,
@@ -27,16 +27,16 @@ create table ai_agent (
 
 create table ai_conversation (
   id uuid not null,
-  -- The id of the account that owns it, or the name that a caller without an account uses.
+  -- The id of the owner's account, or the name that a caller without an account uses.
   user_id text not null,
   owner_id integer,
   title text not null,
   provider text not null,
   model text not null,
   last_response_ms double precision,
-  -- How many of its messages are shown, kept by triggers.
+  -- The number of its visible messages, maintained by triggers.
   message_count integer not null default 0,
-  -- When the last answer that has no score yet arrived, or until when judging it is put off; null: there is none.
+  -- When the last unscored answer arrived, or until when scoring is postponed; null: every answer is scored.
   unscored_since timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -49,7 +49,7 @@ create index ai_conversation_user_id_idx on ai_conversation (user_id, updated_at
 create index ai_conversation_owner_id_idx on ai_conversation (owner_id, updated_at desc, id desc) where owner_id is not null;
 create index ai_conversation_unscored_idx on ai_conversation (unscored_since) where unscored_since is not null;
 
--- How many conversations there are that began on a UTC day. Kept as functions/sums says.
+-- Number of conversations per UTC day of their start. Maintained by functions/sums.
 create table ai_conversation_count (
   id bigint generated always as identity,
   day date not null,
@@ -58,9 +58,11 @@ create table ai_conversation_count (
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
 create index ai_conversation_count_day_idx on ai_conversation_count (day);
 
--- status:  complete  a question, or a complete answer
---          pending   its job has not ended
---          failed, stopped  the answer up to the point where the turn failed or was stopped; often empty
+-- Status:
+--
+-- - complete: a question, or a complete answer
+-- - pending: its job has not ended
+-- - failed, stopped: the answer up to the point where the turn failed or was stopped; often empty
 create table ai_message (
   id uuid not null,
   ordinal bigint generated always as identity,
@@ -86,7 +88,7 @@ create table ai_message (
 create index ai_message_conversation_id_idx on ai_message (conversation_id, ordinal);
 create unique index ai_message_job_id_key on ai_message (job_id) where job_id is not null;
 
--- The usage of models. Costs are exact, in US dollars; null where the price is not known.
+-- The usage of models. Costs are exact, in US dollars; null: the price is unknown.
 create table ai_usage (
   id bigint generated always as identity,
   user_id text not null,
@@ -96,15 +98,15 @@ create table ai_usage (
   action text not null,
   vendor text not null,
   model text not null,
-  -- All tokens of the request, including those from the provider's cache; all of the answer, including reasoning.
+  -- Inputs include tokens from the provider's cache, outputs include reasoning.
   input_tokens bigint not null,
   cached_tokens bigint not null default 0,
   output_tokens bigint not null,
   reasoning_tokens bigint not null default 0,
-  -- Speech that was recognized.
+  -- Length of the recognized speech.
   audio_seconds numeric not null default 0,
   cost numeric,
-  -- Counted by us, because the provider did not report them.
+  -- True if we counted the tokens, because the provider did not report them.
   estimated boolean not null,
   success boolean not null,
   created_at timestamptz not null default now(),
@@ -120,8 +122,8 @@ create index ai_usage_created_at_idx on ai_usage (created_at desc, id desc);
 create index ai_usage_user_id_idx on ai_usage (user_id, created_at desc, id desc);
 create index ai_usage_owner_id_idx on ai_usage (owner_id) where owner_id is not null;
 
--- The usage of a user_id ('': of all) and an owner (0: nobody, or of all) by UTC day and model. `cost` is that of
--- usage with a known price. Kept as functions/sums says.
+-- Usage per user_id ('': all), owner (0: none, or all), UTC day and model. `cost` covers only usage with a known price.
+-- Maintained by functions/sums.
 create table ai_usage_sum (
   id bigint generated always as identity,
   user_id text not null,
@@ -139,13 +141,13 @@ create table ai_usage_sum (
   cost numeric not null,
   constraint ai_usage_sum_pkey primary key (id)
 ) with (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
--- Of a user, each day is on a page of its own: a year of them is read from the index.
+-- Each day of a user is on another table page, so an index-only scan reads a year of them.
 create index ai_usage_sum_user_id_idx on ai_usage_sum (user_id, day, owner_id, vendor, model)
   include (requests, successes, input_tokens, output_tokens, audio_seconds, unpriced, estimated, cost);
 
 create table ai_sentiment (
   conversation_id uuid not null,
-  -- The conversation's, which is gone before its score is.
+  -- A copy of the conversation's owner: the conversation is gone when the cascade deletes this row.
   owner_id integer,
   sentiment text not null,
   performance text not null,
@@ -160,14 +162,14 @@ create table ai_sentiment (
 create index ai_sentiment_negative_idx on ai_sentiment (scored_at desc) where sentiment in ('negative', 'frustrated');
 create index ai_sentiment_owner_id_idx on ai_sentiment (owner_id, scored_at desc) where sentiment in ('negative', 'frustrated');
 
--- The scores of the conversations of an owner (0: of all). Kept as functions/sums says.
+-- Number and sum of conversation scores per owner (0: all). Maintained by functions/sums.
 create table ai_sentiment_sum (
   id bigint generated always as identity,
   owner_id integer not null,
   sentiment text not null,
   performance text not null,
   scores bigint not null,
-  -- Exact, which a sum of floating-point numbers is not once it is taken from.
+  -- numeric is exact: a sum of floats drifts once values are subtracted.
   score numeric not null,
   constraint ai_sentiment_sum_pkey primary key (id)
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);

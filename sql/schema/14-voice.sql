@@ -9,7 +9,7 @@ create table voice_settings (
   tts_speed numeric not null,
   stt_provider text not null,
   stt_model text not null,
-  -- Null: detected by the provider.
+  -- Null: the provider detects the language.
   stt_language text,
   updated_by integer,
   updated_at timestamptz not null default now(),
@@ -21,8 +21,9 @@ create table voice_settings (
 );
 create index voice_settings_updated_by_idx on voice_settings (updated_by);
 
--- What is spoken and how, and its MP3 in chunks, which are read while later ones still arrive. A provider never gives
--- the same bytes twice: each attempt has a generation of its own, and only one generation is stored at a time.
+-- The text and voice of a preview, and its MP3 in chunks, which clients read while later ones still arrive. A provider
+-- never returns the same bytes twice. So each attempt has its own generation, and only one generation is stored at a
+-- time.
 create table voice_preview (
   -- The digest of provider, model, voice, speed and text.
   digest bytea not null,
@@ -46,7 +47,7 @@ create table voice_preview_chunk (
   digest bytea not null,
   generation uuid not null,
   ordinal integer not null,
-  -- The position of its first byte.
+  -- The byte offset of the chunk.
   start integer not null,
   bytes bytea not null,
   constraint voice_preview_chunk_pkey primary key (digest, generation, ordinal),
@@ -56,33 +57,33 @@ create table voice_preview_chunk (
 -- MP3 does not compress any further.
 alter table voice_preview_chunk alter column bytes set storage external;
 
--- Recordings as text. A transcription is a `voice.transcribe` job of its document's actor: its row is written with the
--- job, and settled in the transaction that ends the job, however that ends.
+-- Transcriptions of recordings. A transcription is a `voice.transcribe` job of its document's actor. Its row is written
+-- with the job, and settled in the transaction that ends the job, whatever the outcome.
 create table voice_transcription (
   id uuid not null,
   owner_id integer,
-  -- The recording. No foreign key: the text stays when the document goes.
+  -- The recording. No foreign key: the text outlives the document.
   document_id bigint not null,
-  -- The job that makes it: the last one, if it was retried.
+  -- The job that makes it; after a retry, the latest one.
   job_id uuid not null,
   status text not null default 'pending',
   provider text not null,
   model text not null,
-  -- What the speech is said to be in; null: detected by the provider.
+  -- The language that the caller named; null: the provider detects it.
   requested_language text,
-  -- What the model is told about the recording.
+  -- Hints about the recording, for the model.
   prompt text,
-  -- How many requests of its job to the provider have begun, whatever became of them.
+  -- Requests to the provider that its job has started, whatever their outcome.
   calls integer not null default 0,
   text text,
-  -- What the model has detected, or was told.
+  -- The detected or requested language.
   language text,
   duration_seconds numeric,
   -- [{start, end, text, speaker}], in seconds.
   segments jsonb not null default '[]',
-  -- {input_tokens, output_tokens, audio_seconds} as the provider told of the request that made it.
+  -- {input_tokens, output_tokens, audio_seconds} as the provider reported them for the successful request.
   usage jsonb,
-  -- Of that request, in US dollars; null where the price is not known.
+  -- The cost of that request in US dollars; null: the price is unknown.
   cost numeric,
   error_code text,
   error_detail text,

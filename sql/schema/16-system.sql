@@ -1,5 +1,5 @@
--- How large each table was at the end of a UTC day, or at its last measurement; for 400 days. A table with partitions
--- counts as one, and so do those of the queue.
+-- The size of each table at the end of a UTC day, or at its last measurement; kept for 400 days. A partitioned table
+-- counts as one, and so do the tables of the queue.
 create table table_size (
   day date not null,
   name text not null,

@@ -1,5 +1,5 @@
--- Keys of programs. A key acts as the account that made it, within its scopes; one of an organization ends with that
--- account's membership. The key is not stored, only its digest; `hint` is its end, by which people recognize it.
+-- API keys. A key acts as the account that created it, within its scopes. A key of an organization ends with that
+-- account's membership. Only its digest is stored; `hint` is the end of the key, by which people recognize it.
 create table api_key (
   id uuid not null,
   account_id integer not null,
@@ -10,7 +10,7 @@ create table api_key (
   scopes text[] not null,
   created_at timestamptz not null default now(),
   expires_at timestamptz,
-  -- Behind by up to a minute: each edge writes once a minute which keys it has seen.
+  -- Up to a minute behind: once a minute, each edge writes the keys that it has seen.
   last_used_at timestamptz,
   constraint api_key_pkey primary key (id),
   constraint api_key_digest_key unique (digest),
@@ -28,13 +28,13 @@ create index api_key_organization_id_account_id_idx on api_key (organization_id,
 create index api_key_organization_listed_idx on api_key (organization_id, id desc) where organization_id is not null;
 create index api_key_expires_at_idx on api_key (expires_at) where expires_at is not null;
 
--- How many requests of a key have been given to edges in its current period. Unlogged: losing them in a crash of the server
--- does no harm. A row is written for each hundredth of the limit, not for each request.
+-- Requests of a key granted to edges in its current period. Unlogged: losing the rows in a server crash does no harm. A
+-- row is written per hundredth of the limit, not per request.
 create unlogged table api_key_allowance (
   key_id uuid not null,
   began_at timestamptz not null,
   taken integer not null,
-  -- How many the last edge that asked was given.
+  -- The size of the latest grant.
   granted integer not null,
   constraint api_key_allowance_pkey primary key (key_id),
   constraint api_key_allowance_taken_check check (granted >= 0 and taken >= granted),

@@ -1,38 +1,38 @@
--- Where callers want to be told of what happens to their things, and what they were told. A row of `webhook_delivery` is
--- written in the transaction of what it tells of, and its `due_at` is all that schedules it: workers look for due rows, and
--- a job for each endpoint sends them.
+-- Webhook endpoints and their deliveries. A row of `webhook_delivery` is written in the transaction of its event. Only
+-- `due_at` schedules it: workers look for due rows, and one job per endpoint sends them.
 
 create table webhook_endpoint (
   id bigint generated always as identity,
-  -- Whose events it gets.
+  -- The account whose events it gets.
   account_id integer not null,
-  -- Whose admins see and stop it, too: it ends with the account's membership.
+  -- The organization whose admins may also see and stop it; it ends with the account's membership. Null: none.
   organization_id integer,
-  -- The API key that added it, which takes it along when it ends; null: a session did. No foreign key: `api_key_ended` ends it.
+  -- The API key that added it and whose end deletes it; null: added by a session. No foreign key: `api_key_ended`
+  -- deletes it.
   api_key_id uuid,
-  -- When that key expires.
+  -- When that key expires; null: never.
   expires_at timestamptz,
-  -- Null: that of the callbacks of jobs, each of which has a URL of its own.
+  -- Null: the endpoint of job callbacks, each of which has its own URL.
   url text,
-  -- The host of the URL, as URLs are parsed.
+  -- The host of the URL, as parsed by URL.
   host text,
-  -- When its receiver first echoed the token of a challenge for this URL; null: not yet, so that few deliveries are sent.
+  -- When the receiver first echoed a challenge token for this URL; null: not yet, so a lower rate limit applies.
   proved_at timestamptz,
   events text[] not null,
   description text,
   is_active boolean not null default true,
-  -- Attempts that have failed since the last one that did not, since when, and until when none is made.
+  -- Failed attempts since the last success, the time of the first of them, and the end of the backoff.
   failures integer not null default 0,
   failing_since timestamptz,
   rests_until timestamptz,
-  -- When it was deactivated because nothing arrived for too long.
+  -- When it was disabled after failing for too long; null: it was not.
   switched_off_at timestamptz,
-  -- Its secret is derived from this and the deployment's key. The previous one signs, too, for a day.
+  -- The secret is derived from this and the deployment's key. The previous secret also signs, for a day.
   secret_version integer not null default 1,
   secret_rolled_at timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz,
-  -- Nobody sees it any more; a task deletes its deliveries, and its row last.
+  -- A deleted endpoint is invisible. A task deletes its deliveries, and this row last.
   deleted_at timestamptz,
   constraint webhook_endpoint_pkey primary key (id),
   constraint webhook_endpoint_url_check check (length(url) between 8 and 2000),
@@ -48,31 +48,32 @@ create index webhook_endpoint_account_id_idx on webhook_endpoint (account_id, id
 create index webhook_endpoint_organization_id_idx on webhook_endpoint (organization_id, id desc) where organization_id is not null;
 create unique index webhook_endpoint_callbacks_key on webhook_endpoint (account_id) where url is null and deleted_at is null;
 create index webhook_endpoint_api_key_id_idx on webhook_endpoint (api_key_id) where api_key_id is not null;
--- Looked through every second.
+-- Queried every second.
 create index webhook_endpoint_expires_at_idx on webhook_endpoint (expires_at) where expires_at is not null and deleted_at is null;
 create index webhook_endpoint_deleted_idx on webhook_endpoint (id) where deleted_at is not null;
 
 create table webhook_delivery (
   id bigint generated always as identity,
   endpoint_id bigint not null,
-  -- The account of the endpoint, and the host of the URL; `webhook_admitted` fills them in.
+  -- The account of the endpoint and the host of the URL, both set by `webhook_admitted`.
   account_id integer not null,
   host text not null,
-  -- By which a receiver recognizes a repetition.
+  -- Lets a receiver recognize duplicates.
   message_id uuid not null default gen_random_uuid(),
   type text not null,
-  -- The URL of a callback; null: that of its endpoint.
+  -- The URL of a callback; null: the URL of its endpoint.
   url text,
-  -- What is sent, to the byte.
+  -- The exact bytes to send.
   body text not null,
-  -- pending, delivered, failed (for a day, or its endpoint is gone)
+  -- pending, delivered, failed (all attempts used, or its endpoint is gone)
   status text not null default 'pending',
-  -- When it is sent next: while it is being sent, when it is sent again if that is never heard of.
+  -- When the next attempt is due. During an attempt: when to redeliver if no result is recorded. Null once it has
+  -- ended.
   due_at timestamptz default now(),
-  -- From when on its day counts: from its first attempt, for which it may have waited longer than that.
+  -- Start of the retry period: the first attempt, however long the delivery waited for it.
   since timestamptz not null default now(),
   attempts integer not null default 0,
-  -- The attempts, the latest one last: what was answered, or why nothing was.
+  -- The attempts, latest last: the response, or the reason why there was none.
   answers jsonb not null default '[]',
   created_at timestamptz not null default now(),
   ended_at timestamptz,
@@ -87,7 +88,7 @@ create index webhook_delivery_endpoint_id_idx on webhook_delivery (endpoint_id, 
 create index webhook_delivery_endpoint_id_status_idx on webhook_delivery (endpoint_id, status, id desc);
 create index webhook_delivery_created_at_idx on webhook_delivery (created_at);
 
--- How many deliveries of an account are pending. Kept as functions/sums says.
+-- Number of pending deliveries of an account. Maintained by functions/sums.
 create table webhook_pending_sum (
   id bigint generated always as identity,
   account_id integer not null,
@@ -96,27 +97,27 @@ create table webhook_pending_sum (
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
 create index webhook_pending_sum_account_id_idx on webhook_pending_sum (account_id);
 
--- How many deliveries of an account were sent to a host, in slots of its period. Unlogged: losing them in a crash of the server
--- does little harm.
+-- Deliveries of an account sent to a host, counted per slot of the rate limit's period. Unlogged: losing the rows in a
+-- server crash does little harm.
 create unlogged table webhook_rate (
   account_id integer not null,
   host text not null,
   slots bigint[] not null,
   counts integer[] not null,
-  -- Until when nothing is sent; null: something may be.
+  -- End of the pause that the rate limit imposes; null: none.
   rests_until timestamptz,
   expires_at timestamptz not null,
   constraint webhook_rate_pkey primary key (account_id, host)
 ) with (autovacuum_vacuum_scale_factor = 0.02);
 create index webhook_rate_expires_at_idx on webhook_rate (expires_at);
 
--- Whom a job tells of its end. No foreign key to the job: its end takes these rows along, whatever end that is.
+-- URLs to notify when a job ends. No foreign key to the job: its end deletes these rows, whatever the outcome.
 create table job_callback (
   job_id uuid not null,
   endpoint_id bigint not null,
   url text not null,
   host text not null,
-  -- The API key of the request, which takes it along when it is deleted.
+  -- The API key of the request, whose deletion deletes the callback; null: a session.
   api_key_id uuid,
   constraint job_callback_pkey primary key (job_id, endpoint_id, url),
   constraint job_callback_url_check check (length(url) between 8 and 2000),

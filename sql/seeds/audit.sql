@@ -1,2 +1,2 @@
--- The first months; the task that drops old ones makes the next.
+-- The first months; the task that drops old months creates the next ones.
 select partitions_keep('audit_event', 0);

@@ -1,10 +1,11 @@
--- Deletes an account for everybody, and takes it out of its organizations, at most `most` of them, see account_leave; no
--- row when there is no such account. What belongs to it stays for a task to delete.
+-- Marks an account as deleted and removes it from its organizations, `max_organizations` at most (see account_leave). A
+-- task deletes its data later. No row if there is no such account.
 create or replace function account_delete(id integer, most integer)
 returns table (email text, inherited json, deleted json) language plpgsql as $$
 #variable_conflict use_column
 begin
-  -- Organizations before accounts, as in every change; the second pass locks those joined before its row was locked.
+  -- Organizations before accounts, as in every change. The second pass locks organizations joined before the account
+  -- was locked.
   for pass in 1..2 loop
     perform from organization o where o.id in (
       select m.organization_id from organization_member m where m.user_id = account_delete.id order by m.organization_id limit most)

@@ -1,6 +1,6 @@
--- Takes an account out of its organizations, at most `most` of them. One that it alone owned passes to the
--- highest-ranked, longest-standing other member, or is deleted when there is none. Returns how many there were, and what
--- became of them: `inherited` [{organization_id, heir_id}], `deleted` [{organization_id, slug}].
+-- Removes an account from its organizations, `max_organizations` at most. An organization that it alone owned passes to
+-- the highest-ranked, longest-standing other member; without one, it is deleted. Returns the number of organizations
+-- left, and the changes: `inherited` [{organization_id, heir_id}], `deleted` [{organization_id, slug}].
 create or replace function account_leave(id integer, most integer)
 returns table (organizations integer, inherited json, deleted json) language plpgsql as $$
 #variable_conflict use_column

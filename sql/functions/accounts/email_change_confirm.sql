@@ -1,6 +1,6 @@
--- Confirms a change of address with the token of one of its addresses; once both are confirmed, the account has the new
--- one. No row when the token is unknown, used or expired. `outcome`: `waiting` for the other address, `changed`, or
--- `taken`: another account has got the new address meanwhile, and the change is given up.
+-- Confirms a change of address with the token of one of its addresses. Once both are confirmed, the account gets the
+-- new address. No row if the token is unknown, used or expired. `outcome`: `waiting` for the other address, `changed`,
+-- or `taken`: another account has the new address by now, and the change is dropped.
 create or replace function email_change_confirm(digest bytea)
 returns table (account_id integer, side text, outcome text, old_email text, new_email text, session_id uuid)
 language plpgsql as $$
@@ -10,7 +10,8 @@ declare
 begin
   select * into change from email_change c where email_change_confirm.digest in (c.old_digest, c.new_digest);
   if not found then return; end if;
-  -- In the order of every change: what an address is invited to, organizations (which invites_accept locks), accounts.
+  -- Lock order of every change: the invites of an address, then organizations (which invites_accept locks), then
+  -- accounts.
   perform invite_address_lock(change.email);
   perform from organization o where o.id in (
     select i.organization_id from organization_invite i where i.email = change.email and i.status = 'pending')
@@ -18,7 +19,7 @@ begin
   select a.email into old_email from account a where a.id = change.account_id and a.deleted_at is null and a.is_active
   for update;
   if not found then return; end if;
-  -- As it is under the account's lock: replaced, refused or confirmed by somebody else, it is no longer this one.
+  -- Reread under the account's lock: the change may have been replaced, refused or confirmed meanwhile.
   select * into change from email_change c where c.id = change.id and c.expires_at > now() for update;
   if not found then return; end if;
   side := case when digest = change.old_digest then 'old' else 'new' end;
@@ -38,7 +39,7 @@ begin
   end if;
   delete from email_change c where c.id = change.id;
   begin
-    -- Whoever has confirmed it has read a mail there.
+    -- The token was mailed to the new address, so the address is verified.
     update account a set email = new_email, is_verified = true, updated_at = now() where a.id = change.account_id;
     outcome := 'changed';
   exception when unique_violation then

@@ -1,5 +1,5 @@
--- Counts the messages of conversations that are shown: a pending answer is not, nor is an empty one. Plans are kept from
--- when the tables were small, so that they have to find rows by their keys whatever the statistics say.
+-- Maintains the number of visible messages per conversation: pending and empty answers do not count. Connections cache
+-- plans from when the tables were small, so the settings force lookups by key.
 create or replace function ai_messages_counted() returns trigger language plpgsql
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare

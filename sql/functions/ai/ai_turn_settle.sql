@@ -1,5 +1,5 @@
 -- Settles a turn when its job ends; the task `ai.chat` declares it. Each attempt reports its usage in its own event. If
--- none could, because it was killed, the output is estimated from the text that arrived: four characters per token.
+-- no attempt did, because it was killed, the output is estimated from the text received: four characters per token.
 create or replace function ai_turn_settle(ended job) returns void language plpgsql as $$
 declare
   message uuid := (ended.payload ->> 'message_id')::uuid;

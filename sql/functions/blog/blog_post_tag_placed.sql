@@ -1,11 +1,11 @@
--- The link of a post and a tag has what orders the posts of a tag.
+-- Copies the sort columns of the post to a new link of a post and a tag.
 create or replace function blog_post_tag_placed() returns trigger language plpgsql as $$
 begin
-  -- Locked: a change of the post at the same time is seen here, or changes this row.
+  -- Locks the post: a concurrent change of it is either visible here, or updates this row.
   select status, created_at, published_at into new.status, new.created_at, new.published_at
   from blog_post where id = new.post_id for share;
   if not found then
-    -- For the foreign key to refuse.
+    -- The foreign key then rejects the row.
     new.status := '';
     new.created_at := now();
   end if;

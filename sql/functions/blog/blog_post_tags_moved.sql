@@ -1,4 +1,4 @@
--- The links of a post with its tags go along with it.
+-- Copies changed sort columns of a post to its tag links.
 create or replace function blog_post_tags_moved() returns trigger language plpgsql as $$
 begin
   update blog_post_tag set status = new.status, created_at = new.created_at, published_at = new.published_at

@@ -1,18 +1,18 @@
--- Applies the change or deletion of a tag to its next posts, at most `most`. Returns how many; fewer: that was all, and
--- the row of a deleted tag is gone.
+-- Applies the change or deletion of a tag to its next posts, `max_posts` at most. Returns how many it processed. A
+-- smaller number means that all are done, and that the row of a deleted tag is gone.
 create or replace function blog_tag_apply(tag bigint, most integer) returns integer language plpgsql as $$
 declare
   given blog_tag;
   posts bigint[];
 begin
-  -- One at a time. Posts that get the tag meanwhile do not wait for this lock.
+  -- One call at a time. Posts that get the tag meanwhile do not wait for this lock.
   select * into given from blog_tag where id = tag and applied_to is not null for no key update;
   if not found then return 0; end if;
   posts := array(select post_id from blog_post_tag where tag_id = tag and post_id > given.applied_to order by post_id limit most);
   if given.deleted_at is null then
     perform blog_tags_shown(posts);
   else
-    -- Posts before what links them, as everywhere.
+    -- Lock order: posts before their tag links.
     perform from blog_post where id = any(posts) order by id for update;
     delete from blog_post_tag where tag_id = tag and post_id = any(posts);
   end if;

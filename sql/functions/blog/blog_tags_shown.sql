@@ -1,5 +1,5 @@
--- Rewrites the tag lists of posts. Their rows are locked first, and their tags are read by another statement after
--- that, so that it sees what concurrent transactions have changed.
+-- Rebuilds the tag lists of posts. Locks their rows first and reads their tags in a second statement, which sees the
+-- commits of concurrent transactions.
 create or replace function blog_tags_shown(posts bigint[]) returns void language plpgsql as $$
 begin
   perform from blog_post where id = any(posts) order by id for update;

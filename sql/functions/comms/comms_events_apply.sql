@@ -1,12 +1,12 @@
--- Moves messages on by what the provider tells of them, suppresses the addresses that it says so of, and returns how many
--- messages have moved. Events come late, twice and in any order: of all that are ever applied to a message the one of the
--- greatest rank is its state. An event about a message that is not here changes nothing.
+-- Applies the provider's events to messages, suppresses the addresses that the events name, and returns the number of
+-- changed messages. Events arrive late, twice and in any order: the event of the highest rank determines the state of a
+-- message. Events about unknown messages are ignored.
 create or replace function comms_events_apply(events jsonb) returns integer language plpgsql as $$
 #variable_conflict use_column
 declare
   moved integer;
 begin
-  -- A separate statement, so that the next one sees what the previous holders of the locks have committed.
+  -- A separate statement, so the next one sees the commits of the locks' previous holders.
   perform from comms_send s where s.id in (select send from comms_events_of(events)) order by s.id for update;
 
   with fresh as (
@@ -23,9 +23,9 @@ begin
 
   update comms_send s set status = e.status, provider_id = e.provider_id, provider_status = e.provider_status,
     error_code = e.error_code, settled_at = now(), message = null,
-    -- What the provider said when it took the message still holds: that it refused a recipient, for example.
+    -- The detail from the provider's acceptance still holds, for example that it refused a recipient.
     detail = case when s.status = 'sent' then coalesce(e.detail, s.detail) else e.detail end,
-    -- Without a time of its own, the row is from before the request: the database was restored.
+    -- The row has no request time if the database was restored to a moment before the request.
     requested_at = coalesce(s.requested_at, now())
   from (
     select distinct on (send) * from comms_events_of(events) order by send, comms_rank(status, provider_id) desc

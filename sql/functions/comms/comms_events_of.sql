@@ -1,5 +1,6 @@
--- Events, each with the message that it is about: the one that has the provider's id, or else the one that it or another of
--- the same id names, as long as that has no other id; null when there is none, such as for what others send from the same account.
+-- Matches each event with its message. First by the provider's id. Otherwise by the message id that this event, or
+-- another one with the same provider id, names, if that message has no provider id yet. Null: no match, as for messages
+-- that other systems send from the same account.
 create or replace function comms_events_of(events jsonb) returns table (send uuid, provider_id text, status text,
   provider_status text, error_code text, detail text, event_id text, suppresses text) language sql stable as $$
   select coalesce(

@@ -1,6 +1,7 @@
--- Cancels a message and its job, and returns the status that it has then: `cancelled`, unless its request is under way, was
--- accepted or may have been, or its job has ended. No row: there is no such message. The locks are those of an attempt that
--- begins its request, in that order: either it finds the message cancelled, or this finds the request begun.
+-- Cancels a message and its job, and returns its new status: `cancelled`. The status stays as it is if its request is
+-- in progress, was or may have been accepted, or if its job has ended. No row: there is no such message. An attempt
+-- that starts its request takes the same locks in the same order. So either the attempt finds the message cancelled, or
+-- this call finds the request started.
 create or replace function comms_send_cancel(send uuid) returns table (status text, job_id uuid) language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -14,7 +15,7 @@ begin
   if s.status in ('scheduled', 'queued', 'failed') and s.provider_id is null
     and exists (select from job where id = its_job and id = s.job_id and finished_at is null) then
     perform job_cancel(its_job);
-    -- Its job runs, and ends as soon as its worker is told.
+    -- Needed if its job is running, which ends only once its worker learns of the cancellation.
     update comms_send set status = 'cancelled', error_code = null, detail = null, message = null, settled_at = now()
     where id = send and status <> 'cancelled';
   end if;

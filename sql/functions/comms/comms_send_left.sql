@@ -1,4 +1,5 @@
--- What an account has sent is nobody's once it is gone, but not what everybody sees, as that of callers without an account is.
+-- Marks the messages of a deleted account, so they do not look like those of callers without an account, which everyone
+-- may see.
 create or replace function comms_send_left() returns trigger language plpgsql as $$
 begin
   new.purpose := 'gone';

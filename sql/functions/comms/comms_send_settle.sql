@@ -1,6 +1,6 @@
--- Settles the message that a job was to send, in the transaction that ends the job: of one that was cancelled it will never be
--- sent, of one that failed for a reason that the message does not say it has failed. A request that is under way is none of
--- this: what becomes of it is known elsewhere.
+-- Settles the message of a job in the transaction that ends the job. A cancelled job cancels its message; a failed job
+-- fails it, unless the message already has its own reason. A request in progress stays as it is: its outcome is settled
+-- elsewhere.
 create or replace function comms_send_settle(ended job) returns void language plpgsql as $$
 begin
   if ended.status = 'cancelled' then

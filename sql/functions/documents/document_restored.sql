@@ -1,4 +1,4 @@
--- A document that is restored supersedes what it did before, unless that has gone or another one supersedes it by now.
+-- A restored document supersedes its previous target again, unless that is gone or has another successor by now.
 create or replace function document_restored() returns trigger language plpgsql as $$
 begin
   -- One change per owner at a time, as in document_supersedes.

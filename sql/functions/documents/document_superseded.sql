@@ -1,4 +1,4 @@
--- Keeps `superseded_by_id` of the document that a live one supersedes.
+-- Maintains `superseded_by_id` of the document that a live document supersedes.
 create or replace function document_superseded() returns trigger language plpgsql as $$
 begin
   if tg_op = 'UPDATE' then

@@ -1,4 +1,4 @@
--- The rows of a document's tags have what orders and narrows the documents of a tag.
+-- Maintains document_tag: its rows copy the columns that sort and filter the documents of a tag.
 create or replace function document_tagged() returns trigger language plpgsql as $$
 begin
   delete from document_tag where document_id = new.id and (new.deleted_at is not null or label <> all (new.tags));

@@ -1,4 +1,4 @@
--- Fills in the vector and the owner of a page whose text is written without them, and stores its words.
+-- Computes the vector and the owner of a page whose text is written without them, and stores its words.
 create or replace function page_indexed() returns trigger language plpgsql as $$
 begin
   new.search := page_vector(new.text);

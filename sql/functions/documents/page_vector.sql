@@ -1,5 +1,5 @@
--- A tsvector holds less than 1 MiB, and so does what `owned_vector` makes of it, each word with up to 9 bytes more. 100,000
--- characters always fit; of longer texts, the first 600,000 if they fit.
+-- The search vector of a page. A tsvector holds less than 1 MiB, and so does its `owned_vector`, which adds up to 9
+-- bytes per word. The first 100,000 characters always fit; of longer texts, the first 600,000 are used if they fit.
 create or replace function page_vector(given text) returns tsvector language plpgsql immutable parallel safe as $$
 declare
   vector tsvector;

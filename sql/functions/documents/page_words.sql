@@ -1,5 +1,5 @@
--- The words of a page, each with its places. Of a word that is divided at the end of a line also its parts, because it may be a
--- compound; they come after everything else.
+-- The words of a page with their positions. Words hyphenated at a line end are indexed whole. Their parts are appended
+-- at the end, because the word may be a compound.
 create or replace function page_words(given text) returns tsvector language plpgsql immutable parallel safe as $$
 begin
   if given !~ '[-\u00ad\u2010]\n' then return to_tsvector('folded', words_parted(given, ' ')); end if;

@@ -1,4 +1,4 @@
--- The day of these numbers; null when there is no such day.
+-- The date of these numbers; null if there is no such date.
 create or replace function search_date(year text, month text, day text) returns date language plpgsql immutable as $$
 begin
   return make_date(year::integer, month::integer, day::integer);

@@ -1,9 +1,9 @@
--- How else a number or a date may be written: `1284.50` as 1,284.50, 1.284,50, 1'284.50 or 1 284,50; `2026-03-14` as 14.3.2026,
--- 3/14/2026 or 14 March 2026, in the languages whose months it knows. Null for anything else, and for what is only written
--- one way, as a year or an amount below 1,000 without decimals is.
+-- Other notations of a number or a date. `1284.50`: 1,284.50, 1.284,50, 1'284.50 or 1 284,50. `2026-03-14`: 14.3.2026,
+-- 3/14/2026 or 14 March 2026, in the languages of `months`. Null for anything else, and for numbers with only one
+-- notation, such as a year or an amount below 1,000 without decimals.
 create or replace function search_notations(said text) returns text[] language plpgsql stable as $$
 declare
-  -- Without accents, as words are indexed.
+  -- Without accents, like indexed words.
   months constant text[] := array[
     'january jan januar janvier enero gennaio januari janeiro', 'february feb februar fevrier febrero febbraio februari fevereiro',
     'march mar marz mars marzo maart marco', 'april apr avril abril aprile', 'may mai mayo maggio mei maio',
@@ -17,7 +17,7 @@ declare
   whole text;
   decimals text;
 begin
-  -- The first separator is that of the groups, and another one that of the decimals.
+  -- The first separator groups thousands; a different one marks the decimals.
   part := regexp_match(folded, '^(\d{1,3}(?:([,.'' ’])\d{3})(?:\2\d{3})*|\d{1,15})(?:([.,])(\d{1,2}))?$');
   if part is not null and (part[2] is null or part[2] is distinct from part[3]) then
     whole := regexp_replace(part[1], '\D', '', 'g');
@@ -45,7 +45,7 @@ begin
     dates := array[search_date(part[1], part[2], part[3])];
   else
     part := regexp_match(folded, '^(\d{1,2})[-/](\d{1,2})[-/](\d{4})$');
-    -- The day first, as most write it, or the month.
+    -- Day first, the more common order, or month first.
     dates := array[search_date(part[3], part[2], part[1]), search_date(part[3], part[1], part[2])];
   end if;
   return nullif(array(

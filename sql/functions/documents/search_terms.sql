@@ -1,8 +1,11 @@
--- The terms of an owner's search, at most 16: words, "phrases", and either with a leading `-` for what must not occur. `exact`
--- is the term itself, a number or a date in any notation; `wide` also matches it as the beginning of a word, as a part of one if
--- that finds less than a page, and misspelled if it finds nothing.
--- `words` matches all that `wide` does, by the index alone, so it asks an `owned_vector`: of a phrase for its words in any order.
--- A term without any word is left out.
+-- Parses an owner's search into at most 16 terms: words, "phrases", and either with a leading `-` for exclusion. Terms
+-- without any word are skipped. Each term has these queries:
+--
+-- - `exact`: the term itself, or a number or date in any notation
+-- - `wide`: also the term as a prefix; as any part of a word, if that finds less than a page; misspelled, if nothing
+--   matches
+-- - `words`: at least all that `wide` matches, using the index alone. It queries an `owned_vector`, so it matches the
+--   words of a phrase in any order
 create or replace function search_terms(p_owner integer, given text)
 returns table (n integer, negated boolean, is_phrase boolean, exact tsquery, wide tsquery, words tsquery) language plpgsql stable rows 3 as $$
 declare
@@ -23,17 +26,17 @@ begin
     if numnode(exact) = 0 then continue; end if;
     n := n + 1;
     wide := exact;
-    -- A query's text ends with its last word, which `:*` makes a prefix.
+    -- The text of a tsquery ends with its last word, which `:*` turns into a prefix.
     if not is_phrase then wide := exact || (exact::text || ':*')::tsquery; end if;
     words := owned_query(p_owner, case when is_phrase then plainto_tsquery('folded', said) else wide end);
     notations := search_notations(coalesce(term[2], bare));
     if notations is not null then
-      -- Each is a phrase of the tokens that such a text has.
+      -- Each notation is a phrase of the tokens that such a text has.
       is_phrase := true;
       select string_agg('(' || phraseto_tsquery('folded', notation)::text || ')', ' | ')::tsquery,
         string_agg('(' || plainto_tsquery('folded', notation)::text || ')', ' | ')::tsquery
       into exact, words from unnest(notations) notation;
-      -- The beginning of a longer number counts, too, unless it has several tokens.
+      -- A prefix of a longer number matches too, unless it has several tokens.
       if numnode(wide) <= 3 then
         words := words || wide;
         wide := exact || wide;
@@ -55,7 +58,7 @@ begin
               order by length(word), word limit 100) found), '');
           words := owned_query(p_owner, wide);
         end if;
-        -- A digit more or less is another number.
+        -- Numbers are excluded: another digit makes another number.
         if finds = 0 and length(part) >= 6 and part ~ '^[[:alpha:]]+$' and search_found(words) = 0 then
           wide := wide || coalesce((
             select string_agg(quoted_lexeme(word), ' | ')::tsquery from search_misspelled(part) word), '');

@@ -1,8 +1,10 @@
--- Deletes the words that nothing contains any more. Once one was last seen `keep_days` ago, a pass begins: it marks the words of
--- all texts, and then what was not seen from `keep_days` before it on is in none of them. Each call does `most` texts, or those
--- that are left and `most` words. Who writes a text marks its words in the same transaction, and has ended within the 3 days for
--- which `search_words_of` relies on a mark: so a word that is deleted is in no text that is being written. Only an extraction
--- writes its pages first; at its end it stores their words, also those that were deleted meanwhile.
+-- Deletes unused words. A pass starts once some word was last seen `keep_days` ago: it marks the words of all texts.
+-- Afterwards, a word last seen `keep_days` before the start of the pass is in none of them. Each call processes
+-- `batch_size` texts; once fewer are left, it also deletes up to `batch_size` words.
+--
+-- A transaction that writes a text marks its words, and ends within the 3 days for which `search_words_of` relies on a
+-- mark. So no deleted word is in a text that is being written. Only extractions write pages first and store their words
+-- at the end, which restores words deleted meanwhile.
 create or replace function search_words_sweep(keep_days integer, most integer, out looked integer, out gone integer)
   language plpgsql
   set enable_seqscan = off
@@ -35,7 +37,7 @@ begin
     update search_pass set document_id = pass.document_id, page_number = pass.page_number;
   end if;
   if looked = most then return; end if;
-  -- Asked again of a row that a transaction has marked meanwhile.
+  -- Rechecks `seen_at`: a concurrent transaction may have marked the row meanwhile.
   delete from search_word where seen_at < pass.begun_at - kept and word = any(array(
     select word from search_word where seen_at < pass.begun_at - kept order by seen_at limit most));
   get diagnostics gone = row_count;

@@ -1,11 +1,15 @@
--- Claims a key for the rest of the transaction, or returns what became of the request that has it; keepKey
--- (sql/idempotency.ts) stores the key with its response. `first`: nobody has used it for 24 hours; `running`: an open
--- transaction has claimed it; `other`: it was used for another request; `repeated`: for this one; `gone`: for this one, whose job
--- was deleted before anybody had its answer.
+-- Claims a key for the rest of the transaction, or returns the state of the request that has it. `keepKey`
+-- (sql/idempotency.ts) stores the key with its response. States:
 --
--- A repetition writes a record of nothing into the log: its commit then waits for the synchronous standby, which so has
--- what the first request has committed, too. Without it a request whose wait was cut, by a crash or pg_terminate_backend, is
--- visible on a primary that may be lost
+-- - `first`: unused for 24 hours
+-- - `running`: claimed by an open transaction
+-- - `other`: used for another request
+-- - `repeated`: used for this request
+-- - `gone`: used for this request, whose job was deleted before the response was read
+--
+-- A repetition writes an empty record to the WAL. So its commit waits for the synchronous standby, which then also has
+-- the commit of the first request. Otherwise a request whose wait was cut short, by a crash or pg_terminate_backend,
+-- would be visible on a primary that may be lost
 -- (https://www.postgresql.org/docs/current/warm-standby.html#SYNCHRONOUS-REPLICATION-HA).
 create or replace function idempotency_claim(scope text, key text, fingerprint bytea)
 returns table (state text, status smallint, headers jsonb, body text, job_id uuid)
@@ -17,7 +21,7 @@ begin
     return next;
     return;
   end if;
-  -- A separate statement, so that it sees what the previous holder of the lock has committed.
+  -- A separate statement, so it sees the commit of the lock's previous holder.
   return query select case when k.fingerprint <> idempotency_claim.fingerprint then 'other'
         when k.status is null and not exists (select from job where id = k.job_id) then 'gone'
         else 'repeated' end,

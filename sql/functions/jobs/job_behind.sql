@@ -1,5 +1,6 @@
--- Which of these jobs wait behind one of their mailbox that was due when added: its delivery has no upper bound. Only
--- the last 2000 of all jobs are searched: a snapshot that is held open keeps the dead index entries that claims leave.
+-- Returns those of these jobs that wait behind an older job of their mailbox which was due when added: its delivery has
+-- no upper bound. Searches only the last 2000 of all jobs, because an open snapshot retains the dead index entries of
+-- claims.
 create or replace function job_behind(ids uuid[]) returns uuid[] language sql
 as $$
   select coalesce(array_agg(job.id), '{}') from job cross join lateral (

@@ -1,5 +1,5 @@
--- Cancels a job: a queued one ends at once, a running one is marked and its worker learns of it at the next heartbeat.
--- Returns false when the job is missing; an ended one stays as it is.
+-- Cancels a job. A queued job ends immediately; a running one is marked, and its worker learns of it at the next
+-- heartbeat. A finished job stays as it is. Returns false if there is no such job.
 create or replace function job_cancel(job_id uuid)
 returns boolean
 language plpgsql

@@ -1,14 +1,14 @@
--- Claims the jobs that deliveries announce, for a lease: from each mailbox at most `places` due jobs, oldest first, in
--- a range of ordinals; from a limited one no more than its limit leaves. Each mailbox is given once, with the task of
--- its delivery. Sends the next delivery for each mailbox that has more. Returns the jobs in order as JSON, a list for
--- each, as `claimedJob` reads it, since one value is read in a third of the time that rows take; null: none.
+-- Claims the jobs that deliveries announce, for a lease. Takes at most `slots` due jobs per mailbox, oldest first, from
+-- a range of ordinals, and respects the mailbox limit. Each mailbox appears once, with the task of its delivery. Sends
+-- the next delivery for each mailbox that has more jobs. Returns the jobs in order as JSON, one list per job in the
+-- format of `claimedJob`; null: none. Reading one value takes a third of the time of reading rows.
 --
 -- Every queued job has a delivery that starts at it or before it. A job added behind others has none of its own (see
--- job_enqueue): its transaction shares the mailbox's lock until its commit. So only under that lock is it decided where
--- the next delivery starts, or that there is none; where the lock is not available, the same delivery is sent again.
+-- job_enqueue): its transaction shares the mailbox's lock until its commit. So the start of the next delivery, or its
+-- absence, is decided only under that lock. If the lock is not available, the same delivery is repeated.
 --
--- A locked row is passed over: usually another claim has it, but transactions that write about a job, or that end an
--- attempt after it was taken over, lock rows, too. So no delivery goes without a look at what is still queued.
+-- Locked rows are skipped. Usually another claim holds them, but so may transactions that write about a job, or that
+-- end an attempt after a takeover. So no delivery is dropped without a check for jobs that are still queued.
 create or replace function job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[],
   lasts bigint[], places integer[])
 returns text
@@ -16,7 +16,7 @@ language plpgsql
 as $$
 #variable_conflict use_column
 declare
-  -- The delay of the next delivery where no more jobs were found.
+  -- The delay of the next delivery if no more jobs were found.
   pause constant interval := '20 ms';
   locked text[] := '{}';
   more text[];
@@ -25,7 +25,7 @@ declare
   holder text;
 begin
   select name into holder from worker_lease where id = lease;
-  -- Jobs claimed under a lost lease would be taken over at once.
+  -- Rescuers would immediately take over jobs claimed under a lost lease.
   if not found then
     perform job_deliver(tasks, mailboxes, limits, owners, firsts, lasts, array_fill(now() + pause, array[cardinality(tasks)]));
     return null;
@@ -33,9 +33,9 @@ begin
   if exists (select from unnest(limits) most where most is not null) then
     select coalesce(array_agg(w.mailbox), '{}') into locked from unnest(mailboxes, limits) as w(mailbox, most)
     where w.most is not null and pg_try_advisory_xact_lock(mailbox_lock_key(w.mailbox));
-    -- What was added for later and is now due waits from now on, if its turn has not come: whichever its delivery was, since
-    -- those of a mailbox that are handled together become one. What is beyond the limit has its turn with a later claim: each end
-    -- of what waits leads to one. now(), which an index takes, is later than the time at which a delivery was found to be due.
+    -- Scheduled jobs that are now due start to wait, whichever delivery announced them: deliveries of one mailbox that
+    -- are handled together become one. Jobs beyond the limit are left for the claims that follow each end of a job. The
+    -- condition uses now() because an index can. It is later than the time at which the delivery was found due.
     update job set later = false from unnest(locked) as w(mailbox) cross join lateral (
       select id from job where job.mailbox = w.mailbox and job.status = 'queued' and job.later and job.run_at <= now()
       order by job.run_at limit 500) due
@@ -43,7 +43,7 @@ begin
   end if;
 
   with wanted as (
-    -- Claims in a limited mailbox start at its oldest queued job, which may be one that was requeued.
+    -- Claims in a limited mailbox start at its oldest queued job, which may be a requeued one.
     select w.task, w.mailbox, w.most, case when w.most is null then w.first else 0 end as first, w.last,
       case when w.most is null then w.places else least(w.places, w.most - (
       select count(*) from job where job.mailbox = w.mailbox and job.lease_id is not null and job.mailbox_limit is not null)) end as free
@@ -57,11 +57,11 @@ begin
         select job.id, job.name, job.run_at, job.ordinal from job
         where job.mailbox = wanted.mailbox and job.status = 'queued' and not job.later and job.ordinal >= wanted.first
           and job.ordinal <= coalesce(wanted.last, 9223372036854775807)
-          -- What an actor tries again is its next message, even when that is not due.
+          -- The job that an actor retries is its next message, even before it is due.
           and (wanted.most = 1 and job.attempt > 0 or job.run_at <= clock_timestamp())
         order by job.ordinal limit greatest(wanted.free, 0) for no key update skip locked) waiting
       where waiting.run_at <= clock_timestamp() and waiting.name = wanted.task
-        -- No message of an actor overtakes one that was passed over.
+        -- No message of an actor overtakes a skipped one.
         and (wanted.most is distinct from 1 or not exists (
           select from job where job.mailbox = wanted.mailbox and job.status = 'queued' and not job.later and job.ordinal < waiting.ordinal
             and (job.attempt > 0 or job.run_at <= clock_timestamp())))) next
@@ -79,17 +79,17 @@ begin
       c.mailbox_limit, c.request_id, c.payload::text, date_part('epoch', clock_timestamp() - c.run_at)::float4, c.trace_parent)
       order by c.ordinal)::text,
     array_agg(c.queue),
-    -- The mailboxes that may have more jobs: limited ones, and others whose places are all filled.
+    -- Mailboxes that may have more jobs: limited ones, and those that filled all their slots.
     array(select c.mailbox from claimed c group by c.mailbox, c.mailbox_limit, c.free
       having c.mailbox_limit is not null or count(*) >= c.free)
   into claims, queues, more from claimed c;
   perform job_counted(queues, -1, 1);
 
-  -- A delivery with an upper bound needs no lock: nobody adds jobs that wait behind it.
+  -- A delivery with an upper bound needs no lock: no job is ever added to wait behind it.
   select locked || coalesce(array_agg(w.mailbox), '{}') into locked from unnest(mailboxes, limits, lasts) as w(mailbox, most, last)
   where w.most is null and (w.last is not null or pg_try_advisory_xact_lock(mailbox_lock_key(w.mailbox)));
 
-  -- A separate statement: it sees what was committed before it had the locks. Jobs being claimed still look queued.
+  -- A separate statement, so it sees commits from before the locks. Jobs being claimed still look queued.
   perform job_send_next(array_agg(w.mailbox), array_agg(case when w.most is null then w.first end), array_agg(w.last), case when has_more then interval '0' else pause end)
   from (
     select w.*, w.mailbox = any(more) as has_more from unnest(mailboxes, limits, firsts, lasts) as w(mailbox, most, first, last)

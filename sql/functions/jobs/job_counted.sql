@@ -1,5 +1,5 @@
--- Adds to the counts of live jobs for the given queues, of which each stands for one job. Takes for each queue a row that nobody
--- else has locked, or adds one: no transaction waits for another.
+-- Adds to the counts of live jobs; each element of `queues` stands for one job. Updates a row per queue that no other
+-- transaction has locked, or inserts one, so no transaction waits for another.
 create or replace function job_counted(queues text[], more_queued integer, more_running integer) returns void language plpgsql as $$
 begin
   with change as (

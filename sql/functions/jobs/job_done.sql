@@ -1,5 +1,5 @@
--- Ends attempts that are done. The caller passes their limited mailboxes, since it knows them: looking them up took as
--- long as the lock. Returns the ids of those whose attempt is not the current one.
+-- Ends successful attempts. The caller passes their limited mailboxes, because it knows them: a lookup costs as much as
+-- the lock. Returns the ids of stale attempts.
 create or replace function job_done(ids uuid[], attempts integer[], results jsonb, limited text[])
 returns setof uuid
 language plpgsql

@@ -1,15 +1,22 @@
 -- Adds jobs in the caller's transaction. Each spec: id, name, queue, owner_id, mailbox, mailbox_limit, when_busy,
--- settle (see the column), payload, max_tries, delay_ms (from now, by the database's
--- clock), request_id, trace_parent, joins. With `when_busy` = `join`, a spec joins the first job of its mailbox, running
--- before queued, that is not being cancelled and whose payload contains `joins`; if there is none, it waits.
--- `join_waiting` joins only queued ones: a running job may be past what the message is about, and a queued one is claimed
--- after this commits, under the lock of the mailbox. Returns the job id of each spec: its own, or that of the job that it
--- joined. With a `waiting_quota`, the setting, owners may not exceed their quota of waiting jobs (see `job_quota`).
+-- settle (see the column), payload, max_tries, delay_ms (from now, by the database's clock), request_id, trace_parent,
+-- joins.
 --
--- A job has a delivery, or waits behind one that has: in a limited mailbox behind the jobs that fill it, each of which
--- sends the next delivery when it ends; in any other behind one that was due when added, from which a claim continues
--- to it. Jobs due later have deliveries of their own, so that nothing need scan all others that are not due yet: without a
--- limit with an upper bound; in a limited mailbox they are `later` until a delivery is claimed after their time.
+-- A spec with `when_busy` = `join` joins a job of its mailbox whose payload contains `joins`: the first running one,
+-- else the first queued one. It skips jobs that are being cancelled. If it finds none, the spec is added and waits.
+-- `join_waiting` joins only queued jobs, because a running job may have passed the point that the message is about. A
+-- queued job is claimed after this commits, under the lock of the mailbox.
+--
+-- Returns the job id of each spec: its own, or that of the job that it joined. `waiting_quota` is the default quota of
+-- waiting jobs per owner (see `job_quota`); null: not checked.
+--
+-- Each job has a delivery, or waits behind a job that has one. In a limited mailbox it waits behind the jobs that fill
+-- it, each of which sends the next delivery when it ends. In any other mailbox it waits behind a job that was due when
+-- added, from which a claim continues to it.
+--
+-- Scheduled jobs have their own deliveries, so no scan has to cover all jobs that are not due yet. Without a limit,
+-- these deliveries have an upper bound. In a limited mailbox, such jobs stay `later` until a delivery is claimed after
+-- their due time.
 create or replace function job_enqueue(specs jsonb, waiting_quota bigint default null) returns table (spec_ordinal bigint, job_id uuid, joined boolean)
 language plpgsql
 as $$
@@ -50,7 +57,7 @@ begin
     select distinct on (mailbox, run_at) id, run_at from added order by mailbox, run_at, ordinal) firsts;
   behind := job_behind(send);
   if cardinality(behind) > 0 then
-    -- A claim that takes the jobs they wait behind holds this lock until its commit; then nothing is ahead of them.
+    -- A claim of the jobs ahead holds this lock until its commit; after that, nothing is ahead of these jobs.
     perform pg_advisory_xact_lock_shared(key) from (
       select distinct mailbox_lock_key(mailbox) as key from job where id = any(behind) order by 1) locks;
     behind := job_behind(behind);
@@ -80,7 +87,7 @@ begin
     room := spec.mailbox_limit
       - (select count(*) from job where mailbox = spec.mailbox and lease_id is not null and mailbox_limit is not null)
       - (select count(*) from (
-          -- Not now(): what has committed since this began is due, too.
+          -- Not now(): jobs committed since this transaction began are due, too.
           select from job where mailbox = spec.mailbox and status = 'queued' and not later
             and (mailbox_limit = 1 and attempt > 0 or run_at <= clock_timestamp())
           limit spec.mailbox_limit) waiting);

@@ -1,6 +1,7 @@
--- Whether an attempt is the current one of its job. It stays so until the commit: whoever would give the job to another
--- attempt, or end this one in its place, first locks the row `for update`. What the attempt reports meanwhile does not wait: its
--- worker reports and ends all jobs there in the same statements. Nor does its own `done`, after which no other attempt begins.
+-- True if an attempt is the current one of its job; null otherwise. It then stays current until the commit: to take
+-- over the job or end the attempt, a transaction first locks the row `for update`. The attempt's own reports do not
+-- wait, because its worker reports and ends all its jobs in the same statements. Nor does its own `done`, after which
+-- no other attempt starts.
 create or replace function job_fence(job_id uuid, of_attempt integer)
 returns boolean
 language sql

@@ -1,10 +1,15 @@
--- Ends attempts. Each entry: id, attempt, outcome, result, code, detail, delay_ms. Outcomes: done, failed, cancelled;
--- retry (again after delay_ms, as a failed try); release (again at once, the try not counted); interrupted (again at
--- once, the try not counted: its process died while running it beside others); crashed (the same while running it
--- alone: it fails, with code and detail, at `most` interruptions in all). A job that was only interrupted never fails
--- for it: its interruptions are counted up to `suspect`, from which on it runs alone. Sends the next job of each
--- limited mailbox. Stores an event only for what goes back to the queue, with how the attempt ended: of any other job its
--- own row says that. Returns the ids that this call has ended.
+-- Ends attempts. Each entry: id, attempt, outcome, result, code, detail, delay_ms. Outcomes:
+--
+-- - done, failed, cancelled
+-- - retry: requeue after delay_ms; counts as a try
+-- - release: requeue immediately; does not count as a try
+-- - interrupted: the same, but counts as an interruption; its process died while it ran the job next to others
+-- - crashed: the same, but in isolation; fails with code and detail at `max_interruptions` in total.
+--
+-- A job never fails from `interrupted` alone, which raises its interruptions only up to `suspect`. From that number on,
+-- it runs in isolation. Sends the next job of each limited mailbox. Stores an event, with the end of the attempt, only
+-- for requeued jobs: the row of any other job holds its own end. Returns the ids of the jobs whose attempt this call
+-- has ended.
 create or replace function job_finish(entries jsonb, suspect integer, most integer)
 returns setof uuid
 language plpgsql
@@ -21,7 +26,7 @@ begin
   perform mailbox_lock(array(
     select job.mailbox from jsonb_to_recordset(entries) as e(id uuid) join job on job.id = e.id where job.mailbox_limit is not null));
 
-  -- Waits for what these attempts do behind a fence.
+  -- Waits for these attempts' fenced writes.
   perform from jsonb_to_recordset(entries) as e(id uuid, attempt integer) join job on job.id = e.id
   where job.attempt = e.attempt and job.lease_id is not null order by job.id for update of job;
 
@@ -29,7 +34,7 @@ begin
     select * from jsonb_to_recordset(entries)
       as e(id uuid, attempt integer, outcome text, result jsonb, code text, detail text, delay_ms integer)
   ), moved as (
-    -- Each expression sees the row under its lock, so a cancel request that commits while this waits for it counts.
+    -- Each expression reads the row under its lock, so a cancel request that commits during the wait counts.
     update job set
       status = case
         when e.outcome not in ('retry', 'release', 'interrupted', 'crashed') then e.outcome
@@ -61,9 +66,9 @@ begin
     select moved.id, moved.seq, 'status', jsonb_build_object('status', 'queued', 'label', moved.label,
       'current', moved.progress_current, 'total', moved.progress_total), moved.attempt, jsonb_strip_nulls(jsonb_build_object(
         'outcome', case moved.outcome when 'crashed' then 'interrupted' else moved.outcome end, 'worker', moved.worker,
-        -- As it was before this statement.
+        -- The value before this statement.
         'due_at', (select before.run_at from job before where before.id = moved.id),
-        -- Those of a crash say that the job was given up.
+        -- For a crash, code and detail describe why the job is given up, so they do not apply to a requeue.
         'code', case when moved.outcome <> 'crashed' then moved.code end,
         'detail', case when moved.outcome <> 'crashed' then moved.detail end))
     from moved where moved.status = 'queued'
@@ -82,7 +87,7 @@ begin
   if done is not null then
     perform webhook_jobs_ended(ended);
   end if;
-  -- `again` has no actor's jobs: a requeued one is its actor's next, which job_send_next sends.
+  -- `requeued_ids` has no actor's jobs: a requeued one is its actor's next, which job_send_next sends.
   perform job_send(again, array(
     select (select ordinal from job where job.id = a.id) from unnest(again) with ordinality a(id, n) order by n));
   perform job_send_next(freed);

@@ -1,7 +1,9 @@
--- Takes over the jobs of workers whose lease has expired. After an outage, a restart or a failover every lease looks expired
--- though its worker is alive: only a worker judges whose own lease has been renewed in time for `steady`, and so long the
--- database was there for all of them. Null: without that condition. At most `at_once` jobs, which the caller repeats until there are
--- none: each limited mailbox takes an entry of the lock table, which all connections share.
+-- Rescues the running jobs of workers whose lease has expired. After an outage, a restart or a failover, every lease
+-- looks expired though its worker is alive. So a worker may rescue only if its own lease has been renewed on time for
+-- `steady`: all workers could reach the database that long. `rescuer` is its lease; null: skip this check.
+--
+-- Rescues at most `batch_size` jobs; the caller repeats it until there are none. Each limited mailbox takes an entry of
+-- the lock table, which all connections share.
 create or replace function job_recover(judge uuid, steady interval, suspect integer, most integer, at_once integer)
 returns setof uuid
 language plpgsql

@@ -1,14 +1,15 @@
--- Repairs what no other function looks for: queued jobs that are due and have no delivery, and deliveries that have
--- been locked for long, also by the pool of a live worker. The service never leaves such rows behind by itself; a database
--- that has gone back to an earlier moment does, where a pool does not know what it had locked then. A delivery is handled
--- within moments, and twice without harm. What became due within `patience` is left alone. Entries of the schedule that
--- ran last in the future go on, too.
--- Returns the jobs for which it sent a delivery.
+-- Rescues jobs that nothing would start: queued jobs that are due but have no delivery. Also releases deliveries that
+-- have been locked for long, even by the pool of a live worker. The service itself never leaves such rows behind, but a
+-- database restored to an earlier moment does. There, a pool does not know its earlier locks. Handling a delivery takes
+-- moments, and handling it twice does no harm.
+--
+-- Skips jobs that became due within `grace`. Restarts schedules whose last run is in the future. Returns the jobs for
+-- which it sent a delivery.
 create or replace function job_repair(patience interval) returns setof uuid language plpgsql as $$
 declare
   lost uuid[];
 begin
-  -- One at a time: concurrent repairs would find the same rows.
+  -- One at a time: concurrent rescues would find the same rows.
   if not pg_try_advisory_xact_lock(7236501147) then return; end if;
 
   perform graphile_worker.force_unlock_workers(array_agg(locked_by)) from (
@@ -16,10 +17,10 @@ begin
     where locked_by is not null and locked_at < now() - patience) stale
   having count(*) > 0;
 
-  -- An entry of the schedule runs at no time before its last one: a worker whose clock was ahead has stopped it until then.
+  -- A schedule never runs before its last run: a worker whose clock was ahead has stopped it until then.
   update graphile_worker._private_known_crontabs set last_execution = now() where last_execution > now() + interval '5 min';
 
-  -- Skips from mailbox to mailbox by the index, however many jobs each has.
+  -- Skips from mailbox to mailbox with the index, however many jobs each has.
   with recursive line as (
     (select mailbox from job where status = 'queued' order by mailbox limit 1)
     union all
@@ -37,8 +38,8 @@ begin
     (select job.* from job where job.mailbox = line.mailbox and job.status = 'queued' and job.later
       and job.run_at <= now() order by job.ordinal limit 1)) head
   where greatest(head.created_at, head.run_at) < now() - patience
-    -- For a limited mailbox any delivery will do, and while it is full, each job that ends sends the next one, but not for what
-    -- was added to it for later.
+    -- In a limited mailbox any delivery will do. While the mailbox is full, each job that ends sends the next delivery,
+    -- but not for scheduled jobs.
     and not exists (
       select from delivery where delivery.mailbox = head.mailbox and (
         head.mailbox_limit is not null or delivery.first <= head.ordinal and coalesce(delivery.last, head.ordinal) >= head.ordinal))

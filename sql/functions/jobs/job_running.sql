@@ -1,4 +1,4 @@
--- The jobs that run under a lease, as JSON: id, attempt, and whether cancelling was requested.
+-- The jobs that run under a lease, as JSON: id, attempt, and `cancel`: true if cancellation was requested.
 create or replace function job_running(lease uuid) returns json language sql stable
 as $$
   select coalesce(json_agg(json_build_object('id', job.id, 'attempt', job.attempt,

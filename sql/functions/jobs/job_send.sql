@@ -1,5 +1,5 @@
--- Sends a delivery for each of these queued jobs: from its ordinal up to the one at the same place in `lasts`, due when
--- the job is, but not before `pause` has passed.
+-- Sends a delivery for each of these queued jobs. It ranges from the job's ordinal to the element of `lasts` at the
+-- same index (null: no upper bound). It is due when the job is, but not before `min_delay` has passed.
 create or replace function job_send(ids uuid[], lasts bigint[] default null, pause interval default '0') returns void
 language plpgsql
 as $$

@@ -1,5 +1,4 @@
--- Adds counts to those of the current spans, which are those of `jobs/tallies.ts`. In the order of the key, so that two workers
--- never wait for each other in a circle.
+-- Adds counts to the current spans, which match `jobs/tallies.ts`. Inserts in key order, so two workers never deadlock.
 create or replace function job_tally_add(entries jsonb) returns void language sql as $$
   insert into job_tally as t (span, starts_at, queue, name, outcome, attempts, run_seconds, wait_seconds, runs, waits)
   select span, case span when 0 then 'epoch' else date_bin(make_interval(secs => span), now(), 'epoch') end,

@@ -1,13 +1,13 @@
--- Planner settings for the functions of the ledger.
+-- Planner settings for the ledger functions.
 --
--- These find rows only by their keys, whatever the statistics say: those are mostly from moments when nothing is queued
--- or running, and a connection keeps the plans that it made then. In a flood, every claim of the first minute read the
--- whole table, and a partial index that the statistics called nearly empty was read for each entry of a batch (47 ms
--- for 500 ends, 4 ms now). So joins go by index only, and sequential scans and materialized results are off. The
--- functions also test the state of a row that they find by its id with conditions that no index has: a lease for
--- running (job_lease_check), none for queued, and `status || ''` where neither will do. For lists that are read in
--- order, a bitmap scan would sort everything that is queued. Generic plans need no replanning: planning took half the
--- time of a call for one job.
+-- These functions find rows only by key. Statistics mislead them: most are from moments when nothing is queued or
+-- running, and a connection keeps the plans that it made then. Under a flood of jobs, every claim of the first minute
+-- read the whole table. Each entry of a batch scanned a partial index that the statistics called nearly empty (47 ms
+-- for 500 ends, 4 ms now). So joins use only indexes, without sequential scans or materialized results.
+--
+-- To test the state of a row found by id, the functions use conditions that no index has. These are a lease for running
+-- (job_lease_check), none for queued, and `status || ''` where neither works. For lists read in order, a bitmap scan
+-- would sort all queued jobs. Generic plans need no replanning, which took half the time of a call for one job.
 do $$
 declare
   called regproc;

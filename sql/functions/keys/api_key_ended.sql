@@ -1,4 +1,5 @@
--- What was made with a key ends with it, whatever has deleted it, and every edge forgets what it knows of its account.
+-- Deletes the webhooks and callbacks that a deleted key created, however it was deleted, and clears the account from
+-- the caches of all edges.
 create or replace function api_key_ended() returns trigger language plpgsql as $$
 begin
   update webhook_endpoint set is_active = false, deleted_at = now() where api_key_id = old.id and deleted_at is null;

@@ -1,4 +1,5 @@
--- Counts a request against a limit of `most` in any `span`; returns 0, or the ms until the next one is allowed.
+-- Counts a request against a limit of `max_hits` per `span`. Returns 0, or the milliseconds until the next request is
+-- allowed.
 create or replace function request_limit_take(name text, subject text, most integer, span interval)
 returns integer language plpgsql as $$
 #variable_conflict use_column
@@ -12,7 +13,7 @@ begin
     on conflict on constraint request_limit_pkey do nothing;
     select hits into recent from request_limit r
     where r.name = request_limit_take.name and r.subject = request_limit_take.subject for update;
-    -- Housekeeping may have deleted the row in between; then it is inserted again.
+    -- The pruner may have deleted the row in between; then the loop inserts it again.
     exit when found;
   end loop;
   at := clock_timestamp();

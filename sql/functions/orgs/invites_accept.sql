@@ -1,5 +1,5 @@
--- Makes an account that has just got an address a member wherever this is invited; returns the invites that were accepted.
--- A member keeps their role.
+-- Accepts all pending invites of an address that an account has just got, and returns them. An existing member keeps
+-- their role.
 create or replace function invites_accept(account_id integer, address text)
 returns table (invite_id bigint, organization_id integer, role text, was_member boolean) language plpgsql as $$
 #variable_conflict use_column

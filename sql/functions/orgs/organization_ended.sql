@@ -1,4 +1,4 @@
--- The API keys and webhook endpoints of an organization end with it, not when its members are purged.
+-- Ends the API keys and webhook endpoints of an organization together with it, before its members are purged.
 create or replace function organization_ended() returns trigger language plpgsql as $$
 begin
   delete from api_key where organization_id = new.id;

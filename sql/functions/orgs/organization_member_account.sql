@@ -1,4 +1,4 @@
--- A deleted account joins nothing, though its row stays until everything of it is gone.
+-- Keeps deleted accounts from joining: their rows stay until all of their data is gone.
 create or replace function organization_member_account() returns trigger language plpgsql as $$
 begin
   perform from account where id = new.user_id and deleted_at is null for key share;

@@ -1,9 +1,9 @@
--- An organization always has an owner, whatever runs concurrently. Of a deleted one there is nothing left to guard.
+-- Ensures that an organization always has an owner, whatever runs concurrently. Deleted organizations are exempt.
 create or replace function organization_owner() returns trigger language plpgsql as $$
 begin
   perform from organization where id = old.organization_id and deleted_at is null for update;
   if not found then return null; end if;
-  -- A separate statement, so that it sees what the previous holder of the lock has committed.
+  -- A separate statement, so it sees the commit of the lock's previous holder.
   if not exists (select from organization_member where organization_id = old.organization_id and role = 'owner') then
     raise exception 'An organization must have an owner' using errcode = 'check_violation', constraint = 'organization_owner';
   end if;

@@ -1,7 +1,7 @@
--- Makes the months of a partitioned table that are missing, from `since` to two months ahead and those of rows in its
--- default partition, and drops the months that ended `keep_days` ago (0: none). A partition that somebody reads for long,
--- such as a backup, is left to the next call: all that come later would wait behind this one. With the rights of its owner: the
--- role of workers makes and drops no tables.
+-- Creates missing months of a partitioned table: from `since` to two months ahead, and those of rows in its default
+-- partition. Drops months that ended `keep_days` ago (0: none). Leaves a partition with a long reader, such as a
+-- backup, to the next call: all later readers would wait behind this call. Runs with its owner's rights, because the
+-- workers' role cannot create or drop tables.
 create or replace function partitions_keep(of_table regclass, keep_days integer, since timestamptz default now(),
   out made integer, out dropped integer) language plpgsql
   security definer set search_path = public, pg_temp set timezone = 'utc' set lock_timeout = 0
@@ -16,7 +16,7 @@ declare
 begin
   made := 0;
   dropped := 0;
-  -- A call that comes while another one makes them waits for it, however long that takes.
+  -- A concurrent call waits here without a timeout.
   perform pg_advisory_xact_lock(hashtextextended('millrace.partitions', 0));
   set local lock_timeout = '500ms';
   for month in execute format(

@@ -1,4 +1,5 @@
--- Applies facts about a payment, by any of its ids. Rows that turn out to be the same payment merge into the oldest.
+-- Applies facts about a payment, found by any of its ids. Rows that turn out to be the same payment merge into the
+-- oldest.
 create or replace function payment_apply_transaction(ids text[], said jsonb) returns void language plpgsql as $$
 declare
   rows bigint[] := payment_transactions_locked(ids);

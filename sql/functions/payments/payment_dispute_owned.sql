@@ -1,7 +1,7 @@
--- A dispute is of the customer of its payment, so that a customer's disputes are found by an index.
+-- Copies the customer of the payment to its dispute, so an index finds a customer's disputes.
 create or replace function payment_dispute_owned() returns trigger language plpgsql as $$
 begin
-  -- Locked: a customer that becomes known at the same time is seen here, or sees this dispute.
+  -- Locks the payment: a customer set concurrently is either visible here, or its transaction sees this dispute.
   new.customer_id := (select customer_id from payment_transaction where id = new.transaction_id for share);
   return new;
 end $$;

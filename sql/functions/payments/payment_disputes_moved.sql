@@ -1,4 +1,4 @@
--- The disputes of a payment whose customer has become known go along.
+-- Copies a changed customer of a payment to its disputes.
 create or replace function payment_disputes_moved() returns trigger language plpgsql as $$
 begin
   update payment_dispute set customer_id = new.customer_id where transaction_id = new.id;

@@ -1,5 +1,5 @@
--- Stores an event once. `fresh`: it needs a job, because it is new, or was never applied and no job works on it;
--- otherwise `job_id` is the job that works on it, null for an event that was applied.
+-- Stores an event once. `fresh`: true if it needs a job, because it is new, or because it was never applied and no live
+-- job has it. Otherwise `job_id` is the job that has it; null: the event was applied.
 create or replace function payment_event_take(id text, type text, created_at timestamptz, data jsonb)
 returns table (fresh boolean, job_id uuid) language plpgsql as $$
 #variable_conflict use_column
@@ -11,7 +11,7 @@ begin
     return query select true, null::uuid;
     return;
   end if;
-  -- Locked, so that only one of two concurrent redeliveries takes it up.
+  -- Locks the row, so only one of two concurrent redeliveries handles the event.
   return query select e.applied_at is null and not exists (
       select from job j where j.id = e.job_id and j.status in ('queued', 'running')),
       case when e.applied_at is null then e.job_id end

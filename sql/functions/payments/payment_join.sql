@@ -1,6 +1,7 @@
--- Payments: what the provider has reported about them, see schema/11-payments.sql.
+-- Payments as the provider has reported them, see schema/11-payments.sql.
 
--- Merges two sets of facts; the later value of a fact wins, and of equal stamps the same one in either order.
+-- Merges two sets of facts. The value with the greater stamp wins; of equal stamps, the greater value wins, so the
+-- order of the arguments does not matter.
 create or replace function payment_join(one jsonb, other jsonb) returns jsonb language sql immutable parallel safe
 return (
   select coalesce(jsonb_object_agg(key, value), '{}') from (

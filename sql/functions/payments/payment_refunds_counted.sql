@@ -3,7 +3,7 @@ create or replace function payment_refunds_counted() returns trigger language pl
 declare
   counted bigint;
 begin
-  -- In a loop, with the lock first: the sums then include what the previous holder of the lock has committed.
+  -- Locks first, one payment per iteration: the sums then include the commit of the lock's previous holder.
   for counted in select distinct c from unnest(array[old.charge_id, new.charge_id]) c where c is not null order by c loop
     perform from payment_transaction where id = counted for update;
     update payment_transaction charge set refunds = sum.taken, reserved = sum.asked

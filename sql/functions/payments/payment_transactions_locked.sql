@@ -8,7 +8,7 @@ begin
     select coalesce(array_agg(distinct transaction_id order by transaction_id), '{}') into found_rows
     from payment_reference where provider_id = any(ids);
     perform from payment_transaction where id = any(found_rows) order by id for update;
-    -- Two of them may have been merged while this waited.
+    -- Two of them may have been merged during the wait.
     select coalesce(array_agg(distinct transaction_id order by transaction_id), '{}') into still
     from payment_reference where provider_id = any(ids);
     exit when still = found_rows;

@@ -1,9 +1,10 @@
--- Deletes rows of a table that refer to something deleted, at most `most`, or with `clears` only their reference. Rows of
--- the tables `below`, which refer to them by `below_by`, go first, as many at a time. Rows that others have locked are left
--- out. Returns how many rows were deleted or cleared; 0: there are no more.
+-- Deletes rows of a table that refer to a deleted row, `batch_size` at most; with `clear_only`, sets their reference to
+-- null instead. First deletes rows of `child_tables`, which refer to these rows by `child_columns`, from the same
+-- budget. Skips rows that other transactions have locked. Returns the number of rows deleted or cleared; 0: there are
+-- no more.
 create or replace function purge_rows(of_table regclass, by_column name, id integer, most integer, clears boolean,
   below regclass[], below_by name[]) returns integer language plpgsql
-  -- Always by index: at the beginning of a table there may be nothing but rows that earlier calls have deleted.
+  -- Forces index scans: the start of a table may hold nothing but rows that earlier calls have deleted.
   set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 declare

@@ -1,12 +1,12 @@
--- Refuses jobs that would leave one of these owners with more waiting jobs than its quota. While all accounts together have
--- fewer than the smallest quota nobody is counted: `job_count` has few rows.
+-- Rejects jobs that would exceed an owner's quota of waiting jobs. While all accounts together have fewer than the
+-- smallest quota, it counts no single account: `job_count` has few rows.
 create or replace function job_quota(owners integer[], setting bigint) returns void language plpgsql as $$
 begin
   if (select sum(queued) from job_count) <= least(nullif(setting, 0),
       (select min(quota) from account_quota where kind = 'waiting_jobs' and quota > 0)) is not false then
     return;
   end if;
-  -- In one order, since each may lock its account.
+  -- In id order, because each check may lock its account.
   if exists (select from (select distinct o from unnest(owners) o where o is not null order by o) owner(id)
       cross join lateral quota_exceeded(owner.id, '{waiting_jobs}', array[setting])) then
     raise exception 'Too many waiting jobs' using errcode = 'check_violation', constraint = 'job_owner_quota';

@@ -1,6 +1,6 @@
--- How much an account uses of a kind. Documents count until their bytes are deleted, in the trash, too.
+-- An account's usage of a kind. Documents count until their bytes are deleted, including those in the trash.
 create or replace function quota_used(account integer, kind text) returns bigint language sql stable
-  -- By index whatever the statistics say: plans are cached from when tables were small.
+  -- Forces index scans whatever the statistics say: connections cache plans from when tables were small.
   set enable_seqscan = off as $$
   select case quota_used.kind
     when 'documents' then (select coalesce(sum(documents), 0) from document_sum where owner_id = account)

@@ -1,4 +1,4 @@
--- Whether every vector of a collection is in the table for its length.
+-- True if every vector of a collection is in the table for its length.
 create or replace function rag_has_neighbours(collection integer, of_model text, size integer) returns boolean language plpgsql as $$
 declare
   complete boolean;

@@ -1,4 +1,5 @@
--- The chunks of a collection nearest to a vector, best first. If some chunks are given, all of them are compared.
+-- The chunks of a collection nearest to a vector, best first. If `files` and `ordinals` name chunks, only those are
+-- compared, and all of them.
 create or replace function rag_neighbours(collection integer, of_model text, size integer, wanted text, most integer,
   files bigint[] default null, ordinals integer[] default null)
 returns table (file_id bigint, ordinal integer, score double precision) language plpgsql as $$

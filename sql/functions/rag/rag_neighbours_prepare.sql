@@ -1,11 +1,11 @@
--- Returns whether the table for vectors of this length exists now. An index takes no longer vectors than these. With the rights of
--- its owner: the role of workers makes no tables.
+-- Creates the table for vectors of this length if necessary. Returns false without pgvector, or if the length exceeds
+-- 2000, the maximum of its index. Runs with its owner's rights, because the workers' role cannot create tables.
 create or replace function rag_neighbours_prepare(size integer) returns boolean language plpgsql
   security definer set search_path = public, pg_temp
 as $$
 declare
   name text := rag_neighbour_table(size);
-  -- Where the extension is need not be on the search path above.
+  -- The extension's schema may not be on the search path above.
   of_schema text := (select extnamespace::regnamespace from pg_extension where extname = 'vector');
 begin
   if size > 2000 or of_schema is null then return false; end if;

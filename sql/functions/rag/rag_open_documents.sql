@@ -1,7 +1,7 @@
--- The id of a collection of an owner's documents, which is created, or gets this selection; null when another owner or
--- files have the name. Waits for the changes of documents under way, which have
--- looked for collections without this one or by its old selection (see rag_affected): a run that reads the documents
--- after this sees what they did.
+-- Creates a collection of an owner's documents, or updates its selection, and returns its id. Null: the name belongs to
+-- another owner or to a collection of files. Waits for document changes in progress, which searched for collections
+-- before this one or by its old selection (see rag_affected). So a run that reads the documents afterwards sees those
+-- changes.
 create or replace function rag_open_documents(p_name text, owner integer, chosen jsonb) returns integer language plpgsql as $$
 declare
   opened integer;

@@ -1,7 +1,7 @@
--- Makes a build part of its collection: deletes the files that it replaces and those that are gone, and increments the
--- version. With a new model, only its vectors stay. Without one, the collection keeps its model as long as vectors of
--- it are left: a run that lost its model halfway leaves files with the vectors of two models, and those of the other
--- stay for the run that makes the rest. Returns the new counts; no row when the collection was deleted meanwhile.
+-- Makes a build part of its collection: deletes replaced and removed files, and increments the version. With a new
+-- model, only the vectors of that model stay. Without one, the collection keeps its model while vectors of it are left.
+-- A run that lost its model halfway leaves files with vectors of two models, and the next run completes those of the
+-- other one. Returns the new counts; no row if the collection was deleted meanwhile.
 create or replace function rag_swap(collection integer, build uuid, gone bigint[], request jsonb, new_model text)
 returns table (document_count integer, chunk_count integer) language plpgsql as $$
 begin

@@ -1,14 +1,14 @@
--- Counts and sums that are kept, because making them anew costs more the more rows there are.
+-- Maintained counts and sums: recomputing them costs more the more rows there are.
 --
--- A function `SUMS_of(row)` says what a row counts for: rows of the table SUMS. There, bigint and numeric columns are sums
--- and the others are their key; a sum is the sum of all rows of its key. Triggers add what a statement has changed. Of a
--- key that has changed they take the rows that nobody else has locked, and leave one with their sum, or none if all of it
--- is 0. So no transaction waits for another one, what is read is exact, and a key has no more rows than transactions
--- that have changed it at once.
+-- A function `SUMS_of(row)` returns the contribution of a row, as rows of the table SUMS. In that table, bigint and
+-- numeric columns are sums, and the others are their key. The value of a sum is the total of all rows of its key.
+-- Triggers add the changes of a statement. They merge the unlocked rows of each changed key into one, or into none if
+-- all sums are 0. So no transaction waits for another, reads are exact, and a key has no more rows than concurrent
+-- transactions that changed it.
 --
--- The functions of the triggers are made here, from one text. With a cached plan one takes 0.1 to 0.2 ms for a row; a
--- single one that puts its statement together each time takes 1 ms. Plans are cached from when tables were small, so that
--- they have to find rows by index whatever the statistics say.
+-- The trigger functions are generated here from one template. With a cached plan, one takes 0.1 to 0.2 ms per row; a
+-- single generic function that builds its statement each time takes 1 ms. Connections cache plans from when tables were
+-- small, so the settings force index scans whatever the statistics say.
 do $make$
 declare
   made record;
@@ -22,7 +22,7 @@ begin
       string_agg(format('%1$s = total.%1$s', name), ', ') filter (where is_sum) as assignments,
       string_agg(format('%s <> 0', name), ' or ') filter (where is_sum) as is_left
     from (values
-      -- What a conversation counts for never changes, and a turn updates it several times.
+      -- A conversation's contribution never changes, and each turn updates the row several times.
       ('ai_conversation', 'ai_conversation_count', '{insert,delete}'::text[]),
       ('ai_sentiment', 'ai_sentiment_sum', '{insert,update,delete}'),
       ('ai_usage', 'ai_usage_sum', '{insert,update,delete}'),

@@ -1,4 +1,4 @@
--- How many rows the planner expects of a query, which is not run: as good as the statistics of its tables.
+-- The planner's row estimate for a query, without running it: as accurate as the statistics of its tables.
 create or replace function planned_rows(query text) returns bigint language plpgsql as $$
 declare
   plan json;

@@ -1,6 +1,6 @@
--- Settles a transcription when its job ends; the task `voice.transcribe` declares it. Each request to the provider that
--- its attempt has seen to its end reports its usage in an event. A request without one, because its attempt was killed, may
--- have been charged: it is counted as one of unknown cost.
+-- Settles a transcription when its job ends; the task `voice.transcribe` declares it. Each request that an attempt
+-- completed reports its usage in an event. A request without one, because its attempt was killed, may have been
+-- charged: it counts with unknown cost.
 create or replace function voice_transcription_settle(ended job) returns void language plpgsql as $$
 declare
   transcription uuid := (ended.payload ->> 'transcription_id')::uuid;
@@ -17,7 +17,7 @@ begin
     returning 1
   )
   select count(*) into reported from used;
-  -- The row is gone if the transcription was deleted while it was made.
+  -- The row is gone if the transcription was deleted while its job ran.
   insert into ai_usage (user_id, owner_id, action, vendor, model, input_tokens, output_tokens, estimated, success)
   select coalesce(ended.owner_id::text, 'api-user'), ended.owner_id, 'transcription', ended.payload ->> 'provider',
     ended.payload ->> 'model', 0, 0, true, false

@@ -1,5 +1,5 @@
--- Fills in whose delivery it is and to which host it goes. Leaves it out where its account has as many pending as its quota:
--- what an endpoint does not take must not fill the database, and what is to be told of must not fail.
+-- Sets the account and host of a delivery. Drops the delivery if its account has used up its quota of pending ones. An
+-- endpoint that accepts nothing must not fill the database, nor make the event's transaction fail.
 create or replace function webhook_admitted() returns trigger language plpgsql as $$
 declare
   quota bigint;
@@ -11,7 +11,7 @@ begin
   into new.account_id, new.host, quota
   from webhook_endpoint e join account a on a.id = e.account_id where e.id = new.endpoint_id;
   if not found then
-    -- The foreign key refuses it.
+    -- The foreign key then rejects the row.
     new.account_id := 0;
     new.host := '';
   end if;

@@ -1,4 +1,4 @@
--- Tells of disputes that have appeared, or whose state has changed.
+-- Notifies of new disputes and of changed states.
 create or replace function webhook_dispute_changed() returns trigger language plpgsql as $$
 declare
   account integer := webhook_customer_account(new.customer_id);

@@ -1,5 +1,5 @@
--- How many of the `wanted` deliveries of an account to a host may be sent now, if at most `most` are in any period of so many
--- seconds; 0: any number. Where they are fewer, the host rests until the next one may be sent.
+-- Acquires up to `wanted` deliveries of an account to a host, within a rate limit of `max_deliveries` per `seconds` (0:
+-- no limit). Returns how many may be sent now. If fewer than wanted, the host pauses until the next one is allowed.
 create or replace function webhook_granted(account integer, to_host text, wanted integer, most integer, seconds integer)
 returns integer language plpgsql as $$
 #variable_conflict use_column
@@ -16,10 +16,10 @@ begin
     insert into webhook_rate (account_id, host, slots, counts, expires_at) values (account, to_host, '{}', '{}', now())
     on conflict on constraint webhook_rate_pkey do nothing;
     select * into rate from webhook_rate where account_id = account and host = to_host for no key update;
-    -- Housekeeping may have deleted the row in between; then it is inserted again.
+    -- The pruner may have deleted the row in between; then the loop inserts it again.
     exit when found;
   end loop;
-  -- One slot more than the period has, since each stands for all of its time.
+  -- One slot more than the period has, because a partly expired slot counts in full.
   select coalesce(array_agg(s order by s), '{}'), coalesce(array_agg(c order by s), '{}'), coalesce(sum(c), 0)
   into rate.slots, rate.counts, sent
   from unnest(rate.slots, rate.counts) u(s, c) where s >= slot - 60;

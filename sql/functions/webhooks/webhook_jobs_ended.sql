@@ -1,7 +1,7 @@
--- Tells of jobs that have ended, in the transaction that ends them: the endpoints of their owners, and their callbacks.
+-- Notifies the owners' endpoints and the callbacks of ended jobs, in the transaction that ends them.
 create or replace function webhook_jobs_ended(ids uuid[]) returns void language plpgsql as $$
 begin
-  -- Most deployments have none: then the end of a job costs no more than this.
+  -- Most deployments have no endpoints: then this check is all that the end of a job costs.
   if not exists (select from webhook_endpoint) then return; end if;
 
   insert into webhook_delivery (endpoint_id, type, body)

@@ -1,6 +1,7 @@
--- Whether a caller may see and stop an endpoint: its account, admins and owners of its organization, and who may do
--- everything; with an API key of an organization, none of another one. Of a deleted one nobody may. What it is told is
--- its account's and not the organization's: callers refuse others whatever shows that, or sends it anywhere.
+-- True if a caller may see and stop an endpoint: as its account, as an admin or owner of its organization, or with
+-- `everything`. Deleted endpoints: never. An API key of an organization manages only endpoints of that organization.
+-- The events belong to the account, not to the organization: callers must refuse others any access that shows or
+-- redirects them.
 create or replace function webhook_managed(e webhook_endpoint, account integer, everything boolean, organization integer)
 returns boolean language sql stable as $$
   select e.deleted_at is null and (organization is null or coalesce(e.organization_id = organization, true))

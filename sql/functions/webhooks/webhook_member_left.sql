@@ -1,4 +1,4 @@
--- What an account had set up for an organization ends with its membership.
+-- Deletes the endpoints that an account created for an organization when its membership ends.
 create or replace function webhook_member_left() returns trigger language plpgsql as $$
 begin
   update webhook_endpoint e set is_active = false, deleted_at = now()

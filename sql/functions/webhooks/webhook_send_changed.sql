@@ -1,4 +1,4 @@
--- Tells of messages of callers whose state has changed.
+-- Notifies of callers' messages whose state has changed.
 create or replace function webhook_send_changed() returns trigger language plpgsql as $$
 begin
   if webhook_wanted(new.owner_id, 'send.changed') then

@@ -1,7 +1,8 @@
--- Records an attempt to deliver. `waits`: ms before each further one; when they are used up, or have passed, it has failed.
--- An endpoint at which several attempts in a row have failed rests, longer each time; one at which nothing has arrived for
--- all of that time is switched off, one that says it is gone, at once. Returns what became of the delivery: delivered, pending,
--- failed; or switched_off, for its endpoint; nothing when it has been settled otherwise.
+-- Records a delivery attempt. `delays`: milliseconds before each further attempt; the delivery fails once they are used
+-- up or their sum has passed. An endpoint with `failure_threshold` failures in a row backs off, longer each time. It is
+-- disabled if all its attempts fail for that sum of delays, or immediately if it reports `gone`. Returns the delivery's
+-- status (delivered, pending, failed); `switched_off` if that disabled its endpoint; null if the delivery is no longer
+-- pending.
 create or replace function webhook_settle(delivery bigint, outcome text, answer jsonb, waits integer[], patience integer)
 returns text language plpgsql as $$
 #variable_conflict use_column
@@ -17,7 +18,7 @@ begin
   update webhook_delivery w set attempts = d.attempts + 1, answers = d.answers || answer,
     status = case when outcome = 'delivered' then 'delivered' when is_last then 'failed' else 'pending' end,
     ended_at = case when outcome = 'delivered' or is_last then now() end,
-    -- A tenth more or less, so that what failed together does not come again together.
+    -- Jitter of 10 %, so deliveries that failed together are not retried together.
     due_at = case when outcome <> 'delivered' and not is_last
       then now() + make_interval(secs => waits[d.attempts + 1] * (0.9 + random() * 0.2) / 1000.0) end
   where w.id = delivery returning w.* into d;
@@ -26,7 +27,7 @@ begin
     where w.id = d.endpoint_id and w.failures > 0;
     return 'delivered';
   end if;
-  -- The URLs of callbacks have nothing to do with each other.
+  -- Skips callbacks, whose URLs are unrelated to each other.
   update webhook_endpoint w set failures = w.failures + 1, failing_since = coalesce(w.failing_since, now()),
     rests_until = case when w.failures + 1 >= patience
       then now() + make_interval(secs => waits[least(w.failures + 2 - patience, cardinality(waits))] / 1000.0) end

@@ -1,4 +1,4 @@
--- Tells of subscriptions that have appeared, or whose state or period has changed.
+-- Notifies of new subscriptions and of changed states or periods.
 create or replace function webhook_subscription_changed() returns trigger language plpgsql as $$
 declare
   account integer := webhook_customer_account(new.customer_id);

@@ -1,6 +1,7 @@
--- Takes up to `most` due deliveries of an endpoint to a host, the longest due first; of one that has failed `patience` times in
--- a row, one. What is not settled is due again after `hold_seconds`. The rates are those of an endpoint that has proved itself,
--- and of one that has not; callbacks count as proved where the account has such an endpoint at their host.
+-- Claims up to `batch_size` due deliveries of an endpoint to a host, the longest due first. After `failure_threshold`
+-- failures in a row, it claims only one. A delivery that is not settled becomes due again after `hold_seconds`. The
+-- rate limit depends on whether the endpoint has proved itself. Callbacks count as proved if the account has a proved
+-- endpoint at their host.
 create or replace function webhook_take(endpoint bigint, to_host text, most integer, patience integer, hold_seconds float8,
   proved integer, proved_seconds integer, unproved integer, unproved_seconds integer)
 returns setof webhook_delivery language plpgsql as $$

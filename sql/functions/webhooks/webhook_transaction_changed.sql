@@ -1,4 +1,4 @@
--- Tells of payments and refunds that have appeared, or whose state has changed.
+-- Notifies of new payments and refunds, and of changed states.
 create or replace function webhook_transaction_changed() returns trigger language plpgsql as $$
 declare
   account integer := webhook_customer_account(new.customer_id);
