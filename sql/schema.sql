@@ -1129,7 +1129,7 @@ create table schedule_control (
 );
 
 create table search_pass (
-  begun_at timestamp with time zone not null default now(),
+  started_at timestamp with time zone not null default now(),
   document_id bigint not null default 0,
   page_number integer not null default 0
 );
@@ -1724,10 +1724,10 @@ UNION ALL
    FROM job
   WHERE (job.finished_at IS NOT NULL);
 
-CREATE OR REPLACE FUNCTION public.account_delete(id integer, most integer)
+CREATE OR REPLACE FUNCTION public.account_delete(id integer, max_organizations integer)
  RETURNS TABLE(email text, inherited json, deleted json)
  LANGUAGE plpgsql
-AS $function$8c8852d90e3bca934d32f290abefd32d$function$;
+AS $function$fdcc6c4dc135d83d04b526dc3ce6b369$function$;
 
 CREATE OR REPLACE FUNCTION public.account_json(a account)
  RETURNS json
@@ -1738,12 +1738,12 @@ RETURN json_build_object('id', (a).id, 'email', (a).email, 'full_name', (a).full
 CREATE OR REPLACE FUNCTION public.account_last_admin()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$7a1980e2ed3a557177bd7e4feba5c3cf$function$;
+AS $function$b833aa5221796a9dcf5427569e1bc3da$function$;
 
-CREATE OR REPLACE FUNCTION public.account_leave(id integer, most integer)
+CREATE OR REPLACE FUNCTION public.account_leave(id integer, max_organizations integer)
  RETURNS TABLE(organizations integer, inherited json, deleted json)
  LANGUAGE plpgsql
-AS $function$e60e438057387dec77b5299667897b46$function$;
+AS $function$f3fca3a127724e20fd279ed53020602a$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_conversation_count_delete()
  RETURNS trigger
@@ -1801,7 +1801,7 @@ CREATE OR REPLACE FUNCTION public.ai_sentiment_sum_of(s ai_sentiment)
  RETURNS SETOF ai_sentiment_sum
  LANGUAGE sql
  IMMUTABLE
-AS $function$7a442105fc1b457d7fb5ed962d7e839c$function$;
+AS $function$94019383d769f319b6d6713676efc084$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_sentiment_sum_update()
  RETURNS trigger
@@ -1814,7 +1814,7 @@ AS $function$46191f384f9428144ef1135428e8155c$function$;
 CREATE OR REPLACE FUNCTION public.ai_turn_settle(ended job)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$26683d9bad591c3f6944654dd92afe63$function$;
+AS $function$bd4c9f706792f06f3c400d23d905cb07$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_turn_text(job_id uuid)
  RETURNS text
@@ -1842,7 +1842,7 @@ CREATE OR REPLACE FUNCTION public.ai_usage_sum_of(u ai_usage)
  RETURNS SETOF ai_usage_sum
  LANGUAGE sql
  IMMUTABLE
-AS $function$c1ed56237932195b5741ce3c1f90d6c6$function$;
+AS $function$859153cae1b7878be2edc0df0a305a8a$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_usage_sum_update()
  RETURNS trigger
@@ -1852,7 +1852,7 @@ CREATE OR REPLACE FUNCTION public.ai_usage_sum_update()
  SET enable_mergejoin TO 'off'
 AS $function$0ae78523b0ae4b435eb6778d172c527d$function$;
 
-CREATE OR REPLACE FUNCTION public.api_key_ended()
+CREATE OR REPLACE FUNCTION public.api_key_cleanup()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$1c3822cb65cc1aa8eedb5ebf72d0cefb$function$;
@@ -1867,7 +1867,7 @@ CREATE OR REPLACE FUNCTION public.array_sum(one bigint[], other bigint[])
  RETURNS bigint[]
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-AS $function$8f4c17571a9b7ff167f5f46b3b0a54ed$function$;
+AS $function$538fe59dd4935060b74bcb8fb0723b92$function$;
 
 CREATE OR REPLACE FUNCTION public.audit_append_only()
  RETURNS trigger
@@ -1916,25 +1916,25 @@ CREATE OR REPLACE FUNCTION public.blog_post_fields(id bigint, title text, slug t
  IMMUTABLE PARALLEL SAFE
 AS $function$f71f17d5778aef88b8ebac93d2d9a8e5$function$;
 
-CREATE OR REPLACE FUNCTION public.blog_post_tag_placed()
+CREATE OR REPLACE FUNCTION public.blog_post_tag_set_order()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$db34e6625d8b6fe3d4af65fb96d804a8$function$;
+AS $function$9607d1296712c6ce260a78ac1335ae19$function$;
 
-CREATE OR REPLACE FUNCTION public.blog_post_tags_changed()
+CREATE OR REPLACE FUNCTION public.blog_post_tags_refresh()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$5e159fa91028f31bf74c5d13fdae369b$function$;
+AS $function$ded529bb50605967327fef99f4e2a98a$function$;
 
-CREATE OR REPLACE FUNCTION public.blog_post_tags_moved()
+CREATE OR REPLACE FUNCTION public.blog_post_tags_update_order()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$b031ae7d9b6c2e2a4a379f4720e7fb5c$function$;
 
-CREATE OR REPLACE FUNCTION public.blog_tag_apply(tag bigint, most integer)
+CREATE OR REPLACE FUNCTION public.blog_tag_apply(tag bigint, max_posts integer)
  RETURNS integer
  LANGUAGE plpgsql
-AS $function$eceb6660fc5ba22b1da20fa9923e30da$function$;
+AS $function$ce959bd08849e830f0908ba35e7ef89d$function$;
 
 CREATE OR REPLACE FUNCTION public.blog_tag_json(t blog_tag)
  RETURNS json
@@ -1942,7 +1942,7 @@ CREATE OR REPLACE FUNCTION public.blog_tag_json(t blog_tag)
  STABLE
 AS $function$52b2fc770a2d22bb4ec2f3855aca68b5$function$;
 
-CREATE OR REPLACE FUNCTION public.blog_tags_shown(posts bigint[])
+CREATE OR REPLACE FUNCTION public.blog_tags_rebuild(posts bigint[])
  RETURNS void
  LANGUAGE plpgsql
 AS $function$a00b408beeb84f80b682c2710a194960$function$;
@@ -1953,9 +1953,9 @@ CREATE OR REPLACE FUNCTION public.comms_events_apply(events jsonb)
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$b440cd170241dff648abe354cdde95ee$function$;
+AS $function$b3cd100408a7a8c469f7d35200f46cdd$function$;
 
-CREATE OR REPLACE FUNCTION public.comms_events_of(events jsonb)
+CREATE OR REPLACE FUNCTION public.comms_events_match(events jsonb)
  RETURNS TABLE(send uuid, provider_id text, status text, provider_status text, error_code text, detail text, event_id text, suppresses text)
  LANGUAGE sql
  STABLE
@@ -1970,13 +1970,13 @@ CREATE OR REPLACE FUNCTION public.comms_rank(status text, provider_id text)
  IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN (provider_id IS NULL) THEN 0 ELSE COALESCE(array_position(ARRAY['sent'::text, 'delivered'::text, 'failed'::text, 'bounced'::text, 'complained'::text], status), 0) END;
 
-CREATE OR REPLACE FUNCTION public.comms_send_cancel(send uuid)
+CREATE OR REPLACE FUNCTION public.comms_send_cancel(send_id uuid)
  RETURNS TABLE(status text, job_id uuid)
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$7102d68b674a038c94e3825f406b83aa$function$;
+AS $function$324d229519574b4d500f8de63111dd65$function$;
 
 CREATE OR REPLACE FUNCTION public.comms_send_count_delete()
  RETURNS trigger
@@ -2008,7 +2008,7 @@ CREATE OR REPLACE FUNCTION public.comms_send_count_update()
  SET enable_mergejoin TO 'off'
 AS $function$d52af2d1fa6c4b0e9d810ad293d2c032$function$;
 
-CREATE OR REPLACE FUNCTION public.comms_send_left()
+CREATE OR REPLACE FUNCTION public.comms_send_mark_gone()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$56a476e5e105a98bb53742c853cb7333$function$;
@@ -2033,10 +2033,15 @@ CREATE OR REPLACE FUNCTION public.document_json(id bigint, title text, kind text
  IMMUTABLE PARALLEL SAFE
 AS $function$a9c8ae686f931f1d47f38374f03b5b5d$function$;
 
-CREATE OR REPLACE FUNCTION public.document_restored()
+CREATE OR REPLACE FUNCTION public.document_restore_supersedes()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$22423c4170143822e26bcfc90a31bda7$function$;
+
+CREATE OR REPLACE FUNCTION public.document_set_superseded()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$3a3657db948f1c8ef8179e01ae459953$function$;
 
 CREATE OR REPLACE FUNCTION public.document_sum_delete()
  RETURNS trigger
@@ -2068,15 +2073,10 @@ CREATE OR REPLACE FUNCTION public.document_sum_update()
  SET enable_mergejoin TO 'off'
 AS $function$8ffa50f37ce864b5d18c28262e46b1cf$function$;
 
-CREATE OR REPLACE FUNCTION public.document_superseded()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$3a3657db948f1c8ef8179e01ae459953$function$;
-
 CREATE OR REPLACE FUNCTION public.document_supersedes()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$cfa046da7e8debc0a687eed35d55d652$function$;
+AS $function$47bfc75677f98841f0abc80dd2b8d4f9$function$;
 
 CREATE OR REPLACE FUNCTION public.document_tag_count_delete()
  RETURNS trigger
@@ -2108,7 +2108,7 @@ CREATE OR REPLACE FUNCTION public.document_tag_count_update()
  SET enable_mergejoin TO 'off'
 AS $function$75a2a16f82348ff0b9d848b0eb452cdb$function$;
 
-CREATE OR REPLACE FUNCTION public.document_tagged()
+CREATE OR REPLACE FUNCTION public.document_tags_sync()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$d46aa8fab3f588a6fe2ba40e140ed85b$function$;
@@ -2119,10 +2119,15 @@ CREATE OR REPLACE FUNCTION public.document_vector(title text, note text, tags te
  IMMUTABLE PARALLEL SAFE
 AS $function$52f48b4b8d7f0b4f8dbdc8611b99b756$function$;
 
+CREATE OR REPLACE FUNCTION public.document_words_store()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$b9e60420bfd465aef143b6430df97128$function$;
+
 CREATE OR REPLACE FUNCTION public.email_change_confirm(digest bytea)
  RETURNS TABLE(account_id integer, side text, outcome text, old_email text, new_email text, session_id uuid)
  LANGUAGE plpgsql
-AS $function$82119613a09281567ae0830e4ae33118$function$;
+AS $function$5d7fcb7c44f647a8eca876eb8fb68ae5$function$;
 
 CREATE OR REPLACE FUNCTION public.email_change_json(c email_change)
  RETURNS json
@@ -2130,16 +2135,16 @@ CREATE OR REPLACE FUNCTION public.email_change_json(c email_change)
  STABLE PARALLEL SAFE
 RETURN json_build_object('email', (c).email, 'old_confirmed', ((c).old_confirmed_at IS NOT NULL), 'new_confirmed', ((c).new_confirmed_at IS NOT NULL), 'created_at', iso((c).created_at), 'expires_at', iso((c).expires_at));
 
-CREATE OR REPLACE FUNCTION public.folded(said text)
+CREATE OR REPLACE FUNCTION public.folded(value text)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-RETURN lower(unaccent('unaccent'::regdictionary, said));
+RETURN lower(unaccent('unaccent'::regdictionary, value));
 
 CREATE OR REPLACE FUNCTION public.idempotency_claim(scope text, key text, fingerprint bytea)
  RETURNS TABLE(state text, status smallint, headers jsonb, body text, job_id uuid)
  LANGUAGE plpgsql
-AS $function$7591c8a4b0c61094eecfce76aecf82ef$function$;
+AS $function$c197753447dbffaa7bf6591a1491dac1$function$;
 
 CREATE OR REPLACE FUNCTION public.invite_address_lock(email text)
  RETURNS void
@@ -2163,7 +2168,7 @@ CREATE OR REPLACE FUNCTION public.iso(at timestamp with time zone)
  IMMUTABLE PARALLEL SAFE
 RETURN to_char((at AT TIME ZONE 'utc'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text);
 
-CREATE OR REPLACE FUNCTION public.job_behind(ids uuid[])
+CREATE OR REPLACE FUNCTION public.job_blocked_ids(ids uuid[])
  RETURNS uuid[]
  LANGUAGE sql
  SET enable_hashjoin TO 'off'
@@ -2182,9 +2187,9 @@ CREATE OR REPLACE FUNCTION public.job_cancel(job_id uuid)
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$b86ea013ad9854a5f262f8b5b2bf3d33$function$;
+AS $function$e193dc695b8b0dff8de083d5205bf046$function$;
 
-CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[], lasts bigint[], places integer[])
+CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[], lasts bigint[], slots integer[])
  RETURNS text
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -2193,9 +2198,9 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$39a10b54af5353c649b7a6da4a5dea9c$function$;
+AS $function$9713ab4160a6eb244c3a05783d0d4e9c$function$;
 
-CREATE OR REPLACE FUNCTION public.job_counted(queues text[], more_queued integer, more_running integer)
+CREATE OR REPLACE FUNCTION public.job_count_add(queues text[], queued_change integer, running_change integer)
  RETURNS void
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -2203,7 +2208,7 @@ CREATE OR REPLACE FUNCTION public.job_counted(queues text[], more_queued integer
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$9c4d743771e34d3869bdbe9b596c2139$function$;
+AS $function$8e8d4bf2a153fe30ded5c005a72125ad$function$;
 
 CREATE OR REPLACE FUNCTION public.job_deliver(tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[], lasts bigint[], dues timestamp with time zone[])
  RETURNS void
@@ -2213,7 +2218,7 @@ CREATE OR REPLACE FUNCTION public.job_deliver(tasks text[], mailboxes text[], li
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$2b6a3ebbaa926d5994a92ea29f80f929$function$;
+AS $function$cbec1705c6099e0f36565fd4c78a7e28$function$;
 
 CREATE OR REPLACE FUNCTION public.job_done(ids uuid[], attempts integer[], results jsonb, limited text[])
  RETURNS SETOF uuid
@@ -2223,7 +2228,7 @@ CREATE OR REPLACE FUNCTION public.job_done(ids uuid[], attempts integer[], resul
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$845fd905acd6d82a0e019ba2f54c35d5$function$;
+AS $function$1e00c450a0b0a60812c95c5dcf003182$function$;
 
 CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb, waiting_quota bigint DEFAULT NULL::bigint)
  RETURNS TABLE(spec_ordinal bigint, job_id uuid, joined boolean)
@@ -2234,14 +2239,14 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb, waiting_quota bigint 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$5fece2f4a4b35d9e03afe9ba2c2c94b8$function$;
+AS $function$5ce402a02d38acf1f01c79cbf47442cf$function$;
 
 CREATE OR REPLACE FUNCTION public.job_fence(job_id uuid, of_attempt integer)
  RETURNS boolean
  LANGUAGE sql
 AS $function$1a576c799471b79d8d2f03287f9ff299$function$;
 
-CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, most integer)
+CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, max_interruptions integer)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -2249,12 +2254,12 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, mos
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$722ca95abede597bd4c27f3a1e731efb$function$;
+AS $function$9c0f598ce7b23dc83bdee906830dada0$function$;
 
 CREATE OR REPLACE FUNCTION public.job_gone()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$a3b03dc8581f713582681cb40122f536$function$;
+AS $function$8e9fcd096278fbe6cfb01c10e9d87c08$function$;
 
 CREATE OR REPLACE FUNCTION public.job_json(job job)
  RETURNS json
@@ -2276,14 +2281,14 @@ CREATE OR REPLACE FUNCTION public.job_progress(entries jsonb)
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$d2c0256e5eaef3ff215ec730886cf3ce$function$;
+AS $function$35fad65a365ef15a36d9cbb6ef49535f$function$;
 
 CREATE OR REPLACE FUNCTION public.job_quota(owners integer[], setting bigint)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$0558a05708e67418dd9184ce46b380a1$function$;
+AS $function$4dbb882998bb63baa7165c416985f4a0$function$;
 
-CREATE OR REPLACE FUNCTION public.job_recover(judge uuid, steady interval, suspect integer, most integer, at_once integer)
+CREATE OR REPLACE FUNCTION public.job_recover(rescuer uuid, steady interval, suspect integer, max_interruptions integer, batch_size integer)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -2291,12 +2296,12 @@ CREATE OR REPLACE FUNCTION public.job_recover(judge uuid, steady interval, suspe
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$9d71695e54bc13e2e4ffde04cfc1fc6e$function$;
+AS $function$89ded6036044daf801fb8b8a99d2d3c9$function$;
 
-CREATE OR REPLACE FUNCTION public.job_repair(patience interval)
+CREATE OR REPLACE FUNCTION public.job_repair(grace interval)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
-AS $function$abb6db4e719d64fa0a56ab03f5ccfb50$function$;
+AS $function$842ee9fea50defffd3109792f846a1e1$function$;
 
 CREATE OR REPLACE FUNCTION public.job_running(lease uuid)
  RETURNS json
@@ -2320,7 +2325,7 @@ CREATE OR REPLACE FUNCTION public.job_running_of(lease uuid, ids uuid[])
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$d7098c045cfe8df9b2a5a55c7c10ffaf$function$;
 
-CREATE OR REPLACE FUNCTION public.job_send(ids uuid[], lasts bigint[] DEFAULT NULL::bigint[], pause interval DEFAULT '00:00:00'::interval)
+CREATE OR REPLACE FUNCTION public.job_send(ids uuid[], lasts bigint[] DEFAULT NULL::bigint[], min_delay interval DEFAULT '00:00:00'::interval)
  RETURNS void
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -2328,9 +2333,9 @@ CREATE OR REPLACE FUNCTION public.job_send(ids uuid[], lasts bigint[] DEFAULT NU
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$79620444b6da945888190ee8d28e3f24$function$;
+AS $function$2ccd461c6444785ec96332ff6faf8aaf$function$;
 
-CREATE OR REPLACE FUNCTION public.job_send_next(mailboxes text[], firsts bigint[] DEFAULT NULL::bigint[], lasts bigint[] DEFAULT NULL::bigint[], pause interval DEFAULT '00:00:00'::interval)
+CREATE OR REPLACE FUNCTION public.job_send_next(mailboxes text[], firsts bigint[] DEFAULT NULL::bigint[], lasts bigint[] DEFAULT NULL::bigint[], min_delay interval DEFAULT '00:00:00'::interval)
  RETURNS void
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -2339,7 +2344,7 @@ CREATE OR REPLACE FUNCTION public.job_send_next(mailboxes text[], firsts bigint[
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$05898919f68235c8ef3522cfa516c86c$function$;
+AS $function$05d25a737a063a50e0c957b295b01080$function$;
 
 CREATE OR REPLACE FUNCTION public.job_settle(ids uuid[])
  RETURNS void
@@ -2359,17 +2364,17 @@ AS $function$fdae20ef729fe8622b67ec0f88160479$function$;
 CREATE OR REPLACE FUNCTION public.llm_apply(list jsonb, list_source text, list_url text, day date)
  RETURNS jsonb
  LANGUAGE plpgsql
-AS $function$eb761be17cdfad60ef71362aac538b8e$function$;
+AS $function$c7364da250827fe872ba10e8bb022c10$function$;
 
-CREATE OR REPLACE FUNCTION public.login_end(subject bytea, matches boolean, most integer, lock interval, totp uuid, step bigint, recovery bytea)
+CREATE OR REPLACE FUNCTION public.login_end(subject bytea, matches boolean, max_failures integer, lock interval, totp uuid, step bigint, recovery bytea)
  RETURNS text
  LANGUAGE plpgsql
-AS $function$d9e869104904f50769222fbfb073b97e$function$;
+AS $function$fbc1a1da1da825b42434755249cd75ec$function$;
 
-CREATE OR REPLACE FUNCTION public.login_touch(id integer, compared text, totp uuid, rehashed text)
+CREATE OR REPLACE FUNCTION public.login_touch(id integer, checked_hash text, totp uuid, rehashed text)
  RETURNS TABLE(role text, is_active boolean)
  LANGUAGE plpgsql
-AS $function$96eb214347fa9fc9c8bbcc1f5f428c0c$function$;
+AS $function$6a17be406888ca4fafeb61391c60b7b9$function$;
 
 CREATE OR REPLACE FUNCTION public.mailbox_lock(mailboxes text[])
  RETURNS void
@@ -2388,7 +2393,7 @@ CREATE OR REPLACE FUNCTION public.member_json(m organization_member)
  STABLE PARALLEL SAFE
 RETURN json_build_object('id', (m).id, 'organization_id', (m).organization_id, 'user_id', (m).user_id, 'role', (m).role, 'joined_at', iso((m).joined_at));
 
-CREATE OR REPLACE FUNCTION public.organization_ended()
+CREATE OR REPLACE FUNCTION public.organization_cleanup()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$bde60c64c437d85900b486c80a0e0650$function$;
@@ -2402,9 +2407,9 @@ RETURN json_build_object('id', (o).id, 'name', (o).name, 'slug', (o).slug, 'desc
 CREATE OR REPLACE FUNCTION public.organization_lock(id integer, caller integer)
  RETURNS TABLE(role text)
  LANGUAGE plpgsql
-AS $function$163b2f19bbe6c4877ad039b33d29088c$function$;
+AS $function$4de29b3801b505d57c9cf06b204ab2f6$function$;
 
-CREATE OR REPLACE FUNCTION public.organization_member_account()
+CREATE OR REPLACE FUNCTION public.organization_member_check_account()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$e28d0542e63e6edff934c0afd79cfd2c$function$;
@@ -2412,7 +2417,7 @@ AS $function$e28d0542e63e6edff934c0afd79cfd2c$function$;
 CREATE OR REPLACE FUNCTION public.organization_owner()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$702730324db9c06282f9886963040413$function$;
+AS $function$e3a5006d3b69befa16a85ce02095c2fa$function$;
 
 CREATE OR REPLACE FUNCTION public.owned_query(owner integer, query tsquery)
  RETURNS tsquery
@@ -2432,22 +2437,22 @@ CREATE OR REPLACE FUNCTION public.owner_prefix(owner integer)
  IMMUTABLE PARALLEL SAFE
 RETURN (to_hex(COALESCE(owner, 0)) || ':'::text);
 
-CREATE OR REPLACE FUNCTION public.page_indexed()
+CREATE OR REPLACE FUNCTION public.page_compute_search()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$d05c48ff1d7d0371cad53ae6ced4e664$function$;
 
-CREATE OR REPLACE FUNCTION public.page_vector(given text)
+CREATE OR REPLACE FUNCTION public.page_vector(content text)
  RETURNS tsvector
  LANGUAGE plpgsql
  IMMUTABLE PARALLEL SAFE
-AS $function$80501f2843e32696b77e8166ce485f3c$function$;
+AS $function$6e2b1ea5763bc37d7d414c434243a7d5$function$;
 
-CREATE OR REPLACE FUNCTION public.page_words(given text)
+CREATE OR REPLACE FUNCTION public.page_words(content text)
  RETURNS tsvector
  LANGUAGE plpgsql
  IMMUTABLE PARALLEL SAFE
-AS $function$037ecb4ea1b9f1cab6044b5052d0af91$function$;
+AS $function$7b4275b3dd9fa31c3227f6dfd05b4342$function$;
 
 CREATE OR REPLACE FUNCTION public.partitions_keep(of_table regclass, keep_days integer, since timestamp with time zone DEFAULT now(), OUT made integer, OUT dropped integer)
  RETURNS record
@@ -2456,7 +2461,7 @@ CREATE OR REPLACE FUNCTION public.partitions_keep(of_table regclass, keep_days i
  SET search_path TO 'public', 'pg_temp'
  SET "TimeZone" TO 'utc'
  SET lock_timeout TO '0'
-AS $function$f61a79c5d4e91c5c4ac7fb9fce95f729$function$;
+AS $function$490234878d6daa3ba2929c06fd923b8a$function$;
 
 CREATE OR REPLACE FUNCTION public.passkey_json(p passkey)
  RETURNS json
@@ -2467,32 +2472,32 @@ RETURN json_build_object('id', (p).id, 'name', (p).name, 'is_synced', (p).is_syn
 CREATE OR REPLACE FUNCTION public.payment_apply(changes jsonb)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$cca400f7fe7125c4a852a3ef11763db7$function$;
+AS $function$4448ddec74942de7df3cb67173a36b7b$function$;
 
-CREATE OR REPLACE FUNCTION public.payment_apply_dispute(dispute text, ids text[], said jsonb)
+CREATE OR REPLACE FUNCTION public.payment_apply_dispute(dispute text, ids text[], new_facts jsonb)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$53b06a697b2b9d6a33c5096b3a57b1ba$function$;
+AS $function$b902fea5c1ac474a9403c4af3e41f15c$function$;
 
-CREATE OR REPLACE FUNCTION public.payment_apply_refund(refund text, ids text[], request uuid, said jsonb)
+CREATE OR REPLACE FUNCTION public.payment_apply_refund(refund text, ids text[], request uuid, new_facts jsonb)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$6fa49ff759f415b03873a8b306a99a8b$function$;
+AS $function$307f846e0c25207ecd525b375a859f6e$function$;
 
-CREATE OR REPLACE FUNCTION public.payment_apply_subscription(subscription text, said jsonb)
+CREATE OR REPLACE FUNCTION public.payment_apply_subscription(subscription text, new_facts jsonb)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$e1476c62376d00d05269519a1265cb6e$function$;
+AS $function$7504a27d7075fa22fad2d82678c61c2d$function$;
 
-CREATE OR REPLACE FUNCTION public.payment_apply_transaction(ids text[], said jsonb)
+CREATE OR REPLACE FUNCTION public.payment_apply_transaction(ids text[], new_facts jsonb)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$589db6b295828a57ab61424c6d99ab07$function$;
+AS $function$d21155bb0acdc801cd2723650313531b$function$;
 
-CREATE OR REPLACE FUNCTION public.payment_customer_of(provider_customer text)
+CREATE OR REPLACE FUNCTION public.payment_customer_ensure(provider_customer text)
  RETURNS bigint
  LANGUAGE plpgsql
-AS $function$731051001c37046deb1a0a75764c986a$function$;
+AS $function$c137dcdf52ba1b09a281080b17d395b2$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_dispute_json(d payment_dispute, t payment_transaction)
  RETURNS json
@@ -2500,12 +2505,12 @@ CREATE OR REPLACE FUNCTION public.payment_dispute_json(d payment_dispute, t paym
  STABLE PARALLEL SAFE
 RETURN json_build_object('id', (d).id, 'transaction_id', (d).transaction_id, 'provider_dispute_id', (d).provider_dispute_id, 'status', (d).status, 'reason', (d).reason, 'amount', COALESCE((d).amount, (t).amount, (0)::bigint), 'currency', COALESCE((d).currency, (t).currency), 'evidence_due_by', iso((d).evidence_due_by), 'event_type', (d).event_type, 'created_at', iso((d).created_at), 'updated_at', iso((d).updated_at));
 
-CREATE OR REPLACE FUNCTION public.payment_dispute_owned()
+CREATE OR REPLACE FUNCTION public.payment_dispute_set_customer()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$2a23fa5cb3f5e9e55e060b7256c524cf$function$;
+AS $function$d96e27bff8484851bb814219353c78dd$function$;
 
-CREATE OR REPLACE FUNCTION public.payment_disputes_moved()
+CREATE OR REPLACE FUNCTION public.payment_disputes_update_customer()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$f8a168269ad9c7d8fdb21b66d77652d3$function$;
@@ -2518,23 +2523,23 @@ AS $function$0d70165f284b44d01bd4201f89645084$function$;
 CREATE OR REPLACE FUNCTION public.payment_event_take(id text, type text, created_at timestamp with time zone, data jsonb)
  RETURNS TABLE(fresh boolean, job_id uuid)
  LANGUAGE plpgsql
-AS $function$0ea6ac980a9c435f0a9775c9056437f7$function$;
+AS $function$fcde8ab0059a23bea8d5f55d19451d81$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_join(one jsonb, other jsonb)
  RETURNS jsonb
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-RETURN (SELECT COALESCE(jsonb_object_agg(held.key, held.value), '{}'::jsonb) AS "coalesce" FROM (SELECT DISTINCT ON (said.key) said.key, said.value FROM (SELECT jsonb_each.key, jsonb_each.value FROM jsonb_each(payment_join.one) jsonb_each(key, value) UNION ALL SELECT jsonb_each.key, jsonb_each.value FROM jsonb_each(payment_join.other) jsonb_each(key, value)) said ORDER BY said.key, ((said.value ->> 0) COLLATE "C") DESC, (((said.value -> 1))::text COLLATE "C") DESC) held);
+RETURN (SELECT COALESCE(jsonb_object_agg(winners.key, winners.value), '{}'::jsonb) AS "coalesce" FROM (SELECT DISTINCT ON (entries.key) entries.key, entries.value FROM (SELECT jsonb_each.key, jsonb_each.value FROM jsonb_each(payment_join.one) jsonb_each(key, value) UNION ALL SELECT jsonb_each.key, jsonb_each.value FROM jsonb_each(payment_join.other) jsonb_each(key, value)) entries ORDER BY entries.key, ((entries.value ->> 0) COLLATE "C") DESC, (((entries.value -> 1))::text COLLATE "C") DESC) winners);
 
-CREATE OR REPLACE FUNCTION public.payment_refund_reserve(id bigint, owner integer, everybody boolean, amount bigint, reason text)
+CREATE OR REPLACE FUNCTION public.payment_refund_reserve(id bigint, owner integer, any_owner boolean, amount bigint, reason text)
  RETURNS TABLE(refund_id bigint, problem text, status text, available bigint)
  LANGUAGE plpgsql
-AS $function$3e9f859d2c6b27f79203d74c6e4e0f86$function$;
+AS $function$c9a9ea08f8ad5ed35d818aae96e629fb$function$;
 
-CREATE OR REPLACE FUNCTION public.payment_refunds_counted()
+CREATE OR REPLACE FUNCTION public.payment_refunds_sum()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$91f19a27df8eaa7f9362e75518c1c89b$function$;
+AS $function$5dd72362cafc5fc0cc33637631c1caf7$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_status(is_refund boolean, facts jsonb, refunds bigint)
  RETURNS text
@@ -2562,7 +2567,7 @@ CREATE OR REPLACE FUNCTION public.payment_subscription_count_of(s payment_subscr
  RETURNS SETOF payment_subscription_count
  LANGUAGE sql
  IMMUTABLE
-AS $function$84fc1501f9d83bdfdc99f3d7a57488fb$function$;
+AS $function$4e48582ed65d8579cec6dd610f93421e$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_subscription_count_update()
  RETURNS trigger
@@ -2598,7 +2603,7 @@ CREATE OR REPLACE FUNCTION public.payment_sum_of(t payment_transaction)
  RETURNS SETOF payment_sum
  LANGUAGE sql
  IMMUTABLE
-AS $function$5335b6ffb202e235e8fcfd744b64bca4$function$;
+AS $function$d34eee278d31ca60739abc9aba3743b9$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_sum_update()
  RETURNS trigger
@@ -2614,24 +2619,24 @@ CREATE OR REPLACE FUNCTION public.payment_transaction_json(t payment_transaction
  STABLE PARALLEL SAFE
 RETURN json_build_object('id', (t).id, 'provider_transaction_id', (t).provider_transaction_id, 'type', (t).type, 'status', (t).status, 'amount', (t).amount, 'currency', (t).currency, 'description', COALESCE((t).description, ('Refund of transaction '::text || (t).charge_id), ''::text), 'created_at', iso((t).created_at));
 
-CREATE OR REPLACE FUNCTION public.payment_transactions_locked(ids text[])
+CREATE OR REPLACE FUNCTION public.payment_transactions_lock(ids text[])
  RETURNS bigint[]
  LANGUAGE plpgsql
-AS $function$ced1369858fafb003b0686ce974f95c0$function$;
+AS $function$846a4bce2c24736c57f048e30f5a91d6$function$;
 
 CREATE OR REPLACE FUNCTION public.planned_rows(query text)
  RETURNS bigint
  LANGUAGE plpgsql
 AS $function$3ae17be271e221daf2a17fa765492839$function$;
 
-CREATE OR REPLACE FUNCTION public.purge_rows(of_table regclass, by_column name, id integer, most integer, clears boolean, below regclass[], below_by name[])
+CREATE OR REPLACE FUNCTION public.purge_rows(of_table regclass, by_column name, id integer, batch_size integer, clear_only boolean, child_tables regclass[], child_columns name[])
  RETURNS integer
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
  SET enable_bitmapscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ffbff00f34e35a5918ed0299edbe4394$function$;
+AS $function$bda429ca408dbeb0b964a6772f1d4ef9$function$;
 
 CREATE OR REPLACE FUNCTION public.quota_exceeded(account integer, kinds text[], defaults bigint[])
  RETURNS TABLE(kind text, quota bigint)
@@ -2645,7 +2650,7 @@ CREATE OR REPLACE FUNCTION public.quota_used(account integer, kind text)
  SET enable_seqscan TO 'off'
 AS $function$2756c4613584722d93119d6387f5d3a1$function$;
 
-CREATE OR REPLACE FUNCTION public.quoted_lexeme(word text)
+CREATE OR REPLACE FUNCTION public.quote_lexeme(word text)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
@@ -2654,7 +2659,7 @@ RETURN ((''''::text || replace(replace(word, '\'::text, '\\'::text), ''''::text,
 CREATE OR REPLACE FUNCTION public.rag_affected(owner integer, documents bigint[])
  RETURNS TABLE(id integer, name text)
  LANGUAGE plpgsql
-AS $function$3f3d8e2ed741345afe19d7fd49f49bec$function$;
+AS $function$993eb3eba654e22e41815fefa41becfa$function$;
 
 CREATE OR REPLACE FUNCTION public.rag_has_neighbours(collection integer, of_model text, size integer)
  RETURNS boolean
@@ -2667,10 +2672,10 @@ CREATE OR REPLACE FUNCTION public.rag_neighbour_table(size integer)
  IMMUTABLE
 AS $function$68e3d22e971e1ebb39829b05427fa465$function$;
 
-CREATE OR REPLACE FUNCTION public.rag_neighbours(collection integer, of_model text, size integer, wanted text, most integer, files bigint[] DEFAULT NULL::bigint[], ordinals integer[] DEFAULT NULL::integer[])
+CREATE OR REPLACE FUNCTION public.rag_neighbours(collection integer, of_model text, size integer, query_vector text, max_chunks integer, files bigint[] DEFAULT NULL::bigint[], ordinals integer[] DEFAULT NULL::integer[])
  RETURNS TABLE(file_id bigint, ordinal integer, score double precision)
  LANGUAGE plpgsql
-AS $function$4e0252d6ec29b3e7b9ceee0c8b907ce0$function$;
+AS $function$62e55e33232db6bb5074f91b46c24fd3$function$;
 
 CREATE OR REPLACE FUNCTION public.rag_neighbours_add(size integer, of_model text, files bigint[], ordinals integer[], vectors text[])
  RETURNS void
@@ -2682,22 +2687,28 @@ CREATE OR REPLACE FUNCTION public.rag_neighbours_prepare(size integer)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'public', 'pg_temp'
-AS $function$c9b85e8a2bf60977d61257fc081f587f$function$;
+AS $function$81967978025b673211f6a6dcf2f4bda4$function$;
 
-CREATE OR REPLACE FUNCTION public.rag_open_documents(p_name text, owner integer, chosen jsonb)
+CREATE OR REPLACE FUNCTION public.rag_open_documents(p_name text, owner integer, new_selection jsonb)
  RETURNS integer
  LANGUAGE plpgsql
-AS $function$f6ef63b897678082b2b7b3c027f03758$function$;
+AS $function$796dc4be2e277f89fc982253bd480124$function$;
 
-CREATE OR REPLACE FUNCTION public.rag_swap(collection integer, build uuid, gone bigint[], request jsonb, new_model text)
+CREATE OR REPLACE FUNCTION public.rag_swap(collection integer, build uuid, removed_files bigint[], request jsonb, new_model text)
  RETURNS TABLE(document_count integer, chunk_count integer)
  LANGUAGE plpgsql
-AS $function$f6f0ccc089dbab50f674f25662dffbed$function$;
+AS $function$d6245899939d8c7c00e756f55af40017$function$;
 
-CREATE OR REPLACE FUNCTION public.request_limit_take(name text, subject text, most integer, span interval)
+CREATE OR REPLACE FUNCTION public.request_limit_take(name text, subject text, max_hits integer, span interval)
  RETURNS integer
  LANGUAGE plpgsql
-AS $function$677852da68ebd5b5424fd727a2cb205f$function$;
+AS $function$e0d7670714d135ab5f5b1c011753d67f$function$;
+
+CREATE OR REPLACE FUNCTION public.search_count_hits(words tsquery)
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE
+AS $function$3512a142091825e5e133fa3b672db274$function$;
 
 CREATE OR REPLACE FUNCTION public.search_date(year text, month text, day text)
  RETURNS date
@@ -2705,34 +2716,23 @@ CREATE OR REPLACE FUNCTION public.search_date(year text, month text, day text)
  IMMUTABLE
 AS $function$49a17ad0d23ce71af2875520369293e5$function$;
 
-CREATE OR REPLACE FUNCTION public.search_found(words tsquery)
- RETURNS bigint
- LANGUAGE sql
- STABLE
-AS $function$3512a142091825e5e133fa3b672db274$function$;
-
-CREATE OR REPLACE FUNCTION public.search_misspelled(given text)
- RETURNS SETOF text
- LANGUAGE sql
- STABLE
-AS $function$92c2cf6f18d7002a5c5763931f0b2e6f$function$;
-
-CREATE OR REPLACE FUNCTION public.search_notations(said text)
+CREATE OR REPLACE FUNCTION public.search_notations(term text)
  RETURNS text[]
  LANGUAGE plpgsql
  STABLE
-AS $function$a90e8f5bc57ce190cff17b6639f2dd71$function$;
+AS $function$d4e12c5472f0d4dbd3c430a0522b404e$function$;
 
-CREATE OR REPLACE FUNCTION public.search_terms(p_owner integer, given text)
+CREATE OR REPLACE FUNCTION public.search_similar_words(term text)
+ RETURNS SETOF text
+ LANGUAGE sql
+ STABLE
+AS $function$eebd8a13ec54b0f77a8249a56a043c0e$function$;
+
+CREATE OR REPLACE FUNCTION public.search_terms(p_owner integer, query text)
  RETURNS TABLE(n integer, negated boolean, is_phrase boolean, exact tsquery, wide tsquery, words tsquery)
  LANGUAGE plpgsql
  STABLE ROWS 3
-AS $function$e526e9949b1473814d07d146c5ee22c6$function$;
-
-CREATE OR REPLACE FUNCTION public.search_words_kept()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$b9e60420bfd465aef143b6430df97128$function$;
+AS $function$11e0f16c35062c4163292361c3f2324a$function$;
 
 CREATE OR REPLACE FUNCTION public.search_words_of(vectors tsvector[])
  RETURNS void
@@ -2742,22 +2742,22 @@ CREATE OR REPLACE FUNCTION public.search_words_of(vectors tsvector[])
  SET enable_mergejoin TO 'off'
 AS $function$2c09287ffdd88ce0afdb95afc16aa86d$function$;
 
-CREATE OR REPLACE FUNCTION public.search_words_sweep(keep_days integer, most integer, OUT looked integer, OUT gone integer)
+CREATE OR REPLACE FUNCTION public.search_words_sweep(keep_days integer, batch_size integer, OUT looked integer, OUT gone integer)
  RETURNS record
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
-AS $function$f99a30f11afe2e2fc67f3a50c6bab907$function$;
+AS $function$c8669604a4a069d625bba9b04fd985ac$function$;
 
-CREATE OR REPLACE FUNCTION public.session_refresh(presented bytea, successor bytea, lifetime interval, longest interval)
+CREATE OR REPLACE FUNCTION public.session_refresh(presented bytea, successor bytea, lifetime interval, max_lifetime interval)
  RETURNS TABLE(account_id integer, session_id uuid, role text, replayed boolean, seconds_left integer)
  LANGUAGE plpgsql
-AS $function$8765b145941c133c1cb1880a9029a9e0$function$;
+AS $function$0e4fd0cfe47ae770a8365c1a09266b7c$function$;
 
-CREATE OR REPLACE FUNCTION public.unhyphenated(given text)
+CREATE OR REPLACE FUNCTION public.unhyphenated(content text)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN (given ~ '[-\u00ad\u2010]\n'::text) THEN regexp_replace(given, '([[:alpha:]])[-\u00ad\u2010]\n\s*([[:lower:]])'::text, '\1\2'::text, 'g'::text) ELSE given END;
+RETURN CASE WHEN (content ~ '[-\u00ad\u2010]\n'::text) THEN regexp_replace(content, '([[:alpha:]])[-\u00ad\u2010]\n\s*([[:lower:]])'::text, '\1\2'::text, 'g'::text) ELSE content END;
 
 CREATE OR REPLACE FUNCTION public.voice_transcription_json(t voice_transcription)
  RETURNS json
@@ -2768,12 +2768,12 @@ RETURN json_build_object('id', (t).id, 'status', (t).status, 'job_id', (t).job_i
 CREATE OR REPLACE FUNCTION public.voice_transcription_settle(ended job)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$587c7dc4fae63b90050d7d7d30fb7e6a$function$;
+AS $function$ed3de17cd1138ac18f66754365331640$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_admitted()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$700d8b807099748ff5250c5824bac73c$function$;
+AS $function$f40a6efe73d7a931344fe8bb38b243e7$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_body(type text, at timestamp with time zone, data json)
  RETURNS text
@@ -2784,13 +2784,13 @@ RETURN (json_build_object('type', type, 'timestamp', iso(at), 'data', data))::te
 CREATE OR REPLACE FUNCTION public.webhook_callback_add(job_id uuid, account integer, url text, host text, key uuid)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$3b6f00cfb024f7e7b99882f2e0a10bcd$function$;
+AS $function$d1e3d70dab4222e79b76dcc69b48e573$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_customer_account(customer bigint)
  RETURNS integer
  LANGUAGE sql
  STABLE
-AS $function$83fd3ab12cb60bb74b94595f94f672e0$function$;
+AS $function$38ac0ba570d7fa0fa5e417c39b935f81$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_delivery_json(d webhook_delivery)
  RETURNS json
@@ -2798,15 +2798,30 @@ CREATE OR REPLACE FUNCTION public.webhook_delivery_json(d webhook_delivery)
  STABLE PARALLEL SAFE
 RETURN json_build_object('id', (d).id, 'message_id', (d).message_id, 'type', (d).type, 'url', (d).url, 'status', (d).status, 'attempts', (d).attempts, 'due_at', iso((d).due_at), 'created_at', iso((d).created_at), 'ended_at', iso((d).ended_at), 'last_answer', ((d).answers -> '-1'::integer));
 
-CREATE OR REPLACE FUNCTION public.webhook_dispute_changed()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$da7548cf307c1c58afc05d9ebe354059$function$;
-
 CREATE OR REPLACE FUNCTION public.webhook_emit(account integer, type text, data json)
  RETURNS void
  LANGUAGE sql
 AS $function$0a20833f29aea82068b6746a2547efaa$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_emit_dispute()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$da7548cf307c1c58afc05d9ebe354059$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_emit_send()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$4331fb0cc6ad7f7074af13a17920684b$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_emit_subscription()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$11c1d25cf65b3e91edcb69922a1a41e2$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_emit_transaction()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$5c4ac47a936ace43d27e0af4b6224c13$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_endpoint_json(e webhook_endpoint)
  RETURNS json
@@ -2814,10 +2829,11 @@ CREATE OR REPLACE FUNCTION public.webhook_endpoint_json(e webhook_endpoint)
  STABLE PARALLEL SAFE
 RETURN json_build_object('id', (e).id, 'account_id', (e).account_id, 'organization_id', (e).organization_id, 'url', (e).url, 'events', (e).events, 'description', (e).description, 'is_active', (e).is_active, 'failures', (e).failures, 'failing_since', iso((e).failing_since), 'switched_off_at', iso((e).switched_off_at), 'proved_at', iso((e).proved_at), 'secret_rolled_at', iso((e).secret_rolled_at), 'created_at', iso((e).created_at), 'updated_at', iso((e).updated_at));
 
-CREATE OR REPLACE FUNCTION public.webhook_granted(account integer, to_host text, wanted integer, most integer, seconds integer)
- RETURNS integer
- LANGUAGE plpgsql
-AS $function$20042691f888d0a05a831437df7c41dd$function$;
+CREATE OR REPLACE FUNCTION public.webhook_is_subscribed(account integer, type text)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$70d576fa4b7a7d7f574cb28491b705eb$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_job(j job)
  RETURNS json
@@ -2828,7 +2844,7 @@ AS $function$1d057f31c514a7871d8caf6c55413560$function$;
 CREATE OR REPLACE FUNCTION public.webhook_jobs_ended(ids uuid[])
  RETURNS void
  LANGUAGE plpgsql
-AS $function$dc82edde6888d7fcd433853a1341400e$function$;
+AS $function$9e2b4e0ceb67abcc19fc272058376c0c$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_managed(e webhook_endpoint, account integer, everything boolean, organization integer)
  RETURNS boolean
@@ -2836,7 +2852,7 @@ CREATE OR REPLACE FUNCTION public.webhook_managed(e webhook_endpoint, account in
  STABLE
 AS $function$cde78ce3aaf54ccb6a648699fd89261f$function$;
 
-CREATE OR REPLACE FUNCTION public.webhook_member_left()
+CREATE OR REPLACE FUNCTION public.webhook_member_cleanup()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$a465b24fa129ab2fc7a8b461b4949311$function$;
@@ -2871,42 +2887,26 @@ CREATE OR REPLACE FUNCTION public.webhook_pending_sum_update()
  SET enable_mergejoin TO 'off'
 AS $function$4ed5d8f60b54666003b5ee700d350247$function$;
 
-CREATE OR REPLACE FUNCTION public.webhook_send_changed()
- RETURNS trigger
+CREATE OR REPLACE FUNCTION public.webhook_rate_acquire(account integer, target_host text, wanted integer, max_deliveries integer, seconds integer)
+ RETURNS integer
  LANGUAGE plpgsql
-AS $function$8ba031f34a4bb2cf438ecfd4020488b1$function$;
+AS $function$db6526e6bb68cb653b973408c4a86643$function$;
 
-CREATE OR REPLACE FUNCTION public.webhook_settle(delivery bigint, outcome text, answer jsonb, waits integer[], patience integer)
+CREATE OR REPLACE FUNCTION public.webhook_settle(delivery bigint, outcome text, response jsonb, delays integer[], failure_threshold integer)
  RETURNS text
  LANGUAGE plpgsql
-AS $function$98516656cb143e4202b1a3db466e4394$function$;
+AS $function$42d6970092a5fa016e63598fab046973$function$;
 
-CREATE OR REPLACE FUNCTION public.webhook_subscription_changed()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$11c1d25cf65b3e91edcb69922a1a41e2$function$;
-
-CREATE OR REPLACE FUNCTION public.webhook_take(endpoint bigint, to_host text, most integer, patience integer, hold_seconds double precision, proved integer, proved_seconds integer, unproved integer, unproved_seconds integer)
+CREATE OR REPLACE FUNCTION public.webhook_take(endpoint bigint, target_host text, batch_size integer, failure_threshold integer, hold_seconds double precision, proved integer, proved_seconds integer, unproved integer, unproved_seconds integer)
  RETURNS SETOF webhook_delivery
  LANGUAGE plpgsql
-AS $function$c52c1b777274e821c1bf4b43df01fecd$function$;
+AS $function$b28bbb2e7656b45ec6a4850c38c28358$function$;
 
-CREATE OR REPLACE FUNCTION public.webhook_transaction_changed()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$5c4ac47a936ace43d27e0af4b6224c13$function$;
-
-CREATE OR REPLACE FUNCTION public.webhook_wanted(account integer, type text)
- RETURNS boolean
- LANGUAGE sql
- STABLE
-AS $function$a64cf8fe91822f8144383ebfe21b3004$function$;
-
-CREATE OR REPLACE FUNCTION public.words_parted(said text, parting text)
+CREATE OR REPLACE FUNCTION public.words_parted(content text, separator text)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN (said ~ '[^\x01-\x7f]'::text) THEN regexp_replace(translate(said, '‐‑−­'::text, '---'::text), '([\u0080-\u00a9\u00ab\u00ac\u00ae-\u00b1\u00b4\u00b6-\u00b8\u00bb\u00bf\u00d7\u00f7\u2000-\u200b\u2012-\u202f\u2030-\u205f\u20a0-\u20cf\u2190-\u2bff\u2e00-\u2e7f\u3000-\u3004\u3008-\u3020\u3030\u303d-\u303f\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65\uffe0-\uffee])'::text, parting, 'g'::text) ELSE said END;
+RETURN CASE WHEN (content ~ '[^\x01-\x7f]'::text) THEN regexp_replace(translate(content, '‐‑−­'::text, '---'::text), '([\u0080-\u00a9\u00ab\u00ac\u00ae-\u00b1\u00b4\u00b6-\u00b8\u00bb\u00bf\u00d7\u00f7\u2000-\u200b\u2012-\u202f\u2030-\u205f\u20a0-\u20cf\u2190-\u2bff\u2e00-\u2e7f\u3000-\u3004\u3008-\u3020\u3030\u303d-\u303f\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65\uffe0-\uffee])'::text, separator, 'g'::text) ELSE content END;
 
 CREATE TRIGGER account_last_admin_delete AFTER DELETE ON public.account FOR EACH ROW WHEN (((old.role = 'admin'::text) AND old.is_active AND (old.deletion_at IS NULL))) EXECUTE FUNCTION account_last_admin();
 
@@ -2934,7 +2934,7 @@ CREATE TRIGGER ai_usage_sum_insert AFTER INSERT ON public.ai_usage REFERENCING N
 
 CREATE TRIGGER ai_usage_sum_update AFTER UPDATE ON public.ai_usage REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_usage_sum_update();
 
-CREATE TRIGGER api_key_ended AFTER DELETE ON public.api_key FOR EACH ROW EXECUTE FUNCTION api_key_ended();
+CREATE TRIGGER api_key_cleanup AFTER DELETE ON public.api_key FOR EACH ROW EXECUTE FUNCTION api_key_cleanup();
 
 CREATE TRIGGER audit_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_event FOR EACH STATEMENT EXECUTE FUNCTION audit_append_only();
 
@@ -2944,13 +2944,13 @@ CREATE TRIGGER blog_post_count_insert AFTER INSERT ON public.blog_post REFERENCI
 
 CREATE TRIGGER blog_post_count_update AFTER UPDATE ON public.blog_post REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION blog_post_count_update();
 
-CREATE TRIGGER blog_post_tags_moved AFTER UPDATE OF status, created_at, published_at ON public.blog_post FOR EACH ROW WHEN ((((old.status IS DISTINCT FROM new.status) OR (old.created_at IS DISTINCT FROM new.created_at)) OR (old.published_at IS DISTINCT FROM new.published_at))) EXECUTE FUNCTION blog_post_tags_moved();
+CREATE TRIGGER blog_post_tags_update_order AFTER UPDATE OF status, created_at, published_at ON public.blog_post FOR EACH ROW WHEN ((((old.status IS DISTINCT FROM new.status) OR (old.created_at IS DISTINCT FROM new.created_at)) OR (old.published_at IS DISTINCT FROM new.published_at))) EXECUTE FUNCTION blog_post_tags_update_order();
 
-CREATE TRIGGER blog_post_tag_added AFTER INSERT ON public.blog_post_tag REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_post_tags_changed();
+CREATE TRIGGER blog_post_tag_added AFTER INSERT ON public.blog_post_tag REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_post_tags_refresh();
 
-CREATE TRIGGER blog_post_tag_placed BEFORE INSERT ON public.blog_post_tag FOR EACH ROW EXECUTE FUNCTION blog_post_tag_placed();
+CREATE TRIGGER blog_post_tag_removed AFTER DELETE ON public.blog_post_tag REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_post_tags_refresh();
 
-CREATE TRIGGER blog_post_tag_removed AFTER DELETE ON public.blog_post_tag REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_post_tags_changed();
+CREATE TRIGGER blog_post_tag_set_order BEFORE INSERT ON public.blog_post_tag FOR EACH ROW EXECUTE FUNCTION blog_post_tag_set_order();
 
 CREATE TRIGGER comms_send_count_delete AFTER DELETE ON public.comms_send REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION comms_send_count_delete();
 
@@ -2958,21 +2958,21 @@ CREATE TRIGGER comms_send_count_insert AFTER INSERT ON public.comms_send REFEREN
 
 CREATE TRIGGER comms_send_count_update AFTER UPDATE ON public.comms_send REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION comms_send_count_update();
 
-CREATE TRIGGER comms_send_left BEFORE UPDATE OF owner_id ON public.comms_send FOR EACH ROW WHEN (((old.owner_id IS NOT NULL) AND (new.owner_id IS NULL))) EXECUTE FUNCTION comms_send_left();
+CREATE TRIGGER comms_send_mark_gone BEFORE UPDATE OF owner_id ON public.comms_send FOR EACH ROW WHEN (((old.owner_id IS NOT NULL) AND (new.owner_id IS NULL))) EXECUTE FUNCTION comms_send_mark_gone();
 
-CREATE TRIGGER webhook_send_changed AFTER UPDATE OF status ON public.comms_send FOR EACH ROW WHEN (((new.status IS DISTINCT FROM old.status) AND (new.status <> ALL (ARRAY['scheduled'::text, 'queued'::text, 'sending'::text])) AND (new.purpose = 'caller'::text) AND (new.owner_id IS NOT NULL))) EXECUTE FUNCTION webhook_send_changed();
+CREATE TRIGGER webhook_send_changed AFTER UPDATE OF status ON public.comms_send FOR EACH ROW WHEN (((new.status IS DISTINCT FROM old.status) AND (new.status <> ALL (ARRAY['scheduled'::text, 'queued'::text, 'sending'::text])) AND (new.purpose = 'caller'::text) AND (new.owner_id IS NOT NULL))) EXECUTE FUNCTION webhook_emit_send();
 
-CREATE TRIGGER document_restored BEFORE UPDATE OF deleted_at ON public.document FOR EACH ROW WHEN (((old.deleted_at IS NOT NULL) AND (new.deleted_at IS NULL) AND (new.supersedes_id IS NOT NULL))) EXECUTE FUNCTION document_restored();
+CREATE TRIGGER document_restore_supersedes BEFORE UPDATE OF deleted_at ON public.document FOR EACH ROW WHEN (((old.deleted_at IS NOT NULL) AND (new.deleted_at IS NULL) AND (new.supersedes_id IS NOT NULL))) EXECUTE FUNCTION document_restore_supersedes();
+
+CREATE TRIGGER document_set_superseded_insert AFTER INSERT ON public.document FOR EACH ROW WHEN ((new.supersedes_id IS NOT NULL)) EXECUTE FUNCTION document_set_superseded();
+
+CREATE TRIGGER document_set_superseded_update AFTER UPDATE OF supersedes_id, deleted_at ON public.document FOR EACH ROW WHEN (((new.supersedes_id IS NOT NULL) OR (old.supersedes_id IS NOT NULL))) EXECUTE FUNCTION document_set_superseded();
 
 CREATE TRIGGER document_sum_delete AFTER DELETE ON public.document REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION document_sum_delete();
 
 CREATE TRIGGER document_sum_insert AFTER INSERT ON public.document REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION document_sum_insert();
 
 CREATE TRIGGER document_sum_update AFTER UPDATE ON public.document REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION document_sum_update();
-
-CREATE TRIGGER document_superseded_insert AFTER INSERT ON public.document FOR EACH ROW WHEN ((new.supersedes_id IS NOT NULL)) EXECUTE FUNCTION document_superseded();
-
-CREATE TRIGGER document_superseded_update AFTER UPDATE OF supersedes_id, deleted_at ON public.document FOR EACH ROW WHEN (((new.supersedes_id IS NOT NULL) OR (old.supersedes_id IS NOT NULL))) EXECUTE FUNCTION document_superseded();
 
 CREATE TRIGGER document_supersedes BEFORE INSERT OR UPDATE OF supersedes_id ON public.document FOR EACH ROW WHEN ((new.supersedes_id <> new.id)) EXECUTE FUNCTION document_supersedes();
 
@@ -2982,35 +2982,35 @@ CREATE TRIGGER document_tag_count_insert AFTER INSERT ON public.document REFEREN
 
 CREATE TRIGGER document_tag_count_update AFTER UPDATE ON public.document REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION document_tag_count_update();
 
-CREATE TRIGGER document_tagged_insert AFTER INSERT ON public.document FOR EACH ROW WHEN ((new.tags <> '{}'::text[])) EXECUTE FUNCTION document_tagged();
+CREATE TRIGGER document_tags_sync_insert AFTER INSERT ON public.document FOR EACH ROW WHEN ((new.tags <> '{}'::text[])) EXECUTE FUNCTION document_tags_sync();
 
-CREATE TRIGGER document_tagged_update AFTER UPDATE ON public.document FOR EACH ROW WHEN ((((old.tags <> '{}'::text[]) OR (new.tags <> '{}'::text[])) AND (((((((old.tags IS DISTINCT FROM new.tags) OR (old.owner_id IS DISTINCT FROM new.owner_id)) OR (old.kind IS DISTINCT FROM new.kind)) OR (old.day IS DISTINCT FROM new.day)) OR (old.title IS DISTINCT FROM new.title)) OR ((old.superseded_by_id IS NULL) IS DISTINCT FROM (new.superseded_by_id IS NULL))) OR (old.deleted_at IS DISTINCT FROM new.deleted_at)))) EXECUTE FUNCTION document_tagged();
+CREATE TRIGGER document_tags_sync_update AFTER UPDATE ON public.document FOR EACH ROW WHEN ((((old.tags <> '{}'::text[]) OR (new.tags <> '{}'::text[])) AND (((((((old.tags IS DISTINCT FROM new.tags) OR (old.owner_id IS DISTINCT FROM new.owner_id)) OR (old.kind IS DISTINCT FROM new.kind)) OR (old.day IS DISTINCT FROM new.day)) OR (old.title IS DISTINCT FROM new.title)) OR ((old.superseded_by_id IS NULL) IS DISTINCT FROM (new.superseded_by_id IS NULL))) OR (old.deleted_at IS DISTINCT FROM new.deleted_at)))) EXECUTE FUNCTION document_tags_sync();
 
-CREATE TRIGGER search_words_inserted AFTER INSERT ON public.document REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION search_words_kept();
+CREATE TRIGGER search_words_inserted AFTER INSERT ON public.document REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION document_words_store();
 
-CREATE TRIGGER search_words_updated AFTER UPDATE ON public.document REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION search_words_kept();
+CREATE TRIGGER search_words_updated AFTER UPDATE ON public.document REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION document_words_store();
 
-CREATE TRIGGER page_indexed_insert BEFORE INSERT ON public.document_page FOR EACH ROW WHEN ((new.search IS NULL)) EXECUTE FUNCTION page_indexed();
+CREATE TRIGGER page_compute_search_insert BEFORE INSERT ON public.document_page FOR EACH ROW WHEN ((new.search IS NULL)) EXECUTE FUNCTION page_compute_search();
 
-CREATE TRIGGER page_indexed_update BEFORE UPDATE OF text ON public.document_page FOR EACH ROW WHEN (((NOT (new.search IS DISTINCT FROM old.search)) AND (new.text <> old.text))) EXECUTE FUNCTION page_indexed();
+CREATE TRIGGER page_compute_search_update BEFORE UPDATE OF text ON public.document_page FOR EACH ROW WHEN (((NOT (new.search IS DISTINCT FROM old.search)) AND (new.text <> old.text))) EXECUTE FUNCTION page_compute_search();
 
 CREATE TRIGGER job_gone AFTER DELETE ON public.job REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION job_gone();
 
-CREATE TRIGGER organization_ended AFTER UPDATE OF deleted_at ON public.organization FOR EACH ROW WHEN ((new.deleted_at IS NOT NULL)) EXECUTE FUNCTION organization_ended();
+CREATE TRIGGER organization_cleanup AFTER UPDATE OF deleted_at ON public.organization FOR EACH ROW WHEN ((new.deleted_at IS NOT NULL)) EXECUTE FUNCTION organization_cleanup();
 
-CREATE TRIGGER organization_member_account BEFORE INSERT ON public.organization_member FOR EACH ROW EXECUTE FUNCTION organization_member_account();
+CREATE TRIGGER organization_member_check_account BEFORE INSERT ON public.organization_member FOR EACH ROW EXECUTE FUNCTION organization_member_check_account();
 
 CREATE TRIGGER organization_owner_delete AFTER DELETE ON public.organization_member FOR EACH ROW WHEN ((old.role = 'owner'::text)) EXECUTE FUNCTION organization_owner();
 
 CREATE TRIGGER organization_owner_update AFTER UPDATE OF role, organization_id ON public.organization_member FOR EACH ROW WHEN (((old.role = 'owner'::text) AND ((new.role <> 'owner'::text) OR (new.organization_id <> old.organization_id)))) EXECUTE FUNCTION organization_owner();
 
-CREATE TRIGGER webhook_member_left AFTER DELETE ON public.organization_member FOR EACH ROW EXECUTE FUNCTION webhook_member_left();
+CREATE TRIGGER webhook_member_cleanup AFTER DELETE ON public.organization_member FOR EACH ROW EXECUTE FUNCTION webhook_member_cleanup();
 
-CREATE TRIGGER payment_dispute_owned BEFORE INSERT OR UPDATE OF transaction_id, customer_id ON public.payment_dispute FOR EACH ROW EXECUTE FUNCTION payment_dispute_owned();
+CREATE TRIGGER payment_dispute_set_customer BEFORE INSERT OR UPDATE OF transaction_id, customer_id ON public.payment_dispute FOR EACH ROW EXECUTE FUNCTION payment_dispute_set_customer();
 
-CREATE TRIGGER webhook_dispute_changed AFTER UPDATE ON public.payment_dispute FOR EACH ROW WHEN ((new.status IS DISTINCT FROM old.status)) EXECUTE FUNCTION webhook_dispute_changed();
+CREATE TRIGGER webhook_dispute_changed AFTER UPDATE ON public.payment_dispute FOR EACH ROW WHEN ((new.status IS DISTINCT FROM old.status)) EXECUTE FUNCTION webhook_emit_dispute();
 
-CREATE TRIGGER webhook_dispute_made AFTER INSERT ON public.payment_dispute FOR EACH ROW EXECUTE FUNCTION webhook_dispute_changed();
+CREATE TRIGGER webhook_dispute_made AFTER INSERT ON public.payment_dispute FOR EACH ROW EXECUTE FUNCTION webhook_emit_dispute();
 
 CREATE TRIGGER payment_subscription_count_delete AFTER DELETE ON public.payment_subscription REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION payment_subscription_count_delete();
 
@@ -3018,17 +3018,17 @@ CREATE TRIGGER payment_subscription_count_insert AFTER INSERT ON public.payment_
 
 CREATE TRIGGER payment_subscription_count_update AFTER UPDATE ON public.payment_subscription REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION payment_subscription_count_update();
 
-CREATE TRIGGER webhook_subscription_changed AFTER UPDATE ON public.payment_subscription FOR EACH ROW WHEN (((new.status IS DISTINCT FROM old.status) OR (new.cancel_at_period_end IS DISTINCT FROM old.cancel_at_period_end) OR (new.current_period_end IS DISTINCT FROM old.current_period_end))) EXECUTE FUNCTION webhook_subscription_changed();
+CREATE TRIGGER webhook_subscription_changed AFTER UPDATE ON public.payment_subscription FOR EACH ROW WHEN (((new.status IS DISTINCT FROM old.status) OR (new.cancel_at_period_end IS DISTINCT FROM old.cancel_at_period_end) OR (new.current_period_end IS DISTINCT FROM old.current_period_end))) EXECUTE FUNCTION webhook_emit_subscription();
 
-CREATE TRIGGER webhook_subscription_made AFTER INSERT ON public.payment_subscription FOR EACH ROW EXECUTE FUNCTION webhook_subscription_changed();
+CREATE TRIGGER webhook_subscription_made AFTER INSERT ON public.payment_subscription FOR EACH ROW EXECUTE FUNCTION webhook_emit_subscription();
 
-CREATE TRIGGER payment_disputes_moved AFTER UPDATE OF customer_id ON public.payment_transaction FOR EACH ROW WHEN ((old.customer_id IS DISTINCT FROM new.customer_id)) EXECUTE FUNCTION payment_disputes_moved();
+CREATE TRIGGER payment_disputes_update_customer AFTER UPDATE OF customer_id ON public.payment_transaction FOR EACH ROW WHEN ((old.customer_id IS DISTINCT FROM new.customer_id)) EXECUTE FUNCTION payment_disputes_update_customer();
 
-CREATE TRIGGER payment_refund_deleted AFTER DELETE ON public.payment_transaction FOR EACH ROW WHEN ((old.charge_id IS NOT NULL)) EXECUTE FUNCTION payment_refunds_counted();
+CREATE TRIGGER payment_refund_deleted AFTER DELETE ON public.payment_transaction FOR EACH ROW WHEN ((old.charge_id IS NOT NULL)) EXECUTE FUNCTION payment_refunds_sum();
 
-CREATE TRIGGER payment_refund_inserted AFTER INSERT ON public.payment_transaction FOR EACH ROW WHEN ((new.charge_id IS NOT NULL)) EXECUTE FUNCTION payment_refunds_counted();
+CREATE TRIGGER payment_refund_inserted AFTER INSERT ON public.payment_transaction FOR EACH ROW WHEN ((new.charge_id IS NOT NULL)) EXECUTE FUNCTION payment_refunds_sum();
 
-CREATE TRIGGER payment_refund_updated AFTER UPDATE ON public.payment_transaction FOR EACH ROW WHEN (((old.charge_id IS NOT NULL) OR (new.charge_id IS NOT NULL))) EXECUTE FUNCTION payment_refunds_counted();
+CREATE TRIGGER payment_refund_updated AFTER UPDATE ON public.payment_transaction FOR EACH ROW WHEN (((old.charge_id IS NOT NULL) OR (new.charge_id IS NOT NULL))) EXECUTE FUNCTION payment_refunds_sum();
 
 CREATE TRIGGER payment_sum_delete AFTER DELETE ON public.payment_transaction REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION payment_sum_delete();
 
@@ -3036,9 +3036,9 @@ CREATE TRIGGER payment_sum_insert AFTER INSERT ON public.payment_transaction REF
 
 CREATE TRIGGER payment_sum_update AFTER UPDATE ON public.payment_transaction REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION payment_sum_update();
 
-CREATE TRIGGER webhook_transaction_changed AFTER UPDATE ON public.payment_transaction FOR EACH ROW WHEN ((new.shown AND ((NOT old.shown) OR (new.status IS DISTINCT FROM old.status)))) EXECUTE FUNCTION webhook_transaction_changed();
+CREATE TRIGGER webhook_transaction_changed AFTER UPDATE ON public.payment_transaction FOR EACH ROW WHEN ((new.shown AND ((NOT old.shown) OR (new.status IS DISTINCT FROM old.status)))) EXECUTE FUNCTION webhook_emit_transaction();
 
-CREATE TRIGGER webhook_transaction_made AFTER INSERT ON public.payment_transaction FOR EACH ROW WHEN (new.shown) EXECUTE FUNCTION webhook_transaction_changed();
+CREATE TRIGGER webhook_transaction_made AFTER INSERT ON public.payment_transaction FOR EACH ROW WHEN (new.shown) EXECUTE FUNCTION webhook_emit_transaction();
 
 CREATE TRIGGER webhook_admitted BEFORE INSERT ON public.webhook_delivery FOR EACH ROW EXECUTE FUNCTION webhook_admitted();
 

@@ -2,8 +2,8 @@
 -- successor. Revoking the one session row revokes the whole family after a replay.
 
 -- Normalizes text for search: lower case, no accents.
-create function folded(said text) returns text language sql immutable parallel safe
-  return lower(unaccent('unaccent', said));
+create function folded(value text) returns text language sql immutable parallel safe
+  return lower(unaccent('unaccent', value));
 
 create table account (
   id integer generated always as identity,

@@ -113,7 +113,7 @@ create index job_finished_at_idx on job (finished_at) where finished_at is not n
 create index job_unsuccessful_idx on job (status, finished_at, ordinal) where status in ('failed', 'cancelled');
 create unique index job_retry_of_key on job (retry_of) where retry_of is not null;
 
--- Queued and running jobs of a queue: the sum of its rows. `job_counted` maintains them.
+-- Queued and running jobs of a queue: the sum of its rows. `job_count_add` maintains them.
 create table job_count (
   id bigint generated always as identity,
   queue text not null,

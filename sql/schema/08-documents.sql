@@ -46,14 +46,14 @@ returns text language sql immutable parallel safe as $$
       iso(received_at) as received_at, source, channel, note, protected, supersedes_id, tags, iso(created_at) as created_at,
       iso(updated_at) as updated_at, superseded_by_id, attached_to_id) fields
 $$;
--- Makes ASCII the only separator of words. Replaces each other mark, symbol and space with `parting` (\1: itself),
+-- Makes ASCII the only separator of words. Replaces each other mark, symbol and space with `separator` (\1: itself),
 -- replaces other hyphens with `-`, and removes soft hyphens. Where LC_CTYPE is C, as in the embedded database, the
 -- parser treats all non-ASCII characters as letters: “invoice” and €50 would each be one word.
-create function words_parted(said text, parting text) returns text language sql immutable parallel safe
-  return case when said ~ '[^\x01-\x7f]' then regexp_replace(translate(said, E'\u2010\u2011\u2212\u00ad', '---'),
+create function words_parted(content text, separator text) returns text language sql immutable parallel safe
+  return case when content ~ '[^\x01-\x7f]' then regexp_replace(translate(content, E'\u2010\u2011\u2212\u00ad', '---'),
     '([\u0080-\u00a9\u00ab\u00ac\u00ae-\u00b1\u00b4\u00b6-\u00b8\u00bb\u00bf\u00d7\u00f7\u2000-\u200b\u2012-\u202f\u2030-\u205f'
     '\u20a0-\u20cf\u2190-\u2bff\u2e00-\u2e7f\u3000-\u3004\u3008-\u3020\u3030\u303d-\u303f\u30fb\uff01-\uff0f\uff1a-\uff20'
-    '\uff3b-\uff40\uff5b-\uff65\uffe0-\uffee])', parting, 'g') else said end;
+    '\uff3b-\uff40\uff5b-\uff65\uffe0-\uffee])', separator, 'g') else content end;
 
 -- Includes the date in ISO format, whatever the session settings.
 create function document_vector(title text, note text, tags text[], document_date date) returns tsvector
@@ -89,7 +89,7 @@ create table document (
   note text,
   protected boolean not null default false,
   supersedes_id bigint,
-  -- The live document that supersedes it, maintained by document_superseded; null: none does.
+  -- The live document that supersedes it, maintained by document_set_superseded; null: none does.
   superseded_by_id bigint,
   -- The mail that it was attached to; null: it was no attachment.
   attached_to_id bigint,
@@ -145,7 +145,7 @@ create index document_collected_idx on document (deleted_at) where collected_at 
 create index document_sha256_idx on document (sha256);
 create index document_search_idx on document using gin (owned_vector(owner_id, search)) where deleted_at is null;
 
--- One row per tag of a live document, with the columns that lists sort and filter by; maintained by document_tagged.
+-- One row per tag of a live document, with the columns that lists sort and filter by; maintained by document_tags_sync.
 create table document_tag (
   document_id bigint not null,
   label text not null,
@@ -188,7 +188,7 @@ create index document_sum_owner_id_idx on document_sum (owner_id);
 
 create table document_page (
   document_id bigint not null,
-  -- The document's owner; `page_indexed` sets it together with `search`.
+  -- The document's owner; `page_compute_search` sets it together with `search`.
   owner_id integer,
   page_number integer not null,
   status text not null,
@@ -196,7 +196,7 @@ create table document_page (
   model text,
   detail text,
   text text not null default '',
-  -- The vector of `text`; `page_indexed` computes it for writes that omit it.
+  -- The vector of `text`; `page_compute_search` computes it for writes that omit it.
   search tsvector not null,
   image bytea,
   -- A size without an image means that the page is not rendered yet.
@@ -236,7 +236,7 @@ create index search_word_trigram_idx on search_word using gin (word gin_trgm_ops
 
 -- The pass over all texts that marks their words, so that unused words can be deleted. At most one runs at a time.
 create table search_pass (
-  begun_at timestamptz not null default now(),
+  started_at timestamptz not null default now(),
   -- The last marked text: a page, or page 0 for the metadata of a document.
   document_id bigint not null default 0,
   page_number integer not null default 0

@@ -8,8 +8,8 @@
 -- - queued: no request has been sent
 -- - sending: a request is being sent, and may have been accepted
 -- - sent: the provider has accepted it
--- - failed: the last request was certainly not accepted; the job may retry it. With a `provider_id`: the provider accepted
---   the message but failed to deliver it
+-- - failed: the last request was certainly not accepted; the job may retry it. With a `provider_id`: the provider
+--   accepted the message but failed to deliver it
 -- - unknown: a request was sent, and its outcome could not be determined
 -- - cancelled: its job was cancelled before a request was accepted; it will never be sent
 -- - delivered: the provider has delivered it to all recipients that it has reported on

@@ -7,7 +7,7 @@ create table webhook_endpoint (
   account_id integer not null,
   -- The organization whose admins may also see and stop it; it ends with the account's membership. Null: none.
   organization_id integer,
-  -- The API key that added it and whose end deletes it; null: added by a session. No foreign key: `api_key_ended`
+  -- The API key that added it and whose end deletes it; null: added by a session. No foreign key: `api_key_cleanup`
   -- deletes it.
   api_key_id uuid,
   -- When that key expires; null: never.

@@ -1,6 +1,6 @@
 -- Marks an account as deleted and removes it from its organizations, `max_organizations` at most (see account_leave). A
 -- task deletes its data later. No row if there is no such account.
-create or replace function account_delete(id integer, most integer)
+create or replace function account_delete(id integer, max_organizations integer)
 returns table (email text, inherited json, deleted json) language plpgsql as $$
 #variable_conflict use_column
 begin
@@ -8,12 +8,12 @@ begin
   -- was locked.
   for pass in 1..2 loop
     perform from organization o where o.id in (
-      select m.organization_id from organization_member m where m.user_id = account_delete.id order by m.organization_id limit most)
+      select m.organization_id from organization_member m where m.user_id = account_delete.id order by m.organization_id limit max_organizations)
     order by o.id for update;
     select a.email into email from account a where a.id = account_delete.id and a.deleted_at is null for update;
     if not found then return; end if;
   end loop;
-  select l.inherited, l.deleted into inherited, deleted from account_leave(account_delete.id, most) l;
+  select l.inherited, l.deleted into inherited, deleted from account_leave(account_delete.id, max_organizations) l;
   update account a set deleted_at = now(), email = null, full_name = null, password_hash = '', is_active = false,
     deletion_at = null
   where a.id = account_delete.id;

@@ -5,16 +5,16 @@
 --
 -- Decides under the row's lock. So concurrent guesses get at most `max_failures` wrong results in a row, and no right
 -- one after that. Lock order: the failures of the address, the second factor, then (by the caller) the account.
-create or replace function login_end(subject bytea, matches boolean, most integer, lock interval,
+create or replace function login_end(subject bytea, matches boolean, max_failures integer, lock interval,
   totp uuid, step bigint, recovery bytea)
 returns text language plpgsql as $$
 #variable_conflict use_column
 declare
-  known login_failure;
+  failure login_failure;
 begin
-  select * into known from login_failure f where f.subject = login_end.subject for update;
+  select * into failure from login_failure f where f.subject = login_end.subject for update;
   -- While locked, the right password costs as much work as a wrong one.
-  if known.locked_until > clock_timestamp() then return 'locked'; end if;
+  if failure.locked_until > clock_timestamp() then return 'locked'; end if;
   if matches and totp is not null then
     if step is null and recovery is null then return 'incomplete'; end if;
     update account_totp t set last_step = greatest(t.last_step, step), recovery_codes = array_remove(t.recovery_codes, recovery)
@@ -35,10 +35,10 @@ begin
     failures = case when coalesce(f.locked_until, f.failed_at + lock) <= clock_timestamp() then 1 else f.failures + 1 end,
     locked_until = case when f.locked_until > clock_timestamp() then f.locked_until end,
     failed_at = case when f.locked_until > clock_timestamp() then f.failed_at else clock_timestamp() end
-  returning * into known;
+  returning * into failure;
   -- Locked by a concurrent first failure, which the select above could not see yet.
-  if known.locked_until is not null then return 'locked'; end if;
-  if known.failures >= most then
+  if failure.locked_until is not null then return 'locked'; end if;
+  if failure.failures >= max_failures then
     update login_failure f set locked_until = clock_timestamp() + lock where f.subject = login_end.subject;
     return 'wrong, now locked';
   end if;

@@ -1,11 +1,11 @@
 -- Records a login, and blocks concurrent changes to the account until it is committed. No row if the account is gone,
 -- or if its password or second factor differs from the one checked. `rehashed` replaces `checked_hash`: a hash of the
 -- same password under the current parameters; null: no change.
-create or replace function login_touch(id integer, compared text, totp uuid, rehashed text)
+create or replace function login_touch(id integer, checked_hash text, totp uuid, rehashed text)
 returns table (role text, is_active boolean) language plpgsql as $$
 #variable_conflict use_column
 begin
-  perform from account a where a.id = login_touch.id and a.password_hash = compared for no key update;
+  perform from account a where a.id = login_touch.id and a.password_hash = checked_hash for no key update;
   if not found then return; end if;
   -- Read under the account's lock, which enabling a second factor holds until its commit.
   if (select t.id from account_totp t where t.account_id = login_touch.id and t.confirmed_at is not null)

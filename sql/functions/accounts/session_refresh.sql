@@ -1,6 +1,6 @@
 -- Exchanges a refresh token. A session ends `max_lifetime` after its start; null: no end. `seconds_left` is the time
 -- until then. A replayed token revokes the session.
-create or replace function session_refresh(presented bytea, successor bytea, lifetime interval, longest interval)
+create or replace function session_refresh(presented bytea, successor bytea, lifetime interval, max_lifetime interval)
 returns table (account_id integer, session_id uuid, role text, replayed boolean, seconds_left integer) language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -10,7 +10,7 @@ begin
   select s.* into family from session s join refresh_token t on t.session_id = s.id
   join account a on a.id = s.account_id and a.deleted_at is null
   where t.digest = presented for update of s;
-  if not found or family.ended_at is not null or family.created_at + longest <= now() then return; end if;
+  if not found or family.ended_at is not null or family.created_at + max_lifetime <= now() then return; end if;
   -- Read under the family's lock, so the second of two concurrent exchanges sees the first.
   select * into token from refresh_token where digest = presented;
   if token.rotated_at is null then
@@ -26,8 +26,9 @@ begin
   if not exists (select from account where id = family.account_id and is_active) then return; end if;
   if token.rotated_at is null then
     update refresh_token set rotated_at = now() where digest = presented;
-    insert into refresh_token (digest, session_id, expires_at) values (successor, family.id, least(now() + lifetime, family.created_at + longest));
+    insert into refresh_token (digest, session_id, expires_at)
+    values (successor, family.id, least(now() + lifetime, family.created_at + max_lifetime));
   end if;
   return query select a.id, family.id, a.role, false,
-    floor(extract(epoch from family.created_at + longest - now()))::integer from account a where a.id = family.account_id;
+    floor(extract(epoch from family.created_at + max_lifetime - now()))::integer from account a where a.id = family.account_id;
 end $$;

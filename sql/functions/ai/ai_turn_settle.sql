@@ -3,36 +3,36 @@
 create or replace function ai_turn_settle(ended job) returns void language plpgsql as $$
 declare
   message uuid := (ended.payload ->> 'message_id')::uuid;
-  text_seen text := case when ended.status = 'done' then ended.result ->> 'content' else ai_turn_text(ended.id) end;
-  spent record;
+  answer text := case when ended.status = 'done' then ended.result ->> 'content' else ai_turn_text(ended.id) end;
+  usage record;
 begin
   select count(*) as attempts, coalesce(sum((u ->> 'input')::bigint), 0) as input, coalesce(sum((u ->> 'cached')::bigint), 0) as cached,
     coalesce(sum((u ->> 'output')::bigint), 0) as output, coalesce(sum((u ->> 'reasoning')::bigint), 0) as reasoning,
     case when count(*) = count(u ->> 'cost') then sum((u ->> 'cost')::numeric) end as cost,
     coalesce(bool_or((u ->> 'estimated')::boolean), false) as estimated,
     (array_agg(u ->> 'provider' order by seq desc))[1] as provider, (array_agg(u ->> 'model' order by seq desc))[1] as model
-  into spent from (select e.seq, e.data as u from job_event e where e.job_id = ended.id and e.kind = 'usage') said;
+  into usage from (select e.seq, e.data as u from job_event e where e.job_id = ended.id and e.kind = 'usage') reports;
 
   if ended.attempt > 0 then
     insert into ai_usage (user_id, owner_id, conversation_id, message_id, action, vendor, model, input_tokens, cached_tokens,
       output_tokens, reasoning_tokens, cost, estimated, success)
     values (ended.payload ->> 'user_id', (select id from account where id = (ended.payload ->> 'owner_id')::integer),
-      (ended.payload ->> 'conversation_id')::uuid, message, 'chat', coalesce(spent.provider, ended.payload ->> 'provider'),
-      coalesce(spent.model, ended.payload ->> 'model'), spent.input, spent.cached,
-      spent.output + case when spent.attempts = 0 then (length(text_seen) + 3) / 4 else 0 end, spent.reasoning,
-      case when spent.attempts > 0 then spent.cost end, spent.estimated or spent.attempts = 0, ended.status = 'done')
+      (ended.payload ->> 'conversation_id')::uuid, message, 'chat', coalesce(usage.provider, ended.payload ->> 'provider'),
+      coalesce(usage.model, ended.payload ->> 'model'), usage.input, usage.cached,
+      usage.output + case when usage.attempts = 0 then (length(answer) + 3) / 4 else 0 end, usage.reasoning,
+      case when usage.attempts > 0 then usage.cost end, usage.estimated or usage.attempts = 0, ended.status = 'done')
     on conflict on constraint ai_usage_message_id_key do nothing;
   end if;
 
-  update ai_message set content = text_seen, settled_at = now(), response_ms = (ended.result ->> 'response_time_ms')::float8,
+  update ai_message set content = answer, settled_at = now(), response_ms = (ended.result ->> 'response_time_ms')::float8,
     status = case ended.status when 'done' then 'complete' when 'cancelled' then 'stopped' else 'failed' end,
-    error_detail = ended.error_detail, provider = coalesce(spent.provider, provider), model = coalesce(spent.model, model)
+    error_detail = ended.error_detail, provider = coalesce(usage.provider, provider), model = coalesce(usage.model, model)
   where id = message and status = 'pending';
   if found then
     update ai_conversation set updated_at = now(),
       unscored_since = case when ended.status = 'done' then now() else unscored_since end,
-      provider = case when ended.status = 'done' then spent.provider else provider end,
-      model = case when ended.status = 'done' then spent.model else model end,
+      provider = case when ended.status = 'done' then usage.provider else provider end,
+      model = case when ended.status = 'done' then usage.model else model end,
       last_response_ms = case when ended.status = 'done' then (ended.result ->> 'response_time_ms')::float8 else last_response_ms end
     where id = (ended.payload ->> 'conversation_id')::uuid;
   end if;

@@ -1,24 +1,24 @@
 -- Applies the change or deletion of a tag to its next posts, `max_posts` at most. Returns how many it processed. A
 -- smaller number means that all are done, and that the row of a deleted tag is gone.
-create or replace function blog_tag_apply(tag bigint, most integer) returns integer language plpgsql as $$
+create or replace function blog_tag_apply(tag bigint, max_posts integer) returns integer language plpgsql as $$
 declare
-  given blog_tag;
+  changed_tag blog_tag;
   posts bigint[];
 begin
   -- One call at a time. Posts that get the tag meanwhile do not wait for this lock.
-  select * into given from blog_tag where id = tag and applied_to is not null for no key update;
+  select * into changed_tag from blog_tag where id = tag and applied_to is not null for no key update;
   if not found then return 0; end if;
-  posts := array(select post_id from blog_post_tag where tag_id = tag and post_id > given.applied_to order by post_id limit most);
-  if given.deleted_at is null then
-    perform blog_tags_shown(posts);
+  posts := array(select post_id from blog_post_tag where tag_id = tag and post_id > changed_tag.applied_to order by post_id limit max_posts);
+  if changed_tag.deleted_at is null then
+    perform blog_tags_rebuild(posts);
   else
     -- Lock order: posts before their tag links.
     perform from blog_post where id = any(posts) order by id for update;
     delete from blog_post_tag where tag_id = tag and post_id = any(posts);
   end if;
-  if cardinality(posts) = most then
-    update blog_tag set applied_to = posts[most] where id = tag;
-  elsif given.deleted_at is null then
+  if cardinality(posts) = max_posts then
+    update blog_tag set applied_to = posts[max_posts] where id = tag;
+  elsif changed_tag.deleted_at is null then
     update blog_tag set applied_to = null where id = tag;
   else
     delete from blog_tag where id = tag;

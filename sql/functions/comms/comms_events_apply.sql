@@ -7,10 +7,10 @@ declare
   moved integer;
 begin
   -- A separate statement, so the next one sees the commits of the locks' previous holders.
-  perform from comms_send s where s.id in (select send from comms_events_of(events)) order by s.id for update;
+  perform from comms_send s where s.id in (select send from comms_events_match(events)) order by s.id for update;
 
   with fresh as (
-    select e.send, e.event_id, e.suppresses, e.status from comms_events_of(events) e join comms_send s on s.id = e.send
+    select e.send, e.event_id, e.suppresses, e.status from comms_events_match(events) e join comms_send s on s.id = e.send
     where e.suppresses is not null and not e.event_id = any(s.suppressed_by)
   ), noted as (
     update comms_send s set suppressed_by = s.suppressed_by || e.ids
@@ -28,7 +28,7 @@ begin
     -- The row has no request time if the database was restored to a moment before the request.
     requested_at = coalesce(s.requested_at, now())
   from (
-    select distinct on (send) * from comms_events_of(events) order by send, comms_rank(status, provider_id) desc
+    select distinct on (send) * from comms_events_match(events) order by send, comms_rank(status, provider_id) desc
   ) e
   where s.id = e.send and comms_rank(e.status, e.provider_id) > comms_rank(s.status, s.provider_id);
   get diagnostics moved = row_count;

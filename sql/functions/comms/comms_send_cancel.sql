@@ -2,22 +2,22 @@
 -- in progress, was or may have been accepted, or if its job has ended. No row: there is no such message. An attempt
 -- that starts its request takes the same locks in the same order. So either the attempt finds the message cancelled, or
 -- this call finds the request started.
-create or replace function comms_send_cancel(send uuid) returns table (status text, job_id uuid) language plpgsql as $$
+create or replace function comms_send_cancel(send_id uuid) returns table (status text, job_id uuid) language plpgsql as $$
 #variable_conflict use_column
 declare
-  its_job uuid;
+  send_job uuid;
   s comms_send;
 begin
-  select c.job_id into its_job from comms_send c where c.id = send;
-  perform mailbox_lock(array(select mailbox from job where id = its_job and mailbox_limit is not null));
-  perform from job where id = its_job for update;
-  select * into s from comms_send where id = send for no key update;
+  select c.job_id into send_job from comms_send c where c.id = send_id;
+  perform mailbox_lock(array(select mailbox from job where id = send_job and mailbox_limit is not null));
+  perform from job where id = send_job for update;
+  select * into s from comms_send where id = send_id for no key update;
   if s.status in ('scheduled', 'queued', 'failed') and s.provider_id is null
-    and exists (select from job where id = its_job and id = s.job_id and finished_at is null) then
-    perform job_cancel(its_job);
+    and exists (select from job where id = send_job and id = s.job_id and finished_at is null) then
+    perform job_cancel(send_job);
     -- Needed if its job is running, which ends only once its worker learns of the cancellation.
     update comms_send set status = 'cancelled', error_code = null, detail = null, message = null, settled_at = now()
-    where id = send and status <> 'cancelled';
+    where id = send_id and status <> 'cancelled';
   end if;
-  return query select c.status, c.job_id from comms_send c where c.id = send;
+  return query select c.status, c.job_id from comms_send c where c.id = send_id;
 end $$;

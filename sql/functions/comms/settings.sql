@@ -4,7 +4,7 @@ do $$
 declare
   called regproc;
 begin
-  foreach called in array array['comms_events_of', 'comms_events_apply', 'comms_send_cancel', 'comms_send_settle']::regproc[] loop
+  foreach called in array array['comms_events_match', 'comms_events_apply', 'comms_send_cancel', 'comms_send_settle']::regproc[] loop
     execute format('alter function %s(%s) set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off', called,
       pg_get_function_identity_arguments(called));
   end loop;

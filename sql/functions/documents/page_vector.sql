@@ -1,15 +1,15 @@
 -- The search vector of a page. A tsvector holds less than 1 MiB, and so does its `owned_vector`, which adds up to 9
 -- bytes per word. The first 100,000 characters always fit; of longer texts, the first 600,000 are used if they fit.
-create or replace function page_vector(given text) returns tsvector language plpgsql immutable parallel safe as $$
+create or replace function page_vector(content text) returns tsvector language plpgsql immutable parallel safe as $$
 declare
   vector tsvector;
 begin
-  if length(given) > 100000 then
+  if length(content) > 100000 then
     begin
-      vector := page_words(left(given, 600000));
+      vector := page_words(left(content, 600000));
       if pg_column_size(vector) + 9 * length(vector) < 1048576 then return vector; end if;
     exception when program_limit_exceeded then null;
     end;
   end if;
-  return page_words(left(given, 100000));
+  return page_words(left(content, 100000));
 end $$;

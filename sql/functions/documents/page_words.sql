@@ -1,9 +1,9 @@
 -- The words of a page with their positions. Words hyphenated at a line end are indexed whole. Their parts are appended
 -- at the end, because the word may be a compound.
-create or replace function page_words(given text) returns tsvector language plpgsql immutable parallel safe as $$
+create or replace function page_words(content text) returns tsvector language plpgsql immutable parallel safe as $$
 begin
-  if given !~ '[-\u00ad\u2010]\n' then return to_tsvector('folded', words_parted(given, ' ')); end if;
-  return to_tsvector('folded', words_parted(unhyphenated(given), ' ')) || coalesce(to_tsvector('folded', (
+  if content !~ '[-\u00ad\u2010]\n' then return to_tsvector('folded', words_parted(content, ' ')); end if;
+  return to_tsvector('folded', words_parted(unhyphenated(content), ' ')) || coalesce(to_tsvector('folded', (
     select string_agg(divided[1] || '-' || divided[2], ' ')
-    from regexp_matches(given, '([[:alpha:]]+)[-\u00ad\u2010]\n\s*([[:lower:]][[:alpha:]]*)', 'g') divided)), '');
+    from regexp_matches(content, '([[:alpha:]]+)[-\u00ad\u2010]\n\s*([[:lower:]][[:alpha:]]*)', 'g') divided)), '');
 end $$;

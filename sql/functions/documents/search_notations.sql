@@ -1,7 +1,7 @@
 -- Other notations of a number or a date. `1284.50`: 1,284.50, 1.284,50, 1'284.50 or 1 284,50. `2026-03-14`: 14.3.2026,
 -- 3/14/2026 or 14 March 2026, in the languages of `months`. Null for anything else, and for numbers with only one
 -- notation, such as a year or an amount below 1,000 without decimals.
-create or replace function search_notations(said text) returns text[] language plpgsql stable as $$
+create or replace function search_notations(term text) returns text[] language plpgsql stable as $$
 declare
   -- Without accents, like indexed words.
   months constant text[] := array[
@@ -11,14 +11,14 @@ declare
     'august aug aout agosto augustus', 'september sep sept septembre septiembre settembre setembro',
     'october oct okt oktober octobre octubre ottobre outubro', 'november nov novembre noviembre novembro',
     'december dec dez dezember decembre diciembre dicembre dezembro'];
-  folded constant text := unaccent(lower(btrim(said, ' $€£¥')));
+  normalized constant text := unaccent(lower(btrim(term, ' $€£¥')));
   part text[];
   dates date[] := '{}';
   whole text;
   decimals text;
 begin
   -- The first separator groups thousands; a different one marks the decimals.
-  part := regexp_match(folded, '^(\d{1,3}(?:([,.'' ’])\d{3})(?:\2\d{3})*|\d{1,15})(?:([.,])(\d{1,2}))?$');
+  part := regexp_match(normalized, '^(\d{1,3}(?:([,.'' ’])\d{3})(?:\2\d{3})*|\d{1,15})(?:([.,])(\d{1,2}))?$');
   if part is not null and (part[2] is null or part[2] is distinct from part[3]) then
     whole := regexp_replace(part[1], '\D', '', 'g');
     decimals := part[4];
@@ -31,20 +31,20 @@ begin
   end if;
 
   part := coalesce(
-    regexp_match(folded, '^(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})$'),
-    (select array[m[3], m[2], m[1]] from regexp_match(folded, '^(\d{1,2})\.(\d{1,2})\.(\d{4})$') m where m is not null));
+    regexp_match(normalized, '^(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})$'),
+    (select array[m[3], m[2], m[1]] from regexp_match(normalized, '^(\d{1,2})\.(\d{1,2})\.(\d{4})$') m where m is not null));
   if part is null then
     select array[m[3], month::text, m[1]] into part
     from coalesce(
-        regexp_match(folded, '^(\d{1,2})(?:st|nd|rd|th|\.)? (?:de )?([a-z]+)\.? (?:de )?(\d{4})$'),
-        (select array[m[2], m[1], m[3]] from regexp_match(folded, '^([a-z]+)\.? (\d{1,2})(?:st|nd|rd|th)?,? (\d{4})$') m where m is not null)) m,
+        regexp_match(normalized, '^(\d{1,2})(?:st|nd|rd|th|\.)? (?:de )?([a-z]+)\.? (?:de )?(\d{4})$'),
+        (select array[m[2], m[1], m[3]] from regexp_match(normalized, '^([a-z]+)\.? (\d{1,2})(?:st|nd|rd|th)?,? (\d{4})$') m where m is not null)) m,
       unnest(months) with ordinality names (names, month)
     where m[2] = any(string_to_array(names, ' '));
   end if;
   if part is not null then
     dates := array[search_date(part[1], part[2], part[3])];
   else
-    part := regexp_match(folded, '^(\d{1,2})[-/](\d{1,2})[-/](\d{4})$');
+    part := regexp_match(normalized, '^(\d{1,2})[-/](\d{1,2})[-/](\d{4})$');
     -- Day first, the more common order, or month first.
     dates := array[search_date(part[3], part[2], part[1]), search_date(part[3], part[1], part[2])];
   end if;

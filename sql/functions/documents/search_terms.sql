@@ -6,29 +6,29 @@
 --   matches
 -- - `words`: at least all that `wide` matches, using the index alone. It queries an `owned_vector`, so it matches the
 --   words of a phrase in any order
-create or replace function search_terms(p_owner integer, given text)
+create or replace function search_terms(p_owner integer, query text)
 returns table (n integer, negated boolean, is_phrase boolean, exact tsquery, wide tsquery, words tsquery) language plpgsql stable rows 3 as $$
 declare
   term text[];
   bare text;
-  said text;
-  part text;
+  spaced text;
+  lexeme_text text;
   notations text[];
-  finds bigint;
+  hits bigint;
 begin
   n := 0;
-  for term in select regexp_matches(given, '(-?)(?:"([^"]*)"?|(\S+))', 'g') limit 16 loop
+  for term in select regexp_matches(query, '(-?)(?:"([^"]*)"?|(\S+))', 'g') limit 16 loop
     negated := term[1] = '-';
     is_phrase := term[2] is not null;
     bare := rtrim(coalesce(term[3], ''), '*');
-    said := words_parted(coalesce(term[2], bare), ' ');
-    exact := case when is_phrase then phraseto_tsquery('folded', said) else plainto_tsquery('folded', said) end;
+    spaced := words_parted(coalesce(term[2], bare), ' ');
+    exact := case when is_phrase then phraseto_tsquery('folded', spaced) else plainto_tsquery('folded', spaced) end;
     if numnode(exact) = 0 then continue; end if;
     n := n + 1;
     wide := exact;
     -- The text of a tsquery ends with its last word, which `:*` turns into a prefix.
     if not is_phrase then wide := exact || (exact::text || ':*')::tsquery; end if;
-    words := owned_query(p_owner, case when is_phrase then plainto_tsquery('folded', said) else wide end);
+    words := owned_query(p_owner, case when is_phrase then plainto_tsquery('folded', spaced) else wide end);
     notations := search_notations(coalesce(term[2], bare));
     if notations is not null then
       -- Each notation is a phrase of the tokens that such a text has.
@@ -45,23 +45,23 @@ begin
       end if;
       words := owned_query(p_owner, words);
     elsif not is_phrase and numnode(exact) = 1 and not negated then
-      select lexeme into part from unnest(to_tsvector('folded', said));
+      select lexeme into lexeme_text from unnest(to_tsvector('folded', spaced));
       -- Two ASCII letters occur everywhere; two characters of other scripts can be a word.
-      if length(part) > 2 or length(part) = 2 and part ~ '[^\x01-\x7f]' then
-        finds := search_found(words);
-        if finds < 50 then
+      if length(lexeme_text) > 2 or length(lexeme_text) = 2 and lexeme_text ~ '[^\x01-\x7f]' then
+        hits := search_count_hits(words);
+        if hits < 50 then
           wide := wide || coalesce((
-            select string_agg(quoted_lexeme(word), ' | ')::tsquery from (
+            select string_agg(quote_lexeme(word), ' | ')::tsquery from (
               select word from (
                 select word from search_word
-                where word like '%' || replace(replace(replace(part, '\', '\\'), '%', '\%'), '_', '\_') || '%' limit 1000) holding
+                where word like '%' || replace(replace(replace(lexeme_text, '\', '\\'), '%', '\%'), '_', '\_') || '%' limit 1000) holding
               order by length(word), word limit 100) found), '');
           words := owned_query(p_owner, wide);
         end if;
         -- Numbers are excluded: another digit makes another number.
-        if finds = 0 and length(part) >= 6 and part ~ '^[[:alpha:]]+$' and search_found(words) = 0 then
+        if hits = 0 and length(lexeme_text) >= 6 and lexeme_text ~ '^[[:alpha:]]+$' and search_count_hits(words) = 0 then
           wide := wide || coalesce((
-            select string_agg(quoted_lexeme(word), ' | ')::tsquery from search_misspelled(part) word), '');
+            select string_agg(quote_lexeme(word), ' | ')::tsquery from search_similar_words(lexeme_text) word), '');
           words := owned_query(p_owner, wide);
         end if;
       end if;

@@ -5,7 +5,7 @@
 -- A transaction that writes a text marks its words, and ends within the 3 days for which `search_words_of` relies on a
 -- mark. So no deleted word is in a text that is being written. Only extractions write pages first and store their words
 -- at the end, which restores words deleted meanwhile.
-create or replace function search_words_sweep(keep_days integer, most integer, out looked integer, out gone integer)
+create or replace function search_words_sweep(keep_days integer, batch_size integer, out looked integer, out gone integer)
   language plpgsql
   set enable_seqscan = off
 as $$
@@ -17,16 +17,16 @@ begin
   select * into pass from search_pass for update;
   looked := 0;
   gone := 0;
-  if pass.begun_at is null then return; end if;
+  if pass.started_at is null then return; end if;
   with text as materialized (
     select * from (
       (select d.id as document_id, 0 as page_number, case when d.deleted_at is null then d.search end as search from document d
-        where d.id > pass.document_id order by d.id limit most)
+        where d.id > pass.document_id order by d.id limit batch_size)
       union all
       (select p.document_id, p.page_number, p.search from document_page p
         where (p.document_id, p.page_number) > (pass.document_id, pass.page_number)
-        order by p.document_id, p.page_number limit most)
-    ) texts order by document_id, page_number limit most
+        order by p.document_id, p.page_number limit batch_size)
+    ) texts order by document_id, page_number limit batch_size
   ), marked as materialized (
     select search_words_of(array(select search from text where search is not null))
   )
@@ -36,11 +36,11 @@ begin
   if looked > 0 then
     update search_pass set document_id = pass.document_id, page_number = pass.page_number;
   end if;
-  if looked = most then return; end if;
+  if looked = batch_size then return; end if;
   -- Rechecks `seen_at`: a concurrent transaction may have marked the row meanwhile.
-  delete from search_word where seen_at < pass.begun_at - kept and word = any(array(
-    select word from search_word where seen_at < pass.begun_at - kept order by seen_at limit most));
+  delete from search_word where seen_at < pass.started_at - kept and word = any(array(
+    select word from search_word where seen_at < pass.started_at - kept order by seen_at limit batch_size));
   get diagnostics gone = row_count;
   looked := looked + gone;
-  if gone < most then delete from search_pass; end if;
+  if gone < batch_size then delete from search_pass; end if;
 end $$;

@@ -6,13 +6,13 @@ language plpgsql
 as $$
 #variable_conflict use_column
 declare
-  limited text;
+  limited_mailbox text;
   ended record;
 begin
-  select case when mailbox_limit is not null then mailbox end into limited from job where id = job_cancel.job_id;
+  select case when mailbox_limit is not null then mailbox end into limited_mailbox from job where id = job_cancel.job_id;
   if not found then return false; end if;
-  if limited is not null then
-    perform mailbox_lock(array[limited]);
+  if limited_mailbox is not null then
+    perform mailbox_lock(array[limited_mailbox]);
   end if;
   update job set
     status = case when status = 'running' then status else 'cancelled' end,
@@ -22,13 +22,13 @@ begin
   where id = job_cancel.job_id and status in ('queued', 'running')
   returning status, settle, queue into ended;
   if ended.status = 'cancelled' then
-    perform job_counted(array[ended.queue], -1, 0);
+    perform job_count_add(array[ended.queue], -1, 0);
     perform webhook_jobs_ended(array[job_cancel.job_id]);
     if ended.settle is not null then
       perform job_settle(array[job_cancel.job_id]);
     end if;
-    if limited is not null then
-      perform job_send_next(array[limited]);
+    if limited_mailbox is not null then
+      perform job_send_next(array[limited_mailbox]);
     end if;
   end if;
   return true;

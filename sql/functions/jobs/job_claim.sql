@@ -10,29 +10,29 @@
 -- Locked rows are skipped. Usually another claim holds them, but so may transactions that write about a job, or that
 -- end an attempt after a takeover. So no delivery is dropped without a check for jobs that are still queued.
 create or replace function job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[],
-  lasts bigint[], places integer[])
+  lasts bigint[], slots integer[])
 returns text
 language plpgsql
 as $$
 #variable_conflict use_column
 declare
   -- The delay of the next delivery if no more jobs were found.
-  pause constant interval := '20 ms';
+  retry_delay constant interval := '20 ms';
   locked text[] := '{}';
-  more text[];
+  with_more text[];
   queues text[];
   claims text;
-  holder text;
+  worker_name text;
 begin
-  select name into holder from worker_lease where id = lease;
+  select name into worker_name from worker_lease where id = lease;
   -- Rescuers would immediately take over jobs claimed under a lost lease.
   if not found then
-    perform job_deliver(tasks, mailboxes, limits, owners, firsts, lasts, array_fill(now() + pause, array[cardinality(tasks)]));
+    perform job_deliver(tasks, mailboxes, limits, owners, firsts, lasts, array_fill(now() + retry_delay, array[cardinality(tasks)]));
     return null;
   end if;
-  if exists (select from unnest(limits) most where most is not null) then
-    select coalesce(array_agg(w.mailbox), '{}') into locked from unnest(mailboxes, limits) as w(mailbox, most)
-    where w.most is not null and pg_try_advisory_xact_lock(mailbox_lock_key(w.mailbox));
+  if exists (select from unnest(limits) max_running where max_running is not null) then
+    select coalesce(array_agg(w.mailbox), '{}') into locked from unnest(mailboxes, limits) as w(mailbox, max_running)
+    where w.max_running is not null and pg_try_advisory_xact_lock(mailbox_lock_key(w.mailbox));
     -- Scheduled jobs that are now due start to wait, whichever delivery announced them: deliveries of one mailbox that
     -- are handled together become one. Jobs beyond the limit are left for the claims that follow each end of a job. The
     -- condition uses now() because an index can. It is later than the time at which the delivery was found due.
@@ -44,13 +44,13 @@ begin
 
   with wanted as (
     -- Claims in a limited mailbox start at its oldest queued job, which may be a requeued one.
-    select w.task, w.mailbox, w.most, case when w.most is null then w.first else 0 end as first, w.last,
-      case when w.most is null then w.places else least(w.places, w.most - (
+    select w.task, w.mailbox, w.max_running, case when w.max_running is null then w.first else 0 end as first, w.last,
+      case when w.max_running is null then w.slots else least(w.slots, w.max_running - (
       select count(*) from job where job.mailbox = w.mailbox and job.lease_id is not null and job.mailbox_limit is not null)) end as free
-    from unnest(tasks, mailboxes, limits, firsts, lasts, places) as w(task, mailbox, most, first, last, places)
-    where w.most is null or w.mailbox = any(locked)
+    from unnest(tasks, mailboxes, limits, firsts, lasts, slots) as w(task, mailbox, max_running, first, last, slots)
+    where w.max_running is null or w.mailbox = any(locked)
   ), claimed as (
-    update job set status = 'running', lease_id = lease, worker = holder, attempt = job.attempt + 1, reported = 0, tries = job.tries + 1,
+    update job set status = 'running', lease_id = lease, worker = worker_name, attempt = job.attempt + 1, reported = 0, tries = job.tries + 1,
       started_at = coalesce(job.started_at, now()), seq = job.seq + 1
     from wanted cross join lateral (
       select id from (
@@ -58,11 +58,11 @@ begin
         where job.mailbox = wanted.mailbox and job.status = 'queued' and not job.later and job.ordinal >= wanted.first
           and job.ordinal <= coalesce(wanted.last, 9223372036854775807)
           -- The job that an actor retries is its next message, even before it is due.
-          and (wanted.most = 1 and job.attempt > 0 or job.run_at <= clock_timestamp())
+          and (wanted.max_running = 1 and job.attempt > 0 or job.run_at <= clock_timestamp())
         order by job.ordinal limit greatest(wanted.free, 0) for no key update skip locked) waiting
       where waiting.run_at <= clock_timestamp() and waiting.name = wanted.task
         -- No message of an actor overtakes a skipped one.
-        and (wanted.most is distinct from 1 or not exists (
+        and (wanted.max_running is distinct from 1 or not exists (
           select from job where job.mailbox = wanted.mailbox and job.status = 'queued' and not job.later and job.ordinal < waiting.ordinal
             and (job.attempt > 0 or job.run_at <= clock_timestamp())))) next
     where job.id = next.id
@@ -82,22 +82,23 @@ begin
     -- Mailboxes that may have more jobs: limited ones, and those that filled all their slots.
     array(select c.mailbox from claimed c group by c.mailbox, c.mailbox_limit, c.free
       having c.mailbox_limit is not null or count(*) >= c.free)
-  into claims, queues, more from claimed c;
-  perform job_counted(queues, -1, 1);
+  into claims, queues, with_more from claimed c;
+  perform job_count_add(queues, -1, 1);
 
   -- A delivery with an upper bound needs no lock: no job is ever added to wait behind it.
-  select locked || coalesce(array_agg(w.mailbox), '{}') into locked from unnest(mailboxes, limits, lasts) as w(mailbox, most, last)
-  where w.most is null and (w.last is not null or pg_try_advisory_xact_lock(mailbox_lock_key(w.mailbox)));
+  select locked || coalesce(array_agg(w.mailbox), '{}') into locked from unnest(mailboxes, limits, lasts) as w(mailbox, max_running, last)
+  where w.max_running is null and (w.last is not null or pg_try_advisory_xact_lock(mailbox_lock_key(w.mailbox)));
 
   -- A separate statement, so it sees commits from before the locks. Jobs being claimed still look queued.
-  perform job_send_next(array_agg(w.mailbox), array_agg(case when w.most is null then w.first end), array_agg(w.last), case when has_more then interval '0' else pause end)
+  perform job_send_next(array_agg(w.mailbox), array_agg(case when w.max_running is null then w.first end), array_agg(w.last),
+    case when has_more then interval '0' else retry_delay end)
   from (
-    select w.*, w.mailbox = any(more) as has_more from unnest(mailboxes, limits, firsts, lasts) as w(mailbox, most, first, last)
-    where w.mailbox = any(locked) and (w.most is null or w.most > (
+    select w.*, w.mailbox = any(with_more) as has_more from unnest(mailboxes, limits, firsts, lasts) as w(mailbox, max_running, first, last)
+    where w.mailbox = any(locked) and (w.max_running is null or w.max_running > (
       select count(*) from job where job.mailbox = w.mailbox and job.lease_id is not null and job.mailbox_limit is not null))) w
   group by has_more;
-  perform job_deliver(array_agg(w.task), array_agg(w.mailbox), array_agg(w.most), array_agg(w.owner), array_agg(w.first),
-    array_agg(null::bigint), array_agg(now() + case when w.mailbox = any(more) then interval '0' else pause end))
-  from unnest(tasks, mailboxes, limits, owners, firsts) as w(task, mailbox, most, owner, first) where w.mailbox <> all(locked);
+  perform job_deliver(array_agg(w.task), array_agg(w.mailbox), array_agg(w.max_running), array_agg(w.owner), array_agg(w.first),
+    array_agg(null::bigint), array_agg(now() + case when w.mailbox = any(with_more) then interval '0' else retry_delay end))
+  from unnest(tasks, mailboxes, limits, owners, firsts) as w(task, mailbox, max_running, owner, first) where w.mailbox <> all(locked);
   return claims;
 end $$;

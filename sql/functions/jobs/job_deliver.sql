@@ -7,7 +7,7 @@ as $$
 begin
   if coalesce(cardinality(tasks), 0) = 0 then return; end if;
   perform graphile_worker.add_jobs(array_agg((d.task,
-    json_build_object('mailbox', d.mailbox, 'limit', d.most, 'owner', d.owner, 'first', d.first, 'last', d.last), null, d.due, 32000,
+    json_build_object('mailbox', d.mailbox, 'limit', d.max_running, 'owner', d.owner, 'first', d.first, 'last', d.last), null, d.due, 32000,
     null, null, null)::graphile_worker.job_spec order by d.first))
-  from unnest(tasks, mailboxes, limits, owners, firsts, lasts, dues) as d(task, mailbox, most, owner, first, last, due);
+  from unnest(tasks, mailboxes, limits, owners, firsts, lasts, dues) as d(task, mailbox, max_running, owner, first, last, due);
 end $$;

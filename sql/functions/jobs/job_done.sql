@@ -8,14 +8,14 @@ as $$
 declare
   ended uuid[];
   freed text[];
-  settled uuid[];
+  to_settle uuid[];
   queues text[];
 begin
   if cardinality(limited) > 0 then
     perform mailbox_lock(limited);
   end if;
 
-  with moved as (
+  with finished as (
     update job set status = 'done', result = nullif(e.result, 'null'), finished_at = now(), lease_id = null, seq = job.seq + 1
     from rows from (unnest(ids), unnest(attempts), jsonb_array_elements(results)) as e(id, attempt, result)
     where job.id = e.id and job.attempt = e.attempt and job.lease_id is not null
@@ -23,8 +23,8 @@ begin
   )
   select coalesce(array_agg(id), '{}'), array_agg(mailbox) filter (where mailbox is not null),
     array_agg(id) filter (where settle is not null), array_agg(queue)
-  into ended, freed, settled, queues from moved;
-  perform job_counted(queues, 0, -1);
+  into ended, freed, to_settle, queues from finished;
+  perform job_count_add(queues, 0, -1);
 
   perform webhook_jobs_ended(ended);
 
@@ -34,8 +34,8 @@ begin
     end if;
     perform job_send_next(array(select distinct unnest(freed)));
   end if;
-  if settled is not null then
-    perform job_settle(settled);
+  if to_settle is not null then
+    perform job_settle(to_settle);
   end if;
   if cardinality(ended) < cardinality(ids) then
     return query select id from unnest(ids) id where id <> all(ended);

@@ -17,25 +17,26 @@
 -- Scheduled jobs have their own deliveries, so no scan has to cover all jobs that are not due yet. Without a limit,
 -- these deliveries have an upper bound. In a limited mailbox, such jobs stay `later` until a delivery is claimed after
 -- their due time.
-create or replace function job_enqueue(specs jsonb, waiting_quota bigint default null) returns table (spec_ordinal bigint, job_id uuid, joined boolean)
+create or replace function job_enqueue(specs jsonb, waiting_quota bigint default null)
+returns table (spec_ordinal bigint, job_id uuid, joined boolean)
 language plpgsql
 as $$
 #variable_conflict use_column
 declare
   spec record;
-  missing text;
+  missing_function text;
   joins uuid;
-  room integer;
-  send uuid[];
-  later uuid[];
-  last bigint;
-  behind uuid[];
+  free_slots integer;
+  to_deliver uuid[];
+  scheduled uuid[];
+  last_ordinal bigint;
+  blocked uuid[];
   queues text[];
 begin
-  select s ->> 'settle' into missing from jsonb_array_elements(specs) s
+  select s ->> 'settle' into missing_function from jsonb_array_elements(specs) s
   where s ->> 'settle' is not null and to_regprocedure(format('%I(job)', s ->> 'settle')) is null limit 1;
   if found then
-    raise exception 'There is no function %(job) to settle a job', missing;
+    raise exception 'There is no function %(job) to settle a job', missing_function;
   end if;
   perform mailbox_lock(array(
     select s ->> 'mailbox' from jsonb_array_elements(specs) s where s ->> 'mailbox_limit' is not null));
@@ -53,15 +54,15 @@ begin
   )
   select coalesce(array_agg(id) filter (where run_at <= now()), '{}'), coalesce(array_agg(id) filter (where run_at > now()), '{}'),
     (select max(ordinal) from added), array(select queue from added)
-  into send, later, last, queues from (
+  into to_deliver, scheduled, last_ordinal, queues from (
     select distinct on (mailbox, run_at) id, run_at from added order by mailbox, run_at, ordinal) firsts;
-  behind := job_behind(send);
-  if cardinality(behind) > 0 then
+  blocked := job_blocked_ids(to_deliver);
+  if cardinality(blocked) > 0 then
     -- A claim of the jobs ahead holds this lock until its commit; after that, nothing is ahead of these jobs.
     perform pg_advisory_xact_lock_shared(key) from (
-      select distinct mailbox_lock_key(mailbox) as key from job where id = any(behind) order by 1) locks;
-    behind := job_behind(behind);
-    send := array(select unnest(send) except select unnest(behind));
+      select distinct mailbox_lock_key(mailbox) as key from job where id = any(blocked) order by 1) locks;
+    blocked := job_blocked_ids(blocked);
+    to_deliver := array(select unnest(to_deliver) except select unnest(blocked));
   end if;
 
   for spec in
@@ -73,18 +74,18 @@ begin
   loop
     if spec.when_busy in ('join', 'join_waiting') then
       select id into joins from (
-        select id, ordinal, 0 as place, payload, cancel_requested_at from job
+        select id, ordinal, 0 as rank, payload, cancel_requested_at from job
         where mailbox = spec.mailbox and lease_id is not null and mailbox_limit is not null and spec.when_busy = 'join'
         union all
         select id, ordinal, 1, payload, cancel_requested_at from job where mailbox = spec.mailbox and status = 'queued') live
-      where cancel_requested_at is null and (spec.joins is null or payload @> spec.joins) order by place, ordinal limit 1;
+      where cancel_requested_at is null and (spec.joins is null or payload @> spec.joins) order by rank, ordinal limit 1;
       if found then
         spec_ordinal := spec.n; job_id := joins; joined := true;
         return next;
         continue;
       end if;
     end if;
-    room := spec.mailbox_limit
+    free_slots := spec.mailbox_limit
       - (select count(*) from job where mailbox = spec.mailbox and lease_id is not null and mailbox_limit is not null)
       - (select count(*) from (
           -- Not now(): jobs committed since this transaction began are due, too.
@@ -96,19 +97,19 @@ begin
     values (spec.id, spec.name, spec.queue, spec.owner_id, spec.mailbox, spec.mailbox_limit, coalesce(spec.delay_ms > 0, false), spec.settle,
       spec.payload, 'queued', spec.max_tries, now() + make_interval(secs => coalesce(spec.delay_ms, 0) / 1000), spec.request_id, spec.trace_parent);
     queues := queues || spec.queue;
-    if room > 0 or spec.delay_ms > 0 then
-      send := send || spec.id;
+    if free_slots > 0 or spec.delay_ms > 0 then
+      to_deliver := to_deliver || spec.id;
     end if;
     spec_ordinal := spec.n; job_id := spec.id; joined := false;
     return next;
   end loop;
 
-  perform job_counted(queues, 1, 0);
+  perform job_count_add(queues, 1, 0);
   if waiting_quota is not null then
     perform job_quota(array(select (s ->> 'owner_id')::integer from jsonb_array_elements(specs) s), waiting_quota);
   end if;
-  perform job_send(send);
-  perform job_send(later, array_fill(last, array[cardinality(later)]));
+  perform job_send(to_deliver);
+  perform job_send(scheduled, array_fill(last_ordinal, array[cardinality(scheduled)]));
   return query select e.ordinality, (e.value ->> 'id')::uuid, false
     from jsonb_array_elements(specs) with ordinality e where e.value ->> 'mailbox_limit' is null;
 end $$;

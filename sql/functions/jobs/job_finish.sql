@@ -10,18 +10,18 @@
 -- it runs in isolation. Sends the next job of each limited mailbox. Stores an event, with the end of the attempt, only
 -- for requeued jobs: the row of any other job holds its own end. Returns the ids of the jobs whose attempt this call
 -- has ended.
-create or replace function job_finish(entries jsonb, suspect integer, most integer)
+create or replace function job_finish(entries jsonb, suspect integer, max_interruptions integer)
 returns setof uuid
 language plpgsql
 as $$
 #variable_conflict use_column
 declare
   ended uuid[];
-  again uuid[];
+  requeued_ids uuid[];
   freed text[];
-  settled uuid[];
-  requeued text[];
-  done text[];
+  to_settle uuid[];
+  requeued_queues text[];
+  ended_queues text[];
 begin
   perform mailbox_lock(array(
     select job.mailbox from jsonb_to_recordset(entries) as e(id uuid) join job on job.id = e.id where job.mailbox_limit is not null));
@@ -39,19 +39,19 @@ begin
       status = case
         when e.outcome not in ('retry', 'release', 'interrupted', 'crashed') then e.outcome
         when job.cancel_requested_at is not null then 'cancelled'
-        when e.outcome = 'crashed' and job.interruptions + 1 >= most then 'failed'
+        when e.outcome = 'crashed' and job.interruptions + 1 >= max_interruptions then 'failed'
         else 'queued' end,
       lease_id = null, seq = job.seq + 1,
       result = case when e.outcome = 'done' then e.result end,
       error_code = case
         when e.outcome = 'failed' then coalesce(e.code, 'internal')
-        when e.outcome = 'crashed' and job.cancel_requested_at is null and job.interruptions + 1 >= most then e.code end,
+        when e.outcome = 'crashed' and job.cancel_requested_at is null and job.interruptions + 1 >= max_interruptions then e.code end,
       error_detail = case
         when e.outcome = 'failed' then e.detail
-        when e.outcome = 'crashed' and job.cancel_requested_at is null and job.interruptions + 1 >= most then e.detail end,
+        when e.outcome = 'crashed' and job.cancel_requested_at is null and job.interruptions + 1 >= max_interruptions then e.detail end,
       finished_at = case
         when e.outcome in ('retry', 'release', 'interrupted', 'crashed') and job.cancel_requested_at is null
-          and not (e.outcome = 'crashed' and job.interruptions + 1 >= most) then null
+          and not (e.outcome = 'crashed' and job.interruptions + 1 >= max_interruptions) then null
         else now() end,
       tries = case when e.outcome in ('release', 'interrupted', 'crashed') then job.tries - 1 else job.tries end,
       interruptions = case e.outcome when 'interrupted' then greatest(job.interruptions, least(job.interruptions + 1, suspect))
@@ -77,19 +77,19 @@ begin
     coalesce(array_agg(distinct mailbox) filter (where mailbox_limit is not null), '{}'),
     array_agg(id) filter (where status <> 'queued' and settle is not null),
     array_agg(queue) filter (where status = 'queued'), array_agg(queue) filter (where status <> 'queued')
-  into ended, again, freed, settled, requeued, done from moved;
-  perform job_counted(requeued, 1, -1);
-  perform job_counted(done, 0, -1);
+  into ended, requeued_ids, freed, to_settle, requeued_queues, ended_queues from moved;
+  perform job_count_add(requeued_queues, 1, -1);
+  perform job_count_add(ended_queues, 0, -1);
 
-  if settled is not null then
-    perform job_settle(settled);
+  if to_settle is not null then
+    perform job_settle(to_settle);
   end if;
-  if done is not null then
+  if ended_queues is not null then
     perform webhook_jobs_ended(ended);
   end if;
   -- `requeued_ids` has no actor's jobs: a requeued one is its actor's next, which job_send_next sends.
-  perform job_send(again, array(
-    select (select ordinal from job where job.id = a.id) from unnest(again) with ordinality a(id, n) order by n));
+  perform job_send(requeued_ids, array(
+    select (select ordinal from job where job.id = a.id) from unnest(requeued_ids) with ordinality a(id, n) order by n));
   perform job_send_next(freed);
   return query select unnest(ended);
 end $$;

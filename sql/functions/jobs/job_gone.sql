@@ -4,8 +4,8 @@ create or replace function job_gone() returns trigger language plpgsql as $$
 begin
   delete from job_event_row e using gone where e.job_id = gone.id;
   delete from job_log l using gone where l.job_id = gone.id;
-  perform job_counted(array(select queue from gone where finished_at is null and lease_id is null), -1, 0);
-  perform job_counted(array(select queue from gone where lease_id is not null), 0, -1);
+  perform job_count_add(array(select queue from gone where finished_at is null and lease_id is null), -1, 0);
+  perform job_count_add(array(select queue from gone where lease_id is not null), 0, -1);
   return null;
 end $$;
 

@@ -6,7 +6,7 @@ create or replace function job_progress(entries jsonb)
 returns setof uuid
 language sql
 as $$
-  with said as (
+  with reports as (
     select job.id, max(e.attempt) as attempt, max(e.n) as n, count(*)::integer as events,
       array_agg(e.kind order by e.n) as kinds, array_agg(e.data order by e.n) as list,
       (array_agg(e.data order by e.n desc) filter (where e.kind = 'status'))[1] as data
@@ -14,13 +14,13 @@ as $$
     join job on job.id = e.id and job.attempt = e.attempt and job.lease_id is not null and e.n > job.reported
     group by job.id
   ), moved as (
-    update job set seq = job.seq + said.events, reported = said.n,
-      label = case when said.data is null then job.label else coalesce(said.data ->> 'label', '') end,
-      progress_current = case when said.data is null then job.progress_current else (said.data ->> 'current')::integer end,
-      progress_total = case when said.data is null then job.progress_total else (said.data ->> 'total')::integer end
-    from said
-    where job.id = said.id and job.attempt = said.attempt and job.lease_id is not null and said.n > job.reported
-    returning job.id, job.seq - said.events as base, said.kinds, said.list
+    update job set seq = job.seq + reports.events, reported = reports.n,
+      label = case when reports.data is null then job.label else coalesce(reports.data ->> 'label', '') end,
+      progress_current = case when reports.data is null then job.progress_current else (reports.data ->> 'current')::integer end,
+      progress_total = case when reports.data is null then job.progress_total else (reports.data ->> 'total')::integer end
+    from reports
+    where job.id = reports.id and job.attempt = reports.attempt and job.lease_id is not null and reports.n > job.reported
+    returning job.id, job.seq - reports.events as base, reports.kinds, reports.list
   ), event as (
     insert into job_event_row (job_id, seq, kind, data)
     select moved.id, moved.base + e.ordinal, e.kind, e.data

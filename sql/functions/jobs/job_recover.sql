@@ -4,17 +4,17 @@
 --
 -- Rescues at most `batch_size` jobs; the caller repeats it until there are none. Each limited mailbox takes an entry of
 -- the lock table, which all connections share.
-create or replace function job_recover(judge uuid, steady interval, suspect integer, most integer, at_once integer)
+create or replace function job_recover(rescuer uuid, steady interval, suspect integer, max_interruptions integer, batch_size integer)
 returns setof uuid
 language plpgsql
 as $$
 #variable_conflict use_column
 declare
   dead_pools text[];
-  lost jsonb;
+  entries jsonb;
 begin
-  if judge is not null and not exists (select from worker_lease
-      where worker_lease.id = judge and expires_at > now() and steady_since <= now() - steady) then
+  if rescuer is not null and not exists (select from worker_lease
+      where worker_lease.id = rescuer and expires_at > now() and steady_since <= now() - steady) then
     return;
   end if;
   if not exists (select from worker_lease where expires_at < now())
@@ -27,11 +27,11 @@ begin
   if cardinality(dead_pools) > 0 then
     perform graphile_worker.force_unlock_workers(dead_pools);
   end if;
-  select jsonb_agg(jsonb_build_object('id', id, 'attempt', attempt, 'outcome', 'interrupted')) into lost
+  select jsonb_agg(jsonb_build_object('id', id, 'attempt', attempt, 'outcome', 'interrupted')) into entries
   from (
     select id, attempt from job
-    where status = 'running' and not exists (select from worker_lease where worker_lease.id = job.lease_id) limit at_once) found;
-  if lost is not null then
-    return query select job_finish(lost, suspect, most);
+    where status = 'running' and not exists (select from worker_lease where worker_lease.id = job.lease_id) limit batch_size) found;
+  if entries is not null then
+    return query select job_finish(entries, suspect, max_interruptions);
   end if;
 end $$;

@@ -2,11 +2,11 @@
 -- upper bound). The next job is the first due one, or the one that an actor retries, even before it is due. Sends
 -- nothing if there is none. The caller holds the mailboxes' locks.
 create or replace function job_send_next(mailboxes text[], firsts bigint[] default null, lasts bigint[] default null,
-  pause interval default '0') returns void
+  min_delay interval default '0') returns void
 language plpgsql
 as $$
 begin
-  perform job_send(array_agg(head.id), array_agg(wanted.last), pause)
+  perform job_send(array_agg(head.id), array_agg(wanted.last), min_delay)
   from unnest(mailboxes, firsts, lasts) as wanted(mailbox, first, last) cross join lateral (
     select id from job where job.mailbox = wanted.mailbox and job.status = 'queued' and not job.later and job.ordinal >= coalesce(wanted.first, 0)
       and job.ordinal <= coalesce(wanted.last, 9223372036854775807)

@@ -13,10 +13,10 @@ declare
   called regproc;
 begin
   foreach called in array array[
-    'job_behind',
+    'job_blocked_ids',
     'job_cancel',
     'job_claim',
-    'job_counted',
+    'job_count_add',
     'job_deliver',
     'job_done',
     'job_enqueue',
@@ -33,7 +33,7 @@ begin
       'set plan_cache_mode = force_generic_plan', called, pg_get_function_identity_arguments(called));
   end loop;
   foreach called in array array[
-    'job_behind',
+    'job_blocked_ids',
     'job_claim',
     'job_enqueue',
     'job_send_next'

@@ -1,6 +1,6 @@
 -- Counts a request against a limit of `max_hits` per `span`. Returns 0, or the milliseconds until the next request is
 -- allowed.
-create or replace function request_limit_take(name text, subject text, most integer, span interval)
+create or replace function request_limit_take(name text, subject text, max_hits integer, span interval)
 returns integer language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -18,8 +18,8 @@ begin
   end loop;
   at := clock_timestamp();
   select coalesce(array_agg(hit order by hit), '{}') into recent from unnest(recent) hit where hit > at - span;
-  if cardinality(recent) >= most then
-    return greatest(1, ceil(extract(epoch from recent[cardinality(recent) - most + 1] + span - at) * 1000));
+  if cardinality(recent) >= max_hits then
+    return greatest(1, ceil(extract(epoch from recent[cardinality(recent) - max_hits + 1] + span - at) * 1000));
   end if;
   update request_limit r set hits = recent || at, expires_at = at + span
   where r.name = request_limit_take.name and r.subject = request_limit_take.subject;

@@ -10,7 +10,7 @@ begin
     return null;
   end if;
   with given as materialized (
-    select m.*, p.input, p.output, p.cache_read, p.cache_write, p.reasoning as thought, p.input_audio, p.output_audio,
+    select m.*, p.input, p.output, p.cache_read, p.cache_write, p.reasoning as reasoning_price, p.input_audio, p.output_audio,
       coalesce(p.tiers, '[]') as tiers,
       array(select u from unnest('{text,image,audio,video}'::text[]) u
         where u = any (m.input_modalities || m.output_modalities)) as modalities
@@ -42,12 +42,12 @@ begin
   ), prices as (
     insert into llm_price (vendor, model_id, valid_from, input, output, cache_read, cache_write, reasoning, input_audio,
       output_audio, tiers)
-    select g.vendor, g.model_id, day, g.input, g.output, g.cache_read, g.cache_write, g.thought, g.input_audio,
+    select g.vendor, g.model_id, day, g.input, g.output, g.cache_read, g.cache_write, g.reasoning_price, g.input_audio,
       g.output_audio, g.tiers
     from given g left join lateral (
       select * from llm_price p where p.vendor = g.vendor and p.model_id = g.model_id and p.valid_from <= day
       order by p.valid_from desc limit 1) last on true
-    where (g.input, g.output, g.cache_read, g.cache_write, g.thought, g.input_audio, g.output_audio, g.tiers)
+    where (g.input, g.output, g.cache_read, g.cache_write, g.reasoning_price, g.input_audio, g.output_audio, g.tiers)
       is distinct from (last.input, last.output, last.cache_read, last.cache_write, last.reasoning, last.input_audio,
         last.output_audio, coalesce(last.tiers, '[]'))
     on conflict (vendor, model_id, valid_from) do update set input = excluded.input, output = excluded.output,

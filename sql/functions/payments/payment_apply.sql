@@ -10,7 +10,7 @@ begin
     where named is not null order by 1) locks;
   for change in select * from jsonb_to_recordset(changes) as c(kind text, id text, ids text[], request uuid, facts jsonb) loop
     case change.kind
-      when 'customer' then perform payment_customer_of(change.id);
+      when 'customer' then perform payment_customer_ensure(change.id);
       when 'transaction' then perform payment_apply_transaction(change.ids, change.facts);
       when 'refund' then perform payment_apply_refund(change.id, change.ids, change.request, change.facts);
       when 'subscription' then perform payment_apply_subscription(change.id, change.facts);

@@ -6,5 +6,5 @@ create or replace function payment_join(one jsonb, other jsonb) returns jsonb la
 return (
   select coalesce(jsonb_object_agg(key, value), '{}') from (
     select distinct on (key) key, value
-    from (select * from jsonb_each(one) union all select * from jsonb_each(other)) said
-    order by key, (value ->> 0) collate "C" desc, (value -> 1)::text collate "C" desc) held);
+    from (select * from jsonb_each(one) union all select * from jsonb_each(other)) entries
+    order by key, (value ->> 0) collate "C" desc, (value -> 1)::text collate "C" desc) winners);

@@ -1,13 +1,13 @@
 -- Reserves part of a payment for a refund; null: all that is left. Returns the refund, or why there is none: `problem`
 -- is `status` or `amount`. No row if the owner has no such payment; `any_owner` ignores the owner.
-create or replace function payment_refund_reserve(id bigint, owner integer, everybody boolean, amount bigint, reason text)
+create or replace function payment_refund_reserve(id bigint, owner integer, any_owner boolean, amount bigint, reason text)
 returns table (refund_id bigint, problem text, status text, available bigint) language plpgsql as $$
 #variable_conflict use_column
 declare
   charge payment_transaction;
 begin
   select t.* into charge from payment_transaction t
-  where t.id = payment_refund_reserve.id and t.shown and (everybody or t.customer_id = (
+  where t.id = payment_refund_reserve.id and t.shown and (any_owner or t.customer_id = (
     select c.id from payment_customer c where c.user_id = owner)) for update;
   if not found then return; end if;
   status := case when charge.charge_id is null then charge.status else 'a refund' end;

@@ -1,11 +1,11 @@
 -- The chunks of a collection nearest to a vector, best first. If `files` and `ordinals` name chunks, only those are
 -- compared, and all of them.
-create or replace function rag_neighbours(collection integer, of_model text, size integer, wanted text, most integer,
+create or replace function rag_neighbours(collection integer, of_model text, size integer, query_vector text, max_chunks integer,
   files bigint[] default null, ordinals integer[] default null)
 returns table (file_id bigint, ordinal integer, score double precision) language plpgsql as $$
 begin
   -- Without these the index would stop at its first candidates, however few of them match.
-  perform set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.ef_search', least(1000, most * 2)::text, true);
+  perform set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.ef_search', least(1000, max_chunks * 2)::text, true);
   return query execute case when files is null then
     format('select n.file_id, n.ordinal, -(n.embedding <#> $3::vector) from %I n join rag_file f on f.id = n.file_id
       where n.collection_id = $1 and n.model = $2 and f.build_id is null
@@ -15,5 +15,5 @@ begin
         join %I n on n.file_id = w.file_id and n.model = $2 and n.ordinal = w.ordinal)
       select n.file_id, n.ordinal, -(n.embedding <#> $3::vector) from chosen n
       order by n.embedding <#> $3::vector, 1, 2 limit $4', rag_neighbour_table(size))
-  end using collection, of_model, wanted, most, files, ordinals;
+  end using collection, of_model, query_vector, max_chunks, files, ordinals;
 end $$;

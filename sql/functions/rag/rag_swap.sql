@@ -2,12 +2,12 @@
 -- model, only the vectors of that model stay. Without one, the collection keeps its model while vectors of it are left.
 -- A run that lost its model halfway leaves files with vectors of two models, and the next run completes those of the
 -- other one. Returns the new counts; no row if the collection was deleted meanwhile.
-create or replace function rag_swap(collection integer, build uuid, gone bigint[], request jsonb, new_model text)
+create or replace function rag_swap(collection integer, build uuid, removed_files bigint[], request jsonb, new_model text)
 returns table (document_count integer, chunk_count integer) language plpgsql as $$
 begin
   perform from rag_collection c where c.id = collection and c.deleted_at is null for update;
   if not found then return; end if;
-  delete from rag_file f where f.collection_id = collection and f.build_id is null and (f.id = any(gone)
+  delete from rag_file f where f.collection_id = collection and f.build_id is null and (f.id = any(removed_files)
     or exists (select from rag_file n where n.collection_id = collection and n.build_id = build and n.source = f.source));
   update rag_file f set build_id = null where f.collection_id = collection and f.build_id = build;
   if new_model is not null then

@@ -11,9 +11,9 @@
 -- small, so the settings force index scans whatever the statistics say.
 do $make$
 declare
-  made record;
+  target record;
 begin
-  for made in
+  for target in
     select source, sums, event, transitions, changed,
       string_agg(name, ', ') filter (where not is_sum) as key,
       string_agg(name, ', ') filter (where is_sum) as columns,
@@ -64,7 +64,7 @@ begin
       end $body$;
       create or replace trigger %2$s_%3$s after %3$s on %1$s referencing %4$s
         for each statement execute function %2$s_%3$s();
-    $text$, made.source, made.sums, made.event, made.transitions, made.changed, made.key, made.columns, made.changes,
-      made.totals, made.assignments, made.is_left);
+    $text$, target.source, target.sums, target.event, target.transitions, target.changed, target.key, target.columns, target.changes,
+      target.totals, target.assignments, target.is_left);
   end loop;
 end $make$;

@@ -3,24 +3,24 @@
 -- disabled if all its attempts fail for that sum of delays, or immediately if it reports `gone`. Returns the delivery's
 -- status (delivered, pending, failed); `switched_off` if that disabled its endpoint; null if the delivery is no longer
 -- pending.
-create or replace function webhook_settle(delivery bigint, outcome text, answer jsonb, waits integer[], patience integer)
+create or replace function webhook_settle(delivery bigint, outcome text, response jsonb, delays integer[], failure_threshold integer)
 returns text language plpgsql as $$
 #variable_conflict use_column
 declare
   d webhook_delivery;
   e webhook_endpoint;
-  day interval := make_interval(secs => (select sum(ms) from unnest(waits) ms) / 1000.0);
+  retry_period interval := make_interval(secs => (select sum(ms) from unnest(delays) ms) / 1000.0);
   is_last boolean;
 begin
   select * into d from webhook_delivery w where w.id = delivery and w.status = 'pending' for no key update;
   if not found then return null; end if;
-  is_last := outcome = 'gone' or d.attempts >= cardinality(waits) or d.since + day < now();
-  update webhook_delivery w set attempts = d.attempts + 1, answers = d.answers || answer,
+  is_last := outcome = 'gone' or d.attempts >= cardinality(delays) or d.since + retry_period < now();
+  update webhook_delivery w set attempts = d.attempts + 1, answers = d.answers || response,
     status = case when outcome = 'delivered' then 'delivered' when is_last then 'failed' else 'pending' end,
     ended_at = case when outcome = 'delivered' or is_last then now() end,
     -- Jitter of 10 %, so deliveries that failed together are not retried together.
     due_at = case when outcome <> 'delivered' and not is_last
-      then now() + make_interval(secs => waits[d.attempts + 1] * (0.9 + random() * 0.2) / 1000.0) end
+      then now() + make_interval(secs => delays[d.attempts + 1] * (0.9 + random() * 0.2) / 1000.0) end
   where w.id = delivery returning w.* into d;
   if outcome = 'delivered' then
     update webhook_endpoint w set failures = 0, failing_since = null, rests_until = null
@@ -29,10 +29,10 @@ begin
   end if;
   -- Skips callbacks, whose URLs are unrelated to each other.
   update webhook_endpoint w set failures = w.failures + 1, failing_since = coalesce(w.failing_since, now()),
-    rests_until = case when w.failures + 1 >= patience
-      then now() + make_interval(secs => waits[least(w.failures + 2 - patience, cardinality(waits))] / 1000.0) end
+    rests_until = case when w.failures + 1 >= failure_threshold
+      then now() + make_interval(secs => delays[least(w.failures + 2 - failure_threshold, cardinality(delays))] / 1000.0) end
   where w.id = d.endpoint_id and w.url is not null returning w.* into e;
-  if found and e.is_active and (outcome = 'gone' or e.failing_since + day < now()) then
+  if found and e.is_active and (outcome = 'gone' or e.failing_since + retry_period < now()) then
     update webhook_endpoint w set is_active = false, switched_off_at = now() where w.id = e.id;
     return 'switched_off';
   end if;

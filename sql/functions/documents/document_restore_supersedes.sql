@@ -1,5 +1,5 @@
 -- A restored document supersedes its previous target again, unless that is gone or has another successor by now.
-create or replace function document_restored() returns trigger language plpgsql as $$
+create or replace function document_restore_supersedes() returns trigger language plpgsql as $$
 begin
   -- One change per owner at a time, as in document_supersedes.
   perform pg_advisory_xact_lock(hashtextextended('millrace.supersede:' || coalesce(new.owner_id, 0), 0));
@@ -10,6 +10,6 @@ begin
   return new;
 end $$;
 
-create or replace trigger document_restored before update of deleted_at on document
+create or replace trigger document_restore_supersedes before update of deleted_at on document
   for each row when (old.deleted_at is not null and new.deleted_at is null and new.supersedes_id is not null)
-  execute function document_restored();
+  execute function document_restore_supersedes();

@@ -1,5 +1,5 @@
 -- Notifies of new subscriptions and of changed states or periods.
-create or replace function webhook_subscription_changed() returns trigger language plpgsql as $$
+create or replace function webhook_emit_subscription() returns trigger language plpgsql as $$
 declare
   account integer := webhook_customer_account(new.customer_id);
 begin
@@ -10,9 +10,9 @@ begin
 end $$;
 
 create or replace trigger webhook_subscription_made after insert on payment_subscription
-  for each row execute function webhook_subscription_changed();
+  for each row execute function webhook_emit_subscription();
 create or replace trigger webhook_subscription_changed after update on payment_subscription
   for each row when (new.status is distinct from old.status
     or new.cancel_at_period_end is distinct from old.cancel_at_period_end
     or new.current_period_end is distinct from old.current_period_end)
-  execute function webhook_subscription_changed();
+  execute function webhook_emit_subscription();

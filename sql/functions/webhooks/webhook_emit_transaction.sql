@@ -1,5 +1,5 @@
 -- Notifies of new payments and refunds, and of changed states.
-create or replace function webhook_transaction_changed() returns trigger language plpgsql as $$
+create or replace function webhook_emit_transaction() returns trigger language plpgsql as $$
 declare
   account integer := webhook_customer_account(new.customer_id);
 begin
@@ -10,7 +10,7 @@ begin
 end $$;
 
 create or replace trigger webhook_transaction_made after insert on payment_transaction
-  for each row when (new.shown) execute function webhook_transaction_changed();
+  for each row when (new.shown) execute function webhook_emit_transaction();
 create or replace trigger webhook_transaction_changed after update on payment_transaction
   for each row when (new.shown and (not old.shown or new.status is distinct from old.status))
-  execute function webhook_transaction_changed();
+  execute function webhook_emit_transaction();

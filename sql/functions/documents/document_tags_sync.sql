@@ -1,5 +1,5 @@
 -- Maintains document_tag: its rows copy the columns that sort and filter the documents of a tag.
-create or replace function document_tagged() returns trigger language plpgsql as $$
+create or replace function document_tags_sync() returns trigger language plpgsql as $$
 begin
   delete from document_tag where document_id = new.id and (new.deleted_at is not null or label <> all (new.tags));
   insert into document_tag as tag (document_id, label, owner_id, kind, day, title, superseded)
@@ -12,11 +12,11 @@ begin
   return null;
 end $$;
 
-create or replace trigger document_tagged_insert after insert on document
-  for each row when (new.tags <> '{}') execute function document_tagged();
+create or replace trigger document_tags_sync_insert after insert on document
+  for each row when (new.tags <> '{}') execute function document_tags_sync();
 
-create or replace trigger document_tagged_update after update on document
+create or replace trigger document_tags_sync_update after update on document
   for each row when ((old.tags <> '{}' or new.tags <> '{}')
     and (old.tags, old.owner_id, old.kind, old.day, old.title, old.superseded_by_id is null, old.deleted_at)
       is distinct from (new.tags, new.owner_id, new.kind, new.day, new.title, new.superseded_by_id is null, new.deleted_at))
-  execute function document_tagged();
+  execute function document_tags_sync();

@@ -1,4 +1,4 @@
-create or replace function payment_customer_of(provider_customer text) returns bigint language plpgsql as $$
+create or replace function payment_customer_ensure(provider_customer text) returns bigint language plpgsql as $$
 declare
   customer bigint;
 begin

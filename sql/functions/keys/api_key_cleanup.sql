@@ -1,6 +1,6 @@
 -- Deletes the webhooks and callbacks that a deleted key created, however it was deleted, and clears the account from
 -- the caches of all edges.
-create or replace function api_key_ended() returns trigger language plpgsql as $$
+create or replace function api_key_cleanup() returns trigger language plpgsql as $$
 begin
   update webhook_endpoint set is_active = false, deleted_at = now() where api_key_id = old.id and deleted_at is null;
   delete from job_callback where api_key_id = old.id;
@@ -8,4 +8,4 @@ begin
   return null;
 end $$;
 
-create or replace trigger api_key_ended after delete on api_key for each row execute function api_key_ended();
+create or replace trigger api_key_cleanup after delete on api_key for each row execute function api_key_cleanup();

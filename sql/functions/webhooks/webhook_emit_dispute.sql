@@ -1,5 +1,5 @@
 -- Notifies of new disputes and of changed states.
-create or replace function webhook_dispute_changed() returns trigger language plpgsql as $$
+create or replace function webhook_emit_dispute() returns trigger language plpgsql as $$
 declare
   account integer := webhook_customer_account(new.customer_id);
   t payment_transaction;
@@ -12,6 +12,6 @@ begin
 end $$;
 
 create or replace trigger webhook_dispute_made after insert on payment_dispute
-  for each row execute function webhook_dispute_changed();
+  for each row execute function webhook_emit_dispute();
 create or replace trigger webhook_dispute_changed after update on payment_dispute
-  for each row when (new.status is distinct from old.status) execute function webhook_dispute_changed();
+  for each row when (new.status is distinct from old.status) execute function webhook_emit_dispute();

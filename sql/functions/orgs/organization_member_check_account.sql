@@ -1,5 +1,5 @@
 -- Keeps deleted accounts from joining: their rows stay until all of their data is gone.
-create or replace function organization_member_account() returns trigger language plpgsql as $$
+create or replace function organization_member_check_account() returns trigger language plpgsql as $$
 begin
   perform from account where id = new.user_id and deleted_at is null for key share;
   if not found then
@@ -9,5 +9,5 @@ begin
   return new;
 end $$;
 
-create or replace trigger organization_member_account before insert on organization_member
-  for each row execute function organization_member_account();
+create or replace trigger organization_member_check_account before insert on organization_member
+  for each row execute function organization_member_check_account();

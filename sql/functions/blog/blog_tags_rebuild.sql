@@ -1,6 +1,6 @@
 -- Rebuilds the tag lists of posts. Locks their rows first and reads their tags in a second statement, which sees the
 -- commits of concurrent transactions.
-create or replace function blog_tags_shown(posts bigint[]) returns void language plpgsql as $$
+create or replace function blog_tags_rebuild(posts bigint[]) returns void language plpgsql as $$
 begin
   perform from blog_post where id = any(posts) order by id for update;
   update blog_post p set tags = now.tags

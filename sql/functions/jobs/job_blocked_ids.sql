@@ -1,7 +1,7 @@
 -- Returns those of these jobs that wait behind an older job of their mailbox which was due when added: its delivery has
 -- no upper bound. Searches only the last 2000 of all jobs, because an open snapshot retains the dead index entries of
 -- claims.
-create or replace function job_behind(ids uuid[]) returns uuid[] language sql
+create or replace function job_blocked_ids(ids uuid[]) returns uuid[] language sql
 as $$
   select coalesce(array_agg(job.id), '{}') from job cross join lateral (
     select from job older where older.mailbox = job.mailbox and older.status = 'queued' and not older.later and older.run_at = older.created_at

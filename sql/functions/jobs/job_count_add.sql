@@ -1,6 +1,6 @@
 -- Adds to the counts of live jobs; each element of `queues` stands for one job. Updates a row per queue that no other
 -- transaction has locked, or inserts one, so no transaction waits for another.
-create or replace function job_counted(queues text[], more_queued integer, more_running integer) returns void language plpgsql as $$
+create or replace function job_count_add(queues text[], queued_change integer, running_change integer) returns void language plpgsql as $$
 begin
   with change as (
     select queue, count(*) as jobs from unnest(queues) queue group by queue
@@ -9,9 +9,9 @@ begin
       select c.id from job_count c where c.queue = change.queue order by c.id limit 1 for update skip locked) as id
     from change
   ), counted as (
-    update job_count c set queued = c.queued + free.jobs * more_queued, running = c.running + free.jobs * more_running
+    update job_count c set queued = c.queued + free.jobs * queued_change, running = c.running + free.jobs * running_change
     from free where c.id = free.id
   )
   insert into job_count (queue, queued, running)
-  select queue, jobs * more_queued, jobs * more_running from free where id is null;
+  select queue, jobs * queued_change, jobs * running_change from free where id is null;
 end $$;

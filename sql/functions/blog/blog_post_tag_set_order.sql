@@ -1,5 +1,5 @@
 -- Copies the sort columns of the post to a new link of a post and a tag.
-create or replace function blog_post_tag_placed() returns trigger language plpgsql as $$
+create or replace function blog_post_tag_set_order() returns trigger language plpgsql as $$
 begin
   -- Locks the post: a concurrent change of it is either visible here, or updates this row.
   select status, created_at, published_at into new.status, new.created_at, new.published_at
@@ -12,5 +12,5 @@ begin
   return new;
 end $$;
 
-create or replace trigger blog_post_tag_placed before insert on blog_post_tag
-  for each row execute function blog_post_tag_placed();
+create or replace trigger blog_post_tag_set_order before insert on blog_post_tag
+  for each row execute function blog_post_tag_set_order();

@@ -1,5 +1,5 @@
 -- Ends the API keys and webhook endpoints of an organization together with it, before its members are purged.
-create or replace function organization_ended() returns trigger language plpgsql as $$
+create or replace function organization_cleanup() returns trigger language plpgsql as $$
 begin
   delete from api_key where organization_id = new.id;
   update webhook_endpoint e set is_active = false, deleted_at = now()
@@ -7,5 +7,5 @@ begin
   return null;
 end $$;
 
-create or replace trigger organization_ended after update of deleted_at on organization
-  for each row when (new.deleted_at is not null) execute function organization_ended();
+create or replace trigger organization_cleanup after update of deleted_at on organization
+  for each row when (new.deleted_at is not null) execute function organization_cleanup();

@@ -1,0 +1,14 @@
+-- Computes the vector and the owner of a page whose text is written without them, and stores its words.
+create or replace function page_compute_search() returns trigger language plpgsql as $$
+begin
+  new.search := page_vector(new.text);
+  new.owner_id := (select owner_id from document where id = new.document_id);
+  perform search_words_of(array[new.search]);
+  return new;
+end $$;
+
+create or replace trigger page_compute_search_insert before insert on document_page
+  for each row when (new.search is null) execute function page_compute_search();
+
+create or replace trigger page_compute_search_update before update of text on document_page
+  for each row when (new.search is not distinct from old.search and new.text <> old.text) execute function page_compute_search();
