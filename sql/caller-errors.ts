@@ -1,17 +1,17 @@
 /** The errors of API keys and webhooks, in the table of `errors.ts`. */
 export const callerErrors = {
-  'auth.scope': { detail: 'The API key needs the scope {scope}' },
-  'auth.session': { detail: 'An API key may not do this; sign in' },
+  'auth.scope': { detail: 'The API key lacks the scope {scope}' },
+  'auth.session': { detail: 'API keys may not do this; sign in instead' },
   'auth.key_organization': {
-    detail: 'The API key is limited to one organization: its routes, its webhooks, and its audit trail',
+    detail: 'This API key is limited to one organization: its routes, webhooks and audit trail',
   },
   'webhook.missing': { detail: 'Webhook endpoint not found' },
   'webhook.not_yours': {
-    detail: 'Only the account that added the endpoint may do this, or an admin of the service',
+    detail: 'Only the account that added the endpoint or a service admin may do this',
   },
   'webhook.delivery_missing': { detail: 'Delivery not found' },
-  'webhook.callbacks': { detail: 'The endpoint of callbacks has no URL and no events of its own' },
-  'webhook.no_account': { detail: 'Webhooks tell of what an account has, and the caller has none' },
+  'webhook.callbacks': { detail: 'The callback endpoint has no URL or events of its own' },
+  'webhook.no_account': { detail: 'Webhooks require a signed-in account' },
   'key.missing': { detail: 'API key not found' },
-  'key.no_account': { detail: 'Nobody signs in here (AUTH_LEVEL=none), so nobody needs an API key' },
+  'key.no_account': { detail: 'Authentication is disabled (AUTH_LEVEL=none), so API keys are not needed' },
 } as const

@@ -10,21 +10,21 @@ export const messageErrors = {
     retry: 'later',
   },
   'email.sender_unverified': {
-    detail: 'The email provider does not send for {domain}: it is not a verified domain of the account',
+    detail: '{domain} is not a verified domain of the email provider account',
   },
   'email.suppressed': {
     detail:
-      'No mail is sent to {addresses}: it was refused for good or marked as spam. An admin can lift that.',
+      'Mail to {addresses} is suppressed after a permanent bounce or a spam complaint. An admin can lift the suppression.',
   },
   'email.attachments_missing': {
-    detail: 'The documents to attach do not exist, or were deleted: {ids}',
+    detail: 'The attached documents do not exist or were deleted: {ids}',
   },
   'email.attachments_too_large': {
-    detail: 'The attachments have {bytes} bytes in all; at most {limit} can be sent with an email',
+    detail: 'The attachments total {bytes} bytes; the limit per email is {limit}',
   },
-  'email.undelivered': { detail: 'The email provider took the message and could not send it: {reason}' },
+  'email.undelivered': { detail: 'The email provider failed to deliver the message: {reason}' },
   'email.events_not_configured': {
-    detail: 'Events of the email provider are not configured. Set EMAIL_PROVIDER_WEBHOOK_SECRET.',
+    detail: 'Email provider events are not configured. Set EMAIL_PROVIDER_WEBHOOK_SECRET.',
   },
   'domain.not_configured': {
     detail: 'The REST API of the email provider is not configured. Set EMAIL_PROVIDER_API_KEY.',
@@ -44,13 +44,13 @@ export const messageErrors = {
     detail: 'The telephony provider could not be reached or failed: {reason}',
     retry: 'later',
   },
-  'telephony.undelivered': { detail: 'The telephony provider took it and could not deliver it: {reason}' },
+  'telephony.undelivered': { detail: 'The carrier failed to deliver the message: {reason}' },
   'template.missing': { detail: 'There is no template named {name}' },
-  'template.name_taken': { detail: 'A template of this name already exists' },
+  'template.name_taken': { detail: 'A template with this name already exists' },
   'suppression.missing': { detail: 'Mail to this address is not suppressed' },
   'send.missing': { detail: 'Message not found' },
   'send.not_cancellable': { detail: 'The message can no longer be cancelled: it is {status}' },
   'send.event_invalid': {
-    detail: 'The event is malformed, or the provider has not signed it, or not in the last minutes',
+    detail: 'The event is malformed, or its signature is invalid or expired',
   },
 } as const

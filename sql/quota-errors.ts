@@ -1,50 +1,50 @@
 /** The errors of quotas, in the table of `errors.ts`. */
-const more = 'delete some, or ask an admin for more'
+const remedy = 'delete some or ask an admin for a higher quota'
 
 export const quotaErrors = {
   'quota.documents': {
-    detail: `The account would have more than its {quota} documents (QUOTA_DOCUMENTS); ${more}`,
+    detail: `This would exceed the account quota of {quota} documents (QUOTA_DOCUMENTS); ${remedy}`,
     code: 'quota.documents',
   },
   'quota.bytes': {
-    detail: `The account would have more than its {quota} bytes of documents (QUOTA_BYTES); ${more}`,
+    detail: `This would exceed the account quota of {quota} bytes of documents (QUOTA_BYTES); ${remedy}`,
     code: 'quota.bytes',
   },
   'quota.file_bytes': {
-    detail: 'The file alone is larger than the {quota} bytes that the account may have (QUOTA_BYTES)',
+    detail: 'The file alone exceeds the account quota of {quota} bytes (QUOTA_BYTES)',
     code: 'quota.bytes',
   },
   'quota.pages': {
-    detail: `The account would have more than its {quota} pages of documents (QUOTA_PAGES); ${more}`,
+    detail: `This would exceed the account quota of {quota} pages of documents (QUOTA_PAGES); ${remedy}`,
     code: 'quota.pages',
   },
   'quota.organizations': {
-    detail: `The account would have created more than its {quota} organizations (QUOTA_ORGANIZATIONS); ${more}`,
+    detail: `This would exceed the account quota of {quota} created organizations (QUOTA_ORGANIZATIONS); ${remedy}`,
     code: 'quota.organizations',
   },
   'quota.keys': {
-    detail: `The account would have more than its {quota} API keys (QUOTA_KEYS); ${more}`,
+    detail: `This would exceed the account quota of {quota} API keys (QUOTA_KEYS); ${remedy}`,
     code: 'quota.keys',
   },
   'quota.webhook_endpoints': {
-    detail: `The account would have more than its {quota} webhook endpoints (QUOTA_WEBHOOK_ENDPOINTS); ${more}`,
+    detail: `This would exceed the account quota of {quota} webhook endpoints (QUOTA_WEBHOOK_ENDPOINTS); ${remedy}`,
     code: 'quota.webhook_endpoints',
   },
   'quota.pending_deliveries': {
-    detail: 'The account has as many pending deliveries as it may have (QUOTA_PENDING_DELIVERIES)',
+    detail: 'The account has reached its quota of pending deliveries (QUOTA_PENDING_DELIVERIES)',
     code: 'quota.pending_deliveries',
   },
   'quota.conversations': {
-    detail: `The account would have more than its {quota} conversations (QUOTA_CONVERSATIONS); ${more}`,
+    detail: `This would exceed the account quota of {quota} conversations (QUOTA_CONVERSATIONS); ${remedy}`,
     code: 'quota.conversations',
   },
   'quota.collections': {
-    detail: `The account would have more than its {quota} collections (QUOTA_COLLECTIONS); ${more}`,
+    detail: `This would exceed the account quota of {quota} collections (QUOTA_COLLECTIONS); ${remedy}`,
     code: 'quota.collections',
   },
   'quota.waiting_jobs': {
     detail:
-      'The account would have more waiting jobs than its quota (QUOTA_WAITING_JOBS); try again when some of them have run',
+      'This would exceed the account quota of waiting jobs (QUOTA_WAITING_JOBS); try again when some have run',
     retry: 'later',
     code: 'quota.waiting_jobs',
   },

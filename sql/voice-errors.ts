@@ -1,6 +1,6 @@
 /** The errors of speech in both directions, in the table of `errors.ts`. */
 export const voiceErrors = {
-  'voice.provider_missing': { detail: 'There is no such voice provider' },
+  'voice.provider_missing': { detail: 'Voice provider not found' },
   'voice.voice_missing': { detail: 'Voice not found' },
   'voice.unknown': { detail: '{field} cannot be {id}; it must be one of {known}' },
   'voice.preview_missing': { detail: 'The preview was removed while it was being generated or read' },
@@ -9,10 +9,9 @@ export const voiceErrors = {
     detail:
       'A file of type {type} cannot be transcribed; it must be FLAC, MP3, MP4, MPEG, M4A, Ogg, WAV or WebM',
   },
-  'voice.audio_too_large': { detail: 'The file has {size} bytes; at most {limit} can be transcribed' },
+  'voice.audio_too_large': { detail: 'The file is {size} bytes; at most {limit} can be transcribed' },
   'voice.audio_undecodable': {
-    detail:
-      'The provider could not decode the audio: the file is damaged, or of a kind that it does not know',
+    detail: 'The provider could not decode the audio: the file is damaged or its format is unsupported',
   },
-  'voice.prompt_unsupported': { detail: 'The model {model} takes no prompt' },
+  'voice.prompt_unsupported': { detail: 'The model {model} does not accept a prompt' },
 } as const

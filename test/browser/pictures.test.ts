@@ -45,7 +45,7 @@ async function past(): Promise<void> {
       select *, now() - interval '600 s' * (n::float8 / count) as at, n % misses = misses - 1 as failed,
         base * (1 + 0.35 * sin(n * 40.0 / count)) * (0.5 + random()) as ms
       from (values
-        ('documents.extract', 'documents', 900, 1900.0, 173, 'document.bytes_missing', 'The stored bytes of the document are gone'),
+        ('documents.extract', 'documents', 900, 1900.0, 173, 'document.bytes_missing', 'The document is missing from storage'),
         ('comms.email', 'comms', 2600, 240.0, 1301, 'email.failed', 'The email provider could not be reached or failed: connection timed out'),
         ('payments.event', 'payments', 1700, 42.0, 1000000, '', ''),
         ('blog.import', 'blog', 60, 900.0, 1000000, '', ''),

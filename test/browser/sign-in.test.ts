@@ -32,7 +32,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
   const settings = { SECRET_KEY: SECRET, PORT: String(port), PUBLIC_BASE_URL: base }
   const { query, open } = await watchedService(chromium, settings)
   const CODE = 'Code of the authenticator app, or a recovery code'
-  const WRONG = 'The code is not correct, or has been used; wait for the next one'
+  const WRONG = 'The code is incorrect or already used; wait for the next one'
 
   /** Switches one-time codes of the reader on. */
   async function secure(): Promise<{ secret: Buffer; recoveryCodes: string[] }> {
@@ -66,7 +66,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await signIn(page, READER)
     await page
       .getByRole('alert')
-      .getByText('This account also needs a one-time code, or a recovery code')
+      .getByText('This account also requires a one-time code or a recovery code')
       .waitFor()
     await page.getByLabel(CODE).fill(codeOf(secret, stepNow(100)))
     await page.keyboard.press('Enter')

@@ -90,12 +90,12 @@ describe('DELETE /auth/me', () => {
 
   test('needs the password, which counts as a failed login when it is wrong, or a sign-in of late', async () => {
     const who = await newcomer()
-    assertRefused(await leave(who, { password: 'wrong' }), 400, 'The password or the code is not correct')
+    assertRefused(await leave(who, { password: 'wrong' }), 400, 'The password or the code is incorrect')
     await query(`update session set created_at = now() - interval '11 minutes' where account_id = $1`, [
       who.id,
     ])
     for (const json of [{}, { password: null }, null])
-      assertRefused(await leave(who, json), 403, /^This needs the password/)
+      assertRefused(await leave(who, json), 403, /^This requires the password/)
     for (const json of [{ password: '' }, { password: 7 }, { password: 'x'.repeat(1025) }, { days: 0 }])
       assertRefused(await leave(who, json), 422)
     for (let i = 0; i < 4; i++) assert.equal((await leave(who, { password: 'wrong' })).status, 400)
@@ -116,7 +116,7 @@ describe('DELETE /auth/me', () => {
       json: { name: 'k', scopes: ['*:write'] },
     })
     for (const call of [leave({ token: key.json.key }), restore({ token: key.json.key })])
-      assertRefused(await call, 403, 'An API key may not do this; sign in')
+      assertRefused(await call, 403, 'API keys may not do this; sign in instead')
     for (const call of [leave({ token: '' }), restore({ token: '' })]) assertRefused(await call, 401)
     for (const json of [null, undefined]) assertRefused(await leave({ token: '' }, json, none), 409)
     assertRefused(await none.post('/api/v1/auth/me/restore'), 404, 'User not found')
@@ -131,7 +131,7 @@ describe('DELETE /auth/me', () => {
     assert.ok(Date.parse(answer.json.deletion_at) <= Date.now() + 60_000)
     assert.deepEqual(await jobs(who.id), [{ name: 'accounts.delete', owner_id: null }])
     assert.deepEqual(await mails(), [])
-    assertRefused(await restore(who), 409, 'The account is being deleted, which can no longer be taken back')
+    assertRefused(await restore(who), 409, 'The account is being deleted; this can no longer be undone')
   })
 })
 
@@ -163,7 +163,7 @@ describe('POST /auth/me/restore', () => {
     const who = await newcomer()
     await leave(who)
     await due(who.id)
-    assertRefused(await restore(who), 409, 'The account is being deleted, which can no longer be taken back')
+    assertRefused(await restore(who), 409, 'The account is being deleted; this can no longer be undone')
     assert.notEqual((await me(api, who.token)).json.deletion_at, null)
   })
 

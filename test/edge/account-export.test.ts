@@ -15,7 +15,7 @@ const { api, db, url, query, admin } = await sharedEdge()
 const none = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
 const blobs = createBlobs(db, parse({}))
 const PATH = '/api/v1/auth/me/export'
-const MISSING = 'Export not found, or it has expired'
+const MISSING = 'Export not found or expired'
 const newcomer = (): Promise<Account> => api.register(newEmail('keeper'))
 const ask = (who: Pick<Account, 'token'>, headers = {}) =>
   api.post(`${PATH}?background=true`, { token: who.token, headers })
@@ -100,7 +100,7 @@ describe('POST /auth/me/export', () => {
     })
     const program = { token: key.json.key }
     for (const call of [ask(program), get(program, id), api.get(PATH, program)])
-      assertRefused(await call, 403, 'An API key may not do this; sign in')
+      assertRefused(await call, 403, 'API keys may not do this; sign in instead')
     for (const call of [ask({ token: '' }), get({ token: '' }, id), api.get(PATH)])
       assertRefused(await call, 401)
     assertRefused(await none.post(PATH), 404, 'User not found')

@@ -120,7 +120,7 @@ describe('the setup link', () => {
   const PRODUCTION = { NODE_ENV: 'production', DATABASE_URL: 'postgresql://unused' }
   const REFUSED = [
     403,
-    'The setup link is invalid, or there is an admin already; sign in, or use the link that the next start prints',
+    'The setup link is invalid, or an admin already exists; sign in, or use the link printed at the next start',
   ]
 
   test('makes the first admin once, also where registration is closed', async () => {

@@ -16,7 +16,7 @@ const { api, db, url, query } = await edgeAndDatabase({ env })
 const other = await startEdge(url, { env })
 const relaxed = await startEdge(url)
 const PASSKEYS = '/api/v1/auth/passkeys'
-const DETAIL = 'Admins need a second factor here: set one-time codes up, or sign in with a passkey'
+const DETAIL = 'Admins need a second factor: set up one-time codes or sign in with a passkey'
 
 const users = (token: string, edge: Api = api) => edge.get('/api/v1/auth/users', { token })
 function assertLacking(answer: Answered): void {
@@ -42,7 +42,7 @@ test('an admin without a second factor is a user, who sets one up and then is an
   const rename = await api.call('PATCH', `/api/v1/auth/users/${someone.id}?full_name=Ann`, {
     token: admin.token,
   })
-  assertRefused(rename, 403, 'Only the account itself or an admin may do this')
+  assertRefused(rename, 403, 'Only the account owner or an admin may do this')
   const me = await api.get('/api/v1/auth/me', { token: admin.token })
   assert.deepEqual([me.status, me.json.role], [200, 'admin'])
   await secured(api, admin)
@@ -94,7 +94,7 @@ test('its API keys are those of an admin only with one-time codes', async () => 
 
 test('nobody else is asked for one, and without the setting no admin is', async () => {
   const user = await api.register(newEmail())
-  assertRefused(await users(user.token), 403, 'This needs the role moderator or admin')
+  assertRefused(await users(user.token), 403, 'This requires the role moderator or admin')
   const admin = await newAdmin()
   assert.equal((await users(admin.token, relaxed)).status, 200)
 })

@@ -86,7 +86,7 @@ describe('a chat with a collection', () => {
     const keyed = async (...scopes: readonly string[]): Promise<string> =>
       (await keyOf(api, owner, { scopes })).key
     const token = await keyed('ai:write')
-    const refusal = { detail: 'The API key needs the scope rag:read' }
+    const refusal = { detail: 'The API key lacks the scope rag:read' }
     for (const answer of [
       await api.post(CHAT, { json: asking, token }),
       await api.post(`${CHAT}/stream`, { json: asking, token }),

@@ -10,10 +10,10 @@ import { newSlug, type Person, sharedOrgs } from './orgs-help.ts'
 const world = await sharedOrgs()
 const { api, call, org, query } = world
 const GONE = [401, 'Not authenticated'] as const
-const RANK = [403, 'This needs the role admin or owner in the organization'] as const
+const RANK = [403, 'This requires the role admin or owner in the organization'] as const
 const OTHER = [
   403,
-  'The API key is limited to one organization: its routes, its webhooks, and its audit trail',
+  'This API key is limited to one organization: its routes, webhooks and audit trail',
 ] as const
 
 test('admins and owners make and see them; members and others do neither', async () => {

@@ -60,7 +60,7 @@ describe('each operation takes its own scope, those that include it, and no othe
         const refusal = await refusalOf(area, route, scope)
         const isIn = admitting.includes(scope) && (scope.startsWith('*') || BEYOND[name] === undefined)
         const needed = admitting.includes(scope) ? BEYOND[name] : admitting[0]
-        assert.equal(refusal, isIn ? null : `The API key needs the scope ${needed}`, scope)
+        assert.equal(refusal, isIn ? null : `The API key lacks the scope ${needed}`, scope)
       }
     })
 })
@@ -111,7 +111,7 @@ test('what people sign in with takes no key', async () => {
     'POST /api/v1/auth/users/import',
   ])
   for (const { area, route } of needing.filter(({ area, route }) => (route.auth ?? area.auth) !== 'public'))
-    assert.equal(await refusalOf(area, route, '*:write'), 'An API key may not do this; sign in')
+    assert.equal(await refusalOf(area, route, '*:write'), 'API keys may not do this; sign in instead')
 })
 
 test('a public operation answers a key as it answers anybody', async () => {

@@ -65,11 +65,11 @@ describe('a new key', () => {
       account.id,
     ])
     const detail =
-      'This needs the password, and a code where those are asked for, or a sign-in within the last 10 minutes'
+      'This requires the password (and a one-time code, if enabled) or a sign-in within the last 10 minutes'
     assertRefused(await makeKey(api, account), 403, detail)
     const withPassword = (password: string) =>
       api.post(KEYS, { token: account.token, json: { name: 'k', scopes: ['jobs:read'], password } })
-    assertRefused(await withPassword('not it'), 400, 'The password or the code is not correct')
+    assertRefused(await withPassword('not it'), 400, 'The password or the code is incorrect')
     assert.equal((await withPassword(PASSWORD)).status, 201)
     assert.equal((await query('select from api_key where account_id = $1', [account.id])).length, 1)
     const notices = await query(
@@ -151,7 +151,7 @@ describe('a key is a credential', () => {
     const account = await newcomer()
     const { key } = await keyOf(api, account)
     const users = () => api.get('/api/v1/auth/users', { token: key })
-    assertRefused(await users(), 403, 'This needs the role moderator or admin')
+    assertRefused(await users(), 403, 'This requires the role moderator or admin')
     await api.call('PATCH', `/api/v1/auth/users/${account.id}/role?role=moderator`, { token: admin.token })
     assert.equal((await users()).status, 200)
   })

@@ -202,7 +202,7 @@ test('what admins do to others, and users to themselves', async () => {
 
 test('admins read it; moderators and users get 403, nobody 401', async () => {
   for (const { token } of [moderator, user])
-    assertRefused(await api.get(AUDIT, { token }), 403, 'This needs the role admin')
+    assertRefused(await api.get(AUDIT, { token }), 403, 'This requires the role admin')
   assertRefused(await api.get(AUDIT), 401, 'Not authenticated')
   assert.equal((await none.get(AUDIT)).status, 200)
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])

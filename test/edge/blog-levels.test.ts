@@ -51,7 +51,7 @@ const refused = (answer: Awaited<ReturnType<typeof attempt>>, status: number): v
   assertRefused(
     answer,
     status,
-    status === 401 ? 'Not authenticated' : 'This needs the role moderator or admin',
+    status === 401 ? 'Not authenticated' : 'This requires the role moderator or admin',
   )
   assert.equal(answer.headers['www-authenticate'], status === 401 ? 'Bearer' : undefined)
 }

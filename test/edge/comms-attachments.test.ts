@@ -57,7 +57,7 @@ const rows = () =>
   query('select (select count(*) from comms_send) as sends, (select count(*) from job) as jobs')
 const later = (): string => new Date(Date.now() + 3_600_000).toISOString()
 const missing = (...ids: number[]): string =>
-  `The documents to attach do not exist, or were deleted: ${ids.join(', ')}`
+  `The attached documents do not exist or were deleted: ${ids.join(', ')}`
 
 describe('documents that go with a mail', () => {
   test('arrive as they are stored, with the name given or their title, and the message names them', async () => {
@@ -97,7 +97,7 @@ describe('documents that go with a mail', () => {
     const [rest, one] = [await uploaded(randomBytes(LIMIT / 2)), await uploaded('x')]
     assert.equal((await send([{ document_id: half }, { document_id: rest }])).status, 200)
     const before = await rows()
-    const detail = `The attachments have ${LIMIT + 1} bytes in all; at most ${LIMIT} can be sent with an email`
+    const detail = `The attachments total ${LIMIT + 1} bytes; the limit per email is ${LIMIT}`
     assertRefused(await send([half, rest, one].map((document_id) => ({ document_id }))), 413, detail)
     assertRefused(
       await send([half, half, half].map((document_id) => ({ document_id }))),
@@ -127,7 +127,7 @@ describe('a mail is refused, and nothing is stored, with', () => {
       'a document of another account',
       async () => [{ document_id: await document(other) }],
       404,
-      /^The documents to attach/,
+      /^The attached documents/,
     ],
     ['one of an admin', async () => [{ document_id: await document(admin) }], 404],
     [
@@ -199,7 +199,7 @@ describe('a mail is refused, and nothing is stored, with', () => {
     const attachments = [{ document_id: await document() }]
     const with_ = async (...scopes: string[]) => (await keyOf(api, user, { scopes })).key
     const narrow = await with_('comms:write', 'jobs:read')
-    assertRefused(await send(attachments, {}, narrow), 403, 'The API key needs the scope documents:read')
+    assertRefused(await send(attachments, {}, narrow), 403, 'The API key lacks the scope documents:read')
     assert.equal((await send([], {}, narrow)).status, 200)
     for (const scope of ['documents:read', 'documents:write', '*:read'])
       assert.equal((await send(attachments, {}, await with_('comms:write', scope))).status, 200, scope)
@@ -259,6 +259,6 @@ describe('what becomes of a document before its mail is sent', () => {
     await query(`delete from blob_chunk where blob_id = (select b.id from blob b join document d on d.sha256 = b.sha256
       where d.id = ${document_id})`)
     await comeDue(query, id)
-    assert.equal((await failed(id)).detail, 'The stored bytes of the document are gone')
+    assert.equal((await failed(id)).detail, 'The document is missing from storage')
   })
 })

@@ -150,7 +150,7 @@ test('what is suppressed meanwhile is not sent, and the message says why', async
     const row = await sendOf(id)
     return row.status === 'failed' && row
   })
-  assert.match(row.detail, /^No mail is sent to gone@example.com/)
+  assert.match(row.detail, /^Mail to gone@example.com is suppressed/)
   const { error } = await until('so has its job', async () => {
     const job = await jobOf(row.job_id)
     return job.status === 'failed' && job
@@ -169,7 +169,7 @@ describe('cancelling', () => {
     })
     const path = `/api/v1/comms/sends/${nobodys.json.id}`
     assert.equal((await open.call('DELETE', path)).status, 403)
-    assertRefused(await cancel(nobodys.json.id), 403, 'This needs the role admin')
+    assertRefused(await cancel(nobodys.json.id), 403, 'This requires the role admin')
     assert.equal((await sendOf(nobodys.json.id)).status, 'scheduled')
     assert.equal((await cancel(nobodys.json.id, admin.token)).status, 200)
   })

@@ -34,7 +34,7 @@ async function told(to: string, type: string, more: object = {}, event?: string)
 
 const PERMANENT = { bounce: { type: 'Permanent', subType: 'General' } }
 const detailOf = (addresses: string): string =>
-  `No mail is sent to ${addresses}: it was refused for good or marked as spam. An admin can lift that.`
+  `Mail to ${addresses} is suppressed after a permanent bounce or a spam complaint. An admin can lift the suppression.`
 
 describe('an address is suppressed', () => {
   for (const [what, type, more, reason] of [

@@ -85,7 +85,7 @@ describe('managing', () => {
     const json = { name: 'once', ...CODE }
     const all = await Promise.all(Array.from({ length: 5 }, () => call('POST', '', json)))
     assert.deepEqual(all.map(({ status }) => status).sort(), [201, 409, 409, 409, 409])
-    assertRefused(await call('POST', '', json), 409, 'A template of this name already exists')
+    assertRefused(await call('POST', '', json), 409, 'A template with this name already exists')
     const keyed = () => call('POST', '', { name: 'keyed', ...CODE }, admin.token, { 'idempotency-key': 'k' })
     const first = await keyed()
     assert.deepEqual([first.status, (await keyed()).text], [201, first.text])

@@ -21,7 +21,7 @@ const api = await startEdge(url, { env })
 const bare = await startEdge(url, { env: { PUBLIC_BASE_URL: BASE } })
 const TWILIO = '/api/v1/comms/webhooks/twilio'
 const RESEND = '/api/v1/comms/webhooks/resend'
-const INVALID = 'The event is malformed, or the provider has not signed it, or not in the last minutes'
+const INVALID = 'The event is malformed, or its signature is invalid or expired'
 
 /** A message that its provider has accepted. */
 async function sent(channel: Channel, providerId: string | null): Promise<string> {
@@ -67,7 +67,7 @@ describe('a callback of the telephony provider', () => {
       const { detail, ...found } = await row(id)
       const moved = status === 'sent' ? 'queued' : given
       assert.deepEqual(found, { status, provider_id: sid, provider_status: moved, error_code: code })
-      const reason = `The telephony provider took it and could not deliver it: ${given} (error 30003)`
+      const reason = `The carrier failed to deliver the message: ${given} (error 30003)`
       assert.equal(detail, code === null ? null : reason)
     })
 
@@ -155,7 +155,7 @@ describe('an event of the email provider', () => {
       'email.failed',
       { failed: { reason: 'reached_daily_quota' } },
       'failed',
-      'The email provider took the message and could not send it: reached_daily_quota',
+      'The email provider failed to deliver the message: reached_daily_quota',
     ],
     ['contact.created', {}, 'sent', null],
     ['constructor', {}, 'sent', null],

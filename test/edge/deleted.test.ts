@@ -89,7 +89,7 @@ describe('a deleted account', () => {
         NO_USER,
       )
     const bulk = await call(owner, 'POST', `/${id}/members/bulk`, { json: { user_ids: [outsider.id] } })
-    assertRefused(bulk, 400, `No users have these ids: ${outsider.id}`)
+    assertRefused(bulk, 400, `Unknown user ids: ${outsider.id}`)
     assertRefused(await call(owner, 'DELETE', `/${id}/members/${member.id}`), 404, 'Member not found')
     assert.equal(invite.status, 'pending')
     const again = (await call(owner, 'POST', `/${id}/invites`, { json: { email: member.email } })).json

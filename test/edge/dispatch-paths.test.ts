@@ -59,7 +59,7 @@ test('a wrong method is 405 and names the right ones', async () => {
   const answer = await api.call('PUT', '/things', { json: {} })
   assert.equal(answer.status, 405)
   assert.equal(answer.headers.allow, 'GET, POST, HEAD, OPTIONS')
-  assert.deepEqual(answer.json, { detail: 'This path answers only to GET, POST, HEAD, OPTIONS' })
+  assert.deepEqual(answer.json, { detail: 'Method not allowed; this path accepts GET, POST, HEAD, OPTIONS' })
 })
 
 test('HEAD of a path without GET is 405', async () => {

@@ -196,10 +196,7 @@ test('bytes that are gone are 502', async () => {
   const { document } = await announced('soon gone', {})
   await query(`delete from blob where sha256 = decode($1, 'hex')`, [document.sha256])
   const answer = await get({}, document.id)
-  assert.deepEqual(
-    [answer.status, answer.json],
-    [502, { detail: 'The stored bytes of the document are gone' }],
-  )
+  assert.deepEqual([answer.status, answer.json], [502, { detail: 'The document is missing from storage' }])
 })
 
 test('a first chunk that is gone is 502; a later one cuts the connection, since the length is promised', async () => {

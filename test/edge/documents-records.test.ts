@@ -140,7 +140,7 @@ describe('supersession', () => {
       [d, foreign, /does not exist/],
       [d, deleted, /does not exist/],
       [d, a, /already superseded/],
-      [a, c, /directly or through others/],
+      [a, c, /directly or indirectly/],
     ]
     for (const [id, target, words] of cases) {
       const answer = await patch(id, { supersedes_id: target })

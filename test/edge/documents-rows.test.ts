@@ -260,7 +260,7 @@ test('an extraction in a language joins only one in the same; a language without
   const missing = await start('&language=xxx%2Beng')
   assert.deepEqual(
     [missing.status, missing.json],
-    [422, { detail: 'Reading these languages needs what is not installed: @tesseract.js-data/xxx' }],
+    [422, { detail: 'OCR data is missing for these languages; install @tesseract.js-data/xxx' }],
   )
   for (const wrong of ['english', 'eng%2B', 'eng,deu', 'ENG', `eng${'%2Beng'.repeat(5)}`])
     assert.equal((await start(`&language=${wrong}`)).status, 422, wrong)

@@ -122,7 +122,7 @@ for (const kind of kinds) {
         const answer = await get(headers, method)
         assert.equal(answer.status, 502, method)
         if (method === 'GET')
-          assert.deepEqual(answer.json, { detail: 'The stored bytes of the document are gone' })
+          assert.deepEqual(answer.json, { detail: 'The document is missing from storage' })
       }
       assert.equal((await get({ 'if-none-match': etag })).status, 304)
       const again = await api.upload(token, bytes)

@@ -101,7 +101,7 @@ describe('asking for another address', () => {
       assertRefused(
         await ask(who, address(), { password: 'wrong' }),
         400,
-        'The password or the code is not correct',
+        'The password or the code is incorrect',
       )
     assertRefused(
       await ask(who, address()),
@@ -117,7 +117,7 @@ describe('asking for another address', () => {
       { kind: 'account.locked', n: 1 },
       { kind: 'account.sign_in_failed', n: 7 },
     ])
-    assertRefused(await pending(who), 404, 'No change of address is pending')
+    assertRefused(await pending(who), 404, 'No email change is pending')
   })
 
   test('without it, needs a sign-in of the last ten minutes, by the clock of the database', async () => {
@@ -133,7 +133,7 @@ describe('asking for another address', () => {
     assert.equal((await ask(who, address(), {})).status, 201)
     await age(11)
     const detail =
-      'This needs the password, and a code where those are asked for, or a sign-in within the last 10 minutes'
+      'This requires the password (and a one-time code, if enabled) or a sign-in within the last 10 minutes'
     assertRefused(await ask(who, address(), {}), 403, detail)
     const again = await refresh(api, who.refresh)
     const refreshed = { ...who, token: again.json.access_token }
@@ -151,7 +151,7 @@ describe('asking for another address', () => {
     })
     const program = { ...who, token: key.json.key }
     for (const call of [ask(program, address()), pending(program), cancel(program)])
-      assertRefused(await call, 403, 'An API key may not do this; sign in')
+      assertRefused(await call, 403, 'API keys may not do this; sign in instead')
     const nobody = { ...who, token: '' }
     for (const call of [ask(nobody, address()), pending(nobody), cancel(nobody)])
       assertRefused(await call, 401)
@@ -162,7 +162,7 @@ describe('asking for another address', () => {
       assertRefused(
         await none.post(path, { json: { ...json, ...proof } }),
         409,
-        'Nobody signs in here (AUTH_LEVEL=none)',
+        'Authentication is disabled (AUTH_LEVEL=none)',
       )
     assertRefused(await none.get(path), 404)
     assertRefused(await none.call('DELETE', path), 404)
@@ -170,7 +170,7 @@ describe('asking for another address', () => {
 
   test('for what is no other address is refused', async () => {
     const who = await newcomer()
-    assertRefused(await ask(who, who.email.toUpperCase()), 400, 'The account has this address already')
+    assertRefused(await ask(who, who.email.toUpperCase()), 400, 'The account already uses this address')
     for (const email of ['', 'nobody', 'a@b', `${'a'.repeat(320)}@example.com`, 'a\u0000@example.com'])
       assertRefused(await ask(who, email), 422)
     for (const more of [{ password: '' }, { password: 7 }, { password: 'x'.repeat(1025) }, { role: 'admin' }])
@@ -377,7 +377,7 @@ describe('refusing, and taking back', () => {
     const change = await begun(who)
     const answer = await cancel(who)
     assert.deepEqual([answer.status, answer.text], [204, ''])
-    assertRefused(await cancel(who), 404, 'No change of address is pending')
+    assertRefused(await cancel(who), 404, 'No email change is pending')
     assertRefused(await confirm(change.new), 400, BAD_TOKEN)
     assert.deepEqual((await trail(who.id)).at(-1), {
       kind: 'account.email_change_cancelled',

@@ -104,14 +104,14 @@ test('after REQUEST_WAIT_SECONDS the answer is 202 with the job', async () => {
 test('the failure of a job is the failure of the request', async () => {
   for (const [more, status, detail] of [
     [
-      { code: 'document.bytes_missing', detail: 'The stored bytes of the document are gone' },
+      { code: 'document.bytes_missing', detail: 'The document is missing from storage' },
       502,
-      /bytes of the document are gone/,
+      /document is missing from storage/,
     ],
     [
-      { code: 'job.crashed', detail: 'The thread that ran the job died' },
+      { code: 'job.crashed', detail: 'The worker thread crashed while running the job' },
       500,
-      /thread that ran the job died/,
+      /worker thread crashed/,
     ],
     [{ code: 'of.another.version', detail: 'Something' }, 500, /Something/],
   ] as const) {
@@ -144,7 +144,7 @@ test('bytes that are gone are 502, a foreign document 404, and neither makes a j
     document,
   ])
   const lost = await extract(document, '', headers)
-  assert.deepEqual([lost.status, lost.json], [502, { detail: 'The stored bytes of the document are gone' }])
+  assert.deepEqual([lost.status, lost.json], [502, { detail: 'The document is missing from storage' }])
   await api.upload(token, `document ${count}`)
   assert.equal(
     (await extract(document, '?background=true', headers)).status,

@@ -11,7 +11,7 @@ const retry = (id: string, token?: string, headers = {}) =>
   api.post(`/api/v1/jobs/${id}/retry`, { headers, ...(token === undefined ? {} : { token }) })
 const row = async (id: string) => (await database.query('select * from job where id = $1', [id]))[0]!
 
-const CRASHED = { code: 'job.crashed', detail: 'The thread that ran the job died' }
+const CRASHED = { code: 'job.crashed', detail: 'The worker thread crashed while running the job' }
 // Far above the ids of documents that there are: a retry joins the live job of its document.
 let documents = 1_000_000_000
 /** A job that failed; its work can be done. */
@@ -92,7 +92,7 @@ test('a task that is gone, and a payload that its task no longer takes', async (
     const answer = await retry(await failed(ann.id, more), ann.token)
     assert.deepEqual(
       [answer.status, answer.json],
-      [409, { detail: 'This version of the service cannot run the job again' }],
+      [409, { detail: 'This version of the service cannot retry the job' }],
     )
   }
   const after = (await database.query('select count(*)::int as n from job where retry_of is not null'))[0]
@@ -109,7 +109,7 @@ test('owners and admins may; of others it is not there, and what is nobody’s i
   const nobodys = await failed(null)
   for (const token of [ann.token, undefined]) {
     const answer = await retry(nobodys, token)
-    assert.deepEqual([answer.status, answer.json], [403, { detail: 'This needs the role admin' }])
+    assert.deepEqual([answer.status, answer.json], [403, { detail: 'This requires the role admin' }])
   }
   assert.equal((await retry(nobodys, admin.token)).status, 202)
   for (const id of [uuidv7(), 'x']) assert.equal((await retry(id, admin.token)).status, 404)

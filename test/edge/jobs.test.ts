@@ -22,7 +22,7 @@ const UNKNOWN = '01900000-0000-7000-8000-000000000000'
 const done = await ledger.ended(ann.id)
 const failed = await ledger.ended(ann.id, 'failed', {
   code: 'job.crashed',
-  detail: 'The thread that ran the job died',
+  detail: 'The worker thread crashed while running the job',
 })
 const cancelled = await ledger.ended(ann.id, 'cancelled', {})
 const queuedFirst = await ledger.add(ann.id)
@@ -144,7 +144,7 @@ test('a job that waits has not started, one that ended has its result or its err
   const bad = (await get(`/${failed}`, ann.token)).json
   assert.deepEqual(
     [bad.status, bad.result, bad.error],
-    ['failed', null, { code: 'job.crashed', detail: 'The thread that ran the job died' }],
+    ['failed', null, { code: 'job.crashed', detail: 'The worker thread crashed while running the job' }],
   )
 })
 
@@ -246,7 +246,7 @@ test('a job of nobody is ended and done again by admins alone', async () => {
   for (const token of [ann.token, undefined]) {
     const ended = await api.call('DELETE', `/api/v1/jobs/${waiting}`, token === undefined ? {} : { token })
     for (const answer of [ended, await retry(token)])
-      assert.deepEqual([answer.status, answer.json], [403, { detail: 'This needs the role admin' }])
+      assert.deepEqual([answer.status, answer.json], [403, { detail: 'This requires the role admin' }])
   }
   assert.equal((await get(`/${waiting}`, ann.token)).json.status, 'queued')
   assert.equal((await cancel(waiting, admin.token)).json.status, 'cancelled')

@@ -41,15 +41,15 @@ describe('before a list has been read', () => {
   test('what comes of an answer that is no list: nothing, and a reason', async () => {
     const before = await catalog()
     const cases: readonly [string, () => void, string, boolean][] = [
-      ['no JSON', () => serve('<html>'), 'refused: it is not JSON', true],
-      ['no UTF-8', () => reply((r) => r.end(Buffer.from([0x7b, 0xff]))), 'refused: it is not UTF-8', true],
+      ['no JSON', () => serve('<html>'), 'rejected: it is not JSON', true],
+      ['no UTF-8', () => reply((r) => r.end(Buffer.from([0x7b, 0xff]))), 'rejected: it is not UTF-8', true],
       [
         'cut in the middle',
         () => serve(JSON.stringify(plausibleList()).slice(0, 1000)),
-        'refused: it is not JSON',
+        'rejected: it is not JSON',
         true,
       ],
-      ['empty', () => serve({}), 'refused: it has no model of openai that reads and writes text', true],
+      ['empty', () => serve({}), 'rejected: it has no model of openai that reads and writes text', true],
       [
         'one bad price in it',
         () => {
@@ -57,16 +57,26 @@ describe('before a list has been read', () => {
           list.else!.models['vendor/model'].cost.input = -1
           serve(list)
         },
-        'refused: else / models / vendor/model / cost / input: Too small: expected number to be >=0',
+        'rejected: else / models / vendor/model / cost / input: Too small: expected number to be >=0',
         true,
       ],
-      ['an error', () => reply((r) => r.writeHead(500).end()), 'could not be read: HTTP status 500', false],
-      ['not there', () => reply((r) => r.writeHead(404).end()), 'could not be read: HTTP status 404', false],
-      ['a broken connection', () => reply((r) => r.destroy()), 'could not be read: UND_ERR_SOCKET', false],
+      [
+        'an error',
+        () => reply((r) => r.writeHead(500).end()),
+        'could not be fetched: HTTP status 500',
+        false,
+      ],
+      [
+        'not there',
+        () => reply((r) => r.writeHead(404).end()),
+        'could not be fetched: HTTP status 404',
+        false,
+      ],
+      ['a broken connection', () => reply((r) => r.destroy()), 'could not be fetched: UND_ERR_SOCKET', false],
       [
         'broken off',
         () => reply((r) => r.writeHead(200, { 'content-length': 100 }).write('{', () => r.destroy())),
-        'could not be read: UND_ERR_SOCKET',
+        'could not be fetched: UND_ERR_SOCKET',
         false,
       ],
     ]
@@ -75,7 +85,7 @@ describe('before a list has been read', () => {
       arrange()
       const answer = await read()
       assert.equal(answer.status, 502, what)
-      assert.deepEqual(answer.json, { detail: `The list of models ${noted ? 'was ' : ''}${why}` }, what)
+      assert.deepEqual(answer.json, { detail: `The model list ${noted ? 'was ' : ''}${why}` }, what)
       const status = (await api.get('/llm/status')).json
       assert.equal(status.refusal, noted ? answer.json.detail : null, what)
       assert.equal(status.refused_at === null, !noted)

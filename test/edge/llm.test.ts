@@ -248,7 +248,7 @@ describe('a catalog', () => {
     assert.deepEqual((await of('openai', 'sees')).json, [])
     for (const answer of [await of('openai', 'none'), await of('none', 'a%b')]) {
       assert.equal(answer.status, 404)
-      assert.deepEqual(answer.json, { detail: 'The catalog has no such model' })
+      assert.deepEqual(answer.json, { detail: 'Model not found in the catalog' })
     }
     assert.equal((await api.get('/llm/prices?vendor=openai')).status, 422)
   })
@@ -326,15 +326,15 @@ describe('the current model', () => {
     const answer = await groq.post('/llm/current', { json: { model: 'same' } })
     assert.equal(answer.status, 400)
     assert.deepEqual(answer.json, {
-      detail: 'Several providers have this model; name one of them: mistral, openai',
+      detail: 'Several providers offer this model; specify one of: mistral, openai',
     })
   })
 
   test('is one that can chat', async () => {
     const refusals: readonly [object, number, string][] = [
-      [{ model: 'none' }, 404, 'The catalog has no such model'],
-      [{ model: 'axb', provider: 'groq' }, 404, 'The catalog has no such model'],
-      [{ model: 'gone' }, 400, 'The model is disabled: its vendor has withdrawn it'],
+      [{ model: 'none' }, 404, 'Model not found in the catalog'],
+      [{ model: 'axb', provider: 'groq' }, 404, 'Model not found in the catalog'],
+      [{ model: 'gone' }, 400, 'The model is disabled: its vendor withdrew it'],
       [{ model: 'speaks' }, 400, 'The model does not support text chat'],
       [{ model: 'vector-embed' }, 400, 'The model does not support text chat'],
     ]

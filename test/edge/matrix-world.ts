@@ -34,7 +34,7 @@ const PNG = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
   'base64',
 )
-const CRASHED = { code: 'job.crashed', detail: 'The thread that ran the job died' }
+const CRASHED = { code: 'job.crashed', detail: 'The worker thread crashed while running the job' }
 
 /** Rows that a request is about, all of them the owner's: new ones each time, so that what destroys them shows that it may. */
 export class World {

@@ -84,7 +84,7 @@ describe('POST /auth/accept-invite', () => {
 
   test('the account of another address is 400, and learns nothing else', async () => {
     const { id, invite, guest, owner, outsider } = await invited()
-    const detail = 'The invite is for a different address than that of the account'
+    const detail = 'The invite is for a different email address'
     for (const who of [outsider, owner]) assertRefused(await accept(who, invite.token), 400, detail)
     await accept(guest, invite.token)
     assertRefused(await accept(outsider, invite.token), 400, detail)

@@ -147,9 +147,9 @@ export function assertRefused(answer: Answered, status: number, detail?: string 
 
 export const MISSING = 'Organization not found'
 export const NOT_MEMBER = 'Only members of the organization may do this'
-export const LOW = 'This needs the role admin or owner in the organization'
-export const OWNERS = 'This needs the role owner in the organization'
+export const LOW = 'This requires the role admin or owner in the organization'
+export const OWNERS = 'This requires the role owner in the organization'
 export const RANK = 'You cannot grant a role above your own, or change a member who ranks above you'
 export const LAST_OWNER =
-  'An organization must have an owner; transfer the ownership first, or delete the organization'
+  'An organization must have an owner; transfer ownership first, or delete the organization'
 export const ROLE = 'The role must be owner, admin or member'

@@ -83,7 +83,7 @@ describe('AUTH_LEVEL=none: everybody is an owner of everything, and nobody a mem
     const token = inviteTokenOf(SECRET, made.json.id, email)
     assert.deepEqual((await call(null, 'GET', `/${id}/invites`)).json, [{ ...made.json, token }])
     const accepted = await api.post('/api/v1/auth/accept-invite', { json: { token } })
-    assertRefused(accepted, 400, 'The invite is for a different address than that of the account')
+    assertRefused(accepted, 400, 'The invite is for a different email address')
     assert.equal((await call(null, 'DELETE', `/${id}/invites/${made.json.id}`)).status, 204)
     assert.deepEqual(
       await query('select invited_by from organization_invite where id = $1', [made.json.id]),

@@ -150,7 +150,7 @@ describe('POST /orgs/{org_id}/members/bulk', () => {
   test('unknown ids are 400 that names them, and nobody is added', async () => {
     const { id, owner, outsider } = await org()
     const answer = await bulk(owner, id, [999_998, outsider.id, 888_888, 999_998])
-    assertRefused(answer, 400, 'No users have these ids: 888888, 999998')
+    assertRefused(answer, 400, 'Unknown user ids: 888888, 999998')
     assert.equal((await roles(id))[outsider.id], undefined)
     assert.equal((await trail(id)).length, 1)
   })

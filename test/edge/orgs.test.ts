@@ -164,7 +164,7 @@ describe('lists', () => {
     )
     for (const path of ['/all', '/memberships']) {
       for (const who of [owner, moderator!])
-        assertRefused(await call(who, 'GET', path), 403, 'This needs the role admin')
+        assertRefused(await call(who, 'GET', path), 403, 'This requires the role admin')
       assertRefused(await call(null, 'GET', path), 401)
     }
   })
@@ -212,7 +212,7 @@ describe('one organization', () => {
 
   test('PATCH of nothing is 400, of what does not fit 422', async () => {
     const { id, owner } = await org()
-    assertRefused(await call(owner, 'PATCH', `/${id}`), 400, 'No fields to change were given')
+    assertRefused(await call(owner, 'PATCH', `/${id}`), 400, 'No fields to update')
     assertRefused(await call(owner, 'PATCH', `/${id}`, { query: { is_active: 'false' } }), 422)
     for (const query of [{ name: '' }, { name: 'n'.repeat(201) }, { description: 'd'.repeat(2001) }])
       assertRefused(await call(owner, 'PATCH', `/${id}`, { query: query as Record<string, string> }), 422)
@@ -337,9 +337,9 @@ describe('POST /orgs/{org_id}/transfer-ownership', () => {
   test('to oneself, to an outsider and to nobody are 400', async () => {
     const { id, owner, outsider } = await org()
     const to = (user_id: unknown) => call(owner, 'POST', `/${id}/transfer-ownership`, { json: { user_id } })
-    assertRefused(await to(owner.id), 400, 'The ownership cannot be transferred to yourself')
+    assertRefused(await to(owner.id), 400, 'You cannot transfer ownership to yourself')
     for (const target of [outsider.id, 999_999])
-      assertRefused(await to(target), 400, 'The ownership can only be transferred to a member')
+      assertRefused(await to(target), 400, 'Ownership can only be transferred to a member')
     for (const target of ['1', 0, 1.5, null, 2 ** 31]) assertRefused(await to(target), 422)
     assert.equal((await roles(id))[owner.id], 'owner')
   })

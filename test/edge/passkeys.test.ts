@@ -14,11 +14,11 @@ const env = { PUBLIC_BASE_URL: `${ORIGIN}/` }
 const { query, url, admin, newcomer } = await sharedCast()
 const [api, other] = [await startEdge(url, { env }), await startEdge(url, { env })]
 const PASSKEYS = '/api/v1/auth/passkeys'
-const REFUSED = [400, 'The passkey could not be verified; begin again'] as const
-const UNKNOWN = [401, 'The passkey is not known here, or could not be verified; try again'] as const
+const REFUSED = [400, 'The passkey could not be verified; start over'] as const
+const UNKNOWN = [401, 'The passkey is unknown or could not be verified; try again'] as const
 const MISSING = [404, 'Passkey not found'] as const
 const LATE =
-  'This needs the password, and a code where those are asked for, or a sign-in within the last 10 minutes'
+  'This requires the password (and a one-time code, if enabled) or a sign-in within the last 10 minutes'
 
 const creation = async ({ token }: Account, json: object = {}) => {
   const answer = await api.post(`${PASSKEYS}/options`, { token, json })
@@ -86,7 +86,7 @@ describe('making one', () => {
     assert.deepEqual(next.excludeCredentials, [
       { type: 'public-key', id: device.id.toString('base64url'), transports: ['internal', 'hybrid'] },
     ])
-    assertRefused(await keep(account, device.create(next)), 409, 'This passkey is registered already')
+    assertRefused(await keep(account, device.create(next)), 409, 'This passkey is already registered')
     const second = new Authenticator(ORIGIN)
     const named = await keep(account, second.create(await creation(account)), { name: ' Yubikey ' })
     assert.equal(named.json.name, 'Yubikey')
@@ -99,7 +99,7 @@ describe('making one', () => {
     await age(account)
     const ask = (json: object) => api.post(`${PASSKEYS}/options`, { token: account.token, json })
     assertRefused(await ask({}), 403, LATE)
-    assertRefused(await ask({ password: 'wrong horse' }), 400, 'The password or the code is not correct')
+    assertRefused(await ask({ password: 'wrong horse' }), 400, 'The password or the code is incorrect')
     assert.equal((await ask({ password: PASSWORD })).status, 200)
     await query(`update session set created_at = now() where id = $1`, [sessionOf(account.token)])
     const { recoveryCodes } = await secured(api, account)
@@ -257,7 +257,7 @@ describe('making one', () => {
     )
     assert.deepEqual(made.map(({ status }) => status).sort(), [201, 409])
     const full = made.find(({ status }) => status === 409)!
-    assert.deepEqual(full.json, { detail: 'An account may have 20 passkeys; delete one first' })
+    assert.deepEqual(full.json, { detail: 'An account can have at most 20 passkeys; delete one first' })
     const page = await api.get(`${PASSKEYS}?limit=15`, { token: account.token })
     const next = /^<(.+)>; rel="next"$/.exec(String(page.headers.link))![1]!
     assert.equal((await api.get(next, { token: account.token })).json.length, 5)
@@ -442,7 +442,7 @@ describe('one is', () => {
     const remove = (json?: object) =>
       api.call('DELETE', at(passkey.id), { token: account.token, ...(json === undefined ? {} : { json }) })
     assert.equal((await remove()).status, 403, 'without a proof')
-    assertRefused(await remove({ password: 'not it' }), 400, 'The password or the code is not correct')
+    assertRefused(await remove({ password: 'not it' }), 400, 'The password or the code is incorrect')
     assert.equal((await list(account)).length, 1)
     assert.equal((await remove({ password: PASSWORD })).status, 204)
     assert.deepEqual(await list(account), [])

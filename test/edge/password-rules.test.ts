@@ -20,12 +20,12 @@ const COMMON = [422, 'This is one of the most common passwords; choose another',
 const short = (min: number) =>
   [
     422,
-    `A password needs ${min} characters or more beside the address and the name of the service`,
+    `A password needs at least ${min} characters besides the email address and the service name`,
     'password_short',
   ] as const
 const SIMPLE = [
   422,
-  'A password needs 3 of: lower-case letters, upper-case letters, digits, other characters',
+  'A password must mix at least 3 of: lowercase letters, uppercase letters, digits, other characters',
   'password_simple',
 ] as const
 function assertRefused({ status, json }: Answered, [code, detail, name]: readonly [number, string, string]) {

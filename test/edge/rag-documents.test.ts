@@ -115,7 +115,7 @@ describe('a collection of documents', () => {
       token: (await keyOf(api, owner, { scopes })).key,
     })
     const refused = await collect(await by('rag:write'), 'of a key')
-    assertRefused(refused, 403, 'The API key needs the scope documents:read')
+    assertRefused(refused, 403, 'The API key lacks the scope documents:read')
     assertRefused(await search(owner, 'of a key', 'programs'), 404, 'Collection not found')
     const both = await by('rag:write', 'documents:read')
     assert.equal((await collect(both, 'of a key')).status, 200)

@@ -171,7 +171,7 @@ test('only admins see and change them', async () => {
   const calls = ['run', 'pause', 'resume'].map((what) => ['POST', `${SCHEDULES}/payments/${what}`] as const)
   for (const [method, path] of [['GET', SCHEDULES] as const, ...calls]) {
     for (const { token } of [moderator, user])
-      assertRefused(await api.call(method, path, { token }), 403, 'This needs the role admin', path)
+      assertRefused(await api.call(method, path, { token }), 403, 'This requires the role admin', path)
     assertRefused(await api.call(method, path), 401, 'Not authenticated', path)
   }
   assert.deepEqual(await jobsOf('payments.reconcile'), [])

@@ -230,7 +230,7 @@ test('a wrong current password is 400, a new one that is none 422, and nothing c
   assertRefused(
     await change(token, 'wrong password', 'another password'),
     400,
-    'The password or the code is not correct',
+    'The password or the code is incorrect',
   )
   for (const [current, next, field] of [
     [PASSWORD, '1234567', 'new_password'],

@@ -17,11 +17,11 @@ const other = await startEdge(url)
 // The default of LOGIN_MAX_FAILURES.
 const MAX = 5
 const REQUIRED = {
-  detail: 'This account also needs a one-time code, or a recovery code',
+  detail: 'This account also requires a one-time code or a recovery code',
   code: 'totp_required',
 }
 const WRONG = {
-  detail: 'The code is not correct, or has been used; wait for the next one',
+  detail: 'The code is incorrect or already used; wait for the next one',
   code: 'totp_wrong',
 }
 const LOCKED = 'This account is locked after too many failed logins; try again later'
@@ -64,7 +64,7 @@ describe('setting them up', () => {
     assert.equal((await state(person.token)).is_on, false)
     const secret = fromBase32(begun.json.secret)
     const wrong = await confirm(person.token, codeOf(secret, stepNow(5)))
-    assertRefused(wrong, 400, "The code is not correct; is the device's clock right?")
+    assertRefused(wrong, 400, "The code is incorrect; check the device's clock")
     const confirmed = await confirm(person.token, codeOf(secret, stepNow()))
     assert.deepEqual([confirmed.status, confirmed.json.recovery_codes.length], [200, 10])
     assert.equal(confirmed.headers['cache-control'], 'no-store')
@@ -73,7 +73,7 @@ describe('setting them up', () => {
     assert.ok(Math.abs(Date.parse(confirmed_at) - Date.now()) < 60_000)
     assertAsked(await login(api, person.email), REQUIRED)
     for (const again of [await begin(person.token), await confirm(person.token, codeOf(secret, stepNow(1)))])
-      assertRefused(again, 409, 'One-time codes are on already; switch them off first')
+      assertRefused(again, 409, 'One-time codes are already enabled; disable them first')
     assert.equal((await me(api, person.token)).status, 200)
   })
 
@@ -119,13 +119,13 @@ describe('setting them up', () => {
     const person = await newcomer()
     await age(person)
     const detail =
-      'This needs the password, and a code where those are asked for, or a sign-in within the last 10 minutes'
+      'This requires the password (and a one-time code, if enabled) or a sign-in within the last 10 minutes'
     assertRefused(await begin(person.token), 403, detail)
     // A refreshed session is no new sign-in.
     const refreshed = await refresh(api, person.refresh)
     assertRefused(await begin(refreshed.json.access_token), 403, detail)
     const wrong = await begin(person.token, { password: 'not the password' })
-    assertRefused(wrong, 400, 'The password or the code is not correct')
+    assertRefused(wrong, 400, 'The password or the code is incorrect')
     assert.equal(await failures(person), 1)
     assert.equal((await begin(person.token, { password: PASSWORD })).status, 200)
     assert.equal(await failures(person), 0)
@@ -147,7 +147,7 @@ describe('setting them up', () => {
     assertRefused(
       await confirm(token, '123456'),
       409,
-      'Begin with POST /api/v1/auth/totp, which gives the secret',
+      'Call POST /api/v1/auth/totp first; it returns the secret',
     )
     for (const code of ['', '12345', '1234567', '12345a', '१२३४५६', 123456, null, ['123456']])
       assert.equal((await api.post(`${TOTP}/confirm`, { token, json: { code } })).status, 422, `${code}`)
@@ -359,7 +359,7 @@ describe('switching them off, and new recovery codes', () => {
         { password: PASSWORD, totp_code: codeOf(secret, stepNow(100)) },
         { password: 'not the password', recovery_code: kept },
       ])
-        assertRefused(await act(token, json), 400, 'The password or the code is not correct')
+        assertRefused(await act(token, json), 400, 'The password or the code is incorrect')
     }
     assert.equal(await failures(person), 4)
     const renewed = await renew(token, { password: PASSWORD, recovery_code: used })
@@ -370,7 +370,7 @@ describe('switching them off, and new recovery codes', () => {
       assertRefused(
         await switchOff(token, { password: PASSWORD, recovery_code: old }),
         400,
-        'The password or the code is not correct',
+        'The password or the code is incorrect',
       )
     const off = await switchOff(token, { password: PASSWORD, totp_code: codeOf(secret, stepNow()) })
     assert.deepEqual([off.status, off.text], [204, ''])
@@ -379,7 +379,7 @@ describe('switching them off, and new recovery codes', () => {
       assertRefused(
         await act(token, { password: PASSWORD, totp_code: '123456' }),
         409,
-        'One-time codes are not on',
+        'One-time codes are not enabled',
       )
     const kinds = (await trail(person)).map(([kind]) => kind)
     for (const kind of ['account.recovery_codes_renewed', 'account.totp_disabled'])
@@ -403,7 +403,11 @@ describe('switching them off, and new recovery codes', () => {
     assertAsked(await login(api, person.email), REQUIRED)
     assert.equal((await api.call('DELETE', path, { token: admin.token })).status, 204)
     assert.equal((await login(api, person.email)).status, 200)
-    assertRefused(await api.call('DELETE', path, { token: admin.token }), 409, 'One-time codes are not on')
+    assertRefused(
+      await api.call('DELETE', path, { token: admin.token }),
+      409,
+      'One-time codes are not enabled',
+    )
     const missing = await api.call('DELETE', '/api/v1/auth/users/2000000000/totp', { token: admin.token })
     assertRefused(missing, 404, 'User not found')
     const [event] = await query(

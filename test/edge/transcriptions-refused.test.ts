@@ -74,7 +74,7 @@ describe('a file', () => {
     const bytes = Buffer.concat([newRecording(), Buffer.alloc(LIMIT)]).subarray(0, LIMIT + 1)
     assertIs(await send(api, token, bytes), 413, `The body is larger than the limit of ${LIMIT} bytes`)
     const stored = await documentOf(bytes)
-    const detail = `The file has ${LIMIT + 1} bytes; at most ${LIMIT} can be transcribed`
+    const detail = `The file is ${LIMIT + 1} bytes; at most ${LIMIT} can be transcribed`
     assertIs(await post({ document_id: stored }), 400, detail)
   })
 
@@ -112,7 +112,7 @@ describe('a document', () => {
   test('whose bytes are gone', async () => {
     const id = await documentOf(newRecording())
     await query('delete from blob where sha256 = (select sha256 from document where id = $1)', [id])
-    assertIs(await post({ document_id: id }), 502, 'The stored bytes of the document are gone')
+    assertIs(await post({ document_id: id }), 502, 'The document is missing from storage')
   })
 })
 
@@ -164,12 +164,12 @@ describe('a request', () => {
       assertIs(
         await post({ document_id: own, model, prompt: 'x' }),
         400,
-        `The model ${model} takes no prompt`,
+        `The model ${model} does not accept a prompt`,
       )
       assertIs(
         await send(api, token, newRecording(), { model, prompt: 'x' }),
         400,
-        `The model ${model} takes no prompt`,
+        `The model ${model} does not accept a prompt`,
       )
     }
   })

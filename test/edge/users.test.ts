@@ -53,8 +53,8 @@ test('routes of admins are 403 to everybody else, also for accounts that are not
   for (const { token } of [user, moderator]) {
     for (const id of [admin.id, user.id, UNKNOWN, 'x']) {
       for (const path of [`${id}/deactivate`, `${id}/activate`, `${id}/role?role=admin`])
-        assertRefused(await patch(path, token), 403, 'This needs the role admin', path)
-      assertRefused(await remove(id, token), 403, 'This needs the role admin')
+        assertRefused(await patch(path, token), 403, 'This requires the role admin', path)
+      assertRefused(await remove(id, token), 403, 'This requires the role admin')
     }
   }
   const rows = await query('select role, is_active from account order by id limit 3')
@@ -69,7 +69,7 @@ test('routes of admins are 403 to everybody else, also for accounts that are not
 })
 
 test('moderators and admins list the accounts, newest first; users do not', async () => {
-  assertRefused(await api.get(USERS, { token: user.token }), 403, 'This needs the role moderator or admin')
+  assertRefused(await api.get(USERS, { token: user.token }), 403, 'This requires the role moderator or admin')
   for (const { token } of [moderator, admin]) {
     const { status, json } = await api.get(USERS, { token })
     assert.equal(status, 200)
@@ -133,7 +133,7 @@ test('users change their own name, admins anybody’s, moderators only theirs', 
   assert.match(own.json.updated_at, /Z$/)
   assert.equal((await me(api, user.token)).json.full_name, 'Ada Lövelace')
   assert.equal((await patch(`${user.id}?full_name=Byron`, admin.token)).json.full_name, 'Byron')
-  const refused = 'Only the account itself or an admin may do this'
+  const refused = 'Only the account owner or an admin may do this'
   assertRefused(await patch(`${user.id}?full_name=X`, moderator.token), 403, refused)
   assertRefused(await patch(`${admin.id}?full_name=X`, user.token), 403, refused)
   assertRefused(await patch(`${UNKNOWN}?full_name=X`, user.token), 403, refused)
@@ -142,10 +142,10 @@ test('users change their own name, admins anybody’s, moderators only theirs', 
 })
 
 test('a change of nothing is 400; an empty name clears; a long one, or one with NUL, is 422', async () => {
-  assertRefused(await patch(String(user.id), user.token), 400, 'No fields to change were given')
+  assertRefused(await patch(String(user.id), user.token), 400, 'No fields to update')
   assert.equal((await patch(`${user.id}?role=admin`, user.token)).status, 422)
   const inBody = await patch(String(user.id), user.token, { json: { full_name: 'X' } })
-  assertRefused(inBody, 400, 'No fields to change were given')
+  assertRefused(inBody, 400, 'No fields to update')
   assert.equal((await patch(`${user.id}?full_name=`, user.token)).json.full_name, null)
   assert.equal((await patch(`${user.id}?full_name=${'x'.repeat(200)}`, user.token)).status, 200)
   for (const name of ['x'.repeat(201), 'a%00b']) {
@@ -174,7 +174,7 @@ test('a role that is none is 422, none at all 400, of nobody 404', async () => {
   }
   const more = await patch(`${user.id}/role`, admin.token, { json: { role: 'user', is_active: true } })
   assert.equal(more.status, 422)
-  assertRefused(await patch(`${user.id}/role`, admin.token), 400, 'No fields to change were given')
+  assertRefused(await patch(`${user.id}/role`, admin.token), 400, 'No fields to update')
   assertRefused(await patch(`${UNKNOWN}/role?role=user`, admin.token), 404, NOT_FOUND)
   assert.equal((await me(api, user.token)).json.role, 'user')
 })

@@ -93,7 +93,7 @@ describe('the catalogs', () => {
       '/stt/x/models',
     ]) {
       const answer = await catalog(path)
-      assert.deepEqual([answer.status, answer.json], [404, { detail: 'There is no such voice provider' }])
+      assert.deepEqual([answer.status, answer.json], [404, { detail: 'Voice provider not found' }])
     }
   })
 

@@ -13,10 +13,7 @@ const { api, query, call, org, create, people, root: serviceAdmin } = await shar
 const PATH = '/api/v1/webhooks'
 const TARGET = 'https://example.com/hooks'
 const BODY = '{"type":"job.done"}'
-const NOT_OWN = [
-  403,
-  'Only the account that added the endpoint may do this, or an admin of the service',
-] as const
+const NOT_OWN = [403, 'Only the account that added the endpoint or a service admin may do this'] as const
 
 type Who = { readonly token: string }
 interface Endpoint {

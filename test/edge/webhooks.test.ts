@@ -168,7 +168,7 @@ describe('an endpoint', () => {
       assertRefused(
         await change(account, id, fields),
         409,
-        'The endpoint of callbacks has no URL and no events of its own',
+        'The callback endpoint has no URL or events of its own',
       )
     assert.equal((await change(account, id, { description: 'of jobs' })).status, 200)
   })
@@ -251,7 +251,7 @@ describe('it is', () => {
     assertRefused(
       await add({ token }, { organization_id: two }),
       403,
-      'The API key is limited to one organization: its routes, its webhooks, and its audit trail',
+      'This API key is limited to one organization: its routes, webhooks and audit trail',
     )
   })
 
@@ -269,7 +269,7 @@ describe('it is', () => {
     const keyed = async (...scopes: readonly string[]) => ({
       token: (await keyOf(api, account, { scopes: ['webhooks:write', ...scopes] })).key,
     })
-    const needs = (area: string) => [403, `The API key needs the scope ${area}:read`] as const
+    const needs = (area: string) => [403, `The API key lacks the scope ${area}:read`] as const
     const without = await keyed()
     const areas = {
       jobs: 'job.failed',

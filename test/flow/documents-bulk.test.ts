@@ -51,7 +51,7 @@ test('documents are tagged and untagged; what cannot be is named', async () => {
     json: {
       done: 2,
       refused: [
-        refusal(full, 'document.tags_full', 'A document has at most 100 tags'),
+        refusal(full, 'document.tags_full', 'A document can have at most 100 tags'),
         missing(foreign),
         missing(999_999),
       ],
@@ -68,7 +68,7 @@ test('documents are extracted, each by a job of its own', async () => {
   const lost = await upload('lost')
   await service.query('delete from blob where sha256 = (select sha256 from document where id = $1)', [lost])
   const { json } = await bulk({ action: 'extract', ids: [...ids, lost, 999_999] })
-  const gone = refusal(lost, 'document.bytes_missing', 'The stored bytes of the document are gone')
+  const gone = refusal(lost, 'document.bytes_missing', 'The document is missing from storage')
   assert.deepEqual(json, { done: 2, refused: [gone, missing(999_999)] })
   await until('both are read', async () => {
     const pages = await service.query(
@@ -95,7 +95,7 @@ test('documents go to the trash, or for good; extractions stop, protected ones s
   const stays = refusal(
     kept,
     'document.protected',
-    'The document is protected; clear its flag "protected" first',
+    'The document is protected; clear its "protected" flag first',
   )
   assert.deepEqual(frames.at(-1)!.data.result, { done: 2, refused: [stays] })
   const [row] = await query('select label, progress_total as total from job where id = $1', [json.job_id])

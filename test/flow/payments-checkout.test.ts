@@ -191,8 +191,8 @@ describe('a checkout is refused', () => {
   for (const [fault, status, detail] of [
     ['declined', 400, 'Your card was declined.'],
     ['invalid', 400, 'The price is not available. Contact ***.'],
-    ['revoked', 401, 'The payment provider does not accept PROVIDER_SECRET_KEY: it is invalid or revoked'],
-    ['forbidden', 401, 'The payment provider does not accept PROVIDER_SECRET_KEY: it lacks a permission'],
+    ['revoked', 401, 'The payment provider rejected PROVIDER_SECRET_KEY: it is invalid or revoked'],
+    ['forbidden', 401, 'The payment provider rejected PROVIDER_SECRET_KEY: it lacks a permission'],
   ] as const)
     test(`by the provider: ${fault}`, async () => {
       const before = stripe.asked.length

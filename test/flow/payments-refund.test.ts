@@ -46,12 +46,12 @@ describe('a refund', () => {
     assertRefused(
       await refund(),
       400,
-      'Only a charge that has succeeded can be refunded; this transaction is refunded',
+      'Only a successful charge can be refunded; this transaction is refunded',
     )
     assertRefused(
       await call(who, 'POST', `/refund/${own}`),
       400,
-      'Only a charge that has succeeded can be refunded; this transaction is a refund',
+      'Only a successful charge can be refunded; this transaction is a refund',
     )
   })
 

@@ -208,7 +208,7 @@ describe('the executor', () => {
       details.push(row.error_detail)
     }
     assert.deepEqual(details, [
-      'The job ran longer than its limit of 0.2 s',
+      'The job exceeded its time limit of 0.2 s',
       'The job reported nothing for 0.2 s',
     ])
   })
@@ -324,7 +324,7 @@ describe('the executor', () => {
     const row = await help.row(job.id)
     assert.deepEqual(
       [row.status, row.error_code, row.error_detail],
-      ['failed', 'job.crashed', 'The thread that ran the job died'],
+      ['failed', 'job.crashed', 'The worker thread crashed while running the job'],
     )
   })
 

@@ -270,7 +270,7 @@ describe('what goes wrong', () => {
         'bytes',
         refused(400, text),
         'voice.audio_undecodable',
-        'of a kind that it does not know',
+        'its format is unsupported',
         true,
       ],
     ),

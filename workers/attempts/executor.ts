@@ -201,7 +201,7 @@ class JobExecutor implements Executor {
       one.overdue =
         now < one.endsBy
           ? `The job reported nothing for ${stallSeconds} s`
-          : `The job ran longer than its limit of ${timeoutSeconds} s`
+          : `The job exceeded its time limit of ${timeoutSeconds} s`
       one.endsBy = Number.POSITIVE_INFINITY
       one.reportsBy = Number.POSITIVE_INFINITY
       this.#abort(one, 'timeout')
@@ -232,7 +232,7 @@ function tallied({ outcome }: FinishEntry, { interruptions }: Claimed): TallyOut
   return interruptions + 1 >= SUSPECT_FROM + MAX_CRASHES ? 'failed' : 'interrupted'
 }
 
-const CRASHED = { code: 'job.crashed', detail: 'The thread that ran the job died' }
+const CRASHED = { code: 'job.crashed', detail: 'The worker thread crashed while running the job' }
 const GIVEN_UP = {
   code: 'job.crashed',
   detail: `The job was given up: the process that ran only this job died ${MAX_CRASHES} times`,
