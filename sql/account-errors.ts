@@ -1,4 +1,4 @@
-/** The errors of what accounts sign in with beside a password, in the table of `errors.ts`. */
+/** Errors of passwords, one-time codes, passkeys and other proofs of identity: part of the table in `errors.ts`. */
 export const accountErrors = {
   'auth.totp_required': {
     detail: 'This account also requires a one-time code or a recovery code',

@@ -6,15 +6,15 @@ import type { ReadStatement } from './reader.ts'
 
 /** Accounts, their sessions and refresh tokens. */
 
-/** One account as clients see it. */
+/** One account as public JSON. */
 export const readAccount: ReadStatement<[id: number]> = {
   name: 'account',
   text: `select account_json(account)::text from account where id = $1::int and deleted_at is null`,
 }
 
 /**
- * What decides access: the account, its sessions that were ended while their access tokens may still be valid (the
- * longest-lived ones last a day), its API keys, and an admin's second factors (null for others).
+ * Everything that decides access: the account, its API keys, and an admin's second factors (null for other roles).
+ * `ended` lists sessions that ended in the last 25 hours: access tokens, which live for at most a day, may outlast them.
  */
 export const readAccountState: ReadStatement<[id: number]> = {
   name: 'account_state',
@@ -33,7 +33,7 @@ export const readAccountState: ReadStatement<[id: number]> = {
 
 export const SESSION_ORDER = { 's.id': 'uuid' } as const
 
-/** The sessions of an account that can still be refreshed, newest first; `callersOwn` is marked as current. */
+/** Sessions of an account that can still be refreshed, newest first; `callersOwn` is flagged `is_current`. */
 export const readSessions: ReadStatement<[account: number, callersOwn: string | null, ...page: PageValues]> =
   {
     name: 'sessions',
@@ -41,7 +41,7 @@ export const readSessions: ReadStatement<[account: number, callersOwn: string | 
       table: 'session',
       row: 's',
       parameters: 2,
-      // Those that have expired are deleted every minute.
+      // Few rows fail the last condition: expired tokens are pruned every minute.
       where: 's.account_id = $1::int and s.revoked_at is null and t.expires_at > now()',
       order: SESSION_ORDER,
       numbered: false,
@@ -56,14 +56,14 @@ export const readSessions: ReadStatement<[account: number, callersOwn: string | 
   }
 
 /**
- * Has other additions to what an account may have so many of wait; no row when it is gone. What there is is counted after it, by
- * another statement, which sees what the previous holder of the lock has committed.
+ * Locks an account, so that additions under a quota run one by one; no row if the account is gone. Count existing rows in a
+ * later statement: only that one sees the commit of the previous lock holder.
  */
 export const lockAccount = (id: number): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     select id from account where id = ${id} and deleted_at is null for no key update`
 
-/** Tells every edge process to drop what it has cached about an account. */
+/** Notifies every edge process to drop its cached state of an account. */
 export const accountChanged = (id: number): Query<unknown> =>
   sql.prepared('account_changed', z.unknown())`select pg_notify(${ACCOUNT_CHANGED}, ${String(id)})`
 
@@ -75,7 +75,7 @@ const Credentials = z.object({
   totp_id: z.string().nullable(),
 })
 
-/** What a login is checked against; `totp_id` is its second factor. */
+/** Credentials to check a login against; `totp_id` is the second factor, null without one. */
 export const credentials = (email: string): Query<z.output<typeof Credentials>> =>
   sql.prepared('credentials', Credentials)`
     select a.id, a.password_hash, a.role, a.is_active, t.id as totp_id
@@ -83,7 +83,7 @@ export const credentials = (email: string): Query<z.output<typeof Credentials>> 
 
 const FIRST_ADMIN_LOCK = 7_236_501_145
 
-/** How many active admins there are. While there is none, registrations that would make one wait for each other. */
+/** Counts the active admins. While there is none, registrations that create one are serialized by {@link lockFirstAdmin}. */
 export const countAdmins = (): Query<{ admins: number }> =>
   sql.prepared(
     'count_admins',
@@ -109,19 +109,19 @@ export const insertAccount = (account: NewAccount): Query<z.output<typeof Insert
     values (${account.email}, ${account.passwordHash}, ${account.fullName}, ${account.role}, ${account.isActive})
     returning id, role, account_json(account)::text as json`
 
-/** Sets the full name; null clears it. No row when the account is gone. */
+/** Sets the full name; null clears it. No row if the account is gone. */
 export const updateAccount = (id: number, fullName: string | null): Query<{ json: string }> =>
   sql.type(JsonText)`
     update account set full_name = ${fullName}, updated_at = now() where id = ${id} and deleted_at is null
     returning account_json(account)::text as json`
 
-/** Activates or deactivates an account. @throws account.last_admin when no active admin would be left. */
+/** Activates or deactivates an account. @throws account.last_admin if no active admin would remain. */
 export const setActive = (id: number, active: boolean): Query<{ json: string }> =>
   sql.type(JsonText)`
     update account set is_active = ${active}, updated_at = case when is_active = ${active} then updated_at else now() end
     where id = ${id} and deleted_at is null returning account_json(account)::text as json`
 
-/** @throws account.last_admin when no active admin would be left. */
+/** @throws account.last_admin if no active admin would remain. */
 export const setRole = (id: number, role: NewAccount['role']): Query<{ json: string }> =>
   sql.type(JsonText)`
     update account set role = ${role}, updated_at = case when role = ${role} then updated_at else now() end
@@ -131,36 +131,36 @@ const Left = z.object({
   inherited: z.array(z.object({ organization_id: z.number(), heir_id: z.number() })),
   deleted: z.array(z.object({ organization_id: z.number(), slug: z.string() })),
 })
-/** What became of the organizations that an account alone owned. */
+/** Outcome for the organizations of which an account was the only owner. */
 export type Left = z.output<typeof Left>
 
-/** How many organizations an account leaves in one transaction, which locks them. */
+/** Organizations that an account leaves in one transaction, which locks them. */
 export const LEAVE_BATCH = 500
 
 /**
- * Deletes an account for everybody; organizations that it alone owned pass to an heir or are deleted, at most `max` of
- * them. No row when it does not exist. What belongs to it is left to the task `accounts.purge`.
- * @throws account.last_admin when no active admin would be left.
+ * Marks an account as deleted and takes it out of at most `max` organizations. Those without another owner pass to an heir
+ * or are deleted. No row if the account does not exist. The task `accounts.purge` deletes its rows.
+ * @throws account.last_admin if no active admin would remain.
  */
 export const deleteAccount = (id: number, max = LEAVE_BATCH): Query<Left & { email: string }> =>
   sql.type(
     Left.extend({ email: z.string() }),
   )`select email, inherited, deleted from account_delete(${id}, ${max}::int)`
 
-/** Takes a deleted account out of its next organizations, at most `max`; `organizations` is how many there were. */
+/** Takes a deleted account out of at most `max` more organizations; `organizations` counts them. */
 export const leaveOrganizations = (id: number, max = LEAVE_BATCH): Query<Left & { organizations: number }> =>
   sql.type(Left.extend({ organizations: z.number() }))`
     select organizations, inherited, deleted from account_leave(${id}, ${max}::int)`
 
-/** Sets the password; no row when the account is gone. */
+/** Sets the password; no row if the account is gone. */
 export const setPassword = (id: number, passwordHash: string): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     update account set password_hash = ${passwordHash}, updated_at = now()
     where id = ${id} and deleted_at is null returning id`
 
 /**
- * The address of an account whose password is the one that was compared, null: whichever it is; no row when it is another by
- * now, or the account is gone. Other changes of the account wait.
+ * Locks an account and returns its address. No row if the account is gone, or if its password hash is no longer `knownHash`
+ * (null: any).
  */
 export const lockCredentials = (id: number, knownHash: string | null): Query<{ email: string }> =>
   sql.type(z.object({ email: z.string() }))`
@@ -169,7 +169,7 @@ export const lockCredentials = (id: number, knownHash: string | null): Query<{ e
 
 const Own = z.object({ email: z.string(), password_hash: z.string(), totp_id: z.string().nullable() })
 
-/** What is checked when somebody who is signed in has to show that it is them. */
+/** Credentials for the proof of identity of a signed-in account. */
 export const credentialsOf = (id: number): Query<z.output<typeof Own>> =>
   sql.type(Own)`
     select a.email, a.password_hash, t.id as totp_id
@@ -186,7 +186,7 @@ const Recipient = z.object({
   is_verified: z.boolean(),
 })
 
-/** The recipient of an email to an account. */
+/** The account that an email is addressed to. */
 export const recipientById = (id: number): Query<z.output<typeof Recipient>> =>
   sql.type(
     Recipient,
@@ -196,8 +196,8 @@ export const recipientByEmail = (email: string): Query<z.output<typeof Recipient
   sql.type(Recipient)`select id, email, full_name, is_active, is_verified from account where email = ${email}`
 
 /**
- * Stores the digest of a token that is about to be mailed to an address, valid for its whole lifetime from now on; no row
- * when it was already used by the recipient of an earlier attempt's email, or when the account has another address by now.
+ * Stores the digest of a token that is about to be mailed; its lifetime starts now. No row if the account no longer has
+ * `address`, or if the recipient has already used the token from an earlier attempt's email.
  */
 export const insertMailedToken = (
   id: string,
@@ -216,15 +216,15 @@ export const insertMailedToken = (
 
 const TokenOwner = z.object({ account_id: z.number(), email: z.string() })
 
-/** The owner of a token; no row when it is unknown, used or expired. */
+/** The owner of a token; no row if it is unknown, used or expired. */
 export const mailedToken = (kind: MailedKind, digest: Buffer): Query<z.output<typeof TokenOwner>> =>
   sql.type(TokenOwner)`
     select t.account_id, a.email from account_token t join account a on a.id = t.account_id and a.deleted_at is null
     where t.digest = ${sql.binary(digest)} and t.kind = ${kind} and t.expires_at > now() and t.used_at is null`
 
 /**
- * Uses up a token, and with it every other one of its kind; of two concurrent uses one gets the row. Locks the account
- * first, or two of its tokens that are used concurrently would deadlock.
+ * Redeems a token and invalidates the account's other tokens of that kind; of two concurrent calls one gets the row. Locks
+ * the account first: otherwise two of its tokens, redeemed concurrently, would deadlock.
  */
 export const useMailedToken = (kind: MailedKind, digest: Buffer): Query<z.output<typeof TokenOwner>> =>
   sql.type(TokenOwner)`
@@ -242,13 +242,13 @@ export const useMailedToken = (kind: MailedKind, digest: Buffer): Query<z.output
     select owner.id as account_id, owner.email from owner
     where exists (select from used where digest = ${sql.binary(digest)})`
 
-/** Notes that the owner of the address has proved it; touches no row when that is known. */
+/** Marks the address as verified; changes no row if it already is. */
 export const setVerified = (id: number): Query<unknown> =>
   sql.type(
     noRows,
   )`update account set is_verified = true, updated_at = now() where id = ${id} and not is_verified`
 
-/** Deletes expired mailed tokens; returns how many. */
+/** Prunes expired mailed tokens; returns their number. */
 export const deleteExpiredMailedTokens = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with expired as (
@@ -258,7 +258,7 @@ export const deleteExpiredMailedTokens = (batch: number): Query<{ count: number 
     )
     select count(*)::int as count from expired`
 
-/** Invalidates every mailed token of an account that nobody has used yet. */
+/** Invalidates every unused mailed token of an account. */
 export const endMailedTokens = (accountId: number): Query<unknown> =>
   sql.type(
     noRows,
@@ -267,8 +267,8 @@ export const endMailedTokens = (accountId: number): Query<unknown> =>
 const Admin = z.object({ id: z.number(), change: z.enum(['created', 'promoted', 'replaced']) })
 
 /**
- * Makes an account an active admin; no row when it already is one. An account with an unverified address gets this
- * password and counts as verified: `replaced`. With `asItIs` it keeps its own, like one with a verified address.
+ * Makes an account an active admin; no row if it already is one. An account with an unverified address gets this password
+ * and becomes verified (`replaced`). An account with a verified address, or with `asItIs`, keeps its password.
  */
 export const upsertAdmin = (
   email: string,
@@ -283,17 +283,17 @@ export const upsertAdmin = (
       where account.role <> 'admin' or not account.is_active or not (account.is_verified or ${asItIs})
     returning id, case when xmax = 0 then 'created' when password_hash = ${passwordHash} then 'replaced' else 'promoted' end as change`
 
-/** Where a session was begun, and with what; `place` is what a trusted proxy says, `device` what the user agent says. */
+/** Origin of a session. `place` comes from a trusted proxy, `device` from the user agent. */
 export interface SessionOrigin {
   readonly address: string | null
   readonly place: string | null
   readonly userAgent: string | null
   readonly device: string | null
-  /** True if it began with a passkey. */
+  /** True if the session began with a passkey. */
   readonly byPasskey?: boolean
 }
 
-/** Begins a session: its family row and first refresh token; answers the password hash of the account. */
+/** Adds a session with its first refresh token; returns the account's password hash. */
 export const insertSession = (
   sessionId: string,
   accountId: number,
@@ -313,18 +313,18 @@ export const insertSession = (
 
 const Touched = z.object({ role: z.string(), is_active: z.boolean() })
 
-/** What a login was checked against. */
+/** The credentials that a login was checked against. */
 export interface CheckedLogin {
   readonly passwordHash: string
-  /** Its second factor; null: it has none. */
+  /** The second factor; null if the account has none. */
   readonly totpId: string | null
-  /** A hash of the same password that takes the place of that one. */
+  /** A new hash of the same password to store instead; null keeps the current one. */
   readonly rehashed?: string | null
 }
 
 /**
- * Records a login, and makes concurrent changes to the account wait until it is committed. No row when the account is
- * gone, or when its password or second factor is no longer the one that was checked.
+ * Records a login; concurrent changes to the account wait for the commit. No row if the account is gone, or if its
+ * password or second factor has changed since the check.
  */
 export const touchLogin = (
   accountId: number,
@@ -342,8 +342,8 @@ const Refreshed = z.object({
 })
 
 /**
- * Exchanges a refresh token; no row when that is not allowed. A `replayed` one has just ended its session. A session lasts at most
- * `longestSeconds`, null: as long as it is used; `seconds_left` of it.
+ * Exchanges a refresh token; no row if that is not allowed. If `replayed`, the call has ended the session. A session lasts
+ * at most `longestSeconds` (null: no limit); `seconds_left` is the rest of that, null without a limit.
  */
 export const refreshSession = (
   presented: Buffer,
@@ -359,8 +359,8 @@ export const refreshSession = (
 const Ended = z.object({ id: z.string(), account_id: z.number() })
 
 /**
- * Revokes the session that a refresh token or an access token belongs to; either may be absent. Its access tokens stay
- * valid until they expire.
+ * Revokes the session of a refresh token (by digest) or of an access token (by session id); either may be null. Access
+ * tokens stay valid until they expire.
  */
 export const revokeSession = (
   digest: Buffer | null,
@@ -373,7 +373,7 @@ export const revokeSession = (
       and exists (select from account a where a.id = account_id and a.deleted_at is null)
     returning id, account_id`
 
-/** A live session of an account that began at most so long ago; no row when it is older. */
+/** A session of an account that is not revoked and began within the last `seconds`; else no row. */
 export const recentSession = (
   accountId: number,
   sessionId: string | null,
@@ -383,14 +383,14 @@ export const recentSession = (
     select id from session where id = ${sessionId}::uuid and account_id = ${accountId} and revoked_at is null
       and created_at > now() - make_interval(secs => ${seconds})`
 
-/** Ends one session of an account, including its access tokens; no row when the account has no such live session. */
+/** Ends one session of an account, including its access tokens; no row if the account has no such live session. */
 export const endSession = (accountId: number, sessionId: string): Query<z.output<typeof Ended>> =>
   sql.type(Ended)`
     update session set revoked_at = now(), ended_at = now()
     where id = ${sessionId}::uuid and account_id = ${accountId} and revoked_at is null
     returning id, account_id`
 
-/** Ends all sessions of an account, including their access tokens, except for one that may be kept. */
+/** Ends all sessions of an account, including their access tokens, except `kept` (null: none). */
 export const endSessions = (accountId: number, kept: string | null): Query<unknown> =>
   sql.type(noRows)`
     update session set revoked_at = coalesce(revoked_at, now()), ended_at = now()

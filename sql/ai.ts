@@ -10,8 +10,8 @@ export const CONVERSATION_ORDERS = { updated_at: { 'c.updated_at': 'timestamptz'
 type Whose = [userId: string, owner: number | null, unowned: boolean]
 
 /**
- * Conversations: those of an account (null: of none), and with `unowned` those of a user_id that no account owns; last changed in
- * a time or at any (null).
+ * Conversations of an account (null: none); with `unowned` also those of a user_id without an account. `from` and `to` limit
+ * the time of the last change; null: no limit.
  */
 export const readConversations = inOrders(
   CONVERSATION_ORDERS,
@@ -45,7 +45,7 @@ export const readConversationOwner: ReadStatement<[id: string]> = {
 
 export const MESSAGE_ORDER = { 'm.ordinal': 'bigint' } as const
 
-/** A conversation with a page of its messages, oldest first; the first page has the newest ones. */
+/** A conversation with a page of its messages. Pages go from newest to oldest; within a page the oldest comes first. */
 export const readConversation: ReadStatement<[id: string, ...page: PageValues]> = {
   name: 'ai_conversation',
   text: `select json_build_object('id', c.id, 'title', c.title, 'provider', c.provider, 'model', c.model,
@@ -56,7 +56,7 @@ export const readConversation: ReadStatement<[id: string, ...page: PageValues]> 
     table: 'ai_message',
     row: 'm',
     parameters: 1,
-    // As ai_messages_counted counts them.
+    // Must match the condition of ai_messages_counted.
     where: `m.conversation_id = $1::uuid and m.status <> 'pending' and m.content <> ''`,
     order: MESSAGE_ORDER,
     numbered: false,
@@ -68,13 +68,13 @@ export const readConversation: ReadStatement<[id: string, ...page: PageValues]> 
   where c.id = $1::uuid`,
 }
 
-/** Renames a conversation and returns its summary; no row when there is no such conversation. */
+/** Renames a conversation and returns its summary; no row if it does not exist. */
 export const renameConversation = (id: string, title: string): Query<{ json: string }> =>
   sql.type(JsonText)`
     update ai_conversation c set title = ${title} where id = ${id}::uuid
     returning ai_conversation_json(c)::text as json`
 
-/** Cancels the pending turns of a conversation, last one first, so that none begins meanwhile; returns their jobs. */
+/** Cancels the pending turns of a conversation, last one first so that no other starts meanwhile; returns their jobs. */
 export const stopTurns = (conversationId: string): Query<{ job_id: string }> =>
   sql.type(z.object({ job_id: z.string() }))`
     select job_id from (
@@ -85,7 +85,7 @@ export const stopTurns = (conversationId: string): Query<{ job_id: string }> =>
 export const deleteConversation = (id: string): Query<unknown> =>
   sql.type(noRows)`delete from ai_conversation where id = ${id}::uuid`
 
-/** The state that the health check of the AI service reads. */
+/** State for the health check of the AI service. */
 export const readAiState: ReadStatement<[defaultAgent: string]> = {
   name: 'ai_state',
   text: `select json_build_object('conversations',
@@ -101,20 +101,20 @@ const AGENT = `json_build_object('slug', a.slug, 'name', a.name, 'description', 
   'system_prompt', a.system_prompt, 'is_active', a.is_active, 'tools', a.tools, 'memory_modules', a.memory_modules,
   'knowledge_base_ids', a.knowledge_base_ids)`
 
-/** All agents, at most 1000; `temperature` and `maxTokens` apply to those that set none. */
+/** All agents, at most 1000; `temperature` and `maxTokens` are defaults for agents without their own. */
 export const readAgents: ReadStatement<[temperature: number, maxTokens: number]> = {
   name: 'ai_agents',
   text: `select coalesce(json_agg(j order by slug), '[]')::text from (
     select a.slug, ${AGENT} as j from ai_agent a order by a.slug limit 1000) agents`,
 }
 
-/** One agent, as above. */
+/** One agent, with the same defaults. */
 export const readAgent: ReadStatement<[temperature: number, maxTokens: number, slug: string]> = {
   name: 'ai_agent',
   text: `select ${AGENT}::text from ai_agent a where a.slug = $3::text`,
 }
 
-/** The fields of an agent that may change; absent ones stay as they are. */
+/** Fields of an agent to change; absent fields keep their value. */
 export interface AgentChanges {
   readonly name?: string | undefined
   readonly description?: string | undefined
@@ -126,13 +126,13 @@ export interface AgentChanges {
   readonly is_active?: boolean | undefined
 }
 
-/** Changes an agent; no row when there is none. Every process reads it again for each turn. */
+/** Changes an agent; no row if it does not exist. Takes effect with the next turn: each turn reads the agent. */
 export const updateAgent = (slug: string, changes: AgentChanges): Query<{ slug: string }> => {
   const given = JSON.stringify(changes)
   return sql.type(z.object({ slug: z.string() }))`
     update ai_agent a set updated_at = now(),
       (name, description, category, model_id, temperature, max_tokens, system_prompt, is_active) = (
-        -- The row as it is once its lock is there: another change of it may have gone before.
+        -- Reads the row under its lock: a concurrent change may have committed before.
         select g.name, g.description, g.category, g.model_id, g.temperature, g.max_tokens, g.system_prompt, g.is_active
         from jsonb_populate_record(a, ${given}::jsonb) g)
     where a.slug = ${slug}

@@ -2,7 +2,7 @@ import { noRows, type Query, sql } from './db.ts'
 import { everyPair, inOrders, listText, type PageValues, within } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** The append-only trail of what happened to accounts and organizations, and of what admins did to the service. */
+/** The append-only audit trail of accounts, organizations and admin actions. */
 
 export const AUDIT_KINDS = [
   'account.registered',
@@ -74,18 +74,18 @@ export type AuditKind = (typeof AUDIT_KINDS)[number]
 
 export interface AuditEvent {
   readonly kind: AuditKind
-  /** Who did it; null when nobody was signed in. */
+  /** The account that acted; null without a signed-in caller. */
   readonly actorId: number | null
-  /** Whom it was done to. */
+  /** The account that was affected. */
   readonly accountId?: number | null
   readonly organizationId?: number | null
-  /** Where the request came from; null for what the service did by itself. */
+  /** Client address of the request; null for the service's own actions. */
   readonly address: string | null
   readonly requestId: string | null
   readonly data?: Readonly<Record<string, unknown>>
 }
 
-/** Adds events, in order, in the transaction of the change that they record. */
+/** Appends events, in order, in the transaction of the change they record. */
 export const appendAudit = (events: readonly AuditEvent[]): Query<unknown> =>
   sql.prepared('audit_append', noRows)`
     insert into audit_event (kind, actor_id, account_id, organization_id, address, request_id, data)
@@ -95,7 +95,7 @@ export const appendAudit = (events: readonly AuditEvent[]): Query<unknown> =>
 
 export const AUDIT_ORDERS = { at: { 'e.at': 'timestamptz', 'e.id': 'bigint' } } as const
 
-// What an account did, and what others did to it.
+// Events with the account as actor, and events of other actors about it.
 const OF_ACCOUNT = [
   '$2::int is null',
   'e.actor_id = $2::int',
@@ -113,8 +113,8 @@ type Filters = [
 ]
 
 /**
- * A page of the events of a kind, an account (as actor or subject) and an organization, of a time; null: any. Those of
- * an account in an organization are looked for among its own.
+ * A page of events, filtered by kind, account (as actor or subject), organization and time; null: any. With both an account
+ * and an organization, the search scans the account's events.
  */
 export const readAudit = inOrders(
   AUDIT_ORDERS,
@@ -129,7 +129,7 @@ export const readAudit = inOrders(
       ]),
       order,
       direction,
-      // Rows of a page are found again in their partitions.
+      // With the time, PostgreSQL looks up the rows of a page only in their partitions.
       id: ['id', 'at'],
       item: `json_build_object('id', e.id, 'at', iso(e.at), 'kind', e.kind, 'actor_id', e.actor_id, 'account_id', e.account_id,
         'organization_id', e.organization_id, 'address', e.address, 'request_id', e.request_id, 'data', e.data)`,

@@ -3,9 +3,9 @@ import { JsonText, noRows, type Query, sql } from './db.ts'
 import { listText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Posts and tags. Lists and posts are assembled from JSON that was built when their rows were written. */
+/** Posts and tags. Reads concatenate JSON that was built when the rows were written. */
 
-// The JSON of a post, of which its row has two parts.
+// A row stores the JSON of its post in two parts.
 const POST_JSON = sql.fragment`p.fields || ',"tags":' || p.tags || '}'`
 
 export const POST_STATUSES = ['draft', 'published', 'archived'] as const
@@ -62,7 +62,7 @@ export const readPosts: ReadStatement<PageValues> = {
   text: listText('posts', { ...POST, where: 'true', order: POST_ORDER, total: COUNTED }),
 }
 
-/** The posts with a status, newest first. */
+/** Posts with a status, newest first. */
 export const readPostsOf: ReadStatement<[status: string, ...page: PageValues]> = {
   name: 'blog_posts_of',
   text: listText('posts', {
@@ -74,7 +74,7 @@ export const readPostsOf: ReadStatement<[status: string, ...page: PageValues]> =
   }),
 }
 
-/** The posts with a tag, and with a status or any (null), newest first. */
+/** Posts with a tag and a status (null: any), newest first. */
 export const readPostsTagged: ReadStatement<[tagSlug: string, status: string | null, ...page: PageValues]> = {
   name: 'blog_posts_tagged',
   text: listText('posts', {
@@ -93,7 +93,7 @@ export const readPublishedPost: ReadStatement<[slug: string]> = {
 
 export const TAG_ORDER = { 'lower(t.name)': 'text', 't.name': 'text' } as const
 
-/** The tags by name. */
+/** Tags by name. */
 export const readTags: ReadStatement<PageValues> = {
   name: 'blog_tags',
   text: listText('tags', {
@@ -107,11 +107,11 @@ export const readTags: ReadStatement<PageValues> = {
   }),
 }
 
-/** One post as clients see it. */
+/** One post as public JSON. */
 export const post = (id: number): Query<{ json: string }> =>
   sql.prepared('blog_post', JsonText)`select ${POST_JSON} as json from blog_post p where id = ${id}`
 
-/** The fields of a post that an editor sets. */
+/** Fields of a post that an editor sets. */
 export interface PostFields {
   readonly title: string
   readonly content: string
@@ -127,7 +127,7 @@ export interface NewPost extends PostFields {
   readonly authorName: string | null
 }
 
-/** Adds a draft; no row when the slug is taken. */
+/** Adds a draft; no row if the slug is taken. */
 export const insertPost = (p: NewPost): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     insert into blog_post (title, slug, content, excerpt, seo_title, seo_description, hero_image_url, author_id, author_name)
@@ -136,7 +136,7 @@ export const insertPost = (p: NewPost): Query<{ id: number }> =>
     on conflict (slug) do nothing
     returning id`
 
-/** Changes the given fields of a post: null clears, absent keeps. No row when there is no such post. */
+/** Changes fields of a post: null clears, absent keeps. No row if the post does not exist. */
 export const updatePost = (
   id: number,
   changes: Partial<PostFields> & { readonly slug?: string },
@@ -154,13 +154,13 @@ export const updatePost = (
     where p.id = ${id}
     returning p.id`
 
-/** Locks a post, so that only one transaction at a time changes its tags. */
+/** Locks a post, so that one transaction at a time changes its tags. */
 export const lockPost = (id: number): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`select id from blog_post where id = ${id} for update`
 
 /**
- * Publishes a post; the time of its first publication stays. No row when there is no such post. Its row is locked whether it
- * changes or not, so that one that is being deleted is not found.
+ * Publishes a post and keeps the time of its first publication. No row if the post does not exist. Locks the row even if
+ * nothing changes, so that a post being deleted concurrently is not found.
  */
 export const publishPost = (id: number): Query<{ id: number }> => sql.type(z.object({ id: z.number() }))`
     with found as (select id from blog_post where id = ${id} for no key update), changed as (
@@ -180,12 +180,12 @@ export const deletePost = (id: number): Query<unknown> =>
 
 const Slugged = z.object({ id: z.number(), slug: z.string() })
 
-/** The tags with these slugs; they cannot be deleted until the transaction ends. */
+/** Tags with these slugs; the lock prevents their deletion until the transaction ends. */
 export const tagsOf = (slugs: readonly string[]): Query<z.output<typeof Slugged>> =>
   sql.type(Slugged)`
     select id, slug from blog_tag where slug = any(${sql.array([...slugs], 'text')}) order by id for key share`
 
-/** Gives a post these tags and no others. */
+/** Replaces the tags of a post. */
 export const setTags = (postId: number, tagIds: readonly number[]): Query<unknown> =>
   sql.type(noRows)`
     with removed as (
@@ -199,7 +199,7 @@ export const insertTag = (name: string, slug: string): Query<{ json: string }> =
     JsonText,
   )`insert into blog_tag as t (name, slug) values (${name}, ${slug}) returning blog_tag_json(t)::text as json`
 
-/** Changes the given fields; no row when there is no such tag. Its posts show it once {@link applyTag} has been there. */
+/** Changes a tag; null keeps a field, no row if the tag does not exist. {@link applyTag} updates its posts. */
 export const updateTag = (id: number, name: string | null, slug: string | null): Query<{ json: string }> =>
   sql.type(JsonText)`
     update blog_tag t set name = coalesce(${name}, name), slug = coalesce(${slug}, slug),
@@ -207,19 +207,19 @@ export const updateTag = (id: number, name: string | null, slug: string | null):
     where id = ${id} and deleted_at is null
     returning blog_tag_json(t)::text as json`
 
-/** Hides a tag; 0 rows when there is no such one. {@link applyTag} removes it from its posts, and then its row. */
+/** Hides a tag; 0 rows if it does not exist. {@link applyTag} removes it from its posts, then deletes its row. */
 export const hideTag = (id: number): Query<unknown> =>
   sql.type(noRows)`
     update blog_tag set name = null, slug = null, deleted_at = now(), applied_to = 0 where id = ${id} and deleted_at is null`
 
-/** How many posts show a changed tag, or lose a deleted one, in one transaction: locked for some 30 ms. */
+/** Posts to update per transaction after a tag was changed or deleted: they stay locked for about 30 ms. */
 export const RETAG_BATCH = 500
 
-/** Applies the change or deletion of a tag to its next posts, at most `max`; returns how many: fewer, that was all. */
+/** Applies the change or deletion of a tag to at most `max` more posts; a count below `max` means it is done. */
 export const applyTag = (id: number, max: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`select blog_tag_apply(${id}, ${max}::int) as count`
 
-/** A tag that is not applied to all of its posts, and to how many it is not; no row when there is none. */
+/** A tag with posts still to update, and their number; no row if all tags are applied. */
 export const unappliedTag = (): Query<{ id: number; posts: number }> =>
   sql.type(z.object({ id: z.number(), posts: z.number() }))`
     select t.id, (select count(*)::int from blog_post_tag l where l.tag_id = t.id and l.post_id > t.applied_to) as posts

@@ -1,4 +1,4 @@
-/** The errors of API keys and webhooks, in the table of `errors.ts`. */
+/** Errors of API keys and webhooks: part of the table in `errors.ts`. */
 export const callerErrors = {
   'auth.scope': { detail: 'The API key lacks the scope {scope}' },
   'auth.session': { detail: 'API keys may not do this; sign in instead' },

@@ -29,11 +29,11 @@ export interface NewSend {
   readonly jobId: string
   readonly recipients: readonly string[]
   readonly message: object
-  /** When it is to be sent, as ISO 8601; null: at once. */
+  /** When to send it, ISO 8601; null: immediately. */
   readonly sendAt?: string | null
-  /** The name of the template that it was made of. */
+  /** Name of the template that the message was rendered from. */
   readonly template?: string | null
-  /** Of a mail. */
+  /** Only for mail. */
   readonly attachments?: readonly SendAttachment[]
 }
 
@@ -43,7 +43,7 @@ const SendAttachment = z.object({
   media_type: z.string(),
   byte_size: z.number(),
 })
-/** A stored document that goes with a mail. */
+/** A stored document attached to a mail. */
 export type SendAttachment = z.output<typeof SendAttachment>
 
 export const insertSend = (send: NewSend): Query<unknown> =>
@@ -54,12 +54,12 @@ export const insertSend = (send: NewSend): Query<unknown> =>
       ${send.sendAt == null ? 'queued' : 'scheduled'}, ${send.sendAt ?? null}::timestamptz,
       ${send.template ?? null}, ${JSON.stringify(send.attachments ?? [])}::jsonb)`
 
-/** How many ms after this transaction began a time is, by the database's clock; negative: before it. */
+/** Milliseconds from the start of this transaction to a time, by the database's clock; negative for a past time. */
 export const msUntil = (time: string): Query<{ ms: number }> =>
   sql.prepared('comms_ms_until', z.object({ ms: z.number() }))`
     select extract(epoch from ${time}::timestamptz - now())::float8 * 1000 as ms`
 
-/** Adds a mail of an account, once per job; its text is not stored. Only admins see it. */
+/** Adds a mail about an account, once per job, without its text. Only admins see it. */
 export const insertAccountMail = (jobId: string, recipient: string, subject: string): Query<unknown> =>
   sql.type(noRows)`
     insert into comms_send (id, channel, purpose, job_id, recipients, message)
@@ -79,7 +79,7 @@ const Send = z.object({
   detail: z.string().nullable(),
   /** Milliseconds since the epoch, on the database's clock. */
   created_ms: z.number(),
-  /** When it was to be sent; that it was asked for, if that was at once. */
+  /** Scheduled time; the creation time of a message that was not scheduled. */
   due_ms: z.number(),
   requested_ms: z.number().nullable(),
 })
@@ -94,8 +94,8 @@ export const sendById = (id: string): Query<Send> =>
   sql.type(Send)`select ${SEND} from comms_send where id = ${id}::uuid`
 
 /**
- * Records that a request is about to be sent; no row when it must not be: the message is settled, or an earlier request
- * may have been accepted and `repeatable` (a second one changes nothing) is false.
+ * Records that a request is about to be sent. No row if it must not be sent: the message has its outcome, or the provider
+ * may have accepted an earlier request. `repeatable` allows the latter, for requests that are idempotent.
  */
 export const beginRequest = (
   id: string,
@@ -109,7 +109,7 @@ export const beginRequest = (
       and (status in ('scheduled', 'queued', 'failed') or (status = 'sending' and ${repeatable}))
     returning ${SEND}`
 
-/** Settles a message that the provider has accepted, even after `unknown`. No row when it was settled otherwise. */
+/** Marks a message as accepted by the provider, even after `unknown`. No row if it has another outcome. */
 export const settleSent = (
   id: string,
   taken: { providerId: string | null; status: string; detail: string | null },
@@ -122,7 +122,7 @@ export const settleSent = (
         and other.provider_id = ${taken.providerId}::text and other.id <> comms_send.id)
     returning ${SEND}`
 
-/** Settles a message that was certainly not accepted from this attempt; a later one may have a request of its own under way. */
+/** Marks a message as failed if the provider certainly rejected this attempt. A later attempt's request is left alone. */
 export const settleFailed = (id: string, attempt: number, code: string, detail: string): Query<unknown> =>
   sql.type(noRows)`
     update comms_send set status = 'failed', error_code = ${code}, detail = ${detail}, settled_at = now()
@@ -130,20 +130,20 @@ export const settleFailed = (id: string, attempt: number, code: string, detail: 
       and (status in ('scheduled', 'queued', 'failed') or (status = 'sending' and attempt = ${attempt}))`
 
 /**
- * Cancels a message that no request is under way for, and its job; returns its status after that: `cancelled`, unless it was too
- * late. No row: there is no such message.
+ * Cancels a message and its job, unless a request is under way. Returns the resulting status: `cancelled`, or another one if
+ * it was too late. No row if the message does not exist.
  */
 export const cancelSend = (id: string): Query<{ status: string; job_id: string }> =>
   sql.prepared('comms_send_cancel', z.object({ status: z.string(), job_id: z.string() }))`
     select status, job_id from comms_send_cancel(${id}::uuid)`
 
-/** Settles a message that may have been accepted. No row when it was settled otherwise. */
+/** Marks the outcome of a message as unknown. No row if the message is no longer `sending`. */
 export const settleUnknown = (id: string, detail: string): Query<Send> =>
   sql.type(Send)`
     update comms_send set status = 'unknown', detail = ${detail}, settled_at = now()
     where id = ${id}::uuid and status = 'sending' returning ${SEND}`
 
-/** The provider ids of the other messages to a recipient, since a time in ms. */
+/** Provider ids of messages to a recipient that were requested since a time (ms since the epoch). */
 export const takenIds = (
   channel: Channel,
   recipient: string,
@@ -157,8 +157,8 @@ export const takenIds = (
 const Unknown = z.object({ id: z.string(), channel: z.enum(CHANNELS) })
 
 /**
- * Some of the text messages and calls whose outcome has been unknown for less than a day: the provider may still report it. In no
- * order, so that those which it never got keep no others from their turn.
+ * A random sample of text messages and calls requested within a day whose outcome is unknown: the provider may still report
+ * it. Random order keeps messages that the provider never got from starving the others.
  */
 export const unknownSends = (limit: number): Query<z.output<typeof Unknown>> =>
   sql.type(Unknown)`
@@ -167,8 +167,8 @@ export const unknownSends = (limit: number): Query<z.output<typeof Unknown>> =>
     order by random() limit ${limit}`
 
 /**
- * Settles messages that no job works on any more, because it was given up in the middle of a request, or deleted: a request in
- * progress may have been accepted, anything else was not.
+ * Closes messages older than 10 s that no unfinished job works on. A message that was `sending` becomes `unknown`, since the
+ * provider may have accepted it; any other becomes `failed`.
  */
 export const closeOrphans = (limit: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
@@ -187,23 +187,23 @@ export const closeOrphans = (limit: number): Query<{ count: number }> =>
     )
     select count(*)::int as count from closed`
 
-/** What a provider has told of a message that it had accepted. */
+/** A provider's report about a message that it had accepted. */
 export interface SendEvent {
   readonly channel: Channel
   /** The provider's id for the message. */
   readonly providerId: string
-  /** Ours, where the event has it. */
+  /** Our id of the message; null if the event does not carry it. */
   readonly sendId: string | null
   readonly status: 'sent' | 'delivered' | 'failed' | 'bounced' | 'complained'
   readonly providerStatus: string
-  /** For `failed`. */
+  /** Set for `failed`, else null. */
   readonly errorCode: ErrorCode | null
   readonly detail: string | null
-  /** An address to which no more mail is sent, and the event's id; for `bounced` and `complained`. */
+  /** The address to suppress, and the event's id; for `bounced` and `complained`. */
   readonly suppresses?: { readonly address: string; readonly eventId: string }
 }
 
-/** Moves messages on by what providers tell of them; counts those that have moved. */
+/** Applies provider events to messages; returns how many messages changed their status. */
 export const applyEvents = (events: readonly SendEvent[]): Query<{ moved: number }> => {
   const rows = events.map((event) => ({
     channel: event.channel,
@@ -227,15 +227,15 @@ const SEND_JSON = `json_build_object('id', s.id, 'channel', s.channel, 'to', s.r
   'job_id', s.job_id, 'created_at', iso(s.created_at), 'send_at', iso(s.send_at), 'template', s.template, 'attachments', s.attachments, 'requested_at', iso(s.requested_at),
   'settled_at', iso(s.settled_at))`
 
-// What a caller sees: everything, what is their own, or what callers without an account have sent, which is everybody's;
-// mails of accounts name addresses. No two of them hold for one send.
+// Admins see everything; others see their own messages and those of callers without an account. Mails about accounts are
+// excluded because they name addresses. No two conditions hold for the same row.
 const SEEN = [
   '$2::boolean',
   'not $2::boolean and s.owner_id = $1::int',
   `not $2::boolean and s.owner_id is null and s.purpose = 'caller'`,
 ]
 const OF_CHANNEL = byValue('s.channel', '$3::text', CHANNELS)
-// Those of one status have indexes of their own.
+// Each status has its own index.
 const OF_STATUS = ['$4::text is null', 's.status = $4::text']
 export const SEND_ORDERS = { created_at: { 's.created_at': 'timestamptz', 's.id': 'uuid' } } as const
 
@@ -248,7 +248,7 @@ type Filters = [
   to: string | null,
 ]
 
-/** Messages, of a channel, a status and a time or of any (null). */
+/** Messages, filtered by channel, status and time; null: any. */
 export const readSends = inOrders(
   SEND_ORDERS,
   (column, order, direction): ReadStatement<[...Filters, ...page: PageValues]> => ({
@@ -274,13 +274,13 @@ export const readSend: ReadStatement<[who: number | null, everything: boolean, i
   text: `select ${SEND_JSON}::text from comms_send s where (${SEEN.join(' or ')}) and s.id = $3::uuid`,
 }
 
-/** Whether the caller may cancel a message: `true`, `false` for one of nobody, or no row. */
+/** `true` if the caller may cancel a message, `false` if it has no owner; no row if the caller cannot see it. */
 export const readSendIsOwn: ReadStatement<[who: number | null, everything: boolean, id: string]> = {
   name: 'comms_send_is_own',
   text: `select ($2::boolean or s.owner_id is not null)::text from comms_send s where (${SEEN.join(' or ')}) and s.id = $3::uuid`,
 }
 
-/** How many messages have an unknown outcome. */
+/** Number of messages with an unknown outcome. */
 export const readUnknownCount: ReadStatement<[]> = {
   name: 'comms_unknown',
   text: `select count(*)::text from comms_send where status = 'unknown'`,

@@ -3,17 +3,17 @@ import { type Query, sql } from './db.ts'
 import { inOrders, type List, listText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Documents. An owner is an account id, or null where there is no authentication. */
+/** Documents. The owner is an account id, or null without authentication. */
 
 const OWNED = 'd.id = $1::bigint and d.owner_id is not distinct from $2::int and d.deleted_at is null'
 
-/** One document as clients see it. */
+/** One document as public JSON. */
 export const readDocument: ReadStatement<[id: number, owner: number | null]> = {
   name: 'document',
   text: `select d.json from document d where ${OWNED}`,
 }
 
-// No index serves `is not distinct from`. Null is an owner like any other.
+// Null is an owner like any other, but no index serves `is not distinct from`.
 const OWNER = '(d.owner_id = $1::int or ($1::int is null and d.owner_id is null))'
 export const OF_OWNER = `${OWNER} and d.deleted_at is null`
 const narrowed = (row: string): string => `($2::text is null or ${row}.kind = $2)
@@ -21,8 +21,8 @@ const narrowed = (row: string): string => `($2::text is null or ${row}.kind = $2
 const TAGGED = '($3::text[] is null or d.tags @> $3)'
 
 /**
- * The documents of an owner ($1) of a kind ($2), with each of some tags ($3), from a day ($4) to a day ($5), or any (null);
- * with superseded ones if $6.
+ * Documents of an owner ($1), filtered by kind ($2), tags ($3, all of them), first day ($4) and last day ($5); null: any.
+ * Includes superseded documents if $6.
  */
 export const LISTED = `${OF_OWNER} and ${narrowed('d')} and ${TAGGED} and ($6::boolean or d.superseded_by_id is null)`
 
@@ -35,7 +35,7 @@ export type Filters = [
 ]
 export type Listed = [...Filters, withSuperseded: boolean]
 
-/** What may order the documents: a column of a request -> the keys of a list. */
+/** Sort orders of documents: request column -> keys of the list. */
 export const DOCUMENT_ORDERS = {
   received_at: { 'd.id': 'bigint' },
   document_date: { 'd.day': 'date', 'd.id': 'bigint' },
@@ -61,14 +61,14 @@ export const readDocuments = inOrders(
 
 const OF_TAG_COUNT = 'from document_tag_count where owner_id = coalesce($1::int, 0)'
 
-/** The same documents by the rows of the rarest of the tags; nothing without tags. */
+/** The same documents, found by the rows of their rarest tag; matches nothing without tags. */
 export const LISTED_BY_TAG = `t.owner_id = coalesce($1::int, 0) and t.label = (
     select label from unnest($3::text[]) label
     order by (select coalesce(sum(documents), 0) ${OF_TAG_COUNT} and document_tag_count.label = label), label limit 1)
   and ${narrowed('t')} and ($6::boolean or not t.superseded)
   and (cardinality($3) = 1 or (select d.tags @> $3 from document d where d.id = t.document_id))`
 
-// How many have a tag, if nothing else is asked of them; null for other lists.
+// Total of a list that only one tag filters, from kept counts; null for other lists.
 const TAG_TOTAL = `case when cardinality($3) = 1 and $2 is null and $4 is null and $5 is null then (
   select coalesce(sum(case when $6::boolean then documents else documents - superseded end), 0) ${OF_TAG_COUNT} and label = $3[1]) end`
 
@@ -78,7 +78,7 @@ const TAGGED_ORDERS = {
   title: { 't.title': 'text', 't.document_id': 'bigint' },
 } as const satisfies Record<keyof typeof DOCUMENT_ORDERS, List['order']>
 
-/** A page of the list of documents with some tags, with the cursors of the whole list. */
+/** A page of the documents with some tags; its cursors are those of `readDocuments`. */
 export const readTaggedDocuments = inOrders(
   TAGGED_ORDERS,
   (column, order, direction): ReadStatement<[...Listed, ...page: PageValues]> => ({
@@ -101,14 +101,14 @@ export const readTaggedDocuments = inOrders(
 
 export const TRASH_ORDER = { 'd.deleted_at': 'timestamptz', 'd.id': 'bigint' } as const
 
-/** A page of what an owner has in the trash, the one deleted last first. */
+/** A page of an owner's trash, last deleted first. */
 export const readTrash: ReadStatement<[...Filters, ...page: PageValues]> = {
   name: 'documents_trash',
   text: listText('items', {
     table: 'document',
     row: 'd',
     parameters: 5,
-    // Those with `collected_at` have no entry in the index.
+    // The index excludes rows with `collected_at`.
     where: `${OWNER} and d.expires_at > now() and d.collected_at is null and ${narrowed('d')} and ${TAGGED}`,
     order: TRASH_ORDER,
     direction: 'desc',
@@ -116,7 +116,7 @@ export const readTrash: ReadStatement<[...Filters, ...page: PageValues]> = {
   }),
 }
 
-/** The tags of an owner's documents, including superseded ones, most used first. */
+/** Tags of an owner's documents, including superseded ones: the 1000 most used, most used first. */
 export const readTags: ReadStatement<[owner: number | null]> = {
   name: 'document_tags',
   text: `
@@ -135,7 +135,7 @@ export interface DocumentChanges {
   readonly protected?: boolean
 }
 
-/** Changes a document; no row when its owner has no such one. @throws document.supersedes_* for a bad supersedes_id. */
+/** Changes a document; no row if the owner does not have it. @throws document.supersedes_* for a bad supersedes_id. */
 export const updateDocument = (
   id: number,
   owner: number | null,
@@ -159,7 +159,7 @@ type Fragment = ReturnType<typeof sql.fragment>
 
 type Retag = (ids: readonly number[], owner: number | null, label: string) => Query<z.output<typeof Tagged>>
 
-/** In the order of their ids, so that two statements about several documents never deadlock. */
+/** Locks in order of id, so that two statements about several documents never deadlock. */
 const retagged = (
   ids: readonly number[],
   owner: number | null,
@@ -178,8 +178,8 @@ const retagged = (
     select id, had, "full" from owned`
 
 /**
- * Adds a label to documents; an existing one keeps its place. A row for each that the owner has: if `full` and it had not the
- * label, it can't have more and was not changed.
+ * Adds a label to documents; an existing label keeps its position. Returns a row for each document that the owner has. With
+ * `full` and without `had`, the document already has the maximum of labels and was not changed.
  */
 export const addTag: Retag = (ids, owner, label) =>
   retagged(
@@ -190,7 +190,7 @@ export const addTag: Retag = (ids, owner, label) =>
     sql.fragment`not owned.had and not owned."full"`,
   )
 
-/** Removes a label from documents. A row for each that the owner has. */
+/** Removes a label from documents. Returns a row for each document that the owner has. */
 export const removeTag: Retag = (ids, owner, label) =>
   retagged(ids, owner, label, sql.fragment`array_remove(d.tags, ${label})`, sql.fragment`owned.had`)
 
@@ -207,13 +207,13 @@ export interface NewDocument {
   readonly source?: string | undefined
   readonly channel?: string | undefined
   readonly note?: string | undefined
-  /** The mail that it came with. */
+  /** The document of the mail that it was attached to. */
   readonly attachedToId?: number
 }
 
 const Stored = z.object({ id: z.number(), created: z.boolean() })
 
-/** Stores a document unless its owner has one with the same bytes; returns the id of either. */
+/** Stores a document, unless its owner already has the same bytes; returns the id of either. */
 export const insertDocument = (d: NewDocument): Query<z.output<typeof Stored>> =>
   sql.type(Stored)`
     with inserted as (
@@ -232,12 +232,12 @@ export const insertDocument = (d: NewDocument): Query<z.output<typeof Stored>> =
       and sha256 = ${sql.binary(d.sha256)} and deleted_at is null
       and not exists (select from inserted)`
 
-// Deleting. By `now()`, the time at which a transaction began, a document that another one has deleted permanently since
-// then would still be in the trash; so these compare with `clock_timestamp()`.
+// Deleting. These compare with `clock_timestamp()`: by `now()`, the start of the transaction, a document that was deleted
+// permanently since then would still be in the trash.
 
 /**
- * Moves documents to the trash for so many days; null: deletes them permanently, from the trash too. A row for each that
- * there is: `protected` ones were refused.
+ * Moves documents to the trash for `trashDays`; null deletes them permanently, also from the trash. Returns a row for each
+ * document found; `protected` ones were not deleted.
  */
 export const deleteDocuments = (
   ids: readonly number[],
@@ -257,21 +257,21 @@ export const deleteDocuments = (
     )
     select id, protected from owned`
 
-/** Which of these documents an owner has deleted already. */
+/** Those of the given documents that the owner has already deleted. */
 export const deletedBefore = (ids: readonly number[], owner: number | null): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     select id from document
     where id = any(${sql.array(ids, 'int8')}) and owner_id is not distinct from ${owner}::int and deleted_at is not null`
 
-/** The digest of a document in the trash; no row: it is not there. */
+/** Digest of a document in the trash; no row if it is not there. */
 export const trashedDigest = (id: number, owner: number | null): Query<{ sha256: Uint8Array }> =>
   sql.type(z.object({ sha256: z.instanceof(Uint8Array) }))`
     select sha256 from document
     where id = ${id} and owner_id is not distinct from ${owner}::int and expires_at > clock_timestamp()`
 
 /**
- * Takes a document out of the trash, under the lock of its digest; no row: it is not there.
- * @throws document.stored_again when its owner has another one with the same bytes by now.
+ * Restores a document from the trash; no row if it is not there. The caller holds the lock of its digest.
+ * @throws document.stored_again if the owner has stored the same bytes again.
  */
 export const restoreDocument = (id: number, owner: number | null): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`

@@ -6,16 +6,16 @@ import { ragErrors } from './rag/errors.ts'
 import { voiceErrors } from './voice-errors.ts'
 
 /**
- * The one table of errors: what a client is told, and whether trying again can help; the edge has an HTTP status for each.
- * Routes name the codes they can answer with, jobs store `{code, detail}`, OpenAPI lists both.
+ * The table of all errors: the public text of each, and whether a retry can help. The edge maps each code to an HTTP status.
+ * Routes declare the codes they can return, jobs store `{code, detail}`, and OpenAPI lists both.
  */
 
 interface ErrorRow {
-  /** Public text; `{name}` is replaced from the failure's data. Never holds exception text. */
+  /** Public text; `{name}` placeholders are filled from the failure's data. Never contains exception text. */
   readonly detail: string
-  /** Whether a job that failed with it is tried again. */
+  /** Set if a job that fails with this error is retried. */
   readonly retry?: 'later'
-  /** What a client that has to act on it tells it by, beside the text. */
+  /** Public code, for errors that clients handle specifically. */
   readonly code?: string
 }
 
@@ -233,14 +233,14 @@ const table = {
 
 export type ErrorCode = keyof typeof table
 
-/** Constraint name -> the failure that its violation means to a client. */
+/** Constraint name -> error code reported when it is violated. */
 const constraints: Readonly<Record<string, ErrorCode>> = {
   account_email_key: 'account.email_taken',
   account_last_admin: 'account.last_admin',
-  // A request that was under way when its account was deleted.
+  // The account was deleted while its request was running.
   ai_conversation_owner_id_fkey: 'auth.required',
   webhook_endpoint_account_id_fkey: 'auth.required',
-  // Likewise its API key.
+  // The API key was deleted while its request was running.
   api_key_allowance_key_id_fkey: 'auth.required',
   blog_post_author_id_fkey: 'auth.required',
   blog_post_slug_key: 'post.slug_taken',
@@ -268,7 +268,7 @@ const constraints: Readonly<Record<string, ErrorCode>> = {
   organization_invite_pending_key: 'invite.pending',
 }
 
-/** One problem with a request's input, in the shape of a 422 body. */
+/** One problem with a request's input, as in a 422 body. */
 export interface InputProblem {
   readonly loc: readonly (string | number)[]
   readonly msg: string
@@ -281,12 +281,12 @@ interface FailureOptions {
   readonly retryAfter?: number
 }
 
-/** A failure that clients may see. Thrown through {@link fail}; rendered by the edge, stored by jobs. */
+/** A failure that clients may see. Created by {@link fail}, rendered by the edge, stored by jobs. */
 export class Failure extends Error {
   readonly code: ErrorCode
   readonly detail: string
   readonly problems: readonly InputProblem[] | undefined
-  /** Seconds after which trying again can help, if known. */
+  /** Seconds after which a retry can help; undefined if unknown. */
   readonly retryAfter: number | undefined
 
   constructor(code: ErrorCode, detail: string, options?: FailureOptions) {
@@ -304,8 +304,8 @@ export class Failure extends Error {
 }
 
 /**
- * Creates the failure of a code, with its text filled in from `data`.
- * Does not throw by itself: write `throw fail('document.missing')`.
+ * Creates the failure for a code and fills in its text from `data`.
+ * It does not throw: write `throw fail('document.missing')`.
  */
 export function fail(
   code: ErrorCode,
@@ -316,12 +316,12 @@ export function fail(
   return new Failure(code, detail, options)
 }
 
-/** The text of a code, with its placeholders in braces, and whether trying again helps. */
+/** The table row of a code; its text still contains the placeholders. */
 export function errorRow(code: ErrorCode): ErrorRow {
   return table[code]
 }
 
-/** The failure of a stored `{code, detail}`, as a job keeps it. Unknown codes (of older versions) read as internal. */
+/** Restores the failure from a job's stored `{code, detail}`. Codes that this version does not know become `internal`. */
 export function storedFailure(stored: { code: string; detail: string }): Failure {
   return new Failure(stored.code in table ? (stored.code as ErrorCode) : 'internal', stored.detail)
 }
@@ -333,15 +333,15 @@ interface DatabaseError {
 }
 
 /**
- * What a database error means: a violated constraint by its name, overload and outages by SQLSTATE or errno
- * (https://www.postgresql.org/docs/current/errcodes-appendix.html). Anything else is returned as it is.
+ * Maps a database error to a failure: constraint violations by constraint name, overload and outages by SQLSTATE or errno
+ * (https://www.postgresql.org/docs/current/errcodes-appendix.html). Returns any other error unchanged.
  */
 export function mapDatabaseError(error: unknown): unknown {
   if (error instanceof Failure) return error
   let [isLost, hasCode] = [false, false]
   for (let e = error, depth = 0; e instanceof Error && depth < 4; e = e.cause, depth++) {
     const { code, constraint } = e as DatabaseError
-    // PostgreSQL quotes whole rows in it, including password hashes, and logs print everything that an error holds.
+    // PostgreSQL quotes whole rows here, including password hashes, and logs print every property of an error.
     delete (e as { detail?: unknown }).detail
     if (typeof constraint === 'string') {
       const mapped = constraints[constraint]
@@ -355,17 +355,17 @@ export function mapDatabaseError(error: unknown): unknown {
     if (code === '57014') return fail('database.too_slow', {}, { cause: error })
     if (OUTAGE.has(code) || code.startsWith('08') || code.startsWith('57P'))
       return fail('database.down', {}, { cause: error })
-    // The class 53 lacks memory, locks or connections. It is no outage, which jobs sit out for ever: the statement itself may be what
-    // takes too much.
+    // Class 53 means that memory, locks or connections ran out. It is not an outage, which jobs wait out without limit: the
+    // statement itself may be the cause.
     if (code.startsWith('53') || code === '55P03') return fail('database.busy', {}, { cause: error })
   }
-  // With a code it may be a wrong password, of which slonik says no more than that there is no connection.
+  // An error with a code may be a wrong password, which slonik reports only as a failed connection.
   return isLost && !hasCode ? fail('database.down', {}, { cause: error }) : error
 }
 
-// Beside the classes 08 (connection exceptions) and 57P (shut down, starting up): 25006 read_only_sql_transaction (a standby,
-// or a primary that was told so), 25P03 idle_in_transaction_session_timeout (of a process that was frozen), 53100 disk_full,
-// 58030 io_error, then libuv's errno.
+// Outage codes besides the classes 08 (connection exceptions) and 57P (shutting down, starting up). The SQLSTATEs are
+// read_only_sql_transaction (a standby or read-only primary), idle_in_transaction_session_timeout (a frozen process),
+// disk_full and io_error. The others are libuv's errno names.
 const OUTAGE = new Set([
   '25006',
   '25P03',
@@ -381,8 +381,8 @@ const OUTAGE = new Set([
   'EPIPE',
   'ETIMEDOUT',
 ])
-// slonik's errors of connections, whose classes have no `name`.
+// slonik's connection errors; their instances do not set `name`.
 const LOST = new Set(['BackendTerminatedError', 'BackendTerminatedUnexpectedlyError', 'ConnectionError'])
-// Errors of `pg` that have no code.
+// Errors of `pg` without a code.
 const OUTAGE_TEXT =
   /^(Connection terminated|Client has encountered a connection error|timeout expired|Client was closed)/

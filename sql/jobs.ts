@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { noRows, type Queries, type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Statements of the job ledger; the states are in `schema/06-jobs.sql`, the moves between them in `functions/jobs/`. */
+/** Statements of the job ledger: states are defined in `schema/06-jobs.sql`, transitions in `functions/jobs/`. */
 
 /** A job to add. */
 export interface JobSpec {
@@ -10,21 +10,21 @@ export interface JobSpec {
   readonly name: string
   readonly queue: string
   readonly owner_id: number | null
-  /** Where it waits: jobs of one mailbox are claimed together. */
+  /** The mailbox that it waits in; jobs of one mailbox are claimed together. */
   readonly mailbox: string
-  /** How many jobs of the mailbox run at once; 1: an actor's; null: any number. */
+  /** Concurrency limit of the mailbox; 1 for an actor, null for none. */
   readonly mailbox_limit: number | null
   readonly when_busy: 'join' | 'join_waiting' | 'wait'
-  /** For joining: what the payload of the job to join must contain; absent: any. */
+  /** JSON that the payload of a job must contain to be joined; absent: any payload. */
   readonly joins?: object
-  /** The SQL function of its row that settles what depends on its end, in that transaction. */
+  /** SQL function `name(job)` to call in the transaction that ends the job, whatever its outcome. */
   readonly settle?: string
   readonly payload: unknown
   readonly max_tries: number
-  /** The minimum delay, by the database's clock. */
+  /** Minimum delay by the database's clock; null: none. */
   readonly delay_ms: number | null
   readonly request_id: string | null
-  /** Of the span that adds it. */
+  /** traceparent of the enqueuing span (W3C Trace Context). */
   readonly trace_parent?: string
 }
 
@@ -32,8 +32,9 @@ const Enqueued = z.object({ spec_ordinal: z.number(), job_id: z.string(), joined
 export type Enqueued = z.output<typeof Enqueued>
 
 /**
- * Adds jobs in the caller's transaction; one row per spec says which job it became. `waitingQuota` is the setting, 0: none.
- * @throws fail('quota.waiting_jobs') when an owner would have too many.
+ * Adds jobs in the caller's transaction. Each spec yields a row with the job that was added or joined. `waitingQuota` is the
+ * setting; 0: no quota.
+ * @throws fail('quota.waiting_jobs') if an owner would exceed the quota.
  */
 export const enqueueJobs = (specs: readonly JobSpec[], waitingQuota: number): Query<Enqueued> =>
   sql.prepared('job_enqueue', Enqueued)`
@@ -44,7 +45,7 @@ const Id = z.object({ id: z.string() })
 export interface ProgressEntry {
   readonly id: string
   readonly attempt: number
-  /** Counts the entries of one attempt, from 1. */
+  /** Sequence number within the attempt, from 1. */
   readonly n: number
   readonly kind: string
   readonly data: unknown
@@ -59,20 +60,20 @@ export interface FinishEntry {
   readonly outcome: 'done' | 'failed' | 'cancelled' | 'retry' | 'release' | 'interrupted' | 'crashed'
   /** JSON text. */
   readonly result?: string
-  /** Why it failed or is tried again, and the text for clients. */
+  /** Error code of a failure or retry; `detail` is its public text. */
   readonly code?: string
   readonly detail?: string
   readonly delay_ms?: number
-  /** The job's mailbox if it is limited, null if it is not; absent: it is looked up. */
+  /** The job's mailbox if it is limited, else null; absent: the statement looks it up. */
   readonly limited?: string | null
 }
 
 /**
- * A job is a suspect once a process has died this often while running it: it may be the cause. It runs alone, so that
- * no other job suffers for it, and no other can be the cause.
+ * Process deaths during a job that make it a suspect: it may be their cause. An isolated runner then runs it, so that it
+ * harms no bystander and a further death is certainly its own.
  */
 export const SUSPECT_FROM = 2
-/** A suspect is given up once a process has died this often while running it alone. */
+/** Deaths of the isolated runner after which a suspect is given up. */
 export const MAX_CRASHES = 3
 
 export const finishJobs = (entries: readonly FinishEntry[]): Query<{ id: string }> =>
@@ -84,7 +85,7 @@ export const finishJobs = (entries: readonly FinishEntry[]): Query<{ id: string 
 const withResult = ({ result, ...entry }: FinishEntry) =>
   result === undefined ? entry : { ...entry, result: JSON.parse(result) }
 
-/** Ends attempts that are done, each with its result; a row for each whose attempt is not the current one. */
+/** Ends attempts that are done, each with its result; returns a row for each attempt that is not the current one. */
 export const finishDone = (entries: readonly FinishEntry[]): Query<{ id: string }> =>
   sql.prepared('job_done', Id)`
     select id from job_done(${`{${entries.map(({ id }) => id).join()}}`}::uuid[],
@@ -96,8 +97,8 @@ export const finishDone = (entries: readonly FinishEntry[]): Query<{ id: string 
       )}) as id`
 
 /**
- * Ends attempts and returns the ids of their jobs; the end of an attempt that is not the current one is refused. Faster
- * if all are done and each entry says whether its mailbox is limited.
+ * Ends attempts and returns the ids of their jobs; stale attempts are refused and left out. Takes a faster path if all
+ * entries are `done` and set `limited`.
  */
 export async function endJobs(db: Queries, entries: readonly FinishEntry[]): Promise<Set<string>> {
   if (entries.some(({ outcome, limited }) => outcome !== 'done' || limited === undefined))
@@ -106,19 +107,20 @@ export async function endJobs(db: Queries, entries: readonly FinishEntry[]): Pro
   return new Set(entries.flatMap(({ id }) => (refused.has(id) ? [] : id)))
 }
 
-/** The lease of the worker that takes over the jobs of others, and for how long it must have been renewed in time. */
+/** The rescuer's lease, and the time for which it must have been renewed without delay. */
 export interface Judge {
   readonly lease: string
   readonly steadyMs: number
 }
 
-/** How many jobs are taken over in one transaction. */
+/** Jobs rescued per transaction. */
 const RECOVERED_AT_ONCE = 1000
 
 /**
- * Takes over jobs of lost leases, see `job_recover`; there may be more until it finds none.
+ * Rescues jobs whose worker is gone, see `job_recover`. Repeat it until it finds none.
  *
- * @param whole also looks for jobs whose lease disappeared in another way than by expiring: so has that of those that were left.
+ * @param whole if false, runs only if a lease has expired. If true, it also finds jobs whose lease is already deleted, such
+ *   as those that an earlier call left.
  */
 export const recoverJobs = (
   judge: Judge | null,
@@ -131,15 +133,15 @@ export const recoverJobs = (
     where ${whole} or exists (select from worker_lease where expires_at < now())`
 
 /**
- * Takes back one interruption of these jobs: their worker was late, not dead. Jobs with more than `SUSPECT_FROM` of
- * them stay as they are.
+ * Takes back one interruption of unfinished jobs whose worker was late, not dead. Jobs with more than `SUSPECT_FROM`
+ * interruptions keep theirs.
  */
 export const spareJobs = (ids: readonly string[]): Query<unknown> =>
   sql.prepared('job_spare', noRows)`
     update job set interruptions = interruptions - 1
     where id = any(${sql.array(ids, 'uuid')}) and interruptions between 1 and ${SUSPECT_FROM}::int4 and finished_at is null`
 
-/** Repairs what nothing else looks for, see `job_repair`; a row for each job for which it sent a delivery. */
+/** Rescues jobs that nothing would start, see `job_repair`; returns those for which it added a delivery. */
 export const repairJobs = (patienceMs: number): Query<{ id: string }> =>
   sql.prepared('job_repair', Id)`
     select id from job_repair(make_interval(secs => ${patienceMs / 1000}::float8)) as id`
@@ -148,8 +150,8 @@ export const cancelJob = (id: string): Query<{ found: boolean }> =>
   sql.type(z.object({ found: z.boolean() }))`select job_cancel(${id}::uuid) as found`
 
 /**
- * Proves inside a transaction that an attempt is still the current one, and keeps it so until the commit: a takeover
- * waits for the row lock, see `job_fence`. No row: the attempt has ended, or another one runs the job now.
+ * Checks that an attempt is still the current one and keeps it so until the commit: a rescue waits for the row lock, see
+ * `job_fence`. No row if the attempt is stale.
  */
 export const fenceJob = (id: string, attempt: number): Query<{ id: string }> =>
   sql.type(Id)`
@@ -161,7 +163,7 @@ const JobEnd = z.object({
   error: z.object({ code: z.string(), detail: z.string() }).nullable(),
 })
 
-/** How a job has ended; no row while it has not, or once it is deleted. */
+/** Outcome of a job; no row before it ends or after it is deleted. */
 export const endOfJob = (id: string): Query<z.output<typeof JobEnd>> =>
   sql.type(JobEnd)`
     select status, result, case when error_code is not null
@@ -177,13 +179,13 @@ export interface LeaseRow {
   readonly use: LeaseUse
 }
 
-/** What a worker reports about itself at each heartbeat. */
+/** Load that a worker reports at each heartbeat. */
 export interface LeaseUse {
   readonly poolIds: readonly string[]
   readonly threads: number
-  /** How many of them have work. */
+  /** Threads that run jobs. */
   readonly busy: number
-  /** Resident memory of its process. */
+  /** Resident memory of the worker's process. */
   readonly memoryBytes: number
 }
 
@@ -198,12 +200,12 @@ const Heartbeat = z.object({
 })
 export type Heartbeat = z.output<typeof Heartbeat>
 
-// Renewals are due when three quarters of the time are left: with less than this part of it, two have failed.
+// Workers renew when three quarters of the time are left. With only a quarter left, two renewals have failed.
 const LATE = 4
 
 /**
- * Renews a lease and returns the jobs that run under it according to the database, with `of` only those among them; no
- * row when the lease is lost.
+ * Renews a lease and returns the running jobs that the database has for it, only those in `of` unless null. No row if the
+ * lease is lost.
  */
 export const renewLease = (
   id: string,
@@ -220,19 +222,19 @@ export const renewLease = (
     where id = ${id}::uuid
     returning case when ${of === null} then job_running(id) else job_running_of(id, ${sql.array(of ?? [], 'uuid')}) end as running`
 
-/** Releases a lease at an orderly end. */
+/** Releases a lease at an orderly shutdown. */
 export const deleteLease = (id: string): Query<unknown> =>
   sql.type(noRows)`delete from worker_lease where id = ${id}::uuid`
 
-/** Unlocks the deliveries that an ended queue pool still holds. */
+/** Unlocks deliveries that a closed queue pool still holds. */
 export const unlockPools = (poolIds: readonly string[]): Query<unknown> =>
   sql.type(noRows)`select graphile_worker.force_unlock_workers(${sql.array(poolIds, 'text')})`
 
-// Housekeeping.
+// Pruning.
 
 /**
- * Deletes ended jobs past their time, a batch at a time; returns how many. One that alone has the answer to a request with an
- * Idempotency-Key stays for as long as the key.
+ * Prunes a batch of jobs that ended over `keepSeconds` ago; returns their number. Keeps a job that holds the only response
+ * to an Idempotency-Key until the key expires, after 24 hours.
  */
 export const deleteExpiredJobs = (keepSeconds: number, batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
@@ -246,25 +248,25 @@ export const deleteExpiredJobs = (keepSeconds: number, batch: number): Query<{ c
     )
     select count(*)::int as count from expired`
 
-// Reads for the edge. `who` is the caller's account id; `everything` is true for admins; ended jobs are shown for
-// `keptSeconds`.
+// Reads for the edge. `who` is the caller's account id, `everything` is true for admins, and jobs that ended over
+// `keptSeconds` ago are hidden.
 type Viewer = [who: number | null, everything: boolean]
 export type OneJob = [...Viewer, id: string, keptSeconds: number]
 
-/** A job as clients see it; `job` is the row's name in the query. */
+/** Public JSON of the row that the query names `job`. */
 export const JOB_JSON = 'job_json(job)'
 
 /**
- * The queues of the service's own jobs that are private: they show who was emailed, who has paid, and who is told of what. The
- * index of jobs without an owner names them, too.
+ * Queues whose ownerless jobs only admins see: they show who was emailed, who paid and who gets which webhooks. The predicate
+ * of `job_ownerless_idx` repeats these names.
  */
 export const PRIVATE = `('accounts', 'payments', 'webhooks')`
-/** Whether the caller ($1, an admin if $2) may see a job; `row` is its name in the query. */
+/** Condition: the caller ($1, an admin if $2) may see the job in `row`. */
 export const VISIBLE_AS = (row: string): string =>
   `($2::boolean or ${row}.owner_id = $1::int or (${row}.owner_id is null and ${row}.queue not in ${PRIVATE}))`
 const VISIBLE = VISIBLE_AS('job')
 
-/** Ended jobs are shown for `seconds`, which is a parameter: housekeeping may not have deleted them yet. */
+/** Condition: the job has not ended, or ended within `seconds` (a parameter). The pruner may not have deleted older ones yet. */
 export const KEPT = (seconds: string): string =>
   `(job.finished_at is null or job.finished_at > now() - make_interval(secs => ${seconds}::float8))`
 
@@ -274,14 +276,14 @@ export const readJob: ReadStatement<OneJob> = {
   text: `select ${JOB_JSON}::text from job where ${VISIBLE} and job.id = $3::uuid and ${KEPT('$4')}`,
 }
 
-/** Whether the caller may cancel or retry a job: `true`, `false` for one without an owner, or no row. */
+/** `true` if the caller may cancel or retry a job, `false` if it has no owner; no row if the caller cannot see it. */
 export const readJobIsOwn: ReadStatement<OneJob> = {
   name: 'job_is_own',
   text: `select ($2::boolean or job.owner_id is not null)::text from job where ${VISIBLE} and job.id = $3::uuid and ${KEPT('$4')}`,
 }
 
-// One line per event: job id, seq, kind, status, owner (0: admins only), frame; separated by tabs, since JSON text
-// never contains a raw tab.
+// One line per event: job id, seq, kind, status, owner (empty: none, 0: admins only), frame. Tabs separate the fields, since
+// JSON text never contains a raw tab.
 const STATUS_FRAME = (
   status: string,
   label: string,
@@ -297,10 +299,10 @@ const LINE = (seq: string, kind: string, status: string, frame: string): string 
   `concat_ws(E'\\t', job.id, ${seq}, ${kind}, ${status}, coalesce(job.owner_id::text, case when job.queue in ${PRIVATE} then '0' else '' end), (${frame})::text)`
 const ROW_FRAME = STATUS_FRAME('job.status', 'job.label', 'job.progress_current', 'job.progress_total')
 
-/** At most this many events of one job are read at once; a reader that is further behind reads again. */
+/** Maximum events of one job per read; a subscriber that is further behind reads repeatedly. */
 export const EVENTS_AT_ONCE = 500
 
-/** Events of jobs, each after its own cursor, at most `EVENTS_AT_ONCE` per job: `lastSeen` is the last seq seen. */
+/** Events of each job after the seq in `lastSeen`, at most `EVENTS_AT_ONCE` per job. */
 export const readEventsAfter: ReadStatement<[ids: readonly string[], lastSeen: readonly number[]]> = {
   name: 'job_events_after',
   text: `
@@ -329,19 +331,19 @@ export const readStates: ReadStatement<[ids: readonly string[]]> = {
     from unnest($1::uuid[]) with ordinality as wanted(id, n) join job on job.id = wanted.id order by wanted.n`,
 }
 
-/** The current state of one job if the caller may see it. */
+/** The current state of one job, if the caller may see it. */
 export const readVisibleState: ReadStatement<OneJob> = {
   name: 'job_visible_state',
   text: `select ${LINE('job.seq', `'status'`, 'job.status', ROW_FRAME)} from job where ${VISIBLE} and job.id = $3::uuid and ${KEPT('$4')}`,
 }
 
-/** At most this many ended jobs are checked for visibility at once; a reader that is further behind reads again. */
+/** Maximum ended jobs per visibility check; a subscriber that is further behind reads repeatedly. */
 export const ENDS_AT_ONCE = 1000
 
 /**
- * Jobs that ended after `moment`, in ms since the epoch, or at `moment` with an id greater than `after`:
- * `id<tab>moment<tab>visible` (1 or 0). Those of others count towards the limit, since nothing on this connection may
- * take long: there can be millions.
+ * Jobs that ended after `moment` (ms since the epoch), or at `moment` with an id greater than `after`, as lines
+ * `id<tab>moment<tab>visible` (1 or 0). Invisible jobs count towards the limit: there can be millions, and no statement on
+ * this connection may take long.
  */
 export const readEndedIds: ReadStatement<[...Viewer, moment: number, after: string]> = {
   name: 'job_ended_ids',

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
 
-/** The catalog of language models: see `schema/12-llm.sql`. */
+/** The catalog of language models; tables are in `schema/12-llm.sql`. */
 
 /** A decimal number as text, as PostgreSQL writes a `numeric`. */
 const Decimal = z.string().regex(/^\d+(\.\d+)?$/)
@@ -10,23 +10,23 @@ const Rates = {
   /** US dollars per million tokens. */
   input: Decimal,
   output: Decimal,
-  /** Input that the provider had in its cache; null: the price of other input. */
+  /** Input read from the provider's cache; null: same as `input`. */
   cache_read: Decimal.nullish(),
-  /** Output that is reasoning; null: the price of other output. */
+  /** Reasoning output; null: same as `output`. */
   reasoning: Decimal.nullish(),
 }
 
 const Price = z.object({
   ...Rates,
-  /** Prices of requests with more than `over` tokens of input, for all of their tokens; in ascending order. */
+  /** Prices for all tokens of a request with more than `over` input tokens; ascending by `over`. */
   tiers: z.array(z.object({ ...Rates, over: z.number() })),
 })
-/** What a model costs. */
+/** Price of a model. */
 export type Price = z.output<typeof Price>
 
 /**
- * What a model cost on a day (`YYYY-MM-DD`, in UTC; null: today). No row if that is unknown: the model is not in the
- * catalog, or its price on that day is not known.
+ * Price of a model on a UTC day (`YYYY-MM-DD`; null: today). No row if the model is not in the catalog, or if its price on
+ * that day is unknown.
  */
 export const priceOn = (vendor: string, modelId: string, day: string | null): Query<Price> =>
   sql.type(Price)`
@@ -42,14 +42,14 @@ const Chosen = z.object({
   temperature: z.number().nullable(),
   max_tokens: z.number().nullable(),
 })
-/** The model that an admin has chosen; null fields are those of the settings. */
+/** The model that an admin chose; null fields fall back to the settings. */
 export type Chosen = z.output<typeof Chosen>
 
-/** The model that an admin has chosen; no row: the one in the settings is current. */
+/** The model that an admin chose; no row if the model of the settings is current. */
 export const chosenModel = (): Query<Chosen> =>
   sql.type(Chosen)`select vendor, model_id, temperature, max_tokens from llm_current`
 
-/** What a list has changed: how many vendors and models it has, and how many models are new, gone or repriced. */
+/** Result of applying a list: its vendors and models, and how many models are new, gone or repriced. */
 export const Applied = z.strictObject({
   vendors: z.number(),
   models: z.number(),
@@ -59,7 +59,7 @@ export const Applied = z.strictObject({
 })
 export type Applied = z.output<typeof Applied>
 
-/** A vendor's model as it is listed. */
+/** A model as a list describes it. */
 export interface ListedModel {
   readonly vendor: string
   readonly model_id: string
@@ -75,7 +75,7 @@ export interface ListedModel {
   readonly price: (Price & ListedRates) | null
 }
 
-/** Listed prices that do not count in the cost of a chat. */
+/** Listed prices that chat costs do not include. */
 interface ListedRates {
   readonly cache_write?: string
   readonly input_audio?: string
@@ -87,7 +87,7 @@ export interface ModelList {
   readonly models: readonly ListedModel[]
 }
 
-/** Makes the catalog match a list; its prices are valid from today (UTC), or from another day. */
+/** Makes the catalog match a list; changed prices are valid from `day` (UTC; null: today). */
 export const applyList = (
   list: ModelList,
   url: string,
@@ -102,7 +102,7 @@ const KnownModel = z.object({
   model_id: z.string(),
   input: z.number().nullable(),
   output: z.number().nullable(),
-  /** Whether its list was synced, not built in. */
+  /** True if the catalog comes from a synced list; false for the built-in one. */
   synced: z.boolean(),
 })
 export type KnownModel = z.output<typeof KnownModel>
@@ -118,19 +118,19 @@ export const knownModels = (vendors: readonly string[]): Query<KnownModel> =>
 
 const Attempt = z.object({ url: z.string(), hours: z.number() })
 
-/** The list that was applied or refused last, and how many hours ago. */
+/** URL of the list that was last applied or refused, and the hours since then. */
 export const lastAttempt = (): Query<z.output<typeof Attempt>> =>
   sql.type(Attempt)`
     select url, extract(epoch from now() - greatest(applied_at, refused_at)) / 3600 as hours from llm_list
     where url is not null`
 
-/** Records why a list was refused; the next one that is applied clears it. */
+/** Records why a list was refused; the next applied list clears it. */
 export const noteRefusal = (url: string, refusal: string): Query<unknown> =>
   sql.type(noRows)`update llm_list set url = ${url}, refused_at = now(), refusal = ${refusal}`
 
 const Candidate = z.object({ vendor: z.string(), disabled: z.boolean(), chats: z.boolean() })
 
-/** The models with an id at these vendors; none of them can be deleted until the transaction ends. */
+/** Models with an id at these vendors; the lock prevents their deletion until the transaction ends. */
 export const modelsNamed = (modelId: string, vendors: readonly string[]): Query<z.output<typeof Candidate>> =>
   sql.type(Candidate)`
     select vendor, disabled, concat(family, ' ', model_id) !~ 'embed' and input_modalities @> '{text}'
@@ -138,7 +138,7 @@ export const modelsNamed = (modelId: string, vendors: readonly string[]): Query<
     from llm_model where model_id = ${modelId} and vendor = any(${sql.array([...vendors], 'text')})
     order by vendor for key share`
 
-/** Chooses a model; null fields: those of the settings. */
+/** Chooses a model; null fields fall back to the settings. */
 export const chooseModel = (c: Chosen & { readonly chosenBy: number | null }): Query<unknown> =>
   sql.type(noRows)`
     insert into llm_current (vendor, model_id, temperature, max_tokens, chosen_by)

@@ -1,4 +1,4 @@
-/** The errors of messages, their providers and the domains that mail is sent from, in the table of `errors.ts`. */
+/** Errors of messages, their providers and sending domains: part of the table in `errors.ts`. */
 export const messageErrors = {
   'email.not_configured': {
     detail:

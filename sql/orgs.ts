@@ -24,7 +24,7 @@ export const readOrganizations: ReadStatement<PageValues> = {
   }),
 }
 
-// Of these there are few: an index has only what waits to be purged.
+// Cheap: an index has only deleted organizations, and few wait for the purge.
 const OF_A_DELETED_ONE = `exists (select from organization d where d.id = m.organization_id and d.deleted_at is not null)`
 
 const MEMBERSHIP = { table: 'organization_member', row: 'm', id: ['user_id', 'organization_id'] } as const
@@ -62,8 +62,8 @@ export const readMemberships: ReadStatement<PageValues> = {
 }
 
 /**
- * What a caller may see of an organization: $1 organization, $2 caller, null for one who may see all. No row when there
- * is no such organization; for a caller whose role is too low, that role instead of JSON, or `none`.
+ * JSON about an organization ($1) for a caller ($2, null: may see all) who has one of `roles`. Other callers get their role
+ * instead of JSON, or `none`. No row if the organization does not exist.
  */
 export const seenBy = (roles: readonly OrgRole[], json: string): string => `
     select case when $2::int is null or own.role in (${roles.map((role) => `'${role}'`).join(', ')}) then (${json})::text
@@ -80,7 +80,7 @@ export const readOrganization: ReadStatement<SeenBy> = {
 
 export const MEMBER_ORDER = { 'm.id': 'bigint' } as const
 
-// Those of deleted accounts are about to be purged.
+// Excludes members whose deleted accounts wait for the purge.
 const members = (item: string, join = ''): string =>
   arrayText({
     table: 'organization_member',
@@ -94,13 +94,13 @@ const members = (item: string, join = ''): string =>
     item,
   })
 
-/** The members in the order in which they joined. */
+/** The members in order of joining. */
 export const readMembers: ReadStatement<[...SeenBy, ...page: PageValues]> = {
   name: 'members',
   text: seenBy(ORG_ROLES, members('member_json(m)')),
 }
 
-/** The members in the order in which they joined, with data of their accounts. */
+/** The members in order of joining, with account data. */
 export const readMemberDetails: ReadStatement<[...SeenBy, ...page: PageValues]> = {
   name: 'member_details',
   text: seenBy(
@@ -134,7 +134,7 @@ export const readInvites: ReadStatement<[...SeenBy, ...page: PageValues]> = {
 
 const Standing = z.object({ role: z.enum(ORG_ROLES).nullable() })
 
-/** Locks an organization for a change, and returns the caller's role in it; no row when it does not exist. */
+/** Locks an organization for a change and returns the caller's role, null without one. No row if it does not exist. */
 export const lockOrganization = (id: number, caller: number | null): Query<z.output<typeof Standing>> =>
   sql.prepared('lock_organization', Standing)`select role from organization_lock(${id}, ${caller}::int)`
 
@@ -143,7 +143,7 @@ export interface NewOrganization {
   readonly slug: string
   readonly description: string | null
   readonly isActive: boolean
-  /** Null leaves it without members. */
+  /** Null creates it without members. */
   readonly ownerId: number | null
 }
 
@@ -168,7 +168,7 @@ interface OrganizationFields {
   readonly description?: string | null | undefined
 }
 
-/** Absent fields stay as they are; null clears the description. @throws org.slug_invalid, org.slug_taken */
+/** Changes an organization: absent fields keep their value, null clears the description. @throws org.slug_invalid, org.slug_taken */
 export const updateOrganization = (id: number, fields: OrganizationFields): Query<{ json: string }> =>
   sql.type(JsonText)`
     update organization set name = coalesce(${fields.name ?? null}, name), updated_at = now(),
@@ -176,7 +176,7 @@ export const updateOrganization = (id: number, fields: OrganizationFields): Quer
       description = case when ${fields.description === undefined} then description else ${fields.description ?? null} end
     where id = ${id} returning organization_json(organization)::text as json`
 
-/** Deletes a locked organization for everybody. Its rows are left to the task `accounts.purge`. */
+/** Marks a locked organization as deleted. The task `accounts.purge` deletes its rows. */
 export const hideOrganization = (id: number): Query<{ slug: string }> =>
   sql.type(z.object({ slug: z.string() }))`
     with found as (select id, slug from organization where id = ${id} and deleted_at is null), hidden as (
@@ -203,7 +203,7 @@ export const insertMember = (organizationId: number, userId: number, role: OrgRo
 
 const ids = (all: readonly number[]) => sql.array([...all], 'int4')
 
-/** Adds those who are not members yet, and returns them. @throws account.missing */
+/** Adds accounts that are not members yet, and returns those added. @throws account.missing */
 export const insertMembers = (
   organizationId: number,
   userIds: readonly number[],
@@ -215,13 +215,13 @@ export const insertMembers = (
     on conflict on constraint organization_member_organization_id_user_id_key do nothing
     returning ${MEMBER}`
 
-/** Which of these ids belong to no account. */
+/** Those of the given ids that belong to no account. */
 export const unknownAccounts = (userIds: readonly number[]): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     select distinct given as id from unnest(${ids(userIds)}) given
     where not exists (select from account where account.id = given and deleted_at is null) order by given`
 
-/** No row when there is no such member. @throws org.last_owner */
+/** Changes a member's role; no row if the account is not a member. @throws org.last_owner */
 export const setMemberRole = (organizationId: number, userId: number, role: OrgRole): Query<Member> =>
   sql.type(Member)`
     update organization_member set role = ${role} where organization_id = ${organizationId} and user_id = ${userId}
@@ -234,11 +234,11 @@ export const deleteMember = (organizationId: number, userId: number): Query<unkn
 
 // Invites.
 
-/** Serializes invites of an address and what gives it to an account; taken before any organization is locked. */
+/** Serializes invites of an address with changes that give it to an account. Acquire it before locking an organization. */
 export const lockAddress = (email: string): Query<unknown> =>
   sql.type(noRows)`select invite_address_lock(${email})`
 
-/** Marks an address's pending invite to an organization as expired if it is past its time. */
+/** Marks an address's pending invite to an organization as expired if its time has passed. */
 export const expireInvites = (organizationId: number, email: string): Query<unknown> =>
   sql.type(noRows)`
     update organization_invite set status = 'expired'
@@ -246,14 +246,14 @@ export const expireInvites = (organizationId: number, email: string): Query<unkn
 
 const Invitee = z.object({ id: z.number(), is_member: z.boolean() })
 
-/** The account of an address, if there is one. */
+/** The account with an address, and if it is already a member; no row without such an account. */
 export const inviteeOf = (organizationId: number, email: string): Query<z.output<typeof Invitee>> =>
   sql.type(Invitee)`
     select id, exists (select from organization_member m
       where m.organization_id = ${organizationId} and m.user_id = account.id) as is_member
     from account where email = ${email}`
 
-/** Whether an invite of an address to an organization is pending. */
+/** `any` is true if an invite of the address to the organization is pending. */
 export const anyPendingInvite = (organizationId: number, email: string): Query<{ any: boolean }> =>
   sql.type(z.object({ any: z.boolean() }))`
     select exists (select from organization_invite
@@ -265,7 +265,7 @@ export interface NewInvite {
   readonly role: OrgRole
   readonly invitedBy: number | null
   readonly lifetimeSeconds: number
-  /** True for an address that has an account: it becomes a member at once. */
+  /** True if the address has an account, which becomes a member immediately. */
   readonly accepted: boolean
 }
 
@@ -288,20 +288,20 @@ const Invite = z.object({
 })
 export type Invite = z.output<typeof Invite>
 
-/** An invite; one past its time reads as expired, whatever its row says. */
+/** An invite; a pending one whose time has passed reads as expired. */
 export const inviteById = (id: number): Query<Invite> =>
   sql.type(Invite)`
     select id, organization_id, email, role,
       case when status = 'pending' and expires_at <= now() then 'expired' else status end as status
     from organization_invite where id = ${id}`
 
-/** Has a pending invite expire anew. */
+/** Restarts the lifetime of a pending invite; no row if it is not pending. */
 export const renewInvite = (id: number, lifetimeSeconds: number): Query<{ json: string }> =>
   sql.type(JsonText)`
     update organization_invite set expires_at = now() + make_interval(secs => ${lifetimeSeconds})
     where id = ${id} and status = 'pending' returning invite_json(organization_invite)::text as json`
 
-/** Ends a pending invite. */
+/** Sets the final status of a pending invite; no row if it is not pending. */
 export const endInvite = (id: number, status: 'accepted' | 'revoked' | 'expired'): Query<{ json: string }> =>
   sql.type(JsonText)`
     update organization_invite set status = ${status}, accepted_at = case when ${status} = 'accepted' then now() end
@@ -314,7 +314,7 @@ const Accepted = z.object({
   was_member: z.boolean(),
 })
 
-/** Makes an account that has just got an address a member wherever this is invited; returns the invites that were accepted. */
+/** Accepts all pending invites of an address that an account has just got; returns them. */
 export const acceptInvites = (accountId: number, email: string): Query<z.output<typeof Accepted>> =>
   sql.type(
     Accepted,
@@ -328,7 +328,7 @@ const Invitation = z.object({
   invited_by: z.string().nullable(),
 })
 
-/** What the email of an invite says. */
+/** Data for the email of an invite. */
 export const invitation = (id: number): Query<z.output<typeof Invitation>> =>
   sql.type(Invitation)`
     select i.email, i.role, case when i.status = 'pending' and i.expires_at <= now() then 'expired' else i.status end as status,

@@ -3,11 +3,11 @@ import { JsonText, noRows, type Query, sql } from './db.ts'
 import { arrayText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Passkeys, and the challenges that they are asked to sign. */
+/** Passkeys and the challenges that they sign. */
 
-/** The most passkeys that an account may have. */
+/** Maximum passkeys of an account. */
 export const MAX_PASSKEYS = 20
-/** How long an authenticator has to sign a challenge. */
+/** Lifetime of a challenge. */
 export const CHALLENGE_SECONDS = 300
 
 export const PASSKEY_ORDER = { 'p.id': 'uuid' } as const
@@ -27,7 +27,7 @@ export const readPasskeys: ReadStatement<[account: number, ...page: PageValues]>
   }),
 }
 
-/** Keeps a challenge; `accountId`: whose passkey it registers, null for a sign-in. */
+/** Stores a challenge; `accountId` is the account that registers a passkey, null for a sign-in. */
 export const insertChallenge = (challenge: Buffer, accountId: number | null): Query<unknown> =>
   sql.type(noRows)`
     insert into passkey_challenge (challenge, account_id, expires_at)
@@ -35,7 +35,7 @@ export const insertChallenge = (challenge: Buffer, accountId: number | null): Qu
 
 const Found = z.object({ found: z.boolean() })
 
-/** Uses a challenge up, whatever comes of it; no row when there is none of that purpose, or no longer. */
+/** Consumes a challenge, even if its check then fails; no row if it is unknown, expired or for another purpose. */
 export const useChallenge = (challenge: Buffer, accountId: number | null): Query<{ found: boolean }> =>
   sql.type(Found)`
     delete from passkey_challenge
@@ -44,7 +44,7 @@ export const useChallenge = (challenge: Buffer, accountId: number | null): Query
 
 const CredentialId = z.object({ credential_id: z.instanceof(Uint8Array), transports: z.array(z.string()) })
 
-/** What an authenticator needs not to make a second one for the same account. */
+/** Credentials of an account for an authenticator to exclude, so that it creates no second passkey. */
 export const credentialIdsOf = (accountId: number): Query<z.output<typeof CredentialId>> =>
   sql.type(
     CredentialId,
@@ -61,7 +61,7 @@ export interface NewPasskey {
   readonly isSynced: boolean
 }
 
-/** @throws passkey.exists when an account has the credential already. */
+/** @throws passkey.exists if an account already has the credential. */
 export const insertPasskey = (passkey: NewPasskey): Query<{ json: string }> =>
   sql.type(JsonText)`
     insert into passkey (id, account_id, credential_id, public_key, counter, transports, name, is_synced)
@@ -88,14 +88,14 @@ const Known = z.object({
   counter: z.number(),
 })
 
-/** The passkey of a credential; no row when nobody has it. */
+/** The passkey of a credential; no row if no account has it. */
 export const passkeyOf = (credentialId: Buffer): Query<z.output<typeof Known>> =>
   sql.type(Known)`
     select p.id, p.account_id, p.public_key, p.counter::float8 as counter
     from passkey p join account a on a.id = p.account_id and a.deleted_at is null
     where p.credential_id = ${sql.binary(credentialId)}`
 
-/** Notes a sign-in; no row when the passkey is gone, or its counter has not advanced beyond the one that is known. */
+/** Records a sign-in; no row if the passkey is gone, or if its counter has not advanced (0 means that it has none). */
 export const touchPasskey = (id: string, counter: number, isSynced: boolean): Query<{ id: string }> =>
   sql.type(Id)`
     update passkey set counter = ${counter}::bigint, is_synced = ${isSynced}, last_used_at = now()
@@ -103,13 +103,13 @@ export const touchPasskey = (id: string, counter: number, isSynced: boolean): Qu
 
 const Touched = z.object({ role: z.string(), is_active: z.boolean() })
 
-/** Records a sign-in without a password, as `touchLogin` does one with it. */
+/** Records a sign-in without a password; `touchLogin` records those with one. */
 export const touchAccount = (id: number): Query<z.output<typeof Touched>> =>
   sql.type(Touched)`
     update account set last_login = case when is_active then now() else last_login end
     where id = ${id} and deleted_at is null returning role, is_active`
 
-/** Deletes challenges that nobody has signed in time; returns how many. */
+/** Prunes expired challenges; returns their number. */
 export const deleteExpiredChallenges = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with expired as (

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from './db.ts'
 
-/** What tasks and the webhook write about payments; the rules are in `functions/payments/`. */
+/** Writes of tasks and the webhook about payments; the rules are in `functions/payments/`. */
 
-/** Applies what the provider has reported; `changes` are those of `tasks/payments/facts.ts`. */
+/** Applies changes that the provider reported, in the format of `tasks/payments/facts.ts`. */
 export const applyChanges = (changes: readonly object[]): Query<unknown> =>
   sql.prepared('payment_apply', noRows)`select payment_apply(${JSON.stringify(changes)}::jsonb)`
 
@@ -12,14 +12,14 @@ export const applyChanges = (changes: readonly object[]): Query<unknown> =>
 export interface NewEvent {
   readonly id: string
   readonly type: string
-  /** When it happened, in seconds since the epoch. */
+  /** Time of the event, in seconds since the epoch. */
   readonly created: number
   readonly data: unknown
 }
 
 const Taken = z.object({ fresh: z.boolean(), job_id: z.string().nullable() })
 
-/** Stores an event once; `fresh` when it needs a job, otherwise with the job that works on it, null once applied. */
+/** Stores an event once. `fresh` is true if it needs a job; otherwise `job_id` is the job working on it, null once applied. */
 export const takeEvent = (event: NewEvent): Query<z.output<typeof Taken>> =>
   sql.prepared('payment_event_take', Taken)`
     select fresh, job_id from payment_event_take(${event.id}, ${event.type}, to_timestamp(${event.created}::float8),
@@ -30,19 +30,19 @@ export const linkEventToJob = (id: string, jobId: string): Query<unknown> =>
 
 const Pending = z.object({ type: z.string(), at: z.number(), data: z.unknown() })
 
-/** An event that has not been applied yet. */
+/** An event that is not applied yet; else no row. */
 export const pendingEvent = (id: string): Query<z.output<typeof Pending>> =>
   sql.prepared('payment_event_pending', Pending)`
     select type, extract(epoch from created_at)::bigint as at, data from payment_event where id = ${id} and applied_at is null`
 
-/** Applies a stored event and clears its data; false when it was applied before. */
+/** Applies a stored event and clears its data; false if it was already applied. */
 export const applyStoredEvent = (id: string, changes: readonly object[]): Query<{ applied: boolean }> =>
   sql.prepared('payment_event_apply', z.object({ applied: z.boolean() }))`
     select payment_event_apply(${id}, ${JSON.stringify(changes)}::jsonb) as applied`
 
 const UnappliedEvent = z.object({ id: z.string(), type: z.string(), created: z.number(), data: z.unknown() })
 
-/** Events that were never applied and that no job works on any more, oldest first. */
+/** Locks unapplied events without a live job, oldest first. */
 export const unappliedEvents = (max: number): Query<z.output<typeof UnappliedEvent>> =>
   sql.type(UnappliedEvent)`
     select e.id, e.type, extract(epoch from e.created_at)::bigint as created, e.data from payment_event e
@@ -50,7 +50,7 @@ export const unappliedEvents = (max: number): Query<z.output<typeof UnappliedEve
       select from job where job.id = e.job_id and job.status in ('queued', 'running'))
     order by e.received_at limit ${max} for update of e skip locked`
 
-/** Which of these events are not stored yet. */
+/** Those of the given events that are not stored yet. */
 export const unknownEvents = (ids: readonly string[]): Query<{ id: string }> =>
   sql.type(z.object({ id: z.string() }))`
     select given as id from unnest(${sql.array(ids, 'text')}) given
@@ -58,10 +58,10 @@ export const unknownEvents = (ids: readonly string[]): Query<{ id: string }> =>
 
 const ReadUntil = z.object({ now: z.number(), at: z.number().nullable() })
 
-// A clock may have been ahead once, which is not to keep events from being read until that time has come.
+// Ignores a time in the future, from a clock that was ahead: it would stop reconciliation until that time.
 const PLAUSIBLE = sql.fragment`r.read_until < now() + interval '10 minutes'`
 
-/** The time, and that up to which the provider's list of events was read, in seconds; null when it never was. */
+/** The current time, and the time up to which the provider's events were read (null: never), in seconds since the epoch. */
 export const readUntil = (): Query<z.output<typeof ReadUntil>> =>
   sql.type(ReadUntil)`
     select floor(extract(epoch from now()))::float8 as now,
@@ -82,20 +82,20 @@ const Payer = z.object({
   provider_customer_id: z.string().nullable(),
 })
 
-/** An account as the provider's customer; `provider_customer_id` is null until it is one. */
+/** An account as a payer; `provider_customer_id` is null until the provider knows it as a customer. */
 export const payer = (userId: number): Query<z.output<typeof Payer>> =>
   sql.type(Payer)`
     select a.id, a.email, a.full_name, c.provider_customer_id
     from account a left join payment_customer c on c.user_id = a.id where a.id = ${userId} and a.deleted_at is null`
 
-/** Links a customer of the provider to an account; an event may have reported the customer before. */
+/** Links a provider's customer to an account, also one that an event reported before. */
 export const linkCustomer = (userId: number, providerCustomerId: string): Query<unknown> =>
   sql.type(noRows)`
     insert into payment_customer as c (user_id, provider_customer_id) values (${userId}, ${providerCustomerId})
     on conflict on constraint payment_customer_provider_customer_id_key do update
     set user_id = excluded.user_id where c.user_id is null`
 
-/** Puts another customer in the place of one that the provider no longer has; what events still say of that is of this one. */
+/** Replaces a customer that the provider no longer has; later events about the former one belong to the new one. */
 export const replaceCustomer = (userId: number, former: string, providerCustomerId: string): Query<unknown> =>
   sql.type(noRows)`
     with replaced as (
@@ -104,7 +104,7 @@ export const replaceCustomer = (userId: number, former: string, providerCustomer
     )
     insert into payment_customer (provider_customer_id, same_as) select ${former}, id from replaced`
 
-/** The customer of the provider that an account is; no row for an account that is none. */
+/** The provider's customer id of an account; no row if the account is not a customer. */
 export const customerOf = (userId: number): Query<{ provider_customer_id: string }> =>
   sql.type(z.object({ provider_customer_id: z.string() }))`
     select provider_customer_id from payment_customer where user_id = ${userId}`
@@ -118,7 +118,7 @@ const Reserved = z.object({
   available: z.number(),
 })
 
-/** Reserves an amount (null: all that is left) of a payment for a refund; no row when the owner has no such payment. */
+/** Reserves an amount (null: the rest) of a payment for a refund; no row if the owner has no such payment. */
 export const reserveRefund = (
   id: number,
   ownerId: number | null,
@@ -155,8 +155,8 @@ export const refundById = (id: number): Query<Refund> =>
     from payment_transaction r join payment_transaction c on c.id = r.charge_id where r.id = ${id}`
 
 /**
- * Releases what was reserved for a refund that was refused, and stores why: a repeated attempt gets the same answer.
- * Nothing changes for a refund that the provider has accepted.
+ * Releases the amount reserved for a refused refund and stores the reason, so that a retry gets the same response. Changes
+ * nothing if the provider has accepted the refund.
  */
 export const refuseRefund = (id: number, refusal: { code: string; detail: string }): Query<unknown> =>
   sql.type(noRows)`
@@ -166,7 +166,7 @@ export const refuseRefund = (id: number, refusal: { code: string; detail: string
       'outcome', jsonb_build_array('0', 'failed'), 'refusal', jsonb_build_array('0', ${JSON.stringify(refusal)}::jsonb)))
     from charge where r.id = ${id} and r.charge_id = charge.id and not r.shown`
 
-/** The transaction that a provider's id belongs to, as clients see it. */
+/** Public JSON of the transaction with a provider's id. */
 export const transactionJson = (providerId: string): Query<{ json: string }> =>
   sql.type(JsonText)`
     select payment_transaction_json(t)::text as json
@@ -174,7 +174,7 @@ export const transactionJson = (providerId: string): Query<{ json: string }> =>
 
 const Asked = z.object({ id: z.number() })
 
-/** Requested refunds whose outcome nobody knows: their job ended some time ago. */
+/** Pending refunds with an unknown outcome: their job is gone, or ended over `graceSeconds` ago. */
 export const unsettledRefunds = (graceSeconds: number, max: number): Query<{ id: number }> =>
   sql.type(Asked)`
     select t.id from payment_transaction t left join job on job.id = t.job_id
@@ -182,7 +182,7 @@ export const unsettledRefunds = (graceSeconds: number, max: number): Query<{ id:
       and (job.id is null or job.finished_at < now() - make_interval(secs => ${graceSeconds}::float8))
     order by t.id limit ${max}`
 
-/** Deletes refusals that nobody will ask for again; returns how many. */
+/** Prunes refused refunds whose job is gone, so that no retry needs them; returns their number. */
 export const deleteRefusedRefunds = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with refused as (
@@ -198,14 +198,14 @@ export const deleteRefusedRefunds = (batch: number): Query<{ count: number }> =>
 
 const Subscription = z.object({ id: z.number(), provider_subscription_id: z.string(), status: z.string() })
 
-/** A subscription of an owner, or of anybody (null). */
+/** A subscription of an owner (null: any owner). */
 export const ownedSubscription = (id: number, ownerId: number | null): Query<z.output<typeof Subscription>> =>
   sql.type(Subscription)`
     select s.id, s.provider_subscription_id, s.status from payment_subscription s
     where s.id = ${id} and (${ownerId === null}
       or s.customer_id = (select c.id from payment_customer c where c.user_id = ${ownerId}::int))`
 
-/** The subscriptions of an account that would be paid for again: not canceled, nor about to end with their period. */
+/** Subscriptions of an account that will renew: neither canceled nor ending with their period. */
 export const runningSubscriptions = (userId: number): Query<{ provider_subscription_id: string }> =>
   sql.type(z.object({ provider_subscription_id: z.string() }))`
     select s.provider_subscription_id from payment_subscription s

@@ -2,8 +2,8 @@ import { byValue, everyPair, inOrders, type List, listText, type PageValues, wit
 import type { ReadStatement, ReadValue } from './reader.ts'
 
 /**
- * What the edge reads about payments. Each statement exists for two scopes: `own` finds the rows of the account
- * `owner`; `all` is for deployments without authentication, where `owner` is null.
+ * Payment reads of the edge. Each statement has two scopes: `own` for the rows of the account `owner`, and `all`, with a null
+ * `owner`, for deployments without authentication.
  */
 export type Scope = 'own' | 'all'
 type Scoped<M extends readonly ReadValue[]> = Readonly<
@@ -13,8 +13,8 @@ type Scoped<M extends readonly ReadValue[]> = Readonly<
 export const scopeOf = (ownerId: number | null): Scope => (ownerId === null ? 'all' : 'own')
 
 /**
- * A statement for both scopes. `owned` is the condition that a customer column belongs to the scope, and `summed` that
- * of kept sums does, where customer 0 has those of all.
+ * Builds a statement for both scopes. `owned` is the condition that a customer column is in the scope. `summed` is that
+ * condition for kept sums, where customer 0 holds the totals.
  */
 function scoped<M extends readonly ReadValue[]>(
   name: string,
@@ -28,7 +28,7 @@ function scoped<M extends readonly ReadValue[]>(
   }
 }
 
-// No filter and one are two conditions: each has its index.
+// Two conditions, with and without a filter: each has its own index.
 const ofStatus = (owned: string, column: string): readonly string[] => [
   `${owned} and $2::text is null`,
   `${owned} and ${column} = $2::text`,
@@ -43,13 +43,13 @@ export const TRANSACTION_STATUSES = [
   'canceled',
 ] as const
 
-/** What may order the transactions. */
+/** Sort orders of transactions. */
 export const TRANSACTION_ORDERS = {
   created_at: { 't.created_at': 'timestamptz', 't.id': 'bigint' },
   amount: { 't.amount': 'bigint', 't.id': 'bigint' },
 } as const satisfies Record<string, List['order']>
 
-/** A page of the transactions, of a status and a time or of any. */
+/** A page of transactions, filtered by status and time; null: any. */
 export const readTransactions = inOrders(TRANSACTION_ORDERS, (column, order, direction) =>
   scoped<[status: string | null, from: string | null, to: string | null, ...page: PageValues]>(
     `payment_transactions_by_${column}_${direction}`,
@@ -80,7 +80,7 @@ export const readTransaction = scoped<[id: number]>(
 
 export const SUBSCRIPTION_ORDER = { 's.id': 'bigint' } as const
 
-/** A page of the subscriptions, newest first, of a status or all. */
+/** A page of subscriptions, newest first, filtered by status; null: any. */
 export const readSubscriptions = scoped<[status: string | null, ...page: PageValues]>(
   'payment_subscriptions',
   (owned) =>
@@ -95,13 +95,13 @@ export const readSubscriptions = scoped<[status: string | null, ...page: PageVal
     }),
 )
 
-/** The statuses of disputes in which somebody still has to act. */
+/** Statuses of disputes that SPEC's filter `open` selects. */
 export const OPEN_DISPUTES = ['warning_issued', 'needs_response', 'under_review'] as const
 
 export const DISPUTE_ORDER = { 'd.id': 'bigint' } as const
 const DISPUTED = 'left join payment_transaction t on t.id = d.transaction_id'
 
-/** A page of the disputes, newest first, of a status, `open` or all. */
+/** A page of disputes, newest first, filtered by status or `open`; null: any. */
 export const readDisputes = scoped<[status: string | null, ...page: PageValues]>(
   'payment_disputes',
   (owned) =>
@@ -129,14 +129,14 @@ export const readDispute = scoped<[id: number]>(
     where ${owned('d.customer_id')} and d.id = $2::bigint`,
 )
 
-// The deployment's main currency: the one that most of its latest payments were in.
+// The deployment's main currency: the most frequent one of its latest 1000 payments.
 const MAIN_CURRENCY = `coalesce((
   select currency from (
     select currency from payment_transaction where shown and charge_id is null
     order by created_at desc, id desc limit 1000) latest
   group by currency order by count(*) desc, currency limit 1), 'usd')`
 
-/** Counts and sums; `enabled` and `isTestMode` are about the provider's key. */
+/** Counts and sums; `enabled` and `isTestMode` describe the provider's key. */
 export const readSummary = scoped<[enabled: boolean, isTestMode: boolean]>(
   'payment_summary',
   (_, summed) => `
@@ -154,8 +154,8 @@ export const readSummary = scoped<[enabled: boolean, isTestMode: boolean]>(
 )
 
 /**
- * The revenue of each of the last days in UTC, including days without any; without a currency, in the main one. A
- * refund counts on the day of its payment, so that the days add up to the revenue of the summary.
+ * Revenue per UTC day for the last `days`, including days without any; a null currency means the main one. A refund counts
+ * on the day of its payment, so that the days add up to the summary's revenue.
  */
 export const readRevenue = scoped<[days: number, currency: string | null]>(
   'payment_revenue',

@@ -1,4 +1,4 @@
-/** The errors of quotas, in the table of `errors.ts`. */
+/** Errors of quotas: part of the table in `errors.ts`. */
 const remedy = 'delete some or ask an admin for a higher quota'
 
 export const quotaErrors = {

@@ -3,16 +3,16 @@ import { noRows, type Queries, type Query, sql } from './db.ts'
 import { fail } from './errors.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** How much an account may have of each kind: one table of kinds, of which `quota_used` counts each. */
+/** Account quotas: a table of kinds; the SQL function `quota_used` counts the usage of each. */
 
 interface Kind {
-  /** The default of its setting; 0 would be any number. */
+  /** Default of the setting; 0 means no limit. */
   readonly quota: number
-  /** As descriptions name it. */
+  /** Name in descriptions. */
   readonly text: string
 }
 
-/** The kinds. The settings are `QUOTA_` and the kind in capitals. */
+/** Quota kinds. The setting of a kind is `QUOTA_` plus its name in capitals. */
 export const QUOTA_KINDS = {
   documents: { quota: 1_000_000, text: 'documents, with those in the trash' },
   bytes: { quota: 100_000_000_000, text: 'bytes of documents, with those in the trash' },
@@ -28,7 +28,7 @@ export const QUOTA_KINDS = {
 
 export type QuotaKind = keyof typeof QUOTA_KINDS
 export const QUOTA_NAMES = Object.keys(QUOTA_KINDS) as readonly QuotaKind[]
-/** The quotas of the settings; 0: any number. */
+/** Quotas from the settings; 0: no limit. */
 export type Quotas = Readonly<Record<QuotaKind, number>>
 
 const Exceeded = z.object({ kind: z.enum(QUOTA_NAMES), quota: z.number() })
@@ -43,7 +43,7 @@ const exceededQuotas = (
     select kind, quota from quota_exceeded(${accountId}::int, ${sql.array([...kinds], 'text')}, ${sql.array(defaults, 'int8')})`
 }
 
-/** The first of these kinds of which an account has too much after what this transaction has added; null: none. */
+/** The first of these kinds whose quota the account exceeds after this transaction's additions; null: none. */
 export async function exceededQuota(
   tx: Queries,
   accountId: number | null,
@@ -56,7 +56,7 @@ export async function exceededQuota(
 }
 
 /**
- * Refuses what this transaction has just added if its account now has too much of it; an account of null has no quotas.
+ * Rejects this transaction's additions if they exceed a quota of the account; a null account has no quotas.
  * @throws fail('quota.KIND')
  */
 export async function requireQuota(
@@ -69,7 +69,7 @@ export async function requireQuota(
   if (exceeded !== null) throw fail(`quota.${exceeded.kind}`, { quota: exceeded.quota })
 }
 
-/** What an account uses and may use of each kind: $1 account, $2 kinds, $3 their settings. No row: no such account. */
+/** Usage and quota of each kind: $1 account, $2 kinds, $3 their settings. No row if the account does not exist. */
 export const readQuotas: ReadStatement<
   [account: number, kinds: readonly string[], quotas: readonly number[]]
 > = {
@@ -84,13 +84,13 @@ export const readQuotas: ReadStatement<
     from account a where a.id = $1::int and a.deleted_at is null`,
 }
 
-/** Stores a setting that SQL functions need: the quota of pending deliveries, which `webhook_admitted` looks at. */
+/** Stores the quota of pending deliveries as a setting for the SQL function `webhook_admitted`. */
 export const storePendingQuota = ({ pending_deliveries: quota }: Quotas): Query<unknown> =>
   sql.type(noRows)`
     insert into setting as s (name, value) values ('QUOTA_PENDING_DELIVERIES', ${quota})
     on conflict on constraint setting_pkey do update set value = excluded.value where s.value <> excluded.value`
 
-/** Gives an account quotas of its own, in place of those of the settings; null takes one back. */
+/** Sets quotas of an account that override the settings; null removes an override. */
 export const setQuotas = (
   accountId: number,
   chosen: { readonly [K in QuotaKind]?: number | null | undefined },

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { noRows, type Queries, type Query, sql } from './db.ts'
 import { fail } from './errors.ts'
 
-/** Collections for retrieval, their files (or documents) and chunks. Files that are part of a collection have no `build_id`. */
+/** Collections for retrieval, their files (or documents) and chunks. Files with a null `build_id` are live. */
 
 export const CollectionVersion = z.object({
   id: z.int(),
@@ -11,7 +11,7 @@ export const CollectionVersion = z.object({
 })
 export type CollectionVersion = z.output<typeof CollectionVersion>
 
-// What a thread loads for searching.
+// Loading a collection for searches.
 
 const CollectionState = CollectionVersion.extend({
   dimensions: z.int().nullable(),
@@ -27,8 +27,8 @@ const LiveFile = CollectionState.extend({
 export type LiveFile = z.output<typeof LiveFile>
 
 /**
- * A collection and its files at one moment, and whether each has vectors that are searched in memory. Files without
- * chunks are left out; without any other file there is one row without a file; no row when the collection was deleted.
+ * A snapshot of a collection and its files with chunks. `embedded` is true for files with vectors to search in memory. A
+ * collection without such files yields one row with a null file, a deleted one none.
  */
 export const liveFiles = (collection: number): Query<LiveFile> =>
   sql.type(LiveFile)`
@@ -41,7 +41,7 @@ export const liveFiles = (collection: number): Query<LiveFile> =>
 const LoadedFile = z.object({
   id: z.number(),
   source: z.string(),
-  /** Null for a file, like its title. */
+  /** Null for a file; so is `title`. */
   document_id: z.number().nullable(),
   title: z.string().nullable(),
   format: z.string(),
@@ -51,14 +51,14 @@ const LoadedFile = z.object({
   end_lines: z.array(z.number()),
   pages: z.array(z.number().nullable()),
   headings: z.array(z.string().nullable()),
-  /** The model of the floats; all three are null when there are none. */
+  /** The embedding model; null without vectors, as are `dimensions` and `floats`. */
   model: z.string().nullable(),
   dimensions: z.number().nullable(),
   floats: z.instanceof(Uint8Array).nullable(),
 })
 export type LoadedFile = z.output<typeof LoadedFile>
 
-/** Files with what a search needs of their chunks, and a model's vectors; no row without chunks, or once deleted. */
+/** Search data of files and their vectors of a model; no row for files that are deleted or have no chunks. */
 export const loadFiles = (ids: readonly number[], model: string | null): Query<LoadedFile> =>
   sql.type(LoadedFile)`
     select f.id, f.source, f.document_id, f.title, f.format, c.*, v.model, v.dimensions, v.floats from unnest(${sql.array(ids, 'int8')}) as wanted(id)
@@ -76,8 +76,8 @@ export const loadFiles = (ids: readonly number[], model: string | null): Query<L
 const Row = z.object({ id: z.number() })
 
 /**
- * The id of the collection of files with a name, which is created if there is none.
- * @throws fail('rag.name_taken') when documents have the name.
+ * Returns the id of the file collection with a name; creates it if there is none.
+ * @throws fail('rag.name_taken') if a document collection has the name.
  */
 export async function openCollection(tx: Queries, name: string): Promise<number> {
   const made = await tx.maybeOne(sql.type(Row)`
@@ -101,25 +101,25 @@ const KnownFile = z.object({
 })
 export type KnownFile = z.output<typeof KnownFile>
 
-/** The files that are part of a collection, or those that a build has made so far. */
+/** Live files of a collection (null build), or files that a build has added so far. */
 export const knownFiles = (collection: number, build: string | null): Query<KnownFile> =>
   sql.type(KnownFile)`
     select id, source, encode(sha256, 'hex') as sha256, analysis, chunk_count from rag_file
     where collection_id = ${collection} and ${build === null ? sql.fragment`build_id is null` : sql.fragment`build_id = ${build}::uuid`}`
 
-/** Deletes what other builds of the collection have left, which were killed or failed. */
+/** Deletes files that killed or failed builds of the collection left behind. */
 export const dropOtherBuilds = (collection: number, build: string): Query<unknown> =>
   sql.type(noRows)`
     delete from rag_file where collection_id = ${collection} and build_id is not null and build_id <> ${build}::uuid`
 
-/** Deletes files that a build has made. */
+/** Deletes files of a build. */
 export const dropMade = (build: string, files: readonly number[]): Query<unknown> =>
   sql.type(noRows)`
     delete from rag_file where id = any(${sql.array(files, 'int8')}) and build_id = ${build}::uuid`
 
 export interface NewFile {
   readonly source: string
-  /** The document that it is; null: it is a file. */
+  /** The document; null for a file. */
   readonly document: { readonly id: number; readonly title: string } | null
   readonly sha256: Uint8Array
   readonly byteSize: number
@@ -139,7 +139,7 @@ export interface NewChunk {
   readonly terms: Uint8Array
 }
 
-/** Adds files with their chunks to a build; one that it already has is replaced. */
+/** Adds files with their chunks to a build; replaces files with the same source. */
 export async function addFiles(
   tx: Queries,
   collection: number,
@@ -214,16 +214,16 @@ const insertChunks = (rows: readonly ChunkRow[]): Query<unknown> =>
 export interface Swap {
   readonly collection: number
   readonly build: string
-  /** Files of the collection that no longer exist. */
+  /** Live files whose source no longer exists. */
   readonly gone: readonly number[]
   readonly request: object
-  /** The model of the vectors; null leaves those that exist. */
+  /** The embedding model; null keeps the existing vectors. */
   readonly model: string | null
 }
 
 const Swapped = z.object({ document_count: z.number(), chunk_count: z.number() })
 
-/** Makes a build part of its collection; no row when the collection was deleted meanwhile. */
+/** Makes the files of a build live; no row if the collection was deleted meanwhile. */
 export const swapBuild = ({
   collection,
   build,
@@ -239,7 +239,7 @@ export const swapBuild = ({
 
 const Unembedded = z.object({ id: z.number(), chunk_count: z.number() })
 
-/** The files that a swap would leave in a collection and that have no vectors of a model yet. */
+/** Files that will be live after a swap and have no vectors of a model yet. */
 export const unembeddedFiles = (
   { collection, build, gone }: Pick<Swap, 'collection' | 'build' | 'gone'>,
   model: string,
@@ -254,7 +254,7 @@ export const unembeddedFiles = (
 
 const ChunkText = z.object({ file_id: z.number(), text: z.string() })
 
-/** The texts of files' chunks with the headings above them, in order. */
+/** Chunk texts of files, each after its heading, in order. */
 export const chunkTexts = (files: readonly number[]): Query<z.output<typeof ChunkText>> =>
   sql.type(ChunkText)`
     select file_id, concat_ws(E'\n', heading, content) as text from rag_chunk
@@ -266,7 +266,7 @@ export interface NewVectors {
   readonly floats: Uint8Array
 }
 
-/** Adds the vectors of files that still exist. */
+/** Stores vectors; skips files that no longer exist. */
 export const addVectors = (model: string, rows: readonly NewVectors[]): Query<unknown> =>
   sql.type(noRows)`
     insert into rag_vector (file_id, model, dimensions, floats)
@@ -277,7 +277,7 @@ export const addVectors = (model: string, rows: readonly NewVectors[]): Query<un
     where exists (select from rag_file f where f.id = n.file_id for key share)
     on conflict (file_id, model) do update set dimensions = excluded.dimensions, floats = excluded.floats`
 
-/** Creates the table for pgvector's index if there is none; false where pgvector is missing or takes no such length. */
+/** Creates the table for pgvector's index if needed; false if pgvector is missing or `dimensions` exceed its 2000. */
 export const prepareNeighbours = (dimensions: number): Query<{ ready: boolean }> =>
   sql.type(z.object({ ready: z.boolean() }))`select rag_neighbours_prepare(${dimensions}) as ready`
 
@@ -287,7 +287,7 @@ export interface Neighbour {
   readonly vector: Float32Array
 }
 
-/** Adds vectors to that table, after those of {@link addVectors}. */
+/** Adds vectors to the table of pgvector; call {@link addVectors} first. */
 export const addNeighbours = (
   model: string,
   dimensions: number,
@@ -305,25 +305,25 @@ export const addNeighbours = (
       'text',
     )})`
 
-/** The floats of stored bytes. A view needs an offset divisible by four, which received bytes have only by chance. */
+/** Copies stored bytes into floats: a view would need an offset divisible by four, which received bytes rarely have. */
 export const floatsOf = (bytes: Uint8Array): Float32Array => new Float32Array(Uint8Array.from(bytes).buffer)
 
-/** A vector as pgvector reads it. */
+/** A vector in pgvector's text format. */
 export const textOfVector = (vector: Float32Array): string => `[${vector.join(',')}]`
 
 // Deleting.
 
-/** Hides a collection; no row when it is hidden already. */
+/** Hides a collection; no row if it is already hidden. */
 export const hideCollection = (id: number): Query<{ id: number }> =>
   sql.type(
     Row,
   )`update rag_collection set deleted_at = now() where id = ${id} and deleted_at is null returning id`
 
-/** Collections that were deleted and still have rows. */
+/** Deleted collections whose rows still exist. */
 export const deletedCollections = (): Query<{ id: number }> =>
   sql.type(Row)`select id from rag_collection where deleted_at is not null order by id`
 
-/** Deletes files of builds whose jobs no longer run, a batch at a time; returns how many. */
+/** Deletes a batch of files of builds whose jobs have ended; returns their number. */
 export const deleteDeadBuilds = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with gone as (delete from rag_file where id in (
@@ -332,14 +332,14 @@ export const deleteDeadBuilds = (batch: number): Query<{ count: number }> =>
       limit ${batch}) returning id)
     select count(*)::int as count from gone`
 
-/** Deletes collections without files that were deleted, or whose first run did not finish within a day. */
+/** Deletes collections without files that are hidden, or whose first run did not finish within a day. */
 export const deleteEmptyCollections = (): Query<unknown> =>
   sql.type(noRows)`
     delete from rag_collection c
     where (c.deleted_at is not null or (c.version = 0 and c.created_at < now() - interval '1 day'))
       and not exists (select from rag_file f where f.collection_id = c.id)`
 
-/** Makes the space of deleted rows reusable, and returns what is free at the end to the disk. Not in a transaction. */
+/** Reclaims the space of deleted rows. Cannot run in a transaction. */
 export const VACUUMS: readonly Query<unknown>[] = [
   sql.type(noRows)`vacuum (analyze) rag_file`,
   sql.type(noRows)`vacuum (analyze) rag_chunk`,

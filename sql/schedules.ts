@@ -3,13 +3,13 @@ import { noRows, type Query, sql } from './db.ts'
 import { type JobSpec, KEPT } from './jobs.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** What runs on a schedule: which entries are paused, and what each added last. The entries are `tasks/schedule.ts`. */
+/** State of schedule entries: their pause and their last job. `tasks/schedule.ts` declares the entries. */
 
 const Added = z.object({ job_id: z.string() })
 
 /**
- * Adds the job of an entry and remembers it as its last, the one under way if it joins that. No row: the entry is paused,
- * which `evenPaused` overlooks, and nothing was added.
+ * Adds the job of an entry, or joins the one under way, and records it as the entry's last job. No row and no job if the
+ * entry is paused; `evenPaused` ignores the pause.
  */
 export const runScheduled = (
   identifier: string,
@@ -26,19 +26,19 @@ export const runScheduled = (
     on conflict (identifier) do update set last_job_id = excluded.last_job_id, last_run_at = excluded.last_run_at
     returning last_job_id as job_id`
 
-/** Pauses an entry; touches no row when it is paused already: the first time and account stay. */
+/** Pauses an entry; changes no row if it is already paused, which keeps the first time and account. */
 export const pauseScheduled = (identifier: string, by: number | null): Query<unknown> =>
   sql.type(noRows)`
     insert into schedule_control as control (identifier, paused_at, paused_by) values (${identifier}, now(), ${by}::int)
     on conflict (identifier) do update set paused_at = excluded.paused_at, paused_by = excluded.paused_by
     where control.paused_at is null`
 
-/** Touches no row when the entry is not paused. */
+/** Resumes an entry; changes no row if it is not paused. */
 export const resumeScheduled = (identifier: string): Query<unknown> =>
   sql.type(noRows)`
     update schedule_control set paused_at = null, paused_by = null where identifier = ${identifier} and paused_at is not null`
 
-/** An entry as it is declared, and when it runs next unless it is paused. */
+/** A declared entry, with its next run unless it is paused. */
 export interface Scheduled {
   readonly name: string
   readonly cron: string
@@ -61,13 +61,13 @@ const ENTRIES = `jsonb_to_recordset($1::jsonb) as entry(name text, cron text, ta
   left join schedule_control control on control.identifier = entry.name
   left join job on job.id = control.last_job_id and ${KEPT('$2')}`
 
-/** Entries with their state, by name; `entries` is JSON of an array of {@link Scheduled}. */
+/** Entries with their state, by name; `entries` is a JSON array of {@link Scheduled}. */
 export const readSchedules: ReadStatement<Entries> = {
   name: 'schedules',
   text: `select coalesce(json_agg(${SCHEDULE_JSON} order by entry.name collate "C"), '[]')::text from ${ENTRIES}`,
 }
 
-/** The same of the only entry. */
+/** State of a single entry: `entries` has one element. */
 export const readSchedule: ReadStatement<Entries> = {
   name: 'schedule',
   text: `select ${SCHEDULE_JSON}::text from ${ENTRIES}`,

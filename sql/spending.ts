@@ -1,12 +1,12 @@
 import type { ReadStatement } from './reader.ts'
 
-/** What was spent on models, and what was sent, by day. */
+/** Daily spending on models, and daily messages. */
 
 const MAX_MODELS = 100
 
 /**
- * The usage of models, the costliest first, and the messages asked for, on each of the last UTC days; days without any are
- * left out. All of it is from kept sums.
+ * Usage of the costliest models (at most {@link MAX_MODELS}) and requested messages for each of the last UTC days. Omits
+ * empty days. Reads only kept sums.
  */
 export const readSpending: ReadStatement<[days: number]> = {
   name: 'spending',

@@ -3,19 +3,19 @@ import { type Query, sql } from './db.ts'
 import { arrayText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Addresses that mail is not sent to. Events of the provider add them (`functions/comms`). */
+/** Suppressed mail addresses. Provider events add them (`functions/comms`). */
 
 export const SUPPRESSION_REASONS = ['bounced', 'complained'] as const
 
 const Address = z.object({ address: z.string() })
 
-/** Those of some addresses that are suppressed, in whatever case they are written. */
+/** Those of the given addresses that are suppressed, compared without case. */
 export const suppressedAmong = (addresses: readonly string[]): Query<{ address: string }> =>
   sql.prepared('comms_suppressed', Address)`
     select address from comms_suppression
     where address = any(array(select lower(given) from unnest(${sql.array(addresses, 'text')}) given)) order by address`
 
-/** Has mail sent to an address again. No row when it is not suppressed. */
+/** Lifts the suppression of an address; no row if it is not suppressed. */
 export const liftSuppression = (address: string): Query<{ address: string }> =>
   sql.type(Address)`delete from comms_suppression where address = lower(${address}) returning address`
 

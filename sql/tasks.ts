@@ -4,9 +4,9 @@ import { LIVE_COUNTS, waitingSince } from './jobs/lists.ts'
 import { KEPT } from './jobs.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Statements about jobs as callers of `/tasks` see them. */
+/** Reads of jobs for `/tasks`. */
 
-/** A task's state and result, if the caller may see it. `queues` are the named ones; the rest is as in sql/jobs.ts. */
+/** State and result of a task, if the caller may see it; `queues` lists the public queues. Other parameters as in sql/jobs.ts. */
 export const readTaskResult: ReadStatement<
   [who: number | null, everything: boolean, id: string, queues: readonly string[], keptSeconds: number]
 > = {
@@ -27,7 +27,7 @@ export const readTaskResult: ReadStatement<
       and ${KEPT('$5')}`,
 }
 
-/** Queued and running jobs of each named queue, and the age of the oldest queued one in seconds. */
+/** Queued and running jobs of each named queue, and the age of the longest waiting one in seconds. */
 export const readNamedQueues: ReadStatement<[queues: readonly string[]]> = {
   name: 'task_queues',
   text: `
@@ -43,7 +43,7 @@ const Load = z.object({
   cancelled: z.number(),
 })
 
-/** The progress of these jobs. */
+/** Progress of the jobs of a load test. */
 export const loadState = (ids: readonly string[]): Query<z.output<typeof Load>> =>
   sql.type(Load)`
     select count(*)::int as known, (count(*) filter (where status = 'done'))::int as completed,
@@ -76,7 +76,7 @@ const PERCENTILES = (from: string, to: string) => {
       'max', max(${values})) end`
 }
 
-/** For the jobs that ran: from the first added to the last ended, from added to ended, and from added to started. */
+/** Times of the jobs that ran: `seconds` from first added to last ended, `latency` from added to ended, `start` from added to started. */
 export const loadTimes = (ids: readonly string[]): Query<z.output<typeof Times>> =>
   sql.type(Times)`
     select coalesce(extract(epoch from max(finished_at) - min(created_at)), 0)::float8 as seconds,

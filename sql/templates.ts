@@ -3,7 +3,7 @@ import { type Query, sql } from './db.ts'
 import { arrayText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Texts for messages. */
+/** Message templates. */
 
 export interface TemplateRow {
   readonly channel: 'email' | 'sms'
@@ -14,27 +14,27 @@ export interface TemplateRow {
 }
 
 const Json = z.object({ json: z.string() })
-/** Adds a template. @throws fail('template.name_taken'). */
+/** Adds a template. @throws fail('template.name_taken') */
 export const insertTemplate = (name: string, t: TemplateRow): Query<{ json: string }> =>
   sql.type(Json)`
     insert into comms_template as t (name, channel, subject, text, html, variables)
     values (${name}, ${t.channel}, ${t.subject}, ${t.text}, ${t.html}, ${JSON.stringify(t.variables)}::jsonb)
     returning comms_template_json(t)::text as json`
 
-/** Replaces all of a template but its name. No row: there is none. */
+/** Replaces a template except its name; no row if it does not exist. */
 export const replaceTemplate = (name: string, t: TemplateRow): Query<{ json: string }> =>
   sql.type(Json)`
     update comms_template t set channel = ${t.channel}, subject = ${t.subject}, text = ${t.text}, html = ${t.html},
       variables = ${JSON.stringify(t.variables)}::jsonb, updated_at = now()
     where t.name = ${name} returning comms_template_json(t)::text as json`
 
-/** No row: there is none. */
+/** Deletes a template; no row if it does not exist. */
 export const deleteTemplate = (name: string): Query<{ name: string }> =>
   sql.type(z.object({ name: z.string() }))`delete from comms_template where name = ${name} returning name`
 
 export const TEMPLATE_ORDER = { 't.name': 'text' } as const
 
-/** Templates by name, without their texts, which may be long. */
+/** Templates by name, without their texts, which can be long. */
 export const readTemplates: ReadStatement<PageValues> = {
   name: 'comms_templates',
   text: arrayText({

@@ -1,4 +1,4 @@
-/** The errors of speech in both directions, in the table of `errors.ts`. */
+/** Errors of speech synthesis and transcription: part of the table in `errors.ts`. */
 export const voiceErrors = {
   'voice.provider_missing': { detail: 'Voice provider not found' },
   'voice.voice_missing': { detail: 'Voice not found' },

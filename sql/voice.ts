@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
 
-/** The settings of voice, and previews: see `schema/14-voice.sql`. */
+/** Voice settings and previews; tables are in `schema/14-voice.sql`. */
 
 const VoiceSettings = z.object({
   tts_provider: z.string(),
@@ -10,12 +10,12 @@ const VoiceSettings = z.object({
   tts_speed: z.number(),
   stt_provider: z.string(),
   stt_model: z.string(),
-  /** Null: detected by the provider. */
+  /** Null: the provider detects it. */
   stt_language: z.string().nullable(),
 })
 export type VoiceSettings = z.output<typeof VoiceSettings>
 
-/** The stored settings; no row: there are none. */
+/** The stored settings; no row if none are stored. */
 export const storedVoiceSettings = (): Query<VoiceSettings> =>
   sql.type(VoiceSettings)`
     select tts_provider, tts_model, tts_voice, tts_speed, stt_provider, stt_model, stt_language from voice_settings`
@@ -34,7 +34,7 @@ export const storeVoiceSettings = (s: VoiceSettings, by: number | null): Query<u
       stt_model = excluded.stt_model, stt_language = excluded.stt_language, updated_by = excluded.updated_by,
       updated_at = now()`
 
-/** What to speak, and how. */
+/** Input of a speech synthesis. */
 export interface Speech {
   readonly provider: string
   readonly model: string
@@ -44,19 +44,19 @@ export interface Speech {
 }
 
 const Preview = z.object({ generation: z.string(), byte_size: z.number() })
-/** A preview whose bytes are all stored. */
+/** A preview with all of its bytes. */
 export type Preview = z.output<typeof Preview>
 
-// Written once a day at most: `used_at` matters only to the week.
+// Limits writes of `used_at` to one a day: retention (`PREVIEWS_KEEP_DAYS`) counts days.
 const STALE = sql.fragment`used_at < now() - interval '1 day'`
 
-/** A preview whose bytes are all stored; records that it was used. */
+/** A preview with all of its bytes; records its use. No row if it is missing or incomplete. */
 export const findPreview = (digest: Buffer): Query<Preview> =>
   sql.prepared('voice_preview', Preview)`
     with used as (update voice_preview set used_at = now() where digest = ${sql.binary(digest)} and ${STALE})
     select generation, byte_size from voice_preview where digest = ${sql.binary(digest)} and byte_size is not null`
 
-/** Stores what to speak; whoever reads it afterwards finds it. */
+/** Stores the input of a preview, or records its use. */
 export const wantPreview = (digest: Buffer, s: Speech): Query<unknown> =>
   sql.type(noRows)`
     insert into voice_preview (digest, provider, model, voice, speed, text)
@@ -76,7 +76,7 @@ export const wantedPreview = (digest: Buffer): Query<z.output<typeof Wanted>> =>
   sql.type(Wanted)`
     select provider, model, voice, speed, text, byte_size from voice_preview where digest = ${sql.binary(digest)}`
 
-/** Begins a generation and deletes the chunks of earlier ones. No row when nobody wants it any more. */
+/** Begins a generation and deletes the chunks of earlier ones; no row if the preview was deleted. */
 export const beginPreview = (digest: Buffer): Query<{ generation: string }> =>
   sql.type(z.object({ generation: z.string() }))`
     with gone as (delete from voice_preview_chunk where digest = ${sql.binary(digest)})
@@ -103,7 +103,7 @@ export const endPreview = (digest: Buffer, generation: string, byteSize: number)
 
 const Chunk = z.object({ start: z.number(), bytes: z.instanceof(Uint8Array) })
 
-/** The chunk of a generation that contains a position; no row: it does not exist, or not yet. */
+/** The chunk of a generation that contains a byte position; no row if it is not stored, or not yet. */
 export const previewChunk = (
   digest: Buffer,
   generation: string,
@@ -116,7 +116,7 @@ export const previewChunk = (
       order by ordinal desc limit 1) last
     where start + length(bytes) > ${position}`
 
-/** Deletes previews beyond the `max` that were used last. */
+/** Prunes previews beyond the `max` most recently used; returns their number. */
 export const deleteExcessPreviews = (max: number, batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with excess as (

@@ -4,9 +4,9 @@ import { arrayText, everyPair, type PageValues } from './lists.ts'
 import { type SeenBy, seenBy } from './orgs.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Webhook endpoints of callers, what is to be delivered to them, and the callbacks of jobs. */
+/** Webhook endpoints of callers, their deliveries, and the callbacks of jobs. */
 
-/** The types of events. `payment.changed` is about transactions, subscriptions and disputes. */
+/** Event types. `payment.changed` covers transactions, subscriptions and disputes. */
 export const WEBHOOK_EVENTS = [
   'job.done',
   'job.failed',
@@ -17,13 +17,13 @@ export const WEBHOOK_EVENTS = [
 ] as const
 export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
 
-/** The type of the delivery that asks a receiver to echo a token. */
+/** Type of the delivery that asks a receiver to echo a token. */
 export const CHALLENGE = 'webhook.challenge'
 
-/** How many failed attempts in a row make an endpoint rest. */
+/** Consecutive failures after which an endpoint backs off. */
 export const RESTS_FROM = 5
 
-/** How long the previous secret of an endpoint goes on signing, too. */
+/** Hours for which the previous secret also signs after a roll. */
 export const ROLL_HOURS = 24
 
 export const ENDPOINT_ORDER = { 'e.id': 'bigint' } as const
@@ -46,18 +46,18 @@ export const readEndpoints: ReadStatement<[account: number, ...page: PageValues]
   text: endpoints(1, 'e.account_id = $1::int'),
 }
 
-/** Those of an organization, newest first, for its admins and owners. */
+/** The endpoints of an organization, newest first, for its admins and owners. */
 export const readOrganizationEndpoints: ReadStatement<[...SeenBy, ...page: PageValues]> = {
   name: 'organization_webhook_endpoints',
   text: seenBy(['owner', 'admin'], endpoints(2, 'e.organization_id = $1::int')),
 }
 
 const MANAGED = 'webhook_managed(e, $2::int, $3::boolean, $4::int)'
-/** Who asks for an endpoint, see `webhook_managed`. */
+/** The caller who manages an endpoint, see `webhook_managed`. */
 export type Manager = [account: number | null, everything: boolean, organization: number | null]
 type Managing = [endpoint: number, ...Manager]
 
-/** For those who manage an endpoint and may not see what it is told: `none` instead of JSON. */
+/** Returns `none` instead of JSON to callers who manage an endpoint but may not see its deliveries. */
 const whenOwned = (json: string): string =>
   `select case when $3::boolean or e.account_id = $2::int then (${json})::text else 'none' end
     from webhook_endpoint e where e.id = $1::bigint and ${MANAGED}`
@@ -69,7 +69,7 @@ export const readEndpoint: ReadStatement<Managing> = {
 
 export const DELIVERY_ORDER = { 'd.id': 'bigint' } as const
 
-/** The deliveries of an endpoint of a status (null: all), newest first. */
+/** Deliveries of an endpoint with a status (null: any), newest first. */
 export const readDeliveries: ReadStatement<[...Managing, status: string | null, ...page: PageValues]> = {
   name: 'webhook_deliveries',
   text: whenOwned(
@@ -86,7 +86,7 @@ export const readDeliveries: ReadStatement<[...Managing, status: string | null, 
   ),
 }
 
-/** One delivery, with what is sent and all answers. */
+/** One delivery with its body and all responses. */
 export const readDelivery: ReadStatement<[...Managing, delivery: number]> = {
   name: 'webhook_delivery',
   text: whenOwned(
@@ -102,7 +102,7 @@ export interface NewEndpoint {
   readonly host: string
   readonly events: readonly string[]
   readonly description: string | null
-  /** The API key of the request. */
+  /** The API key of the request; null without one. */
   readonly keyId: string | null
 }
 
@@ -121,7 +121,7 @@ const Owned = z.object({
 })
 export type OwnedEndpoint = z.output<typeof Owned>
 
-/** An endpoint that a caller manages, locked. */
+/** Locks an endpoint that the caller manages; else no row. */
 export const managedEndpoint = (
   id: number,
   [account, everything, organization]: Manager,
@@ -133,14 +133,14 @@ export const managedEndpoint = (
 
 export interface EndpointFields {
   readonly url?: string | undefined
-  /** With the URL. */
+  /** Required with `url`. */
   readonly host?: string | undefined
   readonly events?: readonly string[] | undefined
   readonly description?: string | null | undefined
   readonly is_active?: boolean | undefined
 }
 
-/** Absent fields stay as they are. Activating an endpoint ends its rest: what waits for it is sent. Another URL is to be proved. */
+/** Changes an endpoint; absent fields keep their value. Activation resets the backoff; a new URL must be verified. */
 export const updateEndpoint = (id: number, fields: EndpointFields): Query<{ json: string }> =>
   sql.type(JsonText)`
     with moved as (
@@ -159,57 +159,57 @@ export const updateEndpoint = (id: number, fields: EndpointFields): Query<{ json
       rests_until = case when ${fields.is_active ?? null}::boolean then null else e.rests_until end
     where e.id = ${id} and e.deleted_at is null returning webhook_endpoint_json(e)::text as json`
 
-/** Gives an endpoint another secret. */
+/** Rolls the secret of an endpoint. */
 export const rollSecret = (id: number): Query<{ secret_version: number }> =>
   sql.type(z.object({ secret_version: z.number() }))`
     update webhook_endpoint set secret_version = secret_version + 1, secret_rolled_at = now(), updated_at = now()
     where id = ${id} and deleted_at is null returning secret_version`
 
-/** Deletes an endpoint for everybody; its deliveries are left to housekeeping. */
+/** Marks an endpoint as deleted; the pruner deletes its deliveries. */
 export const hideEndpoint = (id: number): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     update webhook_endpoint set is_active = false, deleted_at = now() where id = ${id} and deleted_at is null returning id`
 
 const SentAgain = JsonText.extend({ type: z.enum(WEBHOOK_EVENTS) })
 
-/** Has a delivery sent again, with another day of attempts; no row when the endpoint has none. */
+/** Redelivers a message, with another day of attempts; no row if the endpoint does not have it. */
 export const sendDeliveryAgain = (endpoint: number, id: number): Query<z.output<typeof SentAgain>> =>
   sql.type(SentAgain)`
     update webhook_delivery d set status = 'pending', due_at = now(), attempts = 0, ended_at = null
     where d.id = ${id} and d.endpoint_id = ${endpoint} returning d.type, webhook_delivery_json(d)::text as json`
 
-/** Whom a job is to tell of its end. */
+/** The callback of a job: its URL is notified when the job ends. */
 export interface Callback {
   readonly accountId: number
   readonly url: string
   readonly host: string
-  /** The API key of the request. */
+  /** The API key of the request; null without one. */
   readonly keyId: string | null
 }
 
-/** Has a job of an account tell a URL of its end. */
+/** Adds a callback to a job of an account. */
 export const addCallback = (jobId: string, { accountId, url, host, keyId }: Callback): Query<unknown> =>
   sql.type(z.unknown())`
     select webhook_callback_add(${jobId}::uuid, ${accountId}, ${url}, ${host}, ${keyId}::uuid)`
 
-/** Asks the receiver of an endpoint to echo a token, by a delivery. No row: the account has too many pending. */
+/** Adds the delivery that asks a receiver to echo a token; no row if the account has too many pending deliveries. */
 export const addChallenge = (endpoint: number, token: string): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     insert into webhook_delivery (endpoint_id, type, body)
     values (${endpoint}, ${CHALLENGE}, webhook_body(${CHALLENGE}, now(), ${JSON.stringify({ challenge: token })}::json))
     returning id`
 
-/** Notes that the receiver of an endpoint has echoed the token of a challenge for this URL. */
+/** Marks an endpoint as verified: its receiver echoed the token at this URL. */
 export const proveEndpoint = (id: number, url: string): Query<unknown> =>
   sql.type(noRows)`
     update webhook_endpoint set proved_at = now() where id = ${id} and url = ${url} and proved_at is null`
 
-/** Ends the endpoints of API keys that have expired. */
+/** Marks endpoints of expired API keys as deleted. */
 export const endExpiredEndpoints = (): Query<unknown> =>
   sql.prepared('webhook_expired', noRows)`
     update webhook_endpoint set is_active = false, deleted_at = now() where expires_at <= now() and deleted_at is null`
 
-/** Endpoints and hosts that something is due for, and that are to be told now. */
+/** Pairs of endpoint and host with due deliveries; skips disabled endpoints, and endpoints or hosts that back off. */
 export const dueEndpoints = (): Query<{ id: number; host: string }> =>
   sql.prepared('webhook_due', z.object({ id: z.number(), host: z.string() }))`
     with recursive pending as (
@@ -233,12 +233,12 @@ const Due = z.object({
   body: z.string(),
   secret_version: z.number(),
   is_rolling: z.boolean(),
-  /** The database's time in ms. */
+  /** The database's time, in ms since the epoch. */
   at_ms: z.number(),
 })
 export type DueDelivery = z.output<typeof Due>
 
-/** How many deliveries of an account are sent to a host: with a proved endpoint there, and without one; null: any number. */
+/** Rate limits of an account's deliveries to a host, with and without a verified endpoint there; null: no limit. */
 export interface WebhookRates {
   readonly proved: WebhookRate | null
   readonly unproved: WebhookRate | null
@@ -248,7 +248,7 @@ interface WebhookRate {
   readonly seconds: number
 }
 
-/** Takes deliveries of an endpoint to a host that are due and may be sent now, see `webhook_take`. */
+/** Claims due deliveries of an endpoint to a host, within the rate limits, see `webhook_take`. */
 export const takeDeliveries = (
   endpoint: number,
   host: string,
@@ -269,20 +269,20 @@ export const takeDeliveries = (
 
 export const WEBHOOK_ENDS = ['delivered', 'pending', 'failed', 'switched_off'] as const
 
-/** What an attempt to deliver came to, as it is kept. */
+/** The stored result of a delivery attempt. */
 export interface WebhookAnswer {
   /** ISO 8601. */
   readonly at: string
   readonly ms: number
-  /** Null: there was no answer. */
+  /** HTTP status; null without a response. */
   readonly status: number | null
-  /** The beginning of its body. */
+  /** The beginning of the response's body; null without a response. */
   readonly body: string | null
-  /** Why there was none. */
+  /** The reason for a missing response; null if there was one. */
   readonly error: string | null
 }
 
-/** Records an attempt, see `webhook_settle`. */
+/** Records an attempt and returns what became of the delivery, see `webhook_settle`; null if it already had an outcome. */
 export const settleDelivery = (
   id: number,
   outcome: 'delivered' | 'failed' | 'gone',
@@ -300,14 +300,14 @@ const Notified = z.object({
   failing_since: z.string(),
 })
 
-/** Whom to tell that an endpoint was switched off; no row when it is on again, or gone. */
+/** Data for the mail about a disabled endpoint; no row if it is enabled again, or gone. */
 export const switchedOff = (id: number): Query<z.output<typeof Notified>> =>
   sql.type(Notified)`
     select a.email, a.full_name, e.url, iso(coalesce(e.failing_since, e.switched_off_at)) as failing_since
     from webhook_endpoint e join account a on a.id = e.account_id and a.is_active
     where e.id = ${id} and e.switched_off_at is not null and e.url is not null`
 
-/** Deletes deliveries of deleted endpoints, and those that have none left; returns how many rows. */
+/** Deletes deliveries of deleted endpoints, and deleted endpoints without deliveries; returns the number of rows. */
 export const purgeEndpoints = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with deliveries as (

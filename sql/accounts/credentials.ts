@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { endMailedTokens, endSessions } from '../accounts.ts'
 import { noRows, type Query, sql } from '../db.ts'
 
-/** Whatever lets somebody sign in to an account, act for it, or hear of it. */
+/** Everything that gives access to an account: sign-in factors, sessions, API keys, mailed tokens and webhook endpoints. */
 
-/** Locks the one-time codes and passkeys of an address, as a sign-in does before it locks the account. */
+/** Locks the one-time codes and passkeys of an address. Sign-ins acquire these locks, too, before that of the account. */
 export const lockFactors = (email: string): Query<unknown> =>
   sql.type(noRows)`
     select (select count(*) from (select from account_totp where account_id = a.id for update) code),
@@ -21,19 +21,19 @@ const madeBefore = (accountId: number) => sql.fragment`
     where account_id = ${accountId} and deleted_at is null)`
 
 /**
- * Ends all of it for an account that its owner has just got, but for the password: whoever had it before may have made
- * any of it. The account is locked, its factors before it.
+ * Ends all credentials of an account except its password, once its owner has gained control: a previous holder may have
+ * created any of them. The caller has locked the factors, then the account.
  */
 export const endCredentials = (accountId: number): Query<unknown> =>
   sql.type(noRows)`
     with ${madeBefore(accountId)}, tokens as (${endMailedTokens(accountId)})
     ${endSessions(accountId, null)}`
 
-/** The same, but sessions and mailed tokens go on. */
+/** The same, but keeps sessions and mailed tokens. */
 export const endMadeBefore = (accountId: number): Query<unknown> =>
   sql.type(noRows)`with ${madeBefore(accountId)} select`
 
-/** Ends the API keys of an account, with what was made with them, and its sessions. The account is locked. */
+/** Deletes the API keys of an account and everything created with them, and ends its sessions. The caller has locked the account. */
 export const endKeys = (accountId: number): Query<unknown> =>
   sql.type(noRows)`
     with keys as (delete from api_key where account_id = ${accountId})
@@ -41,15 +41,15 @@ export const endKeys = (accountId: number): Query<unknown> =>
 
 const Holder = z.object({ account_id: z.number() })
 
-/** The account of the live session that a refresh token is of. */
+/** The account of a refresh token's live session; no row if the token is rotated, expired or revoked. */
 export const holderOf = (digest: Buffer): Query<z.output<typeof Holder>> =>
   sql.type(Holder)`
     select s.account_id from refresh_token t join session s on s.id = t.session_id
     where t.digest = ${sql.binary(digest)} and t.rotated_at is null and t.expires_at > now() and s.revoked_at is null`
 
 /**
- * Whether neither the session nor the API key has ended; null: there is none. Asked while the account is locked: who ends all that
- * an account has locks it, too.
+ * `live` is true if neither the session nor the API key has ended; null: the caller has none. Ask while holding the lock of
+ * the account: functions that end its credentials hold it, too.
  */
 export const isLive = (sessionId: string | null, keyId: string | null): Query<{ live: boolean }> =>
   sql.type(z.object({ live: z.boolean() }))`

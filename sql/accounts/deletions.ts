@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
 
-/** Accounts that are to be deleted at a time, which their owners may take back until then. */
+/** Scheduled deletions of accounts, which their owners can cancel until they are due. */
 
 const Standing = z.object({
   json: z.string(),
-  /** Whether it is to be deleted, and whether that time has come. */
+  /** True if a deletion is scheduled; `due` is true if its time has come. */
   marked: z.boolean(),
   due: z.boolean(),
 })
@@ -13,14 +13,14 @@ const Standing = z.object({
 const STANDING = sql.fragment`account_json(a)::text as json, a.deletion_at is not null as marked,
   coalesce(a.deletion_at <= now(), false) as due`
 
-/** Locks an account, and says whether it is to be deleted. */
+/** Locks an account and returns the state of its deletion. */
 export const lockStanding = (id: number): Query<z.output<typeof Standing>> =>
   sql.type(Standing)`
     select ${STANDING} from account a where a.id = ${id} and a.deleted_at is null for no key update`
 
 /**
- * Has an account deleted in so many days, and until then nothing changes for it.
- * @throws account.last_admin when no active admin would stay.
+ * Schedules the deletion of an account in `days`; until then it works as before.
+ * @throws account.last_admin if no active admin would remain.
  */
 export const markForDeletion = (id: number, days: number): Query<z.output<typeof Standing>> =>
   sql.type(Standing)`
@@ -28,26 +28,26 @@ export const markForDeletion = (id: number, days: number): Query<z.output<typeof
     where a.id = ${id} and a.deleted_at is null returning ${STANDING}`
 
 /**
- * Deactivates an account and has it deleted as soon as that can be.
- * @throws account.last_admin when no active admin would stay.
+ * Deactivates an account and makes its deletion due now.
+ * @throws account.last_admin if no active admin would remain.
  */
 export const deactivateForDeletion = (id: number): Query<{ email: string }> =>
   sql.type(z.object({ email: z.string() }))`
     update account set deletion_at = now(), is_active = false, updated_at = now()
     where id = ${id} and deleted_at is null returning email`
 
-/** Takes the deletion of a locked account back; no row when there is none to come. */
+/** Cancels the deletion of a locked account; no row if none is scheduled. */
 export const unmarkForDeletion = (id: number): Query<z.output<typeof Standing>> =>
   sql.type(Standing)`
     update account a set deletion_at = null, updated_at = now()
     where a.id = ${id} and a.deletion_at is not null returning ${STANDING}`
 
-/** Whether the time of an account has come. */
+/** `due` is true if the deletion of an account is due. */
 export const isDue = (id: number): Query<{ due: boolean }> =>
   sql.type(z.object({ due: z.boolean() }))`
     select exists (select from account where id = ${id} and deletion_at <= now()) as due`
 
-/** Accounts whose time has come, after an id; not those whose deletion, in this mailbox, has failed within the last hour. */
+/** Accounts with a due deletion, after an id. Skips those whose deletion job (`mailbox` plus id) failed within the last hour. */
 export const dueAccounts = (after: number, max: number, mailbox: string): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     select id from account where deletion_at <= now() and id > ${after} and not exists (
@@ -61,7 +61,7 @@ const Notice = z.object({
   at: z.string(),
 })
 
-/** What an account is told of its deletion; no row when there is none to come. */
+/** Pending deletion of an account, for its notice; no row if none is scheduled. */
 export const deletionNotice = (id: number): Query<z.output<typeof Notice>> =>
   sql.type(Notice)`
     select email, full_name, to_char(deletion_at at time zone 'utc', 'YYYY-MM-DD HH24:MI') as at

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { JsonText, type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** Changes of the address of an account, which both addresses confirm. */
+/** Email changes of accounts; both addresses confirm them. */
 
-/** The addresses that confirm it. */
+/** The two addresses that confirm a change. */
 export const SIDES = ['old', 'new'] as const
 export type Side = (typeof SIDES)[number]
 
@@ -17,7 +17,7 @@ export interface NewEmailChange {
   readonly lifetimeSeconds: number
 }
 
-/** Begins a change, in place of one that the account has begun before. The account is locked. */
+/** Begins a change and replaces a pending one of the account. The caller has locked the account. */
 export const beginEmailChange = (change: NewEmailChange): Query<{ json: string }> =>
   sql.type(JsonText)`
     insert into email_change as c (id, account_id, email, session_id, old_digest, new_digest, expires_at)
@@ -41,11 +41,11 @@ const Pending = z.object({
   new_email: z.string(),
   full_name: z.string().nullable(),
   is_confirmed: z.boolean(),
-  /** Another account has the new address. */
+  /** True if another account has the new address. */
   is_taken: z.boolean(),
 })
 
-/** What the mail to one of the addresses says; no row when the change is over. */
+/** Data for the mail to one of the addresses; no row if the change is no longer pending. */
 export const pendingEmailChange = (id: string, side: Side): Query<z.output<typeof Pending>> =>
   sql.type(Pending)`
     select c.account_id, a.email as old_email, c.email as new_email, a.full_name,
@@ -63,26 +63,26 @@ const Confirmed = z.object({
   session_id: z.string().nullable(),
 })
 
-/** Confirms a change with the token of one of its addresses; no row when that is unknown, used or expired. */
+/** Confirms a change with the token of one address; no row if the token is unknown, used or expired. */
 export const confirmEmailChange = (digest: Buffer): Query<z.output<typeof Confirmed>> =>
   sql.type(Confirmed)`
     select account_id, side, outcome, old_email, new_email, session_id from email_change_confirm(${sql.binary(digest)})`
 
 const Ended = z.object({ account_id: z.number(), email: z.string(), side: z.enum(SIDES) })
 
-/** Ends a change with the token of either address; no row when that is unknown or expired. */
+/** Refuses a change with the token of either address; no row if the token is unknown or expired. */
 export const refuseEmailChange = (digest: Buffer): Query<z.output<typeof Ended>> =>
   sql.type(Ended)`
     delete from email_change c
     where ${sql.binary(digest)} in (c.old_digest, c.new_digest) and c.expires_at > now()
     returning account_id, email, case when old_digest = ${sql.binary(digest)} then 'old' else 'new' end as side`
 
-/** Takes back the change of an account; no row when none is pending. */
+/** Cancels the change of an account; no row if none is pending. */
 export const cancelEmailChange = (accountId: number): Query<{ email: string }> =>
   sql.type(z.object({ email: z.string() }))`
     delete from email_change where account_id = ${accountId} and expires_at > now() returning email`
 
-/** Deletes changes that were not confirmed in time; returns how many. */
+/** Prunes expired changes; returns their number. */
 export const deleteExpiredEmailChanges = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with expired as (

@@ -1,16 +1,16 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
 
-/** How the rows of an export are read: in batches, in the order of a key. */
+/** Reads the rows of an export in batches, ordered by a key. */
 
 export type Fragment = ReturnType<typeof sql.fragment>
 
 const Row = z.object({ key: z.string(), json: z.string() })
 type Row = z.output<typeof Row>
 
-/** Rows of an owner, or of a row of one, after a key: at most `max`. */
+/** Reader of the rows of an owner, or of one of its rows: at most `max` after a key. */
 export interface Rows {
-  /** Before the first key. */
+  /** A key before all others. */
   readonly start: string
   readonly max: number
   readonly after: (of: string, key: string) => Query<Row>
@@ -19,24 +19,24 @@ export interface Rows {
 /** A file of the export. */
 export interface Part {
   readonly file: string
-  /** The foreign keys to an account by which its rows are found, as `table.column`. */
+  /** The foreign keys to an account that select the rows, as `table.column`. */
   readonly by: readonly string[]
   readonly rows: Rows
-  /** Files of rows that belong to these, which are found by the keys of these. */
+  /** Files of child rows, selected by the keys of these rows. */
   readonly below?: readonly { readonly file: string; readonly rows: Rows }[]
 }
 
 const BATCH = 500
-/** Of rows with texts of up to a megabyte or two each. */
+/** Batch size for rows with texts of up to two megabytes. */
 export const LARGE_BATCH = 20
 const FIRST_ID = '0'
 const FIRST_UUID = '00000000-0000-0000-0000-000000000000'
 
 interface Source {
   readonly from: Fragment
-  /** Which rows belong to `of`. */
+  /** Condition of the rows that belong to `of`. */
   readonly where: (of: string) => Fragment
-  /** What orders the rows, with its type; unique among those of an owner. */
+  /** Sort key, unique among the rows of an owner. */
   readonly key: Fragment
   readonly type: 'bigint' | 'uuid'
   readonly item: Fragment
@@ -57,7 +57,7 @@ export function rowsOf({ from, where, key, type, item, max = BATCH }: Source): R
   }
 }
 
-/** Audited events in their order, in which their partitions are. */
+/** Audit events ordered by time, the key of their partitions. */
 export function auditOf(where: (of: string) => Fragment, item: Fragment): Rows {
   return {
     start: '-infinity|0',
@@ -70,5 +70,5 @@ export function auditOf(where: (of: string) => Fragment, item: Fragment): Rows {
   }
 }
 
-/** The account whose id a text is. */
+/** An account id, from its text. */
 export const account = (of: string): Fragment => sql.fragment`${of}::text::int`

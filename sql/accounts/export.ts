@@ -2,9 +2,9 @@ import { sql } from '../db.ts'
 import { account, auditOf, type Fragment, LARGE_BATCH, type Part, type Rows, rowsOf } from './export-rows.ts'
 
 /**
- * What the export of an account's data has: a file of JSON lines for each kind of rows. Columns are named one by one, so that
- * nothing secret, nothing derived and nothing of somebody else gets in with a new one: `test/sql/export.test.ts` has every
- * foreign key to an account, or says why it is left out.
+ * Files of an account's data export: one of JSON lines for each kind of rows. Queries name each column, so that a new column
+ * never adds secrets, derived values or data of other people. `test/sql/export.test.ts` checks that every foreign key to an
+ * account is exported or excluded for a reason.
  */
 
 const SESSIONS: Part = {
@@ -20,7 +20,7 @@ const SESSIONS: Part = {
   }),
 }
 
-/** What an account signs in with beside its password. */
+/** API keys or passkeys of an account. */
 const credentials = (file: string, by: string, from: Fragment, item: Fragment): Part => ({
   file,
   by: [by],
@@ -65,13 +65,13 @@ const INVITES: Part = {
     where: (of) => sql.fragment`i.invited_by = ${account(of)}`,
     key: sql.fragment`i.id`,
     type: 'bigint',
-    // The address is somebody else's.
+    // Excludes the address, which belongs to the invitee.
     item: sql.fragment`json_build_object('id', i.id, 'organization_id', i.organization_id, 'role', i.role, 'status', i.status,
       'created_at', iso(i.created_at), 'expires_at', iso(i.expires_at), 'accepted_at', iso(i.accepted_at))`,
   }),
 }
 
-/** Of a document: it is there, or in the trash. What has left that is about to be collected, and nobody can restore it. */
+/** Condition: the document exists or is in the trash. After the trash it waits to be collected and cannot be restored. */
 export const KEPT = sql.fragment`coalesce(d.expires_at > now(), true)`
 
 const DOCUMENTS: Part = {
@@ -299,7 +299,7 @@ const WEBHOOKS: Part = {
 const EVENT = sql.fragment`'id', e.id, 'at', iso(e.at), 'kind', e.kind, 'account_id', e.account_id,
   'organization_id', e.organization_id`
 
-// No foreign keys. What the account did, and what others did to it: who they are, and from where, is theirs.
+// Audit events have no foreign keys. Those of other actors exclude the actor and the client address: they belong to the actor.
 const DONE: Part = {
   file: 'audit-done.ndjson',
   by: [],

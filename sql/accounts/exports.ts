@@ -5,11 +5,11 @@ import { arrayText, type PageValues } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 import { KEPT } from './export.ts'
 
-/** Exports of all that an account has: what goes into one beside the rows of `export.ts`, and those that are done. */
+/** Finished exports of accounts, and the contents of an export besides the rows of `export.ts`. */
 
 const Account = z.object({ json: z.string(), documents: z.number() })
 
-/** The account itself, and how many documents it has; no row when it is gone. */
+/** The account itself and its number of documents; no row if it is gone. */
 export const exportedAccount = (id: number): Query<z.output<typeof Account>> =>
   sql.type(Account)`
     select json_build_object('account', account_json(a), 'email_change', (
@@ -28,42 +28,42 @@ const At = {
 const Content = z.object({ id: z.number(), title: z.string(), media_type: z.string(), ...At })
 type Content = z.output<typeof Content>
 
-/** The bytes of documents after an id, at most so many. */
+/** Locations of the bytes of at most `max` documents after an id. */
 export const exportedContents = (owner: number, after: number, max: number): Query<Content> =>
   sql.type(Content)`
     select d.id, d.title, d.media_type, d.byte_size, b.id as blob_id, b.store, b.key, b.upload_id
     from document d left join blob b on b.sha256 = d.sha256
     where d.owner_id = ${owner} and ${KEPT} and d.id > ${after} order by d.id limit ${max}`
 
-/** False when the row of the bytes is missing. */
+/** True if the bytes are stored; false if their row is missing. */
 export const isStored = <C extends { readonly blob_id: number | null }>(content: C): content is C & BlobAt =>
   content.blob_id !== null
 
 export interface NewExport {
-  /** That of its job. */
+  /** The id of its job. */
   readonly id: string
   readonly accountId: number
   readonly sha256: Buffer
   readonly byteSize: number
 }
 
-/** Stores that an export is done; its blob is sealed in the same transaction. */
+/** Stores a finished export; the caller seals its blob in the same transaction. */
 export const insertExport = (done: NewExport): Query<unknown> =>
   sql.type(noRows)`
     insert into account_export (id, account_id, sha256, byte_size)
     values (${done.id}::uuid, ${done.accountId}, ${sql.binary(done.sha256)}, ${done.byteSize})`
 
-/** Whether the export of a job is done. */
+/** Size of the export of a job; no row if it is not done. */
 export const exportById = (id: string): Query<{ byte_size: number }> =>
   sql.type(z.object({ byte_size: z.number() }))`select byte_size from account_export where id = ${id}::uuid`
 
 const Stored = z.object({ ...At, sha256: z.string(), day: z.string() })
 
-// 0 days: for ever. Retention may not have been by yet.
+// 0 days: exports never expire. The pruner may not have deleted expired ones yet.
 const isFresh = (days: number) =>
   sql.fragment`(${days} = 0 or x.created_at > now() - make_interval(days => ${days}::int))`
 
-/** The bytes of an export of an account that is not older than so many days (0: any). */
+/** Location of the bytes of an account's export; no row if it is older than `days` (0: no limit). */
 export const exportContent = (id: string, owner: number, days: number): Query<z.output<typeof Stored>> =>
   sql.type(Stored)`
     select b.id as blob_id, b.store, b.key, b.upload_id, x.byte_size, encode(x.sha256, 'hex') as sha256,
@@ -73,7 +73,7 @@ export const exportContent = (id: string, owner: number, days: number): Query<z.
 
 export const EXPORT_ORDER = { 'x.id': 'uuid' } as const
 
-/** The exports of an account that are not older than so many days (0: any), newest first. */
+/** Exports of an account that are at most `days` old (0: no limit), newest first. */
 export const readExports: ReadStatement<[account: number, days: number, ...page: PageValues]> = {
   name: 'account_exports',
   text: arrayText({

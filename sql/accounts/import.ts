@@ -6,7 +6,7 @@ export interface ImportedAccount extends NewAccount {
   readonly isVerified: boolean
 }
 
-/** Adds accounts, in the order of their addresses, so that two that do so wait for each other; those that exist are left out. */
+/** Adds accounts and skips existing addresses. Inserts in order of address, so that concurrent imports cannot deadlock. */
 export const importAccounts = (accounts: readonly ImportedAccount[]): Query<{ id: number; email: string }> =>
   sql.type(z.object({ id: z.number(), email: z.string() }))`
     insert into account (email, password_hash, full_name, role, is_active, is_verified)

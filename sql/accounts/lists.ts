@@ -1,11 +1,11 @@
 import { arrayText, byValue, everyPair, inOrders, type List, type PageValues, within } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** The list of accounts, for those who administer them. */
+/** The list of accounts for admins. */
 
 export const ROLES = ['user', 'moderator', 'admin'] as const
 
-/** What may order the accounts. Those that have never signed in are the longest absent, in the order in which they came. */
+/** Sort orders of accounts. Accounts that never signed in count as the longest absent, by creation time. */
 export const ACCOUNT_ORDERS = {
   created_at: { 'a.created_at': 'timestamptz', 'a.id': 'bigint' },
   email: { 'a.email': 'text' },
@@ -24,12 +24,12 @@ type Filters = [
   to: string | null,
 ]
 
-// Of `like`, only what stands for itself.
+// Escapes the wildcards of `like`.
 const SEARCHED = String.raw`regexp_replace(folded($3::text), '([\\%_])', '\\\1', 'g')`
 const LISTED = `a.deleted_at is null and ${within('a.created_at', '$4', '$5')}
   and ($3::text is null or a.words like '%' || ${SEARCHED} || '%')`
 
-/** Accounts of a role and a state, with a part of the e-mail address or name, added in a time; null: any. */
+/** Accounts filtered by role, state, part of the email address or name, and creation time; null: any. */
 export const readAccounts = inOrders(
   ACCOUNT_ORDERS,
   (column, order, direction): ReadStatement<[...Filters, ...page: PageValues]> => ({

@@ -1,17 +1,17 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
 
-/** What is noted of sessions in use, and what housekeeping deletes of them. */
+/** Last use of sessions, and the pruning of expired ones. */
 
 export interface UsedSession {
   readonly id: string
-  /** Null when it was not known any more: the client has disconnected. */
+  /** Null if unknown, because the client had disconnected. */
   readonly address: string | null
-  /** What a trusted proxy says of the address. */
+  /** The client's location as reported by a trusted proxy; null without one. */
   readonly place: string | null
 }
 
-/** Notes that sessions are in use, and from where; those that another edge has just noted, or is noting, are left out. */
+/** Records the last use and client address of sessions. Skips sessions that another edge recorded in the last 30 s or has locked. */
 export const touchSessions = (used: readonly UsedSession[]): Query<unknown> =>
   sql.type(noRows)`
     update session s set last_used_at = now(), last_address = coalesce(left(used.address, 100), s.last_address),
@@ -28,7 +28,7 @@ const idsOf = (used: readonly UsedSession[]) =>
     'uuid',
   )
 
-/** Deletes expired refresh tokens, and sessions left without any; returns the number of tokens. */
+/** Prunes expired refresh tokens, and sessions left without any; returns the number of tokens. */
 export const deleteExpiredRefreshTokens = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with expired as (

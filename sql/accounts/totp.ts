@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** The second factor of accounts: one-time codes and recovery codes. A sign-in uses them up in `endLogin`. */
+/** The second factor of accounts: one-time codes and recovery codes. A sign-in consumes them in `endLogin`. */
 
-/** Whether an account has it, and how many recovery codes are left. */
+/** State of an account's one-time codes, and the number of unused recovery codes. */
 export const readTotp: ReadStatement<[account: number]> = {
   name: 'account_totp',
   text: `select json_build_object('is_on', confirmed_at is not null, 'confirmed_at', iso(confirmed_at),
@@ -14,20 +14,20 @@ export const readTotp: ReadStatement<[account: number]> = {
 
 const Totp = z.object({ id: z.string(), is_on: z.boolean() })
 
-/** The one-time codes of an account, while it is locked. */
+/** The one-time codes of an account that the caller has locked. */
 export const totpOf = (accountId: number): Query<z.output<typeof Totp>> =>
   sql.type(
     Totp,
   )`select id, confirmed_at is not null as is_on from account_totp where account_id = ${accountId}`
 
-/** Begins anew with a secret that no code has confirmed yet. */
+/** Starts the setup with a new secret; replaces an unconfirmed one. */
 export const insertTotp = (id: string, accountId: number): Query<unknown> =>
   sql.type(noRows)`
     insert into account_totp (id, account_id) values (${id}::uuid, ${accountId})
     on conflict on constraint account_totp_account_id_key do update set id = excluded.id, created_at = now()
       where account_totp.confirmed_at is null`
 
-/** Switches it on: the code that has shown it is used up. */
+/** Enables one-time codes; `step` is that of the confirming code, which cannot be used again. */
 export const confirmTotp = (id: string, step: number, recoveryCodes: readonly Buffer[]): Query<unknown> =>
   sql.type(noRows)`
     update account_totp set confirmed_at = now(), last_step = ${step}::bigint, recovery_codes = ${digests(recoveryCodes)}
@@ -37,7 +37,7 @@ export const confirmTotp = (id: string, step: number, recoveryCodes: readonly Bu
 export const setRecoveryCodes = (id: string, recoveryCodes: readonly Buffer[]): Query<unknown> =>
   sql.type(noRows)`update account_totp set recovery_codes = ${digests(recoveryCodes)} where id = ${id}::uuid`
 
-/** Switches it off; no row when it was not on. */
+/** Disables one-time codes; no row if they were not enabled. */
 export const deleteTotp = (accountId: number): Query<{ id: string }> =>
   sql.type(z.object({ id: z.string() }))`
     delete from account_totp where account_id = ${accountId} and confirmed_at is not null returning id`

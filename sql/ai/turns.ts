@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** Turns of conversations: what is written when one begins, and read while it runs. `ai_turn_settle` settles them. */
+/** Writes at the start of a turn, and reads while it runs. `ai_turn_settle` records its outcome. */
 
-/** What is known about an agent and a conversation when a turn is requested; null: the turn begins a new one. */
+/** Agent and conversation for the start of a turn; a null conversation starts a new one. */
 export const readTurnStart: ReadStatement<[agentSlug: string, conversation: string | null]> = {
   name: 'ai_turn_start',
   text: `select json_build_object(
@@ -24,7 +24,7 @@ export interface NewTurn {
   readonly model: string
 }
 
-/** The conversation that a first turn begins. */
+/** The conversation that a first turn creates. */
 export interface NewConversation {
   readonly userId: string
   readonly ownerId: number | null
@@ -42,7 +42,7 @@ const messages = (turn: NewTurn) => sql.fragment`
   ) as m (place, id, role, status, content, job_id, provider, model, settled_at) order by m.place
   returning id`
 
-/** Adds the question and the pending answer; no row when the conversation no longer exists. */
+/** Adds the question and the pending answer; no row if the conversation no longer exists. */
 export const insertTurn = (turn: NewTurn): Query<{ id: string }> =>
   sql.prepared('ai_turn_insert', Id)`
     with conversation as (
@@ -60,7 +60,7 @@ export const insertFirstTurn = (turn: NewTurn, c: NewConversation): Query<{ id: 
     )
     ${messages(turn)}`
 
-/** The account that a user_id names, if it names one. */
+/** The account whose id a user_id is; no row if there is none. */
 export const accountNamed = (id: number): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`select id from account where id = ${id} and deleted_at is null`
 
@@ -69,17 +69,17 @@ const Turn = z.object({
   max_tokens: z.number().nullable(),
   system_prompt: z.string(),
   history: z.array(z.object({ role: z.enum(['user', 'assistant']), content: z.string() })),
-  /** Whether readers have been shown pieces of an earlier attempt. */
+  /** True if subscribers got pieces of an earlier attempt. */
   shown: z.boolean(),
-  /** The parameters for the model that an admin has chosen; null: those in the settings. */
+  /** Parameters of the model that an admin chose; null: those of the settings. */
   chosen: z.object({ temperature: z.number().nullable(), max_tokens: z.number().nullable() }).nullable(),
 })
 export type Turn = z.output<typeof Turn>
 
 /**
- * What to ask the model: the current agent, and the last `messages` before the answer, oldest first, including the
- * question. An unanswered question is left out: a provider that has refused it would refuse it again, with everything
- * sent along; and so is one whose answer is blank, which Anthropic refuses. No row when the conversation is gone.
+ * Input for the model: the current agent and the last `messages` up to the question, oldest first. Skips unanswered
+ * questions: a provider that refused one would refuse the whole request. Also skips questions with a blank answer, which
+ * Anthropic refuses. No row if the conversation is gone.
  */
 export const turnToAnswer = (
   answerId: string,
@@ -107,7 +107,7 @@ export const turnToAnswer = (
     from ai_message answer join ai_agent agent on agent.slug = ${agentSlug}
     where answer.id = ${answerId}::uuid`
 
-/** A turn as its stream needs it. */
+/** State of a turn for its stream. */
 export const TurnState = z.object({
   message_id: z.string(),
   conversation_id: z.string(),
@@ -121,9 +121,9 @@ export const TurnState = z.object({
   response_time_ms: z.number().nullable(),
   error_detail: z.string().nullable(),
   settled_at: z.string().nullable(),
-  /** The seq of the job; null when the job is gone. */
+  /** The seq of the job's last event; null if the job is gone. */
   seq: z.number().nullable(),
-  /** Whether the job has ended. */
+  /** True if the job has ended; null if it is gone. */
   ended: z.boolean().nullable(),
 })
 export type TurnState = z.output<typeof TurnState>
@@ -134,13 +134,13 @@ const TURN_STATE = `select json_build_object('message_id', m.id, 'conversation_i
     'seq', job.seq, 'ended', job.finished_at is not null)::text
   from ai_message m join ai_conversation c on c.id = m.conversation_id left join job on job.id = m.job_id`
 
-/** A turn by its answer. */
+/** The turn of an answer. */
 export const readTurn: ReadStatement<[answer: string]> = {
   name: 'ai_turn',
   text: `${TURN_STATE} where m.id = $1::uuid and m.role = 'assistant'`,
 }
 
-/** A turn by its job. */
+/** The turn of a job. */
 export const readTurnOfJob: ReadStatement<[job: string]> = {
   name: 'ai_turn_of_job',
   text: `${TURN_STATE} where m.job_id = $1::uuid`,

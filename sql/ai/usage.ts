@@ -1,17 +1,16 @@
 import { noRows, type Query, sql } from '../db.ts'
 import type { ReadStatement, ReadValue } from '../reader.ts'
 
-/** What models were used for, and what it cost. */
+/** Usage of models and its cost. */
 
 const START = `coalesce($1::timestamptz, '-infinity')`
 const END = `coalesce($2::timestamptz, 'infinity')`
-// All of them are in the index of the kept sums.
+// The index of the kept sums covers all of these columns.
 const COLUMNS = `s.vendor, s.model, s.requests, s.successes, s.input_tokens, s.output_tokens, s.audio_seconds, s.unpriced,
   s.estimated, s.cost`
 
-// From `start` on and before `end` (null: open); `recent` is how many of the latest are listed. Whole UTC days come from
-// the kept sums, and the hours before the first one and after the last one from the rows. `whose` and `summed` are the
-// conditions of whose usage it is, for rows and for sums.
+// Usage from `start` until before `end` (null: open), with the `recent` latest rows. Whole UTC days come from kept sums, the
+// hours before the first and after the last whole day from rows. `whose` and `summed` select the usage in rows and in sums.
 const usage = <M extends readonly ReadValue[]>(
   name: string,
   whose: string,
@@ -40,7 +39,7 @@ const usage = <M extends readonly ReadValue[]>(
     ), total as (
       select coalesce(sum(requests), 0) as requests, coalesce(sum(successes), 0) as successes, coalesce(sum(input), 0) as input,
         coalesce(sum(output), 0) as output, coalesce(sum(audio), 0) as audio, coalesce(sum(unpriced), 0) as unpriced, coalesce(sum(estimated), 0) as estimated,
-        -- The cost of no usage is 0; that of usage without any known price is null.
+        -- No usage costs 0; usage without any known price has a null cost.
         case when count(*) = 0 then 0 else sum(cost) end as cost
       from model
     )
@@ -60,10 +59,10 @@ const usage = <M extends readonly ReadValue[]>(
     from total t`,
 })
 
-/** Usage of everybody. */
+/** All usage. */
 export const readUsage = usage<[]>('ai_usage', 'true', `s.user_id = ''`)
 
-/** Usage of one user_id: that of an account, of nobody (null), or with `ofAnybody` all of it. */
+/** Usage of a user_id by an account (null: without an account), or by anyone with `ofAnybody`. */
 export const readUsageOf = usage<[userId: string, owner: number | null, ofAnybody: boolean]>(
   'ai_usage_of',
   'u.user_id = $4::text and ($6::boolean or u.owner_id is not distinct from $5::int)',
@@ -81,7 +80,7 @@ export interface Usage {
   readonly cached: number
   readonly output: number
   readonly reasoning: number
-  /** An exact decimal; null where the price is not known. */
+  /** An exact decimal; null if the price is unknown. */
   readonly cost: string | null
   readonly estimated: boolean
   readonly success: boolean

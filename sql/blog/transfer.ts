@@ -3,7 +3,7 @@ import type { PostStatus } from '../blog.ts'
 import { noRows, type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** Export of posts, and import of uploaded files of posts. */
+/** Export of posts, and import of posts from uploaded files. */
 
 /** A post of an export. */
 export interface Exported {
@@ -11,10 +11,10 @@ export interface Exported {
   readonly json: string
 }
 
-// At least one post, and enough of them to make a statement worth its round trip.
+// Bytes of content per statement: enough to be worth a round trip. A statement returns at least one post.
 const EXPORT_BYTES = 1_048_576
 
-/** The next posts after an id, ordered by id, each a line of {@link exportedOf}; none: that was all. */
+/** The next posts after an id, by id, as lines for {@link exportedOf}; none after the last post. */
 export const exportedAfter: ReadStatement<[after: number, status: PostStatus | null]> = {
   name: 'blog_exported_after',
   text: `
@@ -30,7 +30,7 @@ export const exportedAfter: ReadStatement<[after: number, status: PostStatus | n
     from next join blog_post p on p.id = next.id where before < ${EXPORT_BYTES} order by p.id`,
 }
 
-/** A post of {@link exportedAfter}. */
+/** Parses a line of {@link exportedAfter}. */
 export function exportedOf(line: string): Exported {
   const space = line.indexOf(' ')
   return { id: Number(line.slice(0, space)), json: line.slice(space + 1) }
@@ -48,7 +48,7 @@ export const appendToUpload = (id: number, ordinal: number, bytes: Buffer): Quer
   sql.prepared('blog_upload_append', noRows)`
     insert into blog_upload_chunk (upload_id, ordinal, bytes) values (${id}, ${ordinal}, ${sql.binary(bytes)})`
 
-/** Hands an upload to the job that reads it. */
+/** Assigns an upload to the job that reads it. */
 export const claimUpload = (id: number, jobId: string): Query<unknown> =>
   sql.type(noRows)`update blog_upload set job_id = ${jobId}::uuid where id = ${id}`
 
@@ -64,7 +64,7 @@ const Upload = z.object({ file_name: z.string(), format: z.enum(UPLOAD_FORMATS),
 export const upload = (id: number): Query<z.output<typeof Upload>> =>
   sql.type(Upload)`select file_name, format, result from blog_upload where id = ${id}`
 
-/** Stores how an import ended, and deletes the uploaded bytes. */
+/** Stores the result of an import and deletes the uploaded bytes. */
 export const endUpload = (id: number, result: object): Query<unknown> =>
   sql.type(noRows)`
     with gone as (delete from blog_upload_chunk where upload_id = ${id})
@@ -77,7 +77,7 @@ export const uploadChunk = (id: number, ordinal: number): Query<{ bytes: Uint8Ar
   sql.prepared('blog_upload_chunk', Chunk)`
     select bytes from blog_upload_chunk where upload_id = ${id} and ordinal = ${ordinal}`
 
-/** Deletes uploads older than a day whose job has ended or was never added. */
+/** Prunes uploads older than a day whose job has ended or was never added; returns their number. */
 export const deleteAbandonedImports = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with abandoned as (
@@ -88,7 +88,7 @@ export const deleteAbandonedImports = (batch: number): Query<{ count: number }> 
     )
     select count(*)::int as count from abandoned`
 
-/** A post as an import writes it; absent times and author are the import's own, or stay as they are. */
+/** A post to import. For undefined times and authors, a new post gets those of the import and an existing one keeps its own. */
 export interface ImportedPost {
   readonly title: string
   readonly slug: string
@@ -105,7 +105,7 @@ export interface ImportedPost {
   readonly published_at: string | null | undefined
 }
 
-/** The full name of the importer; null when there is no importer, or no name. */
+/** The full name of the importer; null without an importer or a name. */
 export const importer = (id: number | null): Query<{ name: string | null }> =>
   sql.type(z.object({ name: z.string().nullable() }))`
     select (select full_name from account where id = ${id}::int) as name`
@@ -113,7 +113,7 @@ export const importer = (id: number | null): Query<{ name: string | null }> =>
 const Slugged = z.object({ id: z.number(), slug: z.string() })
 export type Slugged = z.output<typeof Slugged>
 
-/** Which of these slugs are taken; their posts cannot change until the transaction ends. */
+/** Posts with these slugs; the lock prevents changes to them until the transaction ends. */
 export const takenSlugs = (slugs: readonly string[]): Query<Slugged> =>
   sql.type(Slugged)`
     select id, slug from blog_post where slug = any(${sql.array([...slugs], 'text')}) order by id for update`
@@ -126,7 +126,7 @@ const given = (posts: readonly ImportedPost[]) => sql.fragment`(
       (g ->> 'published_at')::timestamptz as published_at, n
     from jsonb_array_elements(${JSON.stringify(posts)}::jsonb) with ordinality as list(g, n))`
 
-/** Adds posts, in order; returns those whose slug was still free. */
+/** Adds posts, in order, and returns them; skips posts whose slug is taken. */
 export const insertPosts = (
   posts: readonly ImportedPost[],
   author: { readonly id: number | null; readonly name: string | null },
@@ -154,7 +154,7 @@ export const overwritePosts = (posts: readonly ImportedPost[]): Query<Slugged> =
     from ${given(posts)} g where p.slug = g.slug
     returning p.id, p.slug`
 
-/** A tag that an import needs: its slug, and the name to create it with. */
+/** A tag that an import needs; `name` is for creating it. */
 export interface NeededTag {
   readonly slug: string
   readonly name: string
@@ -163,7 +163,7 @@ export interface NeededTag {
 const texts = (all: readonly string[]) => sql.array([...all], 'text')
 const numbers = (all: readonly number[]) => sql.array([...all], 'int8')
 
-/** Finds tags by their slugs, and creates missing ones; one whose name is taken is named after its slug. */
+/** Finds tags by slug and creates missing ones; a tag whose name is taken gets a name derived from its slug. */
 export const neededTags = (tags: readonly NeededTag[]): Query<Slugged> => {
   const slugs = texts(tags.map(({ slug }) => slug))
   return sql.type(Slugged)`
@@ -171,7 +171,7 @@ export const neededTags = (tags: readonly NeededTag[]): Query<Slugged> => {
       select distinct on (slug) slug, name, n
       from unnest(${slugs}, ${texts(tags.map(({ name }) => name))}) with ordinality as list(slug, name, n) order by slug, n
     ), named as (
-      -- The first tag with a name gets it; the others, and those whose name an existing tag has, get another one.
+      -- The first new tag with a name gets it, unless an existing tag has it; others get another name.
       select slug, case when row_number() over (partition by name order by n) = 1
         and not exists (select from blog_tag t where t.name = given.name) then name else blog_free_name(slug) end as name, n
       from given where not exists (select from blog_tag t where t.slug = given.slug)
@@ -181,7 +181,7 @@ export const neededTags = (tags: readonly NeededTag[]): Query<Slugged> => {
     select id, slug from made union all select id, slug from blog_tag where slug = any(${slugs})`
 }
 
-/** Gives posts these tags and no others. */
+/** Replaces the tags of posts. */
 export const setAllTags = (
   postIds: readonly number[],
   links: readonly { readonly postId: number; readonly tagId: number }[],

@@ -2,30 +2,31 @@ import { type DOCUMENT_ORDERS, LISTED, type Listed, OF_OWNER } from '../document
 import { inOrders, type List, listText, type PageValues } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
-// What a search ranks of a term, so that its cost does not follow how often a word occurs: this many of the pages and titles that
-// match it, those that the index names first, and if there are more, the pages of as many documents of the owner, newest first.
+// Bounds the cost of a frequent word: a search ranks this many matches of a term, in index order. If there are more, it also
+// ranks the matching pages of as many of the owner's newest documents.
 const MAX_RANKED = 500
-// A phrase is looked for in this many pages with its words: the index does not know their places.
+// Rows with all words of a phrase to check for the phrase itself: the index does not store positions.
 const MAX_WITH_WORDS = 5000
 
-// What is shown of where a document matches: its first pages that do, each with some words around the first that matches.
+// Snippets per document: of its first matching pages, each with the words around the first match.
 const MAX_HITS = 3
 const SNIPPET = 'MaxFragments=1, MinWords=10, MaxWords=25, ShortWord=0, StartSel="", StopSel=""'
-// Of a longer page: finding the words again takes a second for two million characters.
+// Longer pages are cut: highlighting takes a second for two million characters.
 const SNIPPET_CHARACTERS = 200_000
 
-// Its words are parted as those that were indexed, and its marks stay: each is between characters that no text shows.
+// Splits words as the index does, but keeps punctuation: each mark is wrapped in U+0001, which no text contains and
+// `translate` then removes.
 const snippet = (text: string, query: string): string =>
   `translate(ts_headline('folded', words_parted(${text}, E'\\x01\\\\1\\x01'), ${query}, '${SNIPPET}'), E'\\x01', '')`
 
-/** What `words` of a search's terms are looked for in. */
+/** The vector that `words` of a search term match. */
 const owned = (row: string): string => `owned_vector(${row}.owner_id, ${row}.search)`
 
-// One document after the other, by key: without `offset 0` it could be joined with all pages.
+// `offset 0` forces a lookup by key for each document; the planner might otherwise join all pages.
 const pagesOf = (document: string): string =>
   `(select document_id, search from document_page where document_id = ${document} offset 0)`
 
-/** What may order what a search finds. */
+/** Sort orders of search results. */
 export const SEARCH_ORDERS = {
   rank: { 'found.rank': 'real', 'found.id': 'bigint' },
   received_at: { 'found.id': 'bigint' },
@@ -41,7 +42,7 @@ const HITS = `(
       select p.page_number, p.text from document_page p where p.document_id = d.id and p.search @@ sought.query
       order by p.page_number limit ${MAX_HITS}) hit)`
 
-// The documents that match, each with its rank.
+// The matching documents with their ranks.
 const FOUND = `
   with term as materialized (
     select *, case when is_phrase then ${MAX_WITH_WORDS} else ${MAX_RANKED} end as most from search_terms($1::int, $7)
@@ -91,9 +92,9 @@ const FOUND = `
   )`
 
 /**
- * A page of the documents that match a search, with the pages that do if `hits`. Every term occurs somewhere in the document's title, note, tags or
- * pages; the whole word counts most, then its beginning or part, and the title more than the text. The total is exact if all
- * that matches one of the terms was looked at, so that nothing else can match.
+ * A page of the documents that match a search, with snippets of their matching pages if `hits`. Every term must occur in a
+ * document's title, note, tags or pages. Whole words rank above prefixes and parts, the title above the text. The total is
+ * exact if the search saw every match of at least one term.
  */
 export const searchDocuments = inOrders(
   SEARCH_ORDERS,

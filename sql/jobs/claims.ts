@@ -2,18 +2,18 @@ import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
 import { JOB_EVENTS, MAX_IDS_PER_PAYLOAD } from '../notify.ts'
 
-/** Deliveries from the queue, and the jobs that workers claim by them, see `functions/jobs/job_claim.sql`. */
+/** Deliveries from the queue, and the jobs that workers claim with them; see `functions/jobs/job_claim.sql`. */
 
-/** A delivery of the queue: a mailbox has due jobs of a task, from an ordinal on. */
+/** A delivery: a mailbox has due jobs of a task, from an ordinal on. */
 export interface Delivery {
   readonly task: string
   readonly mailbox: string
-  /** The mailbox's limit. */
+  /** Concurrency limit of the mailbox; null: none. */
   readonly limit: number | null
   readonly first: number
   /** The last ordinal; null: no upper bound. */
   readonly last: number | null
-  /** The owner of the first job. */
+  /** Owner of the first job; null: none. */
   readonly owner: number | null
 }
 
@@ -23,21 +23,21 @@ export interface Claimed {
   readonly attempt: number
   readonly tries: number
   readonly max_tries: number
-  /** How often a process has died while running it; from `SUSPECT_FROM` on it runs alone. */
+  /** Process deaths while it ran; from `SUSPECT_FROM` on an isolated runner runs it. */
   readonly interruptions: number
   readonly owner_id: number | null
   readonly mailbox: string
   readonly mailbox_limit: number | null
   readonly request_id: string | null
-  /** Of the span that it belongs to; null while nothing is traced. */
+  /** traceparent of the enqueuing span (W3C Trace Context); null without tracing. */
   readonly trace_parent: string | null
-  /** JSON text: only the thread that runs the job needs to know what is in it. */
+  /** JSON text: only the thread that runs the job parses it. */
   readonly payload: string
-  /** From when it was due until it was claimed, in seconds. */
+  /** Seconds from due to claimed. */
   readonly waited: number
 }
 
-/** A delivery, and for how many of its jobs there is room. */
+/** A delivery, and the free slots for its jobs. */
 export interface Wanted {
   readonly delivery: Delivery
   readonly places: number
@@ -47,9 +47,8 @@ const Claims = z.object({ claims: z.string().nullable(), notified: z.string().nu
 type Claims = z.output<typeof Claims>
 
 /**
- * Claims the jobs of these deliveries, each for a different mailbox: at most `places` jobs of each; a text for
- * `claimedOf`. With `notifies`, it notifies listeners as well, a round trip sooner than a separate notification, unless there
- * are more than `MAX_IDS_PER_PAYLOAD` jobs.
+ * Claims at most `places` jobs of each delivery; every delivery has a different mailbox. Parse the result with `claimedOf`.
+ * `notifies` also notifies subscribers of up to `MAX_IDS_PER_PAYLOAD` jobs, which saves a round trip.
  */
 export const claimJobs = (lease: string, wanted: readonly Wanted[], notifies = false): Query<Claims> => {
   const column = <T>(of: (one: Wanted) => T): readonly T[] => wanted.map(of)
@@ -104,7 +103,7 @@ type ClaimedList = readonly [
   trace_parent: string | null,
 ]
 
-/** The jobs that were claimed, in the order in which they were added. */
+/** The claimed jobs, in order of addition. */
 export const claimedOf = ({ claims }: Pick<Claims, 'claims'>): readonly Claimed[] =>
   claims === null ? [] : (JSON.parse(claims) as ClaimedList[]).map(claimedJob)
 
@@ -138,7 +137,7 @@ const claimedJob = ([
   trace_parent,
 })
 
-/** Puts deliveries back for other workers, due in `pauseMs`. */
+/** Redelivers deliveries to any worker, due in `pauseMs`. */
 export const sendAgain = (deliveries: readonly Delivery[], pauseMs: number): Query<unknown> =>
   sql.type(noRows)`
     select job_deliver(array_agg(d.task), array_agg(d.mailbox), array_agg(d.limit), array_agg(d.owner), array_agg(d.first),

@@ -1,22 +1,22 @@
 import { JOB_JSON, KEPT, type OneJob, VISIBLE_AS } from '../jobs.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** All that is known of one job: one statement, so that its parts are from the same moment. */
+/** Details of one job, read in one statement for a consistent snapshot. */
 
-/** At most this many attempts, the latest ones. */
+/** Maximum attempts to list: the latest ones. */
 const MAX_ATTEMPTS = 1000
-/** Jobs ahead are counted up to this number. */
+/** Limit for counting jobs ahead. */
 export const MAX_AHEAD = 1000
 const MAX_RUNNING = 50
-/** At most this many earlier and this many later jobs of a chain of retries. */
+/** Maximum jobs before, and after, this one in a chain of retries. */
 const MAX_IN_CHAIN = 100
 
-// What only the owner and admins are shown. An actor's mailbox has its name from the payload.
+// Condition of fields that only the owner and admins see. An actor's mailbox is named after its payload.
 const OWN = '($2::boolean or job.owner_id = $1::int)'
 
 const seconds = (interval: string): string => `round(greatest(extract(epoch from ${interval}), 0), 3)`
 
-// The job's own row has the beginning of the first attempt and the end of the last; the others have their events.
+// The job's row has the start of the first attempt and the end of the last; events have the rest.
 const ATTEMPTS = `(
   select coalesce(json_agg(json_build_object(
     'attempt', n,
@@ -39,7 +39,7 @@ const ATTEMPTS = `(
       from job_event_row
       where job_id = job.id and attempt is not null and attempt > job.attempt - ${MAX_ATTEMPTS} group by attempt) e on e.attempt = n) a)`
 
-// Jobs of others may hold up an actor; what they are is shown to those who may see them.
+// Jobs of other owners may block an actor; lists only those that the caller can see.
 const WAITS_FOR = `case when job.status = 'queued' then json_build_object(
   'ahead', (select count(*) from (
     select from job earlier where earlier.mailbox = job.mailbox and earlier.status = 'queued' and not earlier.later
@@ -51,7 +51,7 @@ const WAITS_FOR = `case when job.status = 'queued' then json_build_object(
     where r.mailbox = job.mailbox and r.lease_id is not null and r.mailbox_limit is not null and ${VISIBLE_AS('r')}
     order by r.ordinal limit ${MAX_RUNNING}) running)) end`
 
-// For admins only: lines of a log have what no client is told.
+// Only for admins: log lines contain internal details.
 const LOG = `case when $2::boolean then (
   select coalesce(json_agg(json_build_object('at', iso(at), 'attempt', attempt, 'level', level, 'message', message, 'data', data)
     order by at, id), '[]')
@@ -71,7 +71,7 @@ const RETRIED_BY = `(
     select again.id, n + 1 from later join job again on again.retry_of = later.id where n < ${MAX_IN_CHAIN})
   select coalesce(json_agg(id order by n), '[]') from later)`
 
-/** One job with its attempts, what it waits for and its retries; the payload only for its owner and admins, else null. */
+/** One job with its attempts, what it waits for, and its retries. The payload is null except for the owner and admins. */
 export const readJobDetails: ReadStatement<OneJob> = {
   name: 'job_details',
   text: `

@@ -3,9 +3,9 @@ import { cursorOf, inOrders, type List, within } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /**
- * Lists of jobs, and how many there are, for the edge. Each part of a list finds its rows in their order by an index, however
- * many jobs wait or have ended. Lists exist for two scopes: `own` for what an account sees ($1: its jobs, and those that have
- * no owner and are not private), `all` for admins, whatever their account.
+ * Lists and counts of jobs for the edge. Each part of a list reads its rows in index order, however many jobs wait or have
+ * ended. Scope `own` covers the jobs of an account ($1) and those without an owner that are not private; scope `all` is for
+ * admins.
  */
 type Scope = 'own' | 'all'
 
@@ -14,7 +14,7 @@ const SCOPES: Readonly<Record<Scope, readonly string[]>> = {
   all: ['$1::int is null or true'],
 }
 
-/** Some of the rows of each condition of a scope, in an order that an index has. */
+/** Up to `limit` rows for each scope condition, in index order. */
 const parts = (scope: Scope, of: string, order: string, limit: string): string =>
   SCOPES[scope]
     .map(
@@ -28,14 +28,14 @@ type Direction = List['direction']
 const running = (scope: Scope, after: string, limit: string, way: Direction = 'desc'): string =>
   parts(scope, `job.status = 'running' and ${after}`, `job.finished_at ${way}, job.ordinal ${way}`, limit)
 
-/** Queued jobs, in the words that `job_queued_idx` is for. */
+/** Condition of queued jobs, worded as the predicate of `job_queued_idx`. */
 export const QUEUED = `job.status = 'queued' and job.finished_at is null`
-/** The parts of that index, each of which is in order: of each queue what was due when added, and what is delayed. */
+/** The sorted parts of that index: for each queue, jobs that were due when added, and delayed ones. */
 export const QUEUES = `(select distinct queue, delayed from job_count, (values (0), (1)) part(delayed))`
 const DELAYED = 'case when job.run_at > job.created_at then 1 else 0 end'
 export const OF_PART = `${QUEUED} and job.queue = q.queue and ${DELAYED} = q.delayed`
 
-// All queued jobs are found queue by queue: of these there are few.
+// Scope `all` reads queue by queue, since there are few queues.
 const queued = (scope: Scope, after: string, limit: string, way: Direction = 'asc'): string =>
   scope === 'own'
     ? parts(scope, `job.status = 'queued' and ${after}`, `job.finished_at ${way}, job.ordinal ${way}`, limit)
@@ -46,7 +46,7 @@ const queued = (scope: Scope, after: string, limit: string, way: Direction = 'as
 const KEPT = 'job.finished_at > now() - make_interval(secs => $3::float8)'
 const ENDED = ['done', 'failed', 'cancelled']
 
-// The index on what has ended has no owners, and those that have them have a status before the time.
+// The index on ended jobs has no owner. Indexes with an owner have the status before the time, so `own` reads each status.
 const ended = (scope: Scope, status: string, after: string, limit: string): string =>
   (scope === 'own' ? ENDED : [...ENDED, null])
     .map((one) => {
@@ -61,7 +61,7 @@ const ended = (scope: Scope, status: string, after: string, limit: string): stri
     })
     .join(' union all ')
 
-/** A cursor of the list of jobs: the part of the list, and what orders it. */
+/** Cursor of the list of jobs: the part of the list and its sort keys. */
 export const JOB_ORDER = { part: 'bigint', at: 'timestamptz', ordinal: 'bigint' } as const
 
 type Filters = [
@@ -75,13 +75,13 @@ type ListOfJobs = ReadStatement<[...Filters, after: string | null, limit: number
 
 export const scopeOf = (isAdmin: boolean): Scope => (isAdmin ? 'all' : 'own')
 
-// No order of the lists is that of this time, so jobs of other times are passed over, except those that ended before it.
+// No list is sorted by creation time, so jobs of other times are skipped one by one. Jobs that ended earlier are not read.
 const ADDED = within('job.created_at', '$4', '$5')
 const ENDED_SINCE = `${KEPT} and ${ADDED} and ($4::timestamptz is null or job.finished_at >= $4::timestamptz)`
 const LIMIT = '$7::int + 1'
 const asks = (status: string): string => `coalesce($2::text, '${status}') = '${status}'`
 
-/** Jobs of a status and a time, or all, after a cursor: running first, then queued, oldest first, then ended, latest first. */
+/** Jobs after a cursor, filtered by status and time: running first, then queued (oldest first), then ended (latest first). */
 export const readJobs: Readonly<Record<Scope, ListOfJobs>> = { own: jobs('own'), all: jobs('all') }
 
 function jobs(scope: Scope): ListOfJobs {
@@ -102,7 +102,7 @@ function jobs(scope: Scope): ListOfJobs {
   }
 }
 
-/** The cursor of what follows, or an empty line, and a JSON array of the jobs that come first. */
+/** A line with the cursor of the next page (empty: last page), then a JSON array of the jobs of this page. */
 function page(keys: readonly string[], order: string, found: string): string {
   return `
     select concat(case when count(*) > $7::int then max(${cursorOf(keys)}) filter (where place = $7::int) end,
@@ -112,15 +112,15 @@ function page(keys: readonly string[], order: string, found: string): string {
     ) found join job on job.id = found.id`
 }
 
-/** How many ended jobs of each state are sorted. */
+/** Maximum ended jobs of each state to sort. */
 export const MAX_SORTED = 800
 
-/** What may order the jobs instead. */
+/** Other sort orders of jobs. */
 export const ADDED_ORDERS = { created_at: { 'job.ordinal': 'bigint' } } as const
 
 /**
- * The same jobs in the order in which they were added. An index for those that have ended would be written at each step of each job,
- * so they are sorted: of each state the {@link MAX_SORTED} that ended last.
+ * The same jobs in order of addition. An index of ended jobs in this order would slow every step of every job. Instead the
+ * last {@link MAX_SORTED} ended jobs of each state are sorted.
  */
 export const readJobsInOrder = inOrders(ADDED_ORDERS, (_column, _order, way) => ({
   own: inOrder('own', way),
@@ -142,10 +142,10 @@ function inOrder(scope: Scope, way: Direction): ListOfJobs {
   }
 }
 
-/** At most this many running and this many queued jobs begin a stream of all. */
+/** Maximum running, and queued, jobs at the start of a stream of all jobs. */
 const MAX_LIVE = '1000'
 
-/** The ids of live jobs, running ones first: where the stream of all jobs begins. */
+/** Ids of live jobs, running ones first, for the start of the stream of all jobs. */
 export const readLiveIds: Readonly<Record<Scope, ReadStatement<[who: number | null]>>> = {
   own: liveIds('own'),
   all: liveIds('all'),
@@ -161,12 +161,12 @@ function liveIds(scope: Scope): ReadStatement<[who: number | null]> {
   }
 }
 
-/** How many jobs of each queue wait and run. */
+/** Numbers of queued and running jobs per queue. */
 export const LIVE_COUNTS = `(select queue, sum(queued)::int as queued, sum(running)::int as running from job_count group by queue)`
 
 /**
- * Since when the job of a queue waits that has waited longest: the first of those that were due when added, or of those that have
- * become due since. Null: none is due.
+ * Start of the longest wait in a queue, among jobs that were due when added and delayed ones that are due now. Null if no
+ * job is due.
  */
 export const waitingSince = (queue: string): string => `(
   select min(since) from (
@@ -174,7 +174,7 @@ export const waitingSince = (queue: string): string => `(
     union all
     (select run_at from job where ${QUEUED} and queue = ${queue} and run_at > created_at and run_at <= now() order by run_at limit 1)) first)`
 
-/** Jobs by queue and state, with the age of the oldest queued one, for metrics. */
+/** Queued and running jobs per queue, with the longest wait in seconds, for metrics. */
 export const readQueueDepths: ReadStatement<[]> = {
   name: 'job_queue_depths',
   text: `

@@ -1,6 +1,6 @@
 import { noRows, type Query, sql } from '../db.ts'
 
-/** What the log of a worker says about a job, kept beside the job for its page. */
+/** Worker log lines about a job, stored for its page. */
 
 export interface LogLine {
   readonly job_id: string
@@ -9,15 +9,15 @@ export interface LogLine {
   readonly at: string
   readonly level: string
   readonly message: string
-  /** What else the line says. */
+  /** Further fields of the line. */
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/** The first lines of a job are kept. */
+/** Maximum lines to store per job: the first ones. */
 export const MAX_LINES = 200
 
-// Waits for whoever ends or deletes one of these jobs at this moment: they lock jobs in the same order, or wait for none.
-/** Keeps lines of jobs that there are. */
+// Waits for transactions that end or delete these jobs. They lock jobs in the same order, or wait for none: no deadlock.
+/** Stores lines of jobs that still exist. */
 export const keepLines = (lines: readonly LogLine[]): Query<unknown> =>
   sql.prepared('job_log_keep', noRows)`
     with line as materialized (

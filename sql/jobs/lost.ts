@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
 
-/** Attempts whose worker died. */
+/** Attempts whose worker is gone. */
 
 const LostAttempt = z.object({
   id: z.string(),
@@ -10,21 +10,20 @@ const LostAttempt = z.object({
   request_id: z.string().nullable(),
   trace_parent: z.string().nullable(),
   attempt: z.number(),
-  /** The name of the worker that died. */
+  /** Name of the worker; null if unknown. */
   worker: z.string().nullable(),
-  /** In ms since the epoch, as the next. */
+  /** In ms since the epoch, like `ended_ms`. */
   claimed_ms: z.number(),
-  /** When its job was taken over. */
+  /** Time of the rescue. */
   ended_ms: z.number(),
-  /** From when it was due until it was claimed, in seconds; null: it is not known any more. */
+  /** Seconds from due to claimed; null if no longer known. */
   waited: z.number().nullable(),
 })
 export type LostAttempt = z.output<typeof LostAttempt>
 
 /**
- * The attempts that `recoverJobs` has just found lost, of the jobs that it returned: of each its last interrupted one, or its last
- * one, if it was to be cancelled and therefore ended with it. A statement of its own, since only traces need it: what happens
- * to these jobs between the two adds attempts, but changes nothing about this one.
+ * The lost attempts of jobs that `recoverJobs` returned: the last interrupted one, or the last one if a requested cancellation
+ * ended the job. Only traces need them, hence a separate statement; attempts added in between do not change the result.
  */
 export const lostAttempts = (ids: readonly string[]): Query<LostAttempt> =>
   sql.prepared('job_lost', LostAttempt)`

@@ -3,24 +3,24 @@ import { type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reader.ts'
 import { LIVE_COUNTS, OF_PART, QUEUES, waitingSince } from './lists.ts'
 
-/** What the monitor shows: one statement, so that all parts are from the same moment. */
+/** Data of the monitor page, read in one statement for a consistent snapshot. */
 
 const MAX_LISTED = 50
 
-/** JSON texts, but for `at`, which is the time of the database. */
+/** JSON texts, except `at`, the database's time. */
 export interface Monitor {
   readonly at: string
   /** Queues with their depth. */
   readonly queues: string
   /** Workers by their leases. */
   readonly workers: string
-  /** The longest running, first queued and last failed jobs that are still kept. */
+  /** The longest running, first queued and last failed jobs. */
   readonly running: string
   readonly waiting: string
   readonly failed: string
 }
 
-/** What the monitor shows: the texts of {@link monitorOf}. */
+/** Data of the monitor, as texts for {@link monitorOf}. */
 export const readMonitor: ReadStatement<[keptSeconds: number]> = {
   name: 'monitor',
   text: `
@@ -60,7 +60,7 @@ export const readMonitor: ReadStatement<[keptSeconds: number]> = {
         from job where status = 'failed' and finished_at > now() - make_interval(secs => $1::float8) order by finished_at desc limit ${MAX_LISTED}) jobs)])`,
 }
 
-/** What {@link readMonitor} read. */
+/** Names the texts that {@link readMonitor} returned. */
 export function monitorOf(texts: readonly string[]): Monitor {
   const [at, queues, workers, running, waiting, failed] = texts
   return {
@@ -75,7 +75,7 @@ export function monitorOf(texts: readonly string[]): Monitor {
 
 const History = z.object({ json: z.string().nullable() })
 
-/** The last events of a job with their times, oldest first; the caller has checked that it may be seen. */
+/** The last events of a job with their times, oldest first. The caller checks the visibility. */
 export const jobHistory = (id: string, limit: number): Query<z.output<typeof History>> =>
   sql.prepared('job_history', History)`
     select json_agg(json_build_object('seq', seq, 'kind', kind, 'at', iso(created_at), 'data', data) order by seq)::text as json

@@ -5,18 +5,18 @@ import type { ReadStatement } from '../reader.ts'
 import { LIVE_COUNTS, waitingSince } from './lists.ts'
 import { WINDOWS, type Window } from './tallies.ts'
 
-/** The queues as admins see and steer them. */
+/** Queues and workers as admins see and control them. */
 
 /**
- * The queues of some names ($1), and all that have jobs, workers or figures of the last `spans` ($3) spans of `span` ($2)
- * seconds: as JSON texts, the time, the queues, and of each span `[queue, span, outcome, attempts, runs, waits]`.
+ * The named queues ($1), and all with jobs, workers or tallies in the last `spans` ($3) spans of `span` ($2) seconds. Returns
+ * the time and two JSON texts: the queues, and a row `[queue, span, outcome, attempts, runs, waits]` per tally.
  */
 export const readQueues: ReadStatement<[names: readonly string[], span: number, spans: number]> = {
   name: 'queues',
   text: `
     with depth as (select * from ${LIVE_COUNTS} counted where queued > 0 or running > 0),
     tally as (
-      -- The names of queues have the collation of the index of waiting jobs, which is read by them.
+      -- Queue names need the collation of the index of queued jobs, which is read by queue.
       select queue collate "default" as queue, extract(epoch from starts_at)::bigint / $2::int as span, outcome, attempts, runs, waits from job_tally
       where job_tally.span = $2::int and starts_at > now() - make_interval(secs => $2::int * ($3::int + 1))
     ), named as (
@@ -32,13 +32,13 @@ export const readQueues: ReadStatement<[names: readonly string[], span: number, 
       (select coalesce(json_agg(json_build_array(queue, span, outcome, attempts, runs, waits)), '[]')::text from tally)])`,
 }
 
-/** Its parameters for a window. */
+/** Parameters of {@link readQueues} for a window. */
 export const queuesOf = (names: readonly string[], window: Window) =>
   [names, WINDOWS[window].span, WINDOWS[window].spans] as const
 
 const changed = sql.fragment`pg_notify(${QUEUE_CHANGED}, queue)`
 
-/** Pauses a queue; one that is paused stays as it is, and answers no row. */
+/** Pauses a queue; no row and no change if it is already paused. */
 export const pauseQueue = (queue: string, by: number | null): Query<unknown> =>
   sql.type(z.object({}))`
     insert into queue_control as c (queue, paused_at, paused_by) values (${queue}, now(), ${by}::int)
@@ -46,13 +46,13 @@ export const pauseQueue = (queue: string, by: number | null): Query<unknown> =>
     where c.paused_at is null
     returning ${changed}::text`
 
-/** Resumes a queue; no row: it was not paused. */
+/** Resumes a queue; no row if it was not paused. */
 export const resumeQueue = (queue: string): Query<unknown> =>
   sql.type(z.object({}))`
     update queue_control set paused_at = null, paused_by = null where queue = ${queue} and paused_at is not null
     returning ${changed}::text`
 
-/** Sets how many jobs of a queue run at once; null: no limit. No row: it is so already. */
+/** Sets the concurrency limit of a queue; null: no limit. No row if it is unchanged. */
 export const limitQueue = (queue: string, max: number | null): Query<unknown> =>
   sql.type(z.object({}))`
     insert into queue_control as c (queue, most_running) values (${queue}, ${max}::int)
@@ -60,7 +60,7 @@ export const limitQueue = (queue: string, max: number | null): Query<unknown> =>
     where c.most_running is distinct from excluded.most_running
     returning ${changed}::text`
 
-/** What is asked of a queue now, within a transaction. */
+/** Pause and limit of a queue, read in a transaction. */
 export const controlOf = (queue: string): Query<{ json: string }> =>
   sql.type(JsonText)`
     select json_build_object('queue', q.queue, 'paused_at', iso(c.paused_at), 'paused_by', c.paused_by, 'limit', c.most_running)::text as json
@@ -68,7 +68,7 @@ export const controlOf = (queue: string): Query<{ json: string }> =>
 
 const Share = z.object({ queue: z.string(), places: z.number().nullable() })
 
-/** Has a worker start no more jobs, or start them again; no row: there is no such worker. */
+/** Drains a worker, so that it starts no more jobs, or resumes it; no row if there is no live worker with the lease. */
 export const drainWorker = (lease: string, isDrained: boolean): Query<{ name: string }> =>
   sql.type(z.object({ name: z.string() }))`
     update worker_lease set drained_at = case when ${isDrained} then coalesce(drained_at, now()) end
@@ -76,8 +76,8 @@ export const drainWorker = (lease: string, isDrained: boolean): Query<{ name: st
     returning name, pg_notify(${WORKER_CHANGED}, '')::text`
 
 /**
- * How many jobs of each controlled queue a worker may run; null: as many as it can. A limit is divided among the workers
- * of the queue that are alive and not drained, in the order of their leases; a drained one may run none.
+ * The concurrency of a worker for each controlled queue; null: no limit. The limit of a queue is divided among its live,
+ * undrained workers, ordered by lease. A drained worker gets 0.
  */
 export const sharesOf = (lease: string): Query<z.output<typeof Share>> =>
   sql.prepared('queue_shares', Share)`

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
 
-/** Retries of failed jobs. The failed job and its one terminal event stay as they are; a new job does the work. */
+/** Retries of failed jobs. A new job does the work; the failed job and its one terminal event do not change. */
 
 const Ended = z.object({
   name: z.string(),
@@ -11,11 +11,11 @@ const Ended = z.object({
 })
 export type Ended = z.output<typeof Ended>
 
-/** A job, locked so that the second of two concurrent retry requests finds the new job of the first. */
+/** Locks a job, so that the second of two concurrent retry requests finds the new job of the first. */
 export const jobToRetry = (id: string): Query<Ended> =>
   sql.type(Ended)`select name, payload, owner_id, status from job where id = ${id}::uuid for update`
 
-/** The job that retries a failed one, once there is one. */
+/** The job that retries a failed one; no row if there is none. */
 export const retryOf = (id: string): Query<{ id: string }> =>
   sql.type(z.object({ id: z.string() }))`select id from job where retry_of = ${id}::uuid`
 

@@ -3,28 +3,28 @@ import { type Query, sql } from '../db.ts'
 import { cursorOf, MAX_COUNTED } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** Jobs by what they are like, for admins: looked for among the latest ones, a bounded number at a time. */
+/** Job search for admins. Each page scans a bounded number of jobs. */
 
-/** Which jobs are meant; what is absent may be anything. */
+/** Conditions of a job search; absent fields match any job. */
 export interface JobFilter {
   readonly status?: string | undefined
   readonly queue?: string | undefined
   readonly task?: string | undefined
-  /** The code of the error that it failed with. */
+  /** Error code of the failure. */
   readonly code?: string | undefined
   readonly owner_id?: number | undefined
   readonly request_id?: string | undefined
-  /** When it was added: from this time on, and before that. */
+  /** Creation time: `from` inclusive, `to` exclusive. */
   readonly from?: string | undefined
   readonly to?: string | undefined
-  /** When it ended: from this time on, and until that. */
+  /** End time: both bounds inclusive. */
   readonly ended_from?: string | undefined
   readonly ended_before?: string | undefined
-  /** A part of the label or of the error's text, in either case. */
+  /** Substring of the label or the error text, case-insensitive. */
   readonly search?: string | undefined
 }
 
-/** How many jobs a page looks through: 0.1 s. */
+/** Maximum jobs that a page scans: takes 0.1 s. */
 export const MAX_LOOKED = 100_000
 
 const ROW = `json_build_object('job_id', job.id, 'name', job.name, 'queue', job.queue, 'owner_id', job.owner_id,
@@ -34,14 +34,14 @@ const ROW = `json_build_object('job_id', job.id, 'name', job.name, 'queue', job.
   'started_at', iso(job.started_at), 'finished_at', iso(job.finished_at),
   'retried_by', (select again.id from job again where again.retry_of = job.id))`
 
-/** Cursors of the found jobs by when they were added: the order of their ids; and by when they ended. */
+/** Cursors of found jobs: by addition, which is the order of ids, and by end. */
 export const FOUND_ORDER = { id: 'uuid' } as const
 export const ENDED_ORDER = { finished_at: 'timestamptz', ordinal: 'bigint' } as const
 
-/** A cursor of an order by a measure: the latest job and the time of the first page, and the last job of the one before. */
+/** Cursor of an order by measure: newest job and time of the first page, then value and id of the last job shown. */
 export const MEASURED_ORDER = { newest: 'uuid', at: 'timestamptz', value: 'bigint', id: 'uuid' } as const
 
-// At the time of the first page, so that no job comes twice because it has gone on.
+// Measures at the time of the first page, so that progress of a job cannot make it appear twice.
 const AT = 'coalesce(($2::jsonb ->> 1)::timestamptz, now())'
 const DUE =
   'case when job.started_at < job.run_at then job.created_at else greatest(job.created_at, job.run_at) end'
@@ -56,8 +56,8 @@ const MEASURES = {
 type Found = ReadStatement<[filter: string, after: string | null, limit: number]>
 
 /**
- * Jobs of a filter in an order that an index has: the cursor of what follows, or an empty line, and a JSON array. A page may have
- * fewer jobs than asked for, or none, and a cursor: then it has looked at as many as it may.
+ * Jobs of a filter in index order: a line with the cursor of the next page (empty: last page), then a JSON array. A page that
+ * has scanned {@link MAX_LOOKED} jobs may return fewer than `limit`, even none, with a cursor.
  */
 const walked = (
   name: string,
@@ -87,10 +87,10 @@ const walked = (
   }
 }
 
-// By an index that has the state, if one is asked for.
+// With a status, an index on the status serves it.
 const ENDED = `job.finished_at is not null and ($1::jsonb ->> 'status' is null or job.status = $1::jsonb ->> 'status')`
 
-/** Of the latest 100,000 jobs those of a filter that ran or waited longest, or had most attempts; answered in the same way. */
+/** Jobs of a filter that ran or waited longest, or had most attempts, among the latest {@link MAX_LOOKED}; same format. */
 const measured = (name: keyof typeof MEASURES): Found => ({
   name: `jobs_found_by_${name}`,
   text: `
@@ -112,7 +112,7 @@ const measured = (name: keyof typeof MEASURES): Found => ({
       E'\\n', (select coalesce(json_agg(${ROW} order by value desc, id desc), '[]') from shown join job using (id)))`,
 })
 
-/** By what the found jobs may be sorted. */
+/** The search statement for each sort order. */
 export const readFound = {
   created_at: walked('asc', FOUND_ORDER, 'asc'),
   '-created_at': walked('desc', FOUND_ORDER, 'desc'),
@@ -123,9 +123,9 @@ export const readFound = {
 } as const satisfies Record<string, Found>
 
 /**
- * Failed jobs by task and code, most first: of a filter, those that ended in the last `seconds`. The last 10,000 failures of that
- * time are counted, or those of a filter among the last 100,000; `total_is_exact` says whether there were more. `history`
- * counts them by twenty-fourths of the time. JSON.
+ * Failures of the last `seconds`, grouped by task and code, most frequent first, as JSON. Counts the last 10,000 failures, or
+ * with a filter those that match among the last 100,000. `total_is_exact` is false if there were more. `history` has the
+ * counts for 24 equal parts of the time.
  */
 export const readFailures: ReadStatement<[filter: string, seconds: number]> = {
   name: 'job_failures',
@@ -158,20 +158,20 @@ export const readFailures: ReadStatement<[filter: string, seconds: number]> = {
       order by jobs desc, name, error_code), '[]'))::text from groups`,
 }
 
-/** How many jobs one action is for. */
+/** Maximum jobs of one bulk action. */
 export const MAX_IN_BULK = 100_000
 
 const Id = z.object({ id: z.string() })
 type Status = 'queued' | 'running' | 'done' | 'failed' | 'cancelled'
 
-/** Jobs of a filter in one of some states that were added before another job. */
+/** Selection of a bulk action: jobs of a filter in some states, added before another job. */
 export interface Meant {
   readonly filter: JobFilter
   readonly states: readonly Status[]
   readonly before: string
-  /** Only those that were not retried. */
+  /** True to exclude jobs that were retried. */
   readonly unretried: boolean
-  /** Only these. */
+  /** Ids to limit the selection to. */
   readonly only?: readonly string[] | undefined
 }
 
@@ -180,17 +180,17 @@ const meant = ({ filter, states, before, unretried, only }: Meant) => sql.fragme
   job.id < ${before}::uuid and job.status = any(${sql.array(states, 'text')}) and job_matches(job, ${JSON.stringify(filter)}::jsonb)
   and (not ${unretried} or not exists (select from job again where again.retry_of = job.id))`
 
-/** How many they are, at most `max`, and the time of the database. */
+/** Number of selected jobs, at most `max`, and the database's time. */
 export const countMeant = (which: Meant, max: number): Query<{ count: number; now: string }> =>
   sql.type(z.object({ count: z.number(), now: z.string() }))`
     select count(*)::int as count, now()::text as now from (select from job where ${meant(which)} limit ${max}) meant`
 
-/** Their ids, in the order in which they were added, after one of them. */
+/** Ids of selected jobs after a job, in order of addition. */
 export const idsMeant = (which: Meant, after: string | null, limit: number): Query<{ id: string }> =>
   sql.type(Id)`
     select id from job where ${meant(which)} and (${after}::uuid is null or id > ${after}::uuid) order by id limit ${limit}`
 
-/** Deletes those of some jobs that have ended; a row for each. */
+/** Deletes those of the given jobs that have ended; returns a row for each. */
 export const deleteEnded = (ids: readonly string[]): Query<{ id: string }> =>
   sql.type(Id)`delete from job where id = any(array(
       select id from job where id = any(${sql.array(ids, 'uuid')}) and finished_at is not null order by id for update))

@@ -2,17 +2,17 @@ import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** How attempts have ended, by spans of time: kept after the jobs are gone. */
+/** Outcomes of attempts per time span; tallies outlive the jobs. */
 
 /**
- * The bounds of times, in seconds: five a decade from 1 ms to 10,000 s, so that a percentile, which is read between two of them,
- * is within a factor of 1.6 (the fifth root of ten).
+ * Histogram bounds in seconds: five per decade from 1 ms to 10,000 s. A percentile interpolated between two of them is
+ * accurate within a factor of 1.6 (the fifth root of ten).
  */
 export const BOUNDS: readonly number[] = Array.from({ length: 36 }, (_, n) =>
   Number((10 ** (n / 5 - 3)).toPrecision(3)),
 )
 
-/** What a window of the past is made of: spans of so many seconds, as in `job_tally_add`. */
+/** Time windows of the past: `spans` spans of `span` seconds each, as in `job_tally_add`. */
 export const WINDOWS = {
   '10m': { span: 10, spans: 60 },
   '1h': { span: 60, spans: 60 },
@@ -21,10 +21,10 @@ export const WINDOWS = {
 } as const
 export type Window = keyof typeof WINDOWS
 
-/** How an attempt ended: for good, or for the job to wait again. */
+/** Outcome of an attempt: final, or back to the queue. */
 export type TallyOutcome = 'done' | 'failed' | 'cancelled' | 'retry' | 'release' | 'interrupted'
 
-/** Attempts that ended alike. */
+/** Attempts with the same queue, task and outcome. */
 export interface Tally {
   readonly queue: string
   readonly name: string
@@ -32,15 +32,15 @@ export interface Tally {
   readonly attempts: number
   readonly run_seconds: number
   readonly wait_seconds: number
-  /** How many took how long, and waited how long, by {@link BOUNDS}. */
+  /** Histograms of run and wait times, by {@link BOUNDS}. */
   readonly runs: readonly number[]
   readonly waits: readonly number[]
 }
 
-/** What a worker counts besides. */
+/** Other counters of a worker. */
 export type Counter = 'children_lost' | 'leases_lost' | 'statements_too_slow' | 'threads_killed'
 
-/** Adds to what is kept. */
+/** Adds to the stored tallies and counters. */
 export const addTallies = (
   tallies: readonly Tally[],
   counters: Readonly<Partial<Record<Counter, number>>>,
@@ -55,7 +55,7 @@ export const addTallies = (
 
 const KEPT = Object.values(WINDOWS)
 
-/** Deletes the spans that no window shows any more; how many. */
+/** Prunes spans that are older than their window; returns their number. */
 export const deleteExpiredTallies = (): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with expired as (delete from job_tally t using unnest(${sql.array(
@@ -68,7 +68,7 @@ export const deleteExpiredTallies = (): Query<{ count: number }> =>
     where t.span = kept.span and t.starts_at < now() - make_interval(secs => kept.span * kept.spans) returning 1)
     select count(*)::int as count from expired`
 
-/** What has ended in all of time, for metrics: tallies, counters and workers, as JSON texts. */
+/** All-time tallies, counters and live workers for metrics, as JSON texts. */
 export const readTotals: ReadStatement<[]> = {
   name: 'job_totals',
   text: `select unnest(array[

@@ -1,14 +1,14 @@
 import { arrayText, type PageValues } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** What the edge reads from the catalog: JSON as clients see it. */
+/** Reads of the model catalog as public JSON. */
 
 const TODAY = `(now() at time zone 'UTC')::date`
 const PRICE_TODAY = `left join lateral (
     select input, output from llm_price p where p.vendor = m.vendor and p.model_id = m.model_id
       and p.valid_from <= ${TODAY} order by p.valid_from desc limit 1) p on true`
 
-/** The catalog in numbers; `callable` are the vendors that this deployment can call. */
+/** Counts of the catalog; `callable` lists the vendors that this deployment can call. */
 export const readCatalogStatus: ReadStatement<[callable: readonly string[]]> = {
   name: 'llm_status',
   text: `
@@ -23,7 +23,7 @@ export const readCatalogStatus: ReadStatement<[callable: readonly string[]]> = {
     from llm_list l`,
 }
 
-/** Vendors by their names. */
+/** Vendors ordered by id. */
 export const readVendors: ReadStatement<[limit: number]> = {
   name: 'llm_vendors',
   text: `
@@ -32,7 +32,7 @@ export const readVendors: ReadStatement<[limit: number]> = {
       group by v.id order by v.id limit $1::int) vendors`,
 }
 
-/** How many models have each modality, as input or output. */
+/** Number of models per modality, as input or output. */
 export const readModalities: ReadStatement<[modalities: readonly string[]]> = {
   name: 'llm_modalities',
   text: `
@@ -42,11 +42,11 @@ export const readModalities: ReadStatement<[modalities: readonly string[]]> = {
       counted on counted.modality = given.modality`,
 }
 
-// Days, so that all that orders the list ascends: latest first, those without a date last.
+// Age in days, so that every sort key ascends: latest models first, undated ones last.
 const AGE = `coalesce(date '2100-01-01' - m.released_on, 1000000)`
 export const MODEL_ORDER = { [AGE]: 'bigint', 'm.vendor': 'text', 'm.model_id': 'text' } as const
 
-/** Models, latest first; `pattern` is a part of the id or title; null: any. */
+/** Models, latest first; `pattern` is a substring of the id or title. Null filters match any. */
 export const readModels: ReadStatement<
   [
     pattern: string | null,
@@ -74,7 +74,7 @@ export const readModels: ReadStatement<
   }),
 }
 
-/** What a model has cost, the latest price first; null when there is no such model. */
+/** Prices of a model, latest first; no row if the model does not exist. */
 export const readPrices: ReadStatement<[vendor: string, modelId: string, limit: number]> = {
   name: 'llm_prices',
   text: `
@@ -90,7 +90,7 @@ export const readPrices: ReadStatement<[vendor: string, modelId: string, limit: 
     from llm_model m where m.vendor = $1 and m.model_id = $2`,
 }
 
-/** The current model with its entry in the catalog; the parameters are the model of the settings. */
+/** The current model with its catalog entry; the parameters describe the model of the settings. */
 export const readCurrent: ReadStatement<
   [vendor: string, modelId: string, temperature: number, maxTokens: number]
 > = {

@@ -3,9 +3,9 @@ import { type Query, sql } from '../db.ts'
 import { LISTED, LISTED_BY_TAG, type Listed } from '../documents.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** Collections of documents: which ones they have, and what is indexed of them. */
+/** Document collections: their selections and the documents to index. */
 
-/** Which of an owner's documents a collection has; null: any. */
+/** Filter for the owner's documents in a collection; null: any. */
 export const Selection = z.strictObject({
   tag: z.string().nullable(),
   kind: z.string().nullable(),
@@ -15,15 +15,15 @@ export const Selection = z.strictObject({
 export type Selection = z.output<typeof Selection>
 
 /**
- * Opens the owner's collection with a name and gives it a selection; creates it if there is none. Null: files or another
- * owner have the name; 0: the owner has `max` collections.
+ * Opens the owner's document collection with a name and sets its selection; creates it if there is none. The id is null if
+ * a file collection or another owner has the name.
  */
 export const openDocuments = (
   name: string,
   owner: number | null,
   selection: Selection,
 ): Query<{ id: number | null; created: boolean }> =>
-  // The statement does not see a row that its function has inserted.
+  // The outer join finds only a collection that existed before: a statement does not see rows that its function inserts.
   sql.type(z.object({ id: z.number().nullable(), created: z.boolean() }))`
     select opened.id, c.id is null as created
     from rag_open_documents(${name}, ${owner}::int, ${JSON.stringify(selection)}::jsonb) opened(id)
@@ -31,21 +31,21 @@ export const openDocuments = (
 
 const Selected = z.object({ name: z.string(), owner_id: z.number().nullable(), selection: Selection })
 
-/** What a collection of documents has; no row once it is deleted. */
+/** Name, owner and selection of a document collection; no row once it is deleted. */
 export const selectionOf = (id: number): Query<z.output<typeof Selected>> =>
   sql.type(Selected)`
     select name, owner_id, selection from rag_collection where id = ${id} and deleted_at is null and selection is not null`
 
 const Affected = z.object({ id: z.number(), name: z.string() })
 
-/** The collections that may have documents of an owner, or may get them, in the transaction that changes these. */
+/** Document collections that a change of these documents may affect; call it in the transaction of the change. */
 export const affectedCollections = (
   owner: number | null,
   documents: readonly number[],
 ): Query<z.output<typeof Affected>> =>
   sql.type(Affected)`select id, name from rag_affected(${owner}::int, ${sql.array(documents, 'int8')})`
 
-/** A document to index: a digest of its title and of when its pages were stored, in hex; null: it has no pages yet. */
+/** A document to index. `digest` (hex) covers its title and the times of its pages; null without pages. */
 export const SelectedDocument = z.object({
   id: z.number(),
   title: z.string(),
@@ -71,12 +71,12 @@ const selected = (
 })
 
 /**
- * Documents of a list after an id, in their order, as a JSON array; `ids`: only these (null: any). Of their pages it looks
- * only at the times at which they were stored: texts are read for documents that have changed.
+ * Documents of a list after an id, by id, as a JSON array; `ids` limits them (null: any). It reads only the times of their
+ * pages; the caller reads the texts of changed documents.
  */
 export const readSelected = selected('rag_selected', 'document d', LISTED, 'd.id')
 
-/** Those of a list with tags. */
+/** The same for a list with tags. */
 export const readSelectedTagged = selected(
   'rag_selected_tagged',
   'document_tag t join document d on d.id = t.document_id',
@@ -86,7 +86,7 @@ export const readSelectedTagged = selected(
 
 const PageText = z.object({ page_number: z.number(), text: z.string() })
 
-/** The texts of a document's pages after one, in order. */
+/** Texts of a document's pages after a page number, in order. */
 export const pageTexts = (document: number, after: number, max: number): Query<z.output<typeof PageText>> =>
   sql.type(PageText)`
     select page_number, text from document_page where document_id = ${document} and page_number > ${after}

@@ -1,4 +1,4 @@
-/** The errors of retrieval: a part of the one table in `sql/errors.ts`. */
+/** Errors of retrieval: part of the table in `sql/errors.ts`. */
 export const ragErrors = {
   'rag.missing': { detail: 'Collection not found' },
   'rag.name_taken': { detail: 'Another collection has this name' },

@@ -1,32 +1,32 @@
 import { arrayText, type PageValues, pageOf } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** What the edge reads of collections: JSON as clients see it. */
+/** Reads of collections as public JSON. */
 
-/** Who looks: collections of documents are there only for their owner, and for those who see everybody's. */
+/** The caller of a read: only their owner and callers with `seesAll` can see document collections. */
 export interface Viewer {
-  /** Null for a caller without an account, who owns nothing. */
+  /** Null without an account: such a caller owns nothing. */
   readonly ownerId: number | null
   readonly seesAll: boolean
 }
 type Viewed = [seesAll: boolean, ownerId: number | null]
 
-/** A viewer as the statements take it. */
+/** A viewer as statement parameters. */
 export const viewedBy = ({ seesAll, ownerId }: Viewer): Viewed => [seesAll, ownerId]
 
 const LIVE = 'c.deleted_at is null and c.version > 0'
-// What a deleted account had is deleted in batches; until then nobody sees it.
+// Hides collections of a deleted account until they are deleted in batches.
 const KEPT =
   'c.selection is not null and (select a.deleted_at from account a where a.id = c.owner_id) is null'
 
-/** What a viewer of two parameters sees, each by an index of its own. */
+/** Conditions of the collections that a viewer can see; each has its own index. */
 const seen = (all: string, owner: string): readonly string[] => [
   `${LIVE} and c.selection is null`,
   `${LIVE} and ${KEPT} and ${all}::boolean`,
   `${LIVE} and ${KEPT} and not ${all}::boolean and c.owner_id = ${owner}::int`,
 ]
 
-/** The same for one collection, which its name finds. */
+/** Condition: a visible collection with the name $1. */
 const NAMED = `c.name = $1 and (${seen('$2', '$3').join(' or ')})`
 type Named = [collection: string, ...Viewed]
 
@@ -47,7 +47,7 @@ export const readCollections: ReadStatement<[...Viewed, ...page: PageValues]> = 
   }),
 }
 
-/** One collection as clients see it. */
+/** One collection as public JSON. */
 export const readCollection: ReadStatement<Named> = {
   name: 'rag_collection',
   text: `select json_build_object('name', c.name, 'document_count', c.document_count, 'chunk_count', c.chunk_count,
@@ -58,7 +58,7 @@ export const readCollection: ReadStatement<Named> = {
 
 export const FILE_ORDER = { 'f.source': 'text' } as const
 
-/** A page of the files of a collection with their numbers of chunks. */
+/** A page of a collection's files with their chunk counts. */
 export const readFiles: ReadStatement<[...Named, ...page: PageValues]> = {
   name: 'rag_files',
   text: `select json_build_object('collection_name', c.name, 'files', page.items::json, 'next', page.next,
@@ -76,14 +76,14 @@ export const readFiles: ReadStatement<[...Named, ...page: PageValues]> = {
     where ${NAMED}`,
 }
 
-/** What a search needs to know first. */
+/** Id, version and embedding model of a collection, which a search needs first. */
 export const readState: ReadStatement<Named> = {
   name: 'rag_state',
   text: `select json_build_object('id', c.id, 'version', c.version, 'model', c.embedding_model)::text
     from rag_collection c where ${NAMED}`,
 }
 
-/** The id of a collection, and whether it has documents instead of files. */
+/** Id of a collection; `of_documents` is true if it has documents instead of files. */
 export const readKind: ReadStatement<Named> = {
   name: 'rag_kind',
   text: `select json_build_object('id', c.id, 'of_documents', c.selection is not null)::text
@@ -91,8 +91,8 @@ export const readKind: ReadStatement<Named> = {
 }
 
 /**
- * Chunks as results show them, one JSON text each; both lists are of equal length. `content` is null for a document that is
- * deleted, or no longer its owner's, although the collection does not know yet.
+ * Chunks for search results, one JSON text each; both lists have equal length. `content` is null if the document was deleted
+ * or changed its owner since it was indexed.
  */
 export const readChunks: ReadStatement<[files: readonly number[], ordinals: readonly number[]]> = {
   name: 'rag_chunks',
@@ -105,7 +105,7 @@ export const readChunks: ReadStatement<[files: readonly number[], ordinals: read
     left join document d on d.id = f.document_id and d.deleted_at is null and d.owner_id is not distinct from o.owner_id`,
 }
 
-/** How many collections and chunks there are. */
+/** Numbers of collections, documents and chunks; `pgvector` is true if the extension is installed. */
 export const readRagCounts: ReadStatement<[]> = {
   name: 'rag_counts',
   text: `select json_build_object('collections', count(*), 'documents', coalesce(sum(c.document_count), 0),
@@ -117,8 +117,8 @@ export const readRagCounts: ReadStatement<[]> = {
 type Only = [files: readonly number[] | null, ordinals: readonly number[] | null]
 
 /**
- * The chunks nearest to a vector, which is given as text, by the index of pgvector, one JSON text each. Only chunks of
- * `files` and `ordinals` are returned; null: any.
+ * The chunks nearest to a vector (in pgvector's text format), one JSON text each, from pgvector's index. `files` and
+ * `ordinals` limit the chunks; null: any.
  */
 export const readNeighbours: ReadStatement<
   [collection: number, model: string, dimensions: number, vector: string, limit: number, ...Only]

@@ -3,9 +3,9 @@ import { noRows, type Query, sql } from '../db.ts'
 import { arrayText, type PageValues } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** Transcriptions: see `schema/14-voice.sql`. `voice_transcription_settle` settles them. */
+/** Transcriptions; tables are in `schema/14-voice.sql`. `voice_transcription_settle` records their outcome. */
 
-/** What to transcribe, and how. */
+/** A transcription to add. */
 export interface NewTranscription {
   readonly id: string
   readonly ownerId: number | null
@@ -26,13 +26,13 @@ const Begun = z.object({
   requested_language: z.string().nullable(),
   prompt: z.string().nullable(),
   created_at: z.string(),
-  /** Whether readers have been shown pieces of an earlier attempt. */
+  /** True if subscribers got pieces of an earlier attempt. */
   shown: z.boolean(),
 })
 
 /**
- * Records that a request to the provider is about to be sent, so that one whose outcome nobody learns is known. No row
- * when the transcription is gone, or another job has made it.
+ * Records that a request to the provider is about to be sent, so that a request with an unknown outcome leaves a trace. No
+ * row if the transcription is gone or already done.
  */
 export const beginTranscription = (id: string, jobId: string): Query<z.output<typeof Begun>> =>
   sql.prepared('voice_transcription_begin', Begun)`
@@ -43,7 +43,7 @@ export const beginTranscription = (id: string, jobId: string): Query<z.output<ty
       exists (select from job_event e where e.job_id = ${jobId}::uuid and e.kind = 'chunk' and e.seq > coalesce((
         select max(r.seq) from job_event r where r.job_id = ${jobId}::uuid and r.kind = 'restart'), 0)) as shown`
 
-/** Whose transcriptions: those of an account (null: of nobody), or with `seesAll` everybody's. */
+/** Limits reads to the transcriptions of an account (null: those without an owner), unless `seesAll`. */
 type Viewer = [owner: number | null, seesAll: boolean]
 
 const VISIBLE = '($3::boolean or t.owner_id is not distinct from $2::int)'
@@ -56,14 +56,14 @@ export const readTranscription: ReadStatement<[id: string, ...viewer: Viewer]> =
 
 export const TRANSCRIPTION_ORDER = { 't.created_at': 'timestamptz', 't.id': 'uuid' } as const
 
-/** A page of transcriptions without their text, the newest first. */
+/** A page of transcriptions without their text, newest first. */
 export const readTranscriptions: ReadStatement<[...viewer: Viewer, ...page: PageValues]> = {
   name: 'voice_transcriptions',
   text: arrayText({
     table: 'voice_transcription',
     row: 't',
     parameters: 2,
-    // An index has the rows of each in their order.
+    // Each condition has an index in list order.
     where: ['not $2::boolean and t.owner_id = $1::int', '$2::boolean'],
     order: TRANSCRIPTION_ORDER,
     direction: 'desc',
@@ -72,7 +72,7 @@ export const readTranscriptions: ReadStatement<[...viewer: Viewer, ...page: Page
   }),
 }
 
-/** Cancels the job of a transcription that is not made yet; no row when there is nothing to cancel. */
+/** Cancels the job of a pending transcription; no row if there is nothing to cancel. */
 export const stopTranscription = (
   id: string,
   owner: number | null,
@@ -83,7 +83,7 @@ export const stopTranscription = (
     where id = ${id}::uuid and status = 'pending' and (${seesAll}::boolean or owner_id is not distinct from ${owner}::int)
       and job_cancel(job_id) is not null`
 
-/** Deletes a transcription; no row when the viewer has no such one. */
+/** Deletes a transcription; no row if the viewer cannot see it. */
 export const deleteTranscription = (
   id: string,
   owner: number | null,
