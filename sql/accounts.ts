@@ -167,11 +167,15 @@ export const lockCredentials = (id: number, knownHash: string | null): Query<{ e
     select email from account
     where id = ${id} and deleted_at is null and password_hash = coalesce(${knownHash}, password_hash) for no key update`
 
-const Own = z.object({ email: z.string(), password_hash: z.string(), totp_id: z.string().nullable() })
+const OwnCredentials = z.object({
+  email: z.string(),
+  password_hash: z.string(),
+  totp_id: z.string().nullable(),
+})
 
 /** Credentials for the proof of identity of a signed-in account. */
-export const credentialsOf = (id: number): Query<z.output<typeof Own>> =>
-  sql.type(Own)`
+export const credentialsOf = (id: number): Query<z.output<typeof OwnCredentials>> =>
+  sql.type(OwnCredentials)`
     select a.email, a.password_hash, t.id as totp_id
     from account a left join account_totp t on t.account_id = a.id and t.confirmed_at is not null
     where a.id = ${id} and a.deleted_at is null`

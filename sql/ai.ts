@@ -7,7 +7,7 @@ import type { ReadStatement } from './reader.ts'
 
 export const CONVERSATION_ORDERS = { updated_at: { 'c.updated_at': 'timestamptz', 'c.id': 'uuid' } } as const
 
-type Whose = [userId: string, owner: number | null, unowned: boolean]
+type OwnerFilter = [userId: string, owner: number | null, unowned: boolean]
 
 /**
  * Conversations of an account (null: none); with `unowned` also those of a user_id without an account. `from` and `to` limit
@@ -19,7 +19,7 @@ export const readConversations = inOrders(
     column,
     order,
     direction,
-  ): ReadStatement<[...Whose, from: string | null, to: string | null, ...page: PageValues]> => ({
+  ): ReadStatement<[...OwnerFilter, from: string | null, to: string | null, ...page: PageValues]> => ({
     name: `ai_conversations_by_${column}_${direction}`,
     text: arrayText({
       table: 'ai_conversation',

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from './db.ts'
 import { arrayText, type PageValues } from './lists.ts'
-import { type SeenBy, seenBy } from './orgs.ts'
+import { type OrganizationViewer, visibleTo } from './orgs.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** API keys, their last use and their request allowance. */
@@ -30,9 +30,9 @@ export const readApiKeys: ReadStatement<[account: number, ...page: PageValues]> 
 }
 
 /** The keys of an organization, newest first, for its admins and owners. */
-export const readOrganizationKeys: ReadStatement<[...SeenBy, ...page: PageValues]> = {
+export const readOrganizationKeys: ReadStatement<[...OrganizationViewer, ...page: PageValues]> = {
   name: 'organization_keys',
-  text: seenBy(
+  text: visibleTo(
     ['owner', 'admin'],
     arrayText({
       table: 'api_key',

@@ -112,14 +112,14 @@ export const beginRequest = (
 /** Marks a message as accepted by the provider, even after `unknown`. No row if it has another outcome. */
 export const settleSent = (
   id: string,
-  taken: { providerId: string | null; status: string; detail: string | null },
+  accepted: { providerId: string | null; status: string; detail: string | null },
 ): Query<Send> =>
   sql.type(Send)`
-    update comms_send set status = 'sent', provider_id = ${taken.providerId}, provider_status = ${taken.status},
-      detail = ${taken.detail}, message = null, settled_at = now()
+    update comms_send set status = 'sent', provider_id = ${accepted.providerId}, provider_status = ${accepted.status},
+      detail = ${accepted.detail}, message = null, settled_at = now()
     where id = ${id}::uuid and status in ('sending', 'unknown')
       and not exists (select from comms_send other where other.channel = comms_send.channel
-        and other.provider_id = ${taken.providerId}::text and other.id <> comms_send.id)
+        and other.provider_id = ${accepted.providerId}::text and other.id <> comms_send.id)
     returning ${SEND}`
 
 /** Marks a message as failed if the provider certainly rejected this attempt. A later attempt's request is left alone. */
@@ -229,7 +229,7 @@ const SEND_JSON = `json_build_object('id', s.id, 'channel', s.channel, 'to', s.r
 
 // Admins see everything; others see their own messages and those of callers without an account. Mails about accounts are
 // excluded because they name addresses. No two conditions hold for the same row.
-const SEEN = [
+const VISIBLE = [
   '$2::boolean',
   'not $2::boolean and s.owner_id = $1::int',
   `not $2::boolean and s.owner_id is null and s.purpose = 'caller'`,
@@ -257,7 +257,7 @@ export const readSends = inOrders(
       table: 'comms_send',
       row: 's',
       parameters: 6,
-      where: everyPair(everyPair(SEEN, everyPair(OF_CHANNEL, OF_STATUS)), [
+      where: everyPair(everyPair(VISIBLE, everyPair(OF_CHANNEL, OF_STATUS)), [
         within('s.created_at', '$5', '$6'),
       ]),
       order,
@@ -271,13 +271,13 @@ export const readSends = inOrders(
 /** One message that the caller may see. */
 export const readSend: ReadStatement<[who: number | null, everything: boolean, id: string]> = {
   name: 'comms_send',
-  text: `select ${SEND_JSON}::text from comms_send s where (${SEEN.join(' or ')}) and s.id = $3::uuid`,
+  text: `select ${SEND_JSON}::text from comms_send s where (${VISIBLE.join(' or ')}) and s.id = $3::uuid`,
 }
 
 /** `true` if the caller may cancel a message, `false` if it has no owner; no row if the caller cannot see it. */
 export const readSendIsOwn: ReadStatement<[who: number | null, everything: boolean, id: string]> = {
   name: 'comms_send_is_own',
-  text: `select ($2::boolean or s.owner_id is not null)::text from comms_send s where (${SEEN.join(' or ')}) and s.id = $3::uuid`,
+  text: `select ($2::boolean or s.owner_id is not null)::text from comms_send s where (${VISIBLE.join(' or ')}) and s.id = $3::uuid`,
 }
 
 /** Number of messages with an unknown outcome. */

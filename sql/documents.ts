@@ -5,18 +5,18 @@ import type { ReadStatement } from './reader.ts'
 
 /** Documents. The owner is an account id, or null without authentication. */
 
-const OWNED = 'd.id = $1::bigint and d.owner_id is not distinct from $2::int and d.deleted_at is null'
+const OWNED_LIVE = 'd.id = $1::bigint and d.owner_id is not distinct from $2::int and d.deleted_at is null'
 
 /** One document as public JSON. */
 export const readDocument: ReadStatement<[id: number, owner: number | null]> = {
   name: 'document',
-  text: `select d.json from document d where ${OWNED}`,
+  text: `select d.json from document d where ${OWNED_LIVE}`,
 }
 
 // Null is an owner like any other, but no index serves `is not distinct from`.
-const OWNER = '(d.owner_id = $1::int or ($1::int is null and d.owner_id is null))'
-export const OF_OWNER = `${OWNER} and d.deleted_at is null`
-const narrowed = (row: string): string => `($2::text is null or ${row}.kind = $2)
+const OWNED_BY = '(d.owner_id = $1::int or ($1::int is null and d.owner_id is null))'
+export const LIVE_OF_OWNER = `${OWNED_BY} and d.deleted_at is null`
+const matchesFilters = (row: string): string => `($2::text is null or ${row}.kind = $2)
   and ($4::date is null or ${row}.day >= $4) and ($5::date is null or ${row}.day <= $5)`
 const TAGGED = '($3::text[] is null or d.tags @> $3)'
 
@@ -24,7 +24,7 @@ const TAGGED = '($3::text[] is null or d.tags @> $3)'
  * Documents of an owner ($1), filtered by kind ($2), tags ($3, all of them), first day ($4) and last day ($5); null: any.
  * Includes superseded documents if $6.
  */
-export const LISTED = `${OF_OWNER} and ${narrowed('d')} and ${TAGGED} and ($6::boolean or d.superseded_by_id is null)`
+export const LISTED = `${LIVE_OF_OWNER} and ${matchesFilters('d')} and ${TAGGED} and ($6::boolean or d.superseded_by_id is null)`
 
 export type Filters = [
   owner: number | null,
@@ -65,7 +65,7 @@ const OF_TAG_COUNT = 'from document_tag_count where owner_id = coalesce($1::int,
 export const LISTED_BY_TAG = `t.owner_id = coalesce($1::int, 0) and t.label = (
     select label from unnest($3::text[]) label
     order by (select coalesce(sum(documents), 0) ${OF_TAG_COUNT} and document_tag_count.label = label), label limit 1)
-  and ${narrowed('t')} and ($6::boolean or not t.superseded)
+  and ${matchesFilters('t')} and ($6::boolean or not t.superseded)
   and (cardinality($3) = 1 or (select d.tags @> $3 from document d where d.id = t.document_id))`
 
 // Total of a list that only one tag filters, from kept counts; null for other lists.
@@ -109,7 +109,7 @@ export const readTrash: ReadStatement<[...Filters, ...page: PageValues]> = {
     row: 'd',
     parameters: 5,
     // The index excludes rows with `collected_at`.
-    where: `${OWNER} and d.expires_at > now() and d.collected_at is null and ${narrowed('d')} and ${TAGGED}`,
+    where: `${OWNED_BY} and d.expires_at > now() and d.collected_at is null and ${matchesFilters('d')} and ${TAGGED}`,
     order: TRASH_ORDER,
     direction: 'desc',
     item: `concat(left(d.json, -1), ',"deleted_at":"', iso(d.deleted_at), '","expires_at":"', iso(d.expires_at), '"}')`,
@@ -160,7 +160,7 @@ type Fragment = ReturnType<typeof sql.fragment>
 type Retag = (ids: readonly number[], owner: number | null, label: string) => Query<z.output<typeof Tagged>>
 
 /** Locks in order of id, so that two statements about several documents never deadlock. */
-const retagged = (
+const updateTags = (
   ids: readonly number[],
   owner: number | null,
   label: string,
@@ -182,7 +182,7 @@ const retagged = (
  * `full` and without `had`, the document already has the maximum of labels and was not changed.
  */
 export const addTag: Retag = (ids, owner, label) =>
-  retagged(
+  updateTags(
     ids,
     owner,
     label,
@@ -192,7 +192,7 @@ export const addTag: Retag = (ids, owner, label) =>
 
 /** Removes a label from documents. Returns a row for each document that the owner has. */
 export const removeTag: Retag = (ids, owner, label) =>
-  retagged(ids, owner, label, sql.fragment`array_remove(d.tags, ${label})`, sql.fragment`owned.had`)
+  updateTags(ids, owner, label, sql.fragment`array_remove(d.tags, ${label})`, sql.fragment`owned.had`)
 
 // Uploading.
 

@@ -348,12 +348,12 @@ export function mapDatabaseError(error: unknown): unknown {
       if (mapped !== undefined) return fail(mapped, {}, { cause: error })
     }
     if (OUTAGE_TEXT.test(e.message)) return fail('database.down', {}, { cause: error })
-    isLost ||= LOST.has(e.constructor.name)
+    isLost ||= CONNECTION_ERRORS.has(e.constructor.name)
     if (typeof code !== 'string') continue
     hasCode = true
     if (code.startsWith('40')) return fail('database.busy', {}, { cause: error })
     if (code === '57014') return fail('database.too_slow', {}, { cause: error })
-    if (OUTAGE.has(code) || code.startsWith('08') || code.startsWith('57P'))
+    if (OUTAGE_CODES.has(code) || code.startsWith('08') || code.startsWith('57P'))
       return fail('database.down', {}, { cause: error })
     // Class 53 means that memory, locks or connections ran out. It is not an outage, which jobs wait out without limit: the
     // statement itself may be the cause.
@@ -366,7 +366,7 @@ export function mapDatabaseError(error: unknown): unknown {
 // Outage codes besides the classes 08 (connection exceptions) and 57P (shutting down, starting up). The SQLSTATEs are
 // read_only_sql_transaction (a standby or read-only primary), idle_in_transaction_session_timeout (a frozen process),
 // disk_full and io_error. The others are libuv's errno names.
-const OUTAGE = new Set([
+const OUTAGE_CODES = new Set([
   '25006',
   '25P03',
   '53100',
@@ -382,7 +382,11 @@ const OUTAGE = new Set([
   'ETIMEDOUT',
 ])
 // slonik's connection errors; their instances do not set `name`.
-const LOST = new Set(['BackendTerminatedError', 'BackendTerminatedUnexpectedlyError', 'ConnectionError'])
+const CONNECTION_ERRORS = new Set([
+  'BackendTerminatedError',
+  'BackendTerminatedUnexpectedlyError',
+  'ConnectionError',
+])
 // Errors of `pg` without a code.
 const OUTAGE_TEXT =
   /^(Connection terminated|Client has encountered a connection error|timeout expired|Client was closed)/

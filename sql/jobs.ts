@@ -80,9 +80,9 @@ export const finishJobs = (entries: readonly FinishEntry[]): Query<{ id: string 
   sql.prepared(
     'job_finish',
     Id,
-  )`select id from job_finish(${JSON.stringify(entries.map(withResult))}::jsonb, ${SUSPECT_FROM}, ${SUSPECT_FROM + MAX_CRASHES}) as id`
+  )`select id from job_finish(${JSON.stringify(entries.map(parseResult))}::jsonb, ${SUSPECT_FROM}, ${SUSPECT_FROM + MAX_CRASHES}) as id`
 
-const withResult = ({ result, ...entry }: FinishEntry) =>
+const parseResult = ({ result, ...entry }: FinishEntry) =>
   result === undefined ? entry : { ...entry, result: JSON.parse(result) }
 
 /** Ends attempts that are done, each with its result; returns a row for each attempt that is not the current one. */
@@ -114,7 +114,7 @@ export interface Judge {
 }
 
 /** Jobs rescued per transaction. */
-const RECOVERED_AT_ONCE = 1000
+const RESCUE_BATCH = 1000
 
 /**
  * Rescues jobs whose worker is gone, see `job_recover`. Repeat it until it finds none.
@@ -122,11 +122,7 @@ const RECOVERED_AT_ONCE = 1000
  * @param whole if false, runs only if a lease has expired. If true, it also finds jobs whose lease is already deleted, such
  *   as those that an earlier call left.
  */
-export const recoverJobs = (
-  judge: Judge | null,
-  whole = true,
-  max = RECOVERED_AT_ONCE,
-): Query<{ id: string }> =>
+export const recoverJobs = (judge: Judge | null, whole = true, max = RESCUE_BATCH): Query<{ id: string }> =>
   sql.prepared('job_recover', Id)`
     select id from job_recover(${judge?.lease ?? null}::uuid, make_interval(secs => ${(judge?.steadyMs ?? 0) / 1000}::float8),
       ${SUSPECT_FROM}, ${SUSPECT_FROM + MAX_CRASHES}, ${max}) as id
@@ -157,15 +153,15 @@ export const fenceJob = (id: string, attempt: number): Query<{ id: string }> =>
   sql.type(Id)`
     select ${id} as id where job_fence(${id}::uuid, ${attempt}::int4)`
 
-const JobEnd = z.object({
+const JobOutcome = z.object({
   status: z.enum(['done', 'failed', 'cancelled']),
   result: z.unknown(),
   error: z.object({ code: z.string(), detail: z.string() }).nullable(),
 })
 
 /** Outcome of a job; no row before it ends or after it is deleted. */
-export const endOfJob = (id: string): Query<z.output<typeof JobEnd>> =>
-  sql.type(JobEnd)`
+export const endOfJob = (id: string): Query<z.output<typeof JobOutcome>> =>
+  sql.type(JobOutcome)`
     select status, result, case when error_code is not null
       then json_build_object('code', error_code, 'detail', error_detail) end as error
     from job where id = ${id}::uuid and finished_at is not null`
@@ -201,7 +197,7 @@ const Heartbeat = z.object({
 export type Heartbeat = z.output<typeof Heartbeat>
 
 // Workers renew when three quarters of the time are left. With only a quarter left, two renewals have failed.
-const LATE = 4
+const LATE_DIVISOR = 4
 
 /**
  * Renews a lease and returns the running jobs that the database has for it, only those in `of` unless null. No row if the
@@ -215,7 +211,7 @@ export const renewLease = (
 ): Query<Heartbeat> =>
   sql.prepared('lease_renew', Heartbeat)`
     update worker_lease set expires_at = now() + make_interval(secs => ${ttlMs / 1000}::float8),
-      steady_since = case when expires_at < now() + make_interval(secs => ${ttlMs / LATE / 1000}::float8) then now()
+      steady_since = case when expires_at < now() + make_interval(secs => ${ttlMs / LATE_DIVISOR / 1000}::float8) then now()
         else steady_since end,
       pool_ids = ${sql.array(use.poolIds, 'text')}, threads = ${use.threads}, busy = ${use.busy},
       memory_bytes = ${use.memoryBytes}
@@ -251,7 +247,7 @@ export const deleteExpiredJobs = (keepSeconds: number, batch: number): Query<{ c
 // Reads for the edge. `who` is the caller's account id, `everything` is true for admins, and jobs that ended over
 // `keptSeconds` ago are hidden.
 type Viewer = [who: number | null, everything: boolean]
-export type OneJob = [...Viewer, id: string, keptSeconds: number]
+export type VisibleJob = [...Viewer, id: string, keptSeconds: number]
 
 /** Public JSON of the row that the query names `job`. */
 export const JOB_JSON = 'job_json(job)'
@@ -262,29 +258,29 @@ export const JOB_JSON = 'job_json(job)'
  */
 export const PRIVATE = `('accounts', 'payments', 'webhooks')`
 /** Condition: the caller ($1, an admin if $2) may see the job in `row`. */
-export const VISIBLE_AS = (row: string): string =>
+export const visibleRow = (row: string): string =>
   `($2::boolean or ${row}.owner_id = $1::int or (${row}.owner_id is null and ${row}.queue not in ${PRIVATE}))`
-const VISIBLE = VISIBLE_AS('job')
+const VISIBLE_JOB = visibleRow('job')
 
 /** Condition: the job has not ended, or ended within `seconds` (a parameter). The pruner may not have deleted older ones yet. */
 export const KEPT = (seconds: string): string =>
   `(job.finished_at is null or job.finished_at > now() - make_interval(secs => ${seconds}::float8))`
 
 /** One job. */
-export const readJob: ReadStatement<OneJob> = {
+export const readJob: ReadStatement<VisibleJob> = {
   name: 'job',
-  text: `select ${JOB_JSON}::text from job where ${VISIBLE} and job.id = $3::uuid and ${KEPT('$4')}`,
+  text: `select ${JOB_JSON}::text from job where ${VISIBLE_JOB} and job.id = $3::uuid and ${KEPT('$4')}`,
 }
 
 /** `true` if the caller may cancel or retry a job, `false` if it has no owner; no row if the caller cannot see it. */
-export const readJobIsOwn: ReadStatement<OneJob> = {
+export const readJobIsOwn: ReadStatement<VisibleJob> = {
   name: 'job_is_own',
-  text: `select ($2::boolean or job.owner_id is not null)::text from job where ${VISIBLE} and job.id = $3::uuid and ${KEPT('$4')}`,
+  text: `select ($2::boolean or job.owner_id is not null)::text from job where ${VISIBLE_JOB} and job.id = $3::uuid and ${KEPT('$4')}`,
 }
 
 // One line per event: job id, seq, kind, status, owner (empty: none, 0: admins only), frame. Tabs separate the fields, since
 // JSON text never contains a raw tab.
-const STATUS_FRAME = (
+const statusFrame = (
   status: string,
   label: string,
   current: string,
@@ -295,9 +291,9 @@ const STATUS_FRAME = (
     then json_build_object('current', ${current}, 'total', ${total}) end,
   'error', case when ${status} = 'failed' then json_build_object('code', job.error_code, 'detail', job.error_detail) end))::jsonb
   || case when ${status} = 'done' then jsonb_build_object('result', job.result) else '{}' end`
-const LINE = (seq: string, kind: string, status: string, frame: string): string =>
+const eventLine = (seq: string, kind: string, status: string, frame: string): string =>
   `concat_ws(E'\\t', job.id, ${seq}, ${kind}, ${status}, coalesce(job.owner_id::text, case when job.queue in ${PRIVATE} then '0' else '' end), (${frame})::text)`
-const ROW_FRAME = STATUS_FRAME('job.status', 'job.label', 'job.progress_current', 'job.progress_total')
+const CURRENT_FRAME = statusFrame('job.status', 'job.label', 'job.progress_current', 'job.progress_total')
 
 /** Maximum events of one job per read; a subscriber that is further behind reads repeatedly. */
 export const EVENTS_AT_ONCE = 500
@@ -306,11 +302,11 @@ export const EVENTS_AT_ONCE = 500
 export const readEventsAfter: ReadStatement<[ids: readonly string[], lastSeen: readonly number[]]> = {
   name: 'job_events_after',
   text: `
-    select ${LINE(
+    select ${eventLine(
       'e.seq',
       'e.kind',
       `coalesce(e.data ->> 'status', '')`,
-      `case when e.kind = 'status' then ${STATUS_FRAME(
+      `case when e.kind = 'status' then ${statusFrame(
         `(e.data ->> 'status')`,
         `(e.data ->> 'label')`,
         `(e.data ->> 'current')::int`,
@@ -327,14 +323,14 @@ export const readEventsAfter: ReadStatement<[ids: readonly string[], lastSeen: r
 export const readStates: ReadStatement<[ids: readonly string[]]> = {
   name: 'job_states',
   text: `
-    select ${LINE('job.seq', `'status'`, 'job.status', ROW_FRAME)}
+    select ${eventLine('job.seq', `'status'`, 'job.status', CURRENT_FRAME)}
     from unnest($1::uuid[]) with ordinality as wanted(id, n) join job on job.id = wanted.id order by wanted.n`,
 }
 
 /** The current state of one job, if the caller may see it. */
-export const readVisibleState: ReadStatement<OneJob> = {
+export const readVisibleState: ReadStatement<VisibleJob> = {
   name: 'job_visible_state',
-  text: `select ${LINE('job.seq', `'status'`, 'job.status', ROW_FRAME)} from job where ${VISIBLE} and job.id = $3::uuid and ${KEPT('$4')}`,
+  text: `select ${eventLine('job.seq', `'status'`, 'job.status', CURRENT_FRAME)} from job where ${VISIBLE_JOB} and job.id = $3::uuid and ${KEPT('$4')}`,
 }
 
 /** Maximum ended jobs per visibility check; a subscriber that is further behind reads repeatedly. */
@@ -348,7 +344,7 @@ export const ENDS_AT_ONCE = 1000
 export const readEndedIds: ReadStatement<[...Viewer, moment: number, after: string]> = {
   name: 'job_ended_ids',
   text: `
-    select concat_ws(E'\\t', job.id, extract(epoch from job.finished_at) * 1000, (${VISIBLE})::int) from job
+    select concat_ws(E'\\t', job.id, extract(epoch from job.finished_at) * 1000, (${VISIBLE_JOB})::int) from job
     where job.finished_at >= to_timestamp($3::float8 / 1000)
       and (job.finished_at > to_timestamp($3::float8 / 1000) or job.id > $4::uuid)
     order by job.finished_at, job.id limit ${ENDS_AT_ONCE}`,

@@ -116,11 +116,11 @@ export const knownModels = (vendors: readonly string[]): Query<KnownModel> =>
       order by valid_from desc limit 1) p on true
     where m.vendor = any(${sql.array([...vendors], 'text')}) and not m.disabled`
 
-const Attempt = z.object({ url: z.string(), hours: z.number() })
+const ListAttempt = z.object({ url: z.string(), hours: z.number() })
 
 /** URL of the list that was last applied or refused, and the hours since then. */
-export const lastAttempt = (): Query<z.output<typeof Attempt>> =>
-  sql.type(Attempt)`
+export const lastAttempt = (): Query<z.output<typeof ListAttempt>> =>
+  sql.type(ListAttempt)`
     select url, extract(epoch from now() - greatest(applied_at, refused_at)) / 3600 as hours from llm_list
     where url is not null`
 

@@ -25,7 +25,7 @@ export const readOrganizations: ReadStatement<PageValues> = {
 }
 
 // Cheap: an index has only deleted organizations, and few wait for the purge.
-const OF_A_DELETED_ONE = `exists (select from organization d where d.id = m.organization_id and d.deleted_at is not null)`
+const IN_DELETED_ORGANIZATION = `exists (select from organization d where d.id = m.organization_id and d.deleted_at is not null)`
 
 const MEMBERSHIP = { table: 'organization_member', row: 'm', id: ['user_id', 'organization_id'] } as const
 
@@ -37,7 +37,7 @@ export const readOrganizationsOf: ReadStatement<[account: number, ...page: PageV
   text: arrayText({
     ...MEMBERSHIP,
     parameters: 1,
-    where: `m.user_id = $1::int and not ${OF_A_DELETED_ONE}`,
+    where: `m.user_id = $1::int and not ${IN_DELETED_ORGANIZATION}`,
     order: OWN_ORGANIZATION_ORDER,
     direction: 'desc',
     join: 'join organization o on o.id = m.organization_id',
@@ -53,7 +53,7 @@ export const readMemberships: ReadStatement<PageValues> = {
   text: arrayText({
     ...MEMBERSHIP,
     parameters: 0,
-    where: `not ${OF_A_DELETED_ONE}`,
+    where: `not ${IN_DELETED_ORGANIZATION}`,
     order: MEMBERSHIP_ORDER,
     direction: 'asc',
     join: 'join organization o on o.id = m.organization_id',
@@ -65,23 +65,23 @@ export const readMemberships: ReadStatement<PageValues> = {
  * JSON about an organization ($1) for a caller ($2, null: may see all) who has one of `roles`. Other callers get their role
  * instead of JSON, or `none`. No row if the organization does not exist.
  */
-export const seenBy = (roles: readonly OrgRole[], json: string): string => `
+export const visibleTo = (roles: readonly OrgRole[], json: string): string => `
     select case when $2::int is null or own.role in (${roles.map((role) => `'${role}'`).join(', ')}) then (${json})::text
       else coalesce(own.role, 'none') end
     from organization o left join organization_member own on own.organization_id = o.id and own.user_id = $2::int
     where o.id = $1::int and o.deleted_at is null`
-export type SeenBy = [organization: number, caller: number | null]
+export type OrganizationViewer = [organization: number, caller: number | null]
 
 /** One organization. */
-export const readOrganization: ReadStatement<SeenBy> = {
+export const readOrganization: ReadStatement<OrganizationViewer> = {
   name: 'organization',
-  text: seenBy(ORG_ROLES, 'organization_json(o)'),
+  text: visibleTo(ORG_ROLES, 'organization_json(o)'),
 }
 
 export const MEMBER_ORDER = { 'm.id': 'bigint' } as const
 
 // Excludes members whose deleted accounts wait for the purge.
-const members = (item: string, join = ''): string =>
+const memberList = (item: string, join = ''): string =>
   arrayText({
     table: 'organization_member',
     row: 'm',
@@ -95,17 +95,17 @@ const members = (item: string, join = ''): string =>
   })
 
 /** The members in order of joining. */
-export const readMembers: ReadStatement<[...SeenBy, ...page: PageValues]> = {
+export const readMembers: ReadStatement<[...OrganizationViewer, ...page: PageValues]> = {
   name: 'members',
-  text: seenBy(ORG_ROLES, members('member_json(m)')),
+  text: visibleTo(ORG_ROLES, memberList('member_json(m)')),
 }
 
 /** The members in order of joining, with account data. */
-export const readMemberDetails: ReadStatement<[...SeenBy, ...page: PageValues]> = {
+export const readMemberDetails: ReadStatement<[...OrganizationViewer, ...page: PageValues]> = {
   name: 'member_details',
-  text: seenBy(
+  text: visibleTo(
     ORG_ROLES,
-    members(
+    memberList(
       `json_build_object('user_id', m.user_id, 'email', a.email, 'full_name', a.full_name, 'role', m.role,
         'joined_at', iso(m.joined_at))`,
       'join account a on a.id = m.user_id',
@@ -116,9 +116,9 @@ export const readMemberDetails: ReadStatement<[...SeenBy, ...page: PageValues]> 
 export const INVITE_ORDER = { 'i.id': 'bigint' } as const
 
 /** The pending invites, oldest first, without their tokens. */
-export const readInvites: ReadStatement<[...SeenBy, ...page: PageValues]> = {
+export const readInvites: ReadStatement<[...OrganizationViewer, ...page: PageValues]> = {
   name: 'invites',
-  text: seenBy(
+  text: visibleTo(
     ['owner', 'admin'],
     arrayText({
       table: 'organization_invite',
@@ -320,7 +320,7 @@ export const acceptInvites = (accountId: number, email: string): Query<z.output<
     Accepted,
   )`select invite_id, organization_id, role, was_member from invites_accept(${accountId}, ${email})`
 
-const Invitation = z.object({
+const InviteMail = z.object({
   email: z.string(),
   role: z.string(),
   status: z.string(),
@@ -329,8 +329,8 @@ const Invitation = z.object({
 })
 
 /** Data for the email of an invite. */
-export const invitation = (id: number): Query<z.output<typeof Invitation>> =>
-  sql.type(Invitation)`
+export const invitation = (id: number): Query<z.output<typeof InviteMail>> =>
+  sql.type(InviteMail)`
     select i.email, i.role, case when i.status = 'pending' and i.expires_at <= now() then 'expired' else i.status end as status,
       o.name as organization, coalesce(a.full_name, a.email) as invited_by
     from organization_invite i join organization o on o.id = i.organization_id and o.deleted_at is null

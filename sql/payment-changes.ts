@@ -17,11 +17,11 @@ export interface NewEvent {
   readonly data: unknown
 }
 
-const Taken = z.object({ fresh: z.boolean(), job_id: z.string().nullable() })
+const StoredEvent = z.object({ fresh: z.boolean(), job_id: z.string().nullable() })
 
 /** Stores an event once. `fresh` is true if it needs a job; otherwise `job_id` is the job working on it, null once applied. */
-export const takeEvent = (event: NewEvent): Query<z.output<typeof Taken>> =>
-  sql.prepared('payment_event_take', Taken)`
+export const takeEvent = (event: NewEvent): Query<z.output<typeof StoredEvent>> =>
+  sql.prepared('payment_event_take', StoredEvent)`
     select fresh, job_id from payment_event_take(${event.id}, ${event.type}, to_timestamp(${event.created}::float8),
       ${JSON.stringify(event.data)}::jsonb)`
 
@@ -56,14 +56,14 @@ export const unknownEvents = (ids: readonly string[]): Query<{ id: string }> =>
     select given as id from unnest(${sql.array(ids, 'text')}) given
     where not exists (select from payment_event e where e.id = given)`
 
-const ReadUntil = z.object({ now: z.number(), at: z.number().nullable() })
+const ReconciledTime = z.object({ now: z.number(), at: z.number().nullable() })
 
 // Ignores a time in the future, from a clock that was ahead: it would stop reconciliation until that time.
 const PLAUSIBLE = sql.fragment`r.read_until < now() + interval '10 minutes'`
 
 /** The current time, and the time up to which the provider's events were read (null: never), in seconds since the epoch. */
-export const readUntil = (): Query<z.output<typeof ReadUntil>> =>
-  sql.type(ReadUntil)`
+export const readUntil = (): Query<z.output<typeof ReconciledTime>> =>
+  sql.type(ReconciledTime)`
     select floor(extract(epoch from now()))::float8 as now,
       (select extract(epoch from r.read_until)::float8 from payment_reconciliation r where ${PLAUSIBLE}) as at`
 
@@ -172,11 +172,11 @@ export const transactionJson = (providerId: string): Query<{ json: string }> =>
     select payment_transaction_json(t)::text as json
     from payment_transaction t join payment_reference p on p.transaction_id = t.id where p.provider_id = ${providerId}`
 
-const Asked = z.object({ id: z.number() })
+const RefundId = z.object({ id: z.number() })
 
 /** Pending refunds with an unknown outcome: their job is gone, or ended over `graceSeconds` ago. */
 export const unsettledRefunds = (graceSeconds: number, max: number): Query<{ id: number }> =>
-  sql.type(Asked)`
+  sql.type(RefundId)`
     select t.id from payment_transaction t left join job on job.id = t.job_id
     where t.charge_id is not null and not t.shown and t.status = 'pending'
       and (job.id is null or job.finished_at < now() - make_interval(secs => ${graceSeconds}::float8))

@@ -16,7 +16,7 @@ export const scopeOf = (ownerId: number | null): Scope => (ownerId === null ? 'a
  * Builds a statement for both scopes. `owned` is the condition that a customer column is in the scope. `summed` is that
  * condition for kept sums, where customer 0 holds the totals.
  */
-function scoped<M extends readonly ReadValue[]>(
+function scopedStatement<M extends readonly ReadValue[]>(
   name: string,
   text: (owned: (column: string) => string, summed: string) => string,
 ): Scoped<M> {
@@ -29,7 +29,7 @@ function scoped<M extends readonly ReadValue[]>(
 }
 
 // Two conditions, with and without a filter: each has its own index.
-const ofStatus = (owned: string, column: string): readonly string[] => [
+const matchesStatus = (owned: string, column: string): readonly string[] => [
   `${owned} and $2::text is null`,
   `${owned} and ${column} = $2::text`,
 ]
@@ -51,7 +51,7 @@ export const TRANSACTION_ORDERS = {
 
 /** A page of transactions, filtered by status and time; null: any. */
 export const readTransactions = inOrders(TRANSACTION_ORDERS, (column, order, direction) =>
-  scoped<[status: string | null, from: string | null, to: string | null, ...page: PageValues]>(
+  scopedStatement<[status: string | null, from: string | null, to: string | null, ...page: PageValues]>(
     `payment_transactions_by_${column}_${direction}`,
     (owned) => {
       const listed = `${owned('t.customer_id')} and t.shown and ${within('t.created_at', '$3', '$4')}`
@@ -62,7 +62,7 @@ export const readTransactions = inOrders(TRANSACTION_ORDERS, (column, order, dir
         where:
           column === 'amount'
             ? everyPair(byValue('t.status', '$2::text', TRANSACTION_STATUSES), [listed])
-            : ofStatus(listed, 't.status'),
+            : matchesStatus(listed, 't.status'),
         order,
         direction,
         item: 'payment_transaction_json(t)',
@@ -72,7 +72,7 @@ export const readTransactions = inOrders(TRANSACTION_ORDERS, (column, order, dir
 )
 
 /** One transaction. */
-export const readTransaction = scoped<[id: number]>(
+export const readTransaction = scopedStatement<[id: number]>(
   'payment_transaction',
   (owned) => `select payment_transaction_json(t)::text from payment_transaction t
     where ${owned('t.customer_id')} and t.shown and t.id = $2::bigint`,
@@ -81,14 +81,14 @@ export const readTransaction = scoped<[id: number]>(
 export const SUBSCRIPTION_ORDER = { 's.id': 'bigint' } as const
 
 /** A page of subscriptions, newest first, filtered by status; null: any. */
-export const readSubscriptions = scoped<[status: string | null, ...page: PageValues]>(
+export const readSubscriptions = scopedStatement<[status: string | null, ...page: PageValues]>(
   'payment_subscriptions',
   (owned) =>
     listText('subscriptions', {
       table: 'payment_subscription',
       row: 's',
       parameters: 2,
-      where: ofStatus(owned('s.customer_id'), 's.status'),
+      where: matchesStatus(owned('s.customer_id'), 's.status'),
       order: SUBSCRIPTION_ORDER,
       direction: 'desc',
       item: 'payment_subscription_json(s)',
@@ -99,10 +99,10 @@ export const readSubscriptions = scoped<[status: string | null, ...page: PageVal
 export const OPEN_DISPUTES = ['warning_issued', 'needs_response', 'under_review'] as const
 
 export const DISPUTE_ORDER = { 'd.id': 'bigint' } as const
-const DISPUTED = 'left join payment_transaction t on t.id = d.transaction_id'
+const DISPUTED_TRANSACTION = 'left join payment_transaction t on t.id = d.transaction_id'
 
 /** A page of disputes, newest first, filtered by status or `open`; null: any. */
-export const readDisputes = scoped<[status: string | null, ...page: PageValues]>(
+export const readDisputes = scopedStatement<[status: string | null, ...page: PageValues]>(
   'payment_disputes',
   (owned) =>
     listText('disputes', {
@@ -110,22 +110,22 @@ export const readDisputes = scoped<[status: string | null, ...page: PageValues]>
       row: 'd',
       parameters: 2,
       where: [
-        ...ofStatus(owned('d.customer_id'), 'd.status'),
+        ...matchesStatus(owned('d.customer_id'), 'd.status'),
         ...OPEN_DISPUTES.map(
           (status) => `${owned('d.customer_id')} and $2::text = 'open' and d.status = '${status}'`,
         ),
       ],
       order: DISPUTE_ORDER,
       direction: 'desc',
-      join: DISPUTED,
+      join: DISPUTED_TRANSACTION,
       item: 'payment_dispute_json(d, t)',
     }),
 )
 
 /** One dispute. */
-export const readDispute = scoped<[id: number]>(
+export const readDispute = scopedStatement<[id: number]>(
   'payment_dispute',
-  (owned) => `select payment_dispute_json(d, t)::text from payment_dispute d ${DISPUTED}
+  (owned) => `select payment_dispute_json(d, t)::text from payment_dispute d ${DISPUTED_TRANSACTION}
     where ${owned('d.customer_id')} and d.id = $2::bigint`,
 )
 
@@ -137,7 +137,7 @@ const MAIN_CURRENCY = `coalesce((
   group by currency order by count(*) desc, currency limit 1), 'usd')`
 
 /** Counts and sums; `enabled` and `isTestMode` describe the provider's key. */
-export const readSummary = scoped<[enabled: boolean, isTestMode: boolean]>(
+export const readSummary = scopedStatement<[enabled: boolean, isTestMode: boolean]>(
   'payment_summary',
   (_, summed) => `
     with main as (select ${MAIN_CURRENCY} as currency), sums as (
@@ -157,7 +157,7 @@ export const readSummary = scoped<[enabled: boolean, isTestMode: boolean]>(
  * Revenue per UTC day for the last `days`, including days without any; a null currency means the main one. A refund counts
  * on the day of its payment, so that the days add up to the summary's revenue.
  */
-export const readRevenue = scoped<[days: number, currency: string | null]>(
+export const readRevenue = scopedStatement<[days: number, currency: string | null]>(
   'payment_revenue',
   (_, summed) => `
     with given as (

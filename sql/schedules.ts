@@ -5,7 +5,7 @@ import type { ReadStatement } from './reader.ts'
 
 /** State of schedule entries: their pause and their last job. `tasks/schedule.ts` declares the entries. */
 
-const Added = z.object({ job_id: z.string() })
+const AddedJob = z.object({ job_id: z.string() })
 
 /**
  * Adds the job of an entry, or joins the one under way, and records it as the entry's last job. No row and no job if the
@@ -16,7 +16,7 @@ export const runScheduled = (
   job: JobSpec,
   evenPaused: boolean,
 ): Query<{ job_id: string }> =>
-  sql.prepared('schedule_run', Added)`
+  sql.prepared('schedule_run', AddedJob)`
     with added as (
       select job_id from job_enqueue(case when ${evenPaused}::boolean or not exists (
         select from schedule_control where identifier = ${identifier}::text and paused_at is not null)

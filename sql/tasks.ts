@@ -36,7 +36,7 @@ export const readNamedQueues: ReadStatement<[queues: readonly string[]]> = {
     from unnest($1::text[]) as q(name) left join ${LIVE_COUNTS} live on live.queue = q.name`,
 }
 
-const Load = z.object({
+const LoadProgress = z.object({
   known: z.number(),
   completed: z.number(),
   failed: z.number(),
@@ -44,8 +44,8 @@ const Load = z.object({
 })
 
 /** Progress of the jobs of a load test. */
-export const loadState = (ids: readonly string[]): Query<z.output<typeof Load>> =>
-  sql.type(Load)`
+export const loadState = (ids: readonly string[]): Query<z.output<typeof LoadProgress>> =>
+  sql.type(LoadProgress)`
     select count(*)::int as known, (count(*) filter (where status = 'done'))::int as completed,
       (count(*) filter (where status = 'failed'))::int as failed,
       (count(*) filter (where status = 'cancelled'))::int as cancelled
@@ -60,13 +60,13 @@ const Percentiles = z.strictObject({
 /** Milliseconds. */
 export type Percentiles = z.output<typeof Percentiles>
 
-const Times = z.object({
+const LoadTimes = z.object({
   seconds: z.number(),
   latency: Percentiles.nullable(),
   start: Percentiles.nullable(),
 })
 
-const PERCENTILES = (from: string, to: string) => {
+const percentiles = (from: string, to: string) => {
   const values = sql.fragment`extract(epoch from ${sql.identifier([to])} - ${sql.identifier([from])})::float8 * 1000`
   return sql.fragment`
     case when count(*) > 0 then json_build_object(
@@ -77,8 +77,8 @@ const PERCENTILES = (from: string, to: string) => {
 }
 
 /** Times of the jobs that ran: `seconds` from first added to last ended, `latency` from added to ended, `start` from added to started. */
-export const loadTimes = (ids: readonly string[]): Query<z.output<typeof Times>> =>
-  sql.type(Times)`
+export const loadTimes = (ids: readonly string[]): Query<z.output<typeof LoadTimes>> =>
+  sql.type(LoadTimes)`
     select coalesce(extract(epoch from max(finished_at) - min(created_at)), 0)::float8 as seconds,
-      ${PERCENTILES('created_at', 'finished_at')} as latency, ${PERCENTILES('created_at', 'started_at')} as start
+      ${percentiles('created_at', 'finished_at')} as latency, ${percentiles('created_at', 'started_at')} as start
     from job where id = any(${sql.array(ids, 'uuid')}) and started_at is not null and finished_at is not null`

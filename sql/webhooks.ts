@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from './db.ts'
 import { arrayText, everyPair, type PageValues } from './lists.ts'
-import { type SeenBy, seenBy } from './orgs.ts'
+import { type OrganizationViewer, visibleTo } from './orgs.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Webhook endpoints of callers, their deliveries, and the callbacks of jobs. */
@@ -28,7 +28,7 @@ export const ROLL_HOURS = 24
 
 export const ENDPOINT_ORDER = { 'e.id': 'bigint' } as const
 
-const endpoints = (parameters: number, where: string): string =>
+const endpointList = (parameters: number, where: string): string =>
   arrayText({
     table: 'webhook_endpoint',
     row: 'e',
@@ -43,26 +43,26 @@ const endpoints = (parameters: number, where: string): string =>
 /** The endpoints of an account, newest first. */
 export const readEndpoints: ReadStatement<[account: number, ...page: PageValues]> = {
   name: 'webhook_endpoints',
-  text: endpoints(1, 'e.account_id = $1::int'),
+  text: endpointList(1, 'e.account_id = $1::int'),
 }
 
 /** The endpoints of an organization, newest first, for its admins and owners. */
-export const readOrganizationEndpoints: ReadStatement<[...SeenBy, ...page: PageValues]> = {
+export const readOrganizationEndpoints: ReadStatement<[...OrganizationViewer, ...page: PageValues]> = {
   name: 'organization_webhook_endpoints',
-  text: seenBy(['owner', 'admin'], endpoints(2, 'e.organization_id = $1::int')),
+  text: visibleTo(['owner', 'admin'], endpointList(2, 'e.organization_id = $1::int')),
 }
 
 const MANAGED = 'webhook_managed(e, $2::int, $3::boolean, $4::int)'
 /** The caller who manages an endpoint, see `webhook_managed`. */
 export type Manager = [account: number | null, everything: boolean, organization: number | null]
-type Managing = [endpoint: number, ...Manager]
+type ManagedEndpoint = [endpoint: number, ...Manager]
 
 /** Returns `none` instead of JSON to callers who manage an endpoint but may not see its deliveries. */
-const whenOwned = (json: string): string =>
+const requireOwner = (json: string): string =>
   `select case when $3::boolean or e.account_id = $2::int then (${json})::text else 'none' end
     from webhook_endpoint e where e.id = $1::bigint and ${MANAGED}`
 
-export const readEndpoint: ReadStatement<Managing> = {
+export const readEndpoint: ReadStatement<ManagedEndpoint> = {
   name: 'webhook_endpoint',
   text: `select webhook_endpoint_json(e)::text from webhook_endpoint e where e.id = $1::bigint and ${MANAGED}`,
 }
@@ -70,26 +70,27 @@ export const readEndpoint: ReadStatement<Managing> = {
 export const DELIVERY_ORDER = { 'd.id': 'bigint' } as const
 
 /** Deliveries of an endpoint with a status (null: any), newest first. */
-export const readDeliveries: ReadStatement<[...Managing, status: string | null, ...page: PageValues]> = {
-  name: 'webhook_deliveries',
-  text: whenOwned(
-    arrayText({
-      table: 'webhook_delivery',
-      row: 'd',
-      parameters: 5,
-      where: everyPair(['d.endpoint_id = $1::bigint'], ['$5::text is null', 'd.status = $5::text']),
-      order: DELIVERY_ORDER,
-      numbered: false,
-      direction: 'desc',
-      item: 'webhook_delivery_json(d)',
-    }),
-  ),
-}
+export const readDeliveries: ReadStatement<[...ManagedEndpoint, status: string | null, ...page: PageValues]> =
+  {
+    name: 'webhook_deliveries',
+    text: requireOwner(
+      arrayText({
+        table: 'webhook_delivery',
+        row: 'd',
+        parameters: 5,
+        where: everyPair(['d.endpoint_id = $1::bigint'], ['$5::text is null', 'd.status = $5::text']),
+        order: DELIVERY_ORDER,
+        numbered: false,
+        direction: 'desc',
+        item: 'webhook_delivery_json(d)',
+      }),
+    ),
+  }
 
 /** One delivery with its body and all responses. */
-export const readDelivery: ReadStatement<[...Managing, delivery: number]> = {
+export const readDelivery: ReadStatement<[...ManagedEndpoint, delivery: number]> = {
   name: 'webhook_delivery',
-  text: whenOwned(
+  text: requireOwner(
     `select webhook_delivery_json(d)::jsonb || jsonb_build_object('body', d.body, 'answers', d.answers)
     from webhook_delivery d where d.id = $5::bigint and d.endpoint_id = $1::bigint`,
   ),
@@ -170,11 +171,11 @@ export const hideEndpoint = (id: number): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     update webhook_endpoint set is_active = false, deleted_at = now() where id = ${id} and deleted_at is null returning id`
 
-const SentAgain = JsonText.extend({ type: z.enum(WEBHOOK_EVENTS) })
+const Redelivered = JsonText.extend({ type: z.enum(WEBHOOK_EVENTS) })
 
 /** Redelivers a message, with another day of attempts; no row if the endpoint does not have it. */
-export const sendDeliveryAgain = (endpoint: number, id: number): Query<z.output<typeof SentAgain>> =>
-  sql.type(SentAgain)`
+export const sendDeliveryAgain = (endpoint: number, id: number): Query<z.output<typeof Redelivered>> =>
+  sql.type(Redelivered)`
     update webhook_delivery d set status = 'pending', due_at = now(), attempts = 0, ended_at = null
     where d.id = ${id} and d.endpoint_id = ${endpoint} returning d.type, webhook_delivery_json(d)::text as json`
 

@@ -11,7 +11,7 @@ export const lockFactors = (email: string): Query<unknown> =>
       (select count(*) from (select from passkey where account_id = a.id order by id for update) key)
     from account a where a.email = ${email}`
 
-const madeBefore = (accountId: number) => sql.fragment`
+const deleteIssued = (accountId: number) => sql.fragment`
   keys as (delete from api_key where account_id = ${accountId}),
   passkeys as (delete from passkey where account_id = ${accountId}),
   codes as (delete from account_totp where account_id = ${accountId}),
@@ -26,12 +26,12 @@ const madeBefore = (accountId: number) => sql.fragment`
  */
 export const endCredentials = (accountId: number): Query<unknown> =>
   sql.type(noRows)`
-    with ${madeBefore(accountId)}, tokens as (${endMailedTokens(accountId)})
+    with ${deleteIssued(accountId)}, tokens as (${endMailedTokens(accountId)})
     ${endSessions(accountId, null)}`
 
 /** The same, but keeps sessions and mailed tokens. */
 export const endMadeBefore = (accountId: number): Query<unknown> =>
-  sql.type(noRows)`with ${madeBefore(accountId)} select`
+  sql.type(noRows)`with ${deleteIssued(accountId)} select`
 
 /** Deletes the API keys of an account and everything created with them, and ends its sessions. The caller has locked the account. */
 export const endKeys = (accountId: number): Query<unknown> =>

@@ -21,7 +21,7 @@ const SESSIONS: Part = {
 }
 
 /** API keys or passkeys of an account. */
-const credentials = (file: string, by: string, from: Fragment, item: Fragment): Part => ({
+const credentialPart = (file: string, by: string, from: Fragment, item: Fragment): Part => ({
   file,
   by: [by],
   rows: rowsOf({
@@ -33,12 +33,12 @@ const credentials = (file: string, by: string, from: Fragment, item: Fragment): 
   }),
 })
 
-const KEYS = credentials(
+const KEYS = credentialPart(
   ...(['api-keys.ndjson', 'api_key.account_id'] as const),
   sql.fragment`api_key c`,
   sql.fragment`api_key_json(c)`,
 )
-const PASSKEYS = credentials(
+const PASSKEYS = credentialPart(
   ...(['passkeys.ndjson', 'passkey.account_id'] as const),
   sql.fragment`passkey c`,
   sql.fragment`passkey_json(c)`,
@@ -224,7 +224,7 @@ const SENDS: Part = {
   }),
 }
 
-const ofCustomer = (from: Fragment, row: Fragment, item: Fragment, more = sql.fragment`true`): Rows =>
+const customerRows = (from: Fragment, row: Fragment, item: Fragment, more = sql.fragment`true`): Rows =>
   rowsOf({
     from,
     where: (of) => sql.fragment`${row}.customer_id = ${of}::text::bigint and ${more}`,
@@ -246,7 +246,7 @@ const CUSTOMER: Part = {
   below: [
     {
       file: 'transactions.ndjson',
-      rows: ofCustomer(
+      rows: customerRows(
         sql.fragment`payment_transaction t`,
         sql.fragment`t`,
         sql.fragment`payment_transaction_json(t)`,
@@ -255,7 +255,7 @@ const CUSTOMER: Part = {
     },
     {
       file: 'subscriptions.ndjson',
-      rows: ofCustomer(
+      rows: customerRows(
         sql.fragment`payment_subscription s`,
         sql.fragment`s`,
         sql.fragment`payment_subscription_json(s)`,
@@ -263,7 +263,7 @@ const CUSTOMER: Part = {
     },
     {
       file: 'disputes.ndjson',
-      rows: ofCustomer(
+      rows: customerRows(
         sql.fragment`payment_dispute d left join payment_transaction t on t.id = d.transaction_id`,
         sql.fragment`d`,
         sql.fragment`payment_dispute_json(d, t)`,
@@ -300,7 +300,7 @@ const EVENT = sql.fragment`'id', e.id, 'at', iso(e.at), 'kind', e.kind, 'account
   'organization_id', e.organization_id`
 
 // Audit events have no foreign keys. Those of other actors exclude the actor and the client address: they belong to the actor.
-const DONE: Part = {
+const AUDIT_BY: Part = {
   file: 'audit-done.ndjson',
   by: [],
   rows: auditOf(
@@ -309,7 +309,7 @@ const DONE: Part = {
       case when e.account_id = e.actor_id then e.data else e.data - 'email' - 'address' end)`,
   ),
 }
-const SUFFERED: Part = {
+const AUDIT_ABOUT: Part = {
   file: 'audit-suffered.ndjson',
   by: [],
   rows: auditOf(
@@ -331,5 +331,5 @@ export const PARTS: readonly Part[] = [
     CONVERSATIONS,
     USAGE,
   ],
-  ...[POSTS, JOBS, SENDS, CUSTOMER, WEBHOOKS, DONE, SUFFERED],
+  ...[POSTS, JOBS, SENDS, CUSTOMER, WEBHOOKS, AUDIT_BY, AUDIT_ABOUT],
 ]

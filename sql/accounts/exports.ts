@@ -17,7 +17,7 @@ export const exportedAccount = (id: number): Query<z.output<typeof Account>> =>
       (select count(*)::int from document d where d.owner_id = a.id and ${KEPT}) as documents
     from account a where a.id = ${id} and a.deleted_at is null`
 
-const At = {
+const BlobColumns = {
   blob_id: z.number().nullable(),
   store: z.string().nullable(),
   key: z.string().nullable(),
@@ -25,7 +25,7 @@ const At = {
   byte_size: z.number(),
 }
 
-const Content = z.object({ id: z.number(), title: z.string(), media_type: z.string(), ...At })
+const Content = z.object({ id: z.number(), title: z.string(), media_type: z.string(), ...BlobColumns })
 type Content = z.output<typeof Content>
 
 /** Locations of the bytes of at most `max` documents after an id. */
@@ -57,7 +57,7 @@ export const insertExport = (done: NewExport): Query<unknown> =>
 export const exportById = (id: string): Query<{ byte_size: number }> =>
   sql.type(z.object({ byte_size: z.number() }))`select byte_size from account_export where id = ${id}::uuid`
 
-const Stored = z.object({ ...At, sha256: z.string(), day: z.string() })
+const Stored = z.object({ ...BlobColumns, sha256: z.string(), day: z.string() })
 
 // 0 days: exports never expire. The pruner may not have deleted expired ones yet.
 const isFresh = (days: number) =>

@@ -25,9 +25,9 @@ type Filters = [
 ]
 
 // Escapes the wildcards of `like`.
-const SEARCHED = String.raw`regexp_replace(folded($3::text), '([\\%_])', '\\\1', 'g')`
+const ESCAPED_SEARCH = String.raw`regexp_replace(folded($3::text), '([\\%_])', '\\\1', 'g')`
 const LISTED = `a.deleted_at is null and ${within('a.created_at', '$4', '$5')}
-  and ($3::text is null or a.words like '%' || ${SEARCHED} || '%')`
+  and ($3::text is null or a.words like '%' || ${ESCAPED_SEARCH} || '%')`
 
 /** Accounts filtered by role, state, part of the email address or name, and creation time; null: any. */
 export const readAccounts = inOrders(

@@ -58,19 +58,19 @@ export const postponeJudgement = (c: { id: string; since: string }): Query<unkno
   sql.type(noRows)`
     update ai_conversation set unscored_since = now() + interval '1 day' where id = ${c.id}::uuid and unscored_since = ${c.since}::timestamptz`
 
-const counted = (column: string, values: readonly string[]): string =>
+const countByValue = (column: string, values: readonly string[]): string =>
   `json_build_object(${values.map((value) => `'${value}', coalesce(sum(scores) filter (where ${column} = '${value}'), 0)`).join(', ')})`
 
 // `enabled` is true if scoring is enabled; `owner` selects the sums, 0 for all accounts.
-const stats = <M extends readonly ReadValue[]>(
+const sentimentStats = <M extends readonly ReadValue[]>(
   name: string,
   owner: string,
   whose: string,
 ): ReadStatement<[enabled: boolean, ...more: M]> => ({
   name,
   text: `select json_build_object('enabled', $1::boolean, 'total', coalesce(sum(scores), 0),
-      'distribution', ${counted('sentiment', SENTIMENTS)},
-      'performance', ${counted('performance', PERFORMANCES)},
+      'distribution', ${countByValue('sentiment', SENTIMENTS)},
+      'performance', ${countByValue('performance', PERFORMANCES)},
       'average_score', coalesce(round(sum(score) / nullif(sum(scores), 0), 4), 0),
       'recent_negatives', (select coalesce(json_agg(json_build_object('conversation_id', n.conversation_id, 'title', c.title,
           'sentiment', n.sentiment, 'performance', n.performance, 'score', n.score, 'scored_at', iso(n.scored_at))
@@ -82,7 +82,11 @@ const stats = <M extends readonly ReadValue[]>(
 })
 
 /** Statistics of all conversations. */
-export const readSentiment = stats<[]>('ai_sentiment', '0', 'true')
+export const readSentiment = sentimentStats<[]>('ai_sentiment', '0', 'true')
 
 /** Statistics of the conversations of an account. */
-export const readSentimentOf = stats<[owner: number]>('ai_sentiment_of', '$2::int', 'owner_id = $2::int')
+export const readSentimentOf = sentimentStats<[owner: number]>(
+  'ai_sentiment_of',
+  '$2::int',
+  'owner_id = $2::int',
+)

@@ -33,13 +33,13 @@ export interface NewConversation {
 
 const Id = z.object({ id: z.string() })
 
-const messages = (turn: NewTurn) => sql.fragment`
+const insertMessages = (turn: NewTurn) => sql.fragment`
   insert into ai_message (id, conversation_id, role, status, content, job_id, provider, model, settled_at)
   select m.id, conversation.id, m.role, m.status, m.content, m.job_id, m.provider, m.model, m.settled_at
   from conversation cross join (values
     (1, ${turn.questionId}::uuid, 'user', 'complete', ${turn.message}, null::uuid, null, null, now()),
     (2, ${turn.answerId}::uuid, 'assistant', 'pending', '', ${turn.jobId}::uuid, ${turn.provider}, ${turn.model}, null)
-  ) as m (place, id, role, status, content, job_id, provider, model, settled_at) order by m.place
+  ) as m (n, id, role, status, content, job_id, provider, model, settled_at) order by m.n
   returning id`
 
 /** Adds the question and the pending answer; no row if the conversation no longer exists. */
@@ -48,7 +48,7 @@ export const insertTurn = (turn: NewTurn): Query<{ id: string }> =>
     with conversation as (
       update ai_conversation set updated_at = now() where id = ${turn.conversationId}::uuid returning id
     )
-    ${messages(turn)}`
+    ${insertMessages(turn)}`
 
 /** Adds a conversation with its first turn. */
 export const insertFirstTurn = (turn: NewTurn, c: NewConversation): Query<{ id: string }> =>
@@ -58,7 +58,7 @@ export const insertFirstTurn = (turn: NewTurn, c: NewConversation): Query<{ id: 
       values (${turn.conversationId}::uuid, ${c.userId}, ${c.ownerId}::int, ${c.title}, ${turn.provider}, ${turn.model})
       returning id
     )
-    ${messages(turn)}`
+    ${insertMessages(turn)}`
 
 /** The account whose id a user_id is; no row if there is none. */
 export const accountNamed = (id: number): Query<{ id: number }> =>

@@ -11,7 +11,7 @@ const COLUMNS = `s.vendor, s.model, s.requests, s.successes, s.input_tokens, s.o
 
 // Usage from `start` until before `end` (null: open), with the `recent` latest rows. Whole UTC days come from kept sums, the
 // hours before the first and after the last whole day from rows. `whose` and `summed` select the usage in rows and in sums.
-const usage = <M extends readonly ReadValue[]>(
+const usageStatement = <M extends readonly ReadValue[]>(
   name: string,
   whose: string,
   summed: string,
@@ -60,10 +60,10 @@ const usage = <M extends readonly ReadValue[]>(
 })
 
 /** All usage. */
-export const readUsage = usage<[]>('ai_usage', 'true', `s.user_id = ''`)
+export const readUsage = usageStatement<[]>('ai_usage', 'true', `s.user_id = ''`)
 
 /** Usage of a user_id by an account (null: without an account), or by anyone with `ofAnybody`. */
-export const readUsageOf = usage<[userId: string, owner: number | null, ofAnybody: boolean]>(
+export const readUsageOf = usageStatement<[userId: string, owner: number | null, ofAnybody: boolean]>(
   'ai_usage_of',
   'u.user_id = $4::text and ($6::boolean or u.owner_id is not distinct from $5::int)',
   's.user_id = $4::text and ($6::boolean or s.owner_id = coalesce($5::int, 0))',

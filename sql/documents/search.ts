@@ -1,4 +1,4 @@
-import { type DOCUMENT_ORDERS, LISTED, type Listed, OF_OWNER } from '../documents.ts'
+import { type DOCUMENT_ORDERS, LISTED, LIVE_OF_OWNER, type Listed } from '../documents.ts'
 import { inOrders, type List, listText, type PageValues } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
@@ -20,7 +20,7 @@ const snippet = (text: string, query: string): string =>
   `translate(ts_headline('folded', words_parted(${text}, E'\\x01\\\\1\\x01'), ${query}, '${SNIPPET}'), E'\\x01', '')`
 
 /** The vector that `words` of a search term match. */
-const owned = (row: string): string => `owned_vector(${row}.owner_id, ${row}.search)`
+const ownedVector = (row: string): string => `owned_vector(${row}.owner_id, ${row}.search)`
 
 // `offset 0` forces a lookup by key for each document; the planner might otherwise join all pages.
 const pagesOf = (document: string): string =>
@@ -50,9 +50,9 @@ const FOUND = `
     select t.n, t.most, t.exact, t.wide, possible.*, not t.is_phrase or possible.search @@ t.wide as matches
     from term t cross join lateral (
       (select d.id, d.search from document d
-        where ${owned('d')} @@ t.words and d.deleted_at is null limit t.most + 1)
+        where ${ownedVector('d')} @@ t.words and d.deleted_at is null limit t.most + 1)
       union all
-      (select p.document_id, p.search from document_page p where ${owned('p')} @@ t.words limit t.most + 1)
+      (select p.document_id, p.search from document_page p where ${ownedVector('p')} @@ t.words limit t.most + 1)
     ) possible
     where not t.negated
   ), size as materialized (
@@ -60,7 +60,7 @@ const FOUND = `
   ), rarest as materialized (
     select * from size order by is_cut, hits, n limit 1
   ), newest as materialized (
-    select d.id from document d where ${OF_OWNER} order by d.id desc limit ${MAX_RANKED}
+    select d.id from document d where ${LIVE_OF_OWNER} order by d.id desc limit ${MAX_RANKED}
   ), ranked as (
     select n, id, 4 * ts_rank(search, exact) + ts_rank(search, wide) as rank from hit where matches
     union all
@@ -72,7 +72,7 @@ const FOUND = `
     from term t cross join (
       select * from document_page p
       where (select is_cut from rarest) and (select count(*) > 1 from size)
-        and ${owned('p')} @@ (select string_agg('(' || words::text || ')', ' & ')::tsquery from term where not negated)
+        and ${ownedVector('p')} @@ (select string_agg('(' || words::text || ')', ' & ')::tsquery from term where not negated)
       limit ${MAX_RANKED}) p
     where not t.negated and p.search @@ t.wide
   ), best as (

@@ -87,7 +87,7 @@ export const claimJobs = (lease: string, wanted: readonly Wanted[], notifies = f
       )}) as claims offset 0) claimed`
 }
 
-type ClaimedList = readonly [
+type ClaimedTuple = readonly [
   id: string,
   name: string,
   attempt: number,
@@ -105,9 +105,9 @@ type ClaimedList = readonly [
 
 /** The claimed jobs, in order of addition. */
 export const claimedOf = ({ claims }: Pick<Claims, 'claims'>): readonly Claimed[] =>
-  claims === null ? [] : (JSON.parse(claims) as ClaimedList[]).map(claimedJob)
+  claims === null ? [] : (JSON.parse(claims) as ClaimedTuple[]).map(toClaimed)
 
-const claimedJob = ([
+const toClaimed = ([
   id,
   name,
   attempt,
@@ -121,7 +121,7 @@ const claimedJob = ([
   payload,
   waited,
   trace_parent,
-]: ClaimedList): Claimed => ({
+]: ClaimedTuple): Claimed => ({
   id,
   name,
   attempt,

@@ -1,4 +1,4 @@
-import { JOB_JSON, KEPT, type OneJob, VISIBLE_AS } from '../jobs.ts'
+import { JOB_JSON, KEPT, type VisibleJob, visibleRow } from '../jobs.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /** Details of one job, read in one statement for a consistent snapshot. */
@@ -12,7 +12,7 @@ const MAX_RUNNING = 50
 const MAX_IN_CHAIN = 100
 
 // Condition of fields that only the owner and admins see. An actor's mailbox is named after its payload.
-const OWN = '($2::boolean or job.owner_id = $1::int)'
+const OWNER_OR_ADMIN = '($2::boolean or job.owner_id = $1::int)'
 
 const seconds = (interval: string): string => `round(greatest(extract(epoch from ${interval}), 0), 3)`
 
@@ -20,7 +20,7 @@ const seconds = (interval: string): string => `round(greatest(extract(epoch from
 const ATTEMPTS = `(
   select coalesce(json_agg(json_build_object(
     'attempt', n,
-    'worker', case when ${OWN} then coalesce(ended ->> 'worker', case when n = job.attempt then job.worker end) end,
+    'worker', case when ${OWNER_OR_ADMIN} then coalesce(ended ->> 'worker', case when n = job.attempt then job.worker end) end,
     'claimed_at', iso(claimed_at), 'ended_at', iso(ended_at),
     'waited_seconds', ${seconds(`claimed_at - greatest(job.created_at, coalesce((ended ->> 'due_at')::timestamptz, job.run_at))`)},
     'ran_seconds', case when ended_at is not null then ${seconds('ended_at - claimed_at')} end,
@@ -48,7 +48,7 @@ const WAITS_FOR = `case when job.status = 'queued' then json_build_object(
     from queue_control where queue = job.queue),
   'running', (select coalesce(json_agg(json_build_object('job_id', id, 'name', name) order by ordinal), '[]') from (
     select r.id, r.name, r.ordinal from job r
-    where r.mailbox = job.mailbox and r.lease_id is not null and r.mailbox_limit is not null and ${VISIBLE_AS('r')}
+    where r.mailbox = job.mailbox and r.lease_id is not null and r.mailbox_limit is not null and ${visibleRow('r')}
     order by r.ordinal limit ${MAX_RUNNING}) running)) end`
 
 // Only for admins: log lines contain internal details.
@@ -72,20 +72,20 @@ const RETRIED_BY = `(
   select coalesce(json_agg(id order by n), '[]') from later)`
 
 /** One job with its attempts, what it waits for, and its retries. The payload is null except for the owner and admins. */
-export const readJobDetails: ReadStatement<OneJob> = {
+export const readJobDetails: ReadStatement<VisibleJob> = {
   name: 'job_details',
   text: `
     select json_build_object(
       'job', ${JOB_JSON},
       'owner_id', job.owner_id,
-      'request_id', case when ${OWN} then job.request_id end,
-      'mailbox', case when ${OWN} then json_build_object('name', job.mailbox, 'limit', job.mailbox_limit) end,
+      'request_id', case when ${OWNER_OR_ADMIN} then job.request_id end,
+      'mailbox', case when ${OWNER_OR_ADMIN} then json_build_object('name', job.mailbox, 'limit', job.mailbox_limit) end,
       'due_at', case when job.status = 'queued' and job.run_at > now() then iso(job.run_at) end,
       'tries', job.tries, 'max_tries', job.max_tries, 'interruptions', job.interruptions,
-      'payload', case when ${OWN} then job.payload end,
+      'payload', case when ${OWNER_OR_ADMIN} then job.payload end,
       'attempts', ${ATTEMPTS},
       'waits_for', ${WAITS_FOR},
       'log', ${LOG},
       'chain', json_build_object('retry_of', ${RETRY_OF}, 'retried_by', ${RETRIED_BY}))::text
-    from job where ${VISIBLE_AS('job')} and job.id = $3::uuid and ${KEPT('$4')}`,
+    from job where ${visibleRow('job')} and job.id = $3::uuid and ${KEPT('$4')}`,
 }

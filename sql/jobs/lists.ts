@@ -15,7 +15,7 @@ const SCOPES: Readonly<Record<Scope, readonly string[]>> = {
 }
 
 /** Up to `limit` rows for each scope condition, in index order. */
-const parts = (scope: Scope, of: string, order: string, limit: string): string =>
+const rowsInScope = (scope: Scope, of: string, order: string, limit: string): string =>
   SCOPES[scope]
     .map(
       (visible) =>
@@ -25,30 +25,40 @@ const parts = (scope: Scope, of: string, order: string, limit: string): string =
 
 type Direction = List['direction']
 
-const running = (scope: Scope, after: string, limit: string, way: Direction = 'desc'): string =>
-  parts(scope, `job.status = 'running' and ${after}`, `job.finished_at ${way}, job.ordinal ${way}`, limit)
+const runningRows = (scope: Scope, after: string, limit: string, way: Direction = 'desc'): string =>
+  rowsInScope(
+    scope,
+    `job.status = 'running' and ${after}`,
+    `job.finished_at ${way}, job.ordinal ${way}`,
+    limit,
+  )
 
 /** Condition of queued jobs, worded as the predicate of `job_queued_idx`. */
 export const QUEUED = `job.status = 'queued' and job.finished_at is null`
 /** The sorted parts of that index: for each queue, jobs that were due when added, and delayed ones. */
 export const QUEUES = `(select distinct queue, delayed from job_count, (values (0), (1)) part(delayed))`
 const DELAYED = 'case when job.run_at > job.created_at then 1 else 0 end'
-export const OF_PART = `${QUEUED} and job.queue = q.queue and ${DELAYED} = q.delayed`
+export const IN_INDEX_PART = `${QUEUED} and job.queue = q.queue and ${DELAYED} = q.delayed`
 
 // Scope `all` reads queue by queue, since there are few queues.
-const queued = (scope: Scope, after: string, limit: string, way: Direction = 'asc'): string =>
+const queuedRows = (scope: Scope, after: string, limit: string, way: Direction = 'asc'): string =>
   scope === 'own'
-    ? parts(scope, `job.status = 'queued' and ${after}`, `job.finished_at ${way}, job.ordinal ${way}`, limit)
+    ? rowsInScope(
+        scope,
+        `job.status = 'queued' and ${after}`,
+        `job.finished_at ${way}, job.ordinal ${way}`,
+        limit,
+      )
     : `select job.* from ${QUEUES} q cross join lateral (
         select job.id, job.ordinal, job.finished_at from job
-        where ${OF_PART} and ${after} order by job.ordinal ${way} limit ${limit}) job`
+        where ${IN_INDEX_PART} and ${after} order by job.ordinal ${way} limit ${limit}) job`
 
-const KEPT = 'job.finished_at > now() - make_interval(secs => $3::float8)'
-const ENDED = ['done', 'failed', 'cancelled']
+const RETAINED = 'job.finished_at > now() - make_interval(secs => $3::float8)'
+const ENDED_STATUSES = ['done', 'failed', 'cancelled']
 
 // The index on ended jobs has no owner. Indexes with an owner have the status before the time, so `own` reads each status.
-const ended = (scope: Scope, status: string, after: string, limit: string): string =>
-  (scope === 'own' ? ENDED : [...ENDED, null])
+const endedRows = (scope: Scope, status: string, after: string, limit: string): string =>
+  (scope === 'own' ? ENDED_STATUSES : [...ENDED_STATUSES, null])
     .map((one) => {
       const asked =
         one === null
@@ -57,7 +67,12 @@ const ended = (scope: Scope, status: string, after: string, limit: string): stri
             ? `coalesce(${status}, '${one}') = '${one}'`
             : `${status} = '${one}'`
       const of = one === null ? 'job.finished_at is not null' : `job.status = '${one}'`
-      return parts(scope, `${asked} and ${of} and ${after}`, 'job.finished_at desc, job.ordinal desc', limit)
+      return rowsInScope(
+        scope,
+        `${asked} and ${of} and ${after}`,
+        'job.finished_at desc, job.ordinal desc',
+        limit,
+      )
     })
     .join(' union all ')
 
@@ -71,20 +86,20 @@ type Filters = [
   from: string | null,
   to: string | null,
 ]
-type ListOfJobs = ReadStatement<[...Filters, after: string | null, limit: number]>
+type JobList = ReadStatement<[...Filters, after: string | null, limit: number]>
 
 export const scopeOf = (isAdmin: boolean): Scope => (isAdmin ? 'all' : 'own')
 
 // No list is sorted by creation time, so jobs of other times are skipped one by one. Jobs that ended earlier are not read.
-const ADDED = within('job.created_at', '$4', '$5')
-const ENDED_SINCE = `${KEPT} and ${ADDED} and ($4::timestamptz is null or job.finished_at >= $4::timestamptz)`
+const ADDED_WITHIN = within('job.created_at', '$4', '$5')
+const ENDED_SINCE = `${RETAINED} and ${ADDED_WITHIN} and ($4::timestamptz is null or job.finished_at >= $4::timestamptz)`
 const LIMIT = '$7::int + 1'
-const asks = (status: string): string => `coalesce($2::text, '${status}') = '${status}'`
+const matchesStatus = (status: string): string => `coalesce($2::text, '${status}') = '${status}'`
 
 /** Jobs after a cursor, filtered by status and time: running first, then queued (oldest first), then ended (latest first). */
-export const readJobs: Readonly<Record<Scope, ListOfJobs>> = { own: jobs('own'), all: jobs('all') }
+export const readJobs: Readonly<Record<Scope, JobList>> = { own: jobList('own'), all: jobList('all') }
 
-function jobs(scope: Scope): ListOfJobs {
+function jobList(scope: Scope): JobList {
   const part = '($6::jsonb ->> 0)::bigint'
   const ordinal = '($6::jsonb ->> 2)::bigint'
   const last = `($6::jsonb is null or ${part} < 2 or (job.finished_at, job.ordinal) < (($6::jsonb ->> 1)::timestamptz, ${ordinal}))`
@@ -93,11 +108,11 @@ function jobs(scope: Scope): ListOfJobs {
     text: page(
       ['part', 'at', 'found.ordinal'],
       `part, case when part = 1 then ordinal end, at desc, ordinal desc`,
-      `select 0 as part, id, ordinal, timestamptz 'epoch' as at from (${running(scope, `${asks('running')} and ${ADDED} and ($6::jsonb is null or ${part} = 0 and job.ordinal < ${ordinal})`, LIMIT)}) job
+      `select 0 as part, id, ordinal, timestamptz 'epoch' as at from (${runningRows(scope, `${matchesStatus('running')} and ${ADDED_WITHIN} and ($6::jsonb is null or ${part} = 0 and job.ordinal < ${ordinal})`, LIMIT)}) job
        union all
-       select 1, id, ordinal, 'epoch' from (${queued(scope, `${asks('queued')} and ${ADDED} and ($6::jsonb is null or ${part} < 1 or ${part} = 1 and job.ordinal > ${ordinal})`, LIMIT)}) job
+       select 1, id, ordinal, 'epoch' from (${queuedRows(scope, `${matchesStatus('queued')} and ${ADDED_WITHIN} and ($6::jsonb is null or ${part} < 1 or ${part} = 1 and job.ordinal > ${ordinal})`, LIMIT)}) job
        union all
-       select 2, id, ordinal, finished_at from (${ended(scope, '$2::text', `${ENDED_SINCE} and ${last}`, LIMIT)}) job`,
+       select 2, id, ordinal, finished_at from (${endedRows(scope, '$2::text', `${ENDED_SINCE} and ${last}`, LIMIT)}) job`,
     ),
   }
 }
@@ -105,10 +120,10 @@ function jobs(scope: Scope): ListOfJobs {
 /** A line with the cursor of the next page (empty: last page), then a JSON array of the jobs of this page. */
 function page(keys: readonly string[], order: string, found: string): string {
   return `
-    select concat(case when count(*) > $7::int then max(${cursorOf(keys)}) filter (where place = $7::int) end,
-      E'\\n[', string_agg((${JOB_JSON})::text, ',' order by place) filter (where place <= $7::int), ']')
+    select concat(case when count(*) > $7::int then max(${cursorOf(keys)}) filter (where n = $7::int) end,
+      E'\\n[', string_agg((${JOB_JSON})::text, ',' order by n) filter (where n <= $7::int), ']')
     from (
-      select *, row_number() over (order by ${order}) as place from (${found}) parts order by place limit ${LIMIT}
+      select *, row_number() over (order by ${order}) as n from (${found}) parts order by n limit ${LIMIT}
     ) found join job on job.id = found.id`
 }
 
@@ -123,21 +138,21 @@ export const ADDED_ORDERS = { created_at: { 'job.ordinal': 'bigint' } } as const
  * last {@link MAX_SORTED} ended jobs of each state are sorted.
  */
 export const readJobsInOrder = inOrders(ADDED_ORDERS, (_column, _order, way) => ({
-  own: inOrder('own', way),
-  all: inOrder('all', way),
+  own: sortedJobList('own', way),
+  all: sortedJobList('all', way),
 }))
 
-function inOrder(scope: Scope, way: Direction): ListOfJobs {
+function sortedJobList(scope: Scope, way: Direction): JobList {
   const after = `($6::jsonb is null or job.ordinal ${way === 'asc' ? '>' : '<'} ($6::jsonb ->> 0)::bigint)`
-  const live = (status: string): string => `${asks(status)} and ${ADDED} and ${after}`
+  const live = (status: string): string => `${matchesStatus(status)} and ${ADDED_WITHIN} and ${after}`
   return {
     name: `jobs_${scope}_added_${way}`,
     text: page(
       ['found.ordinal'],
       `ordinal ${way}`,
-      `select * from (${running(scope, live('running'), LIMIT, way)}) job
-       union all select * from (${queued(scope, live('queued'), LIMIT, way)}) job
-       union all select * from (${ended(scope, '$2::text', ENDED_SINCE, String(MAX_SORTED))}) job where ${after}`,
+      `select * from (${runningRows(scope, live('running'), LIMIT, way)}) job
+       union all select * from (${queuedRows(scope, live('queued'), LIMIT, way)}) job
+       union all select * from (${endedRows(scope, '$2::text', ENDED_SINCE, String(MAX_SORTED))}) job where ${after}`,
     ),
   }
 }
@@ -155,9 +170,9 @@ function liveIds(scope: Scope): ReadStatement<[who: number | null]> {
   return {
     name: `job_live_ids_${scope}`,
     text: `
-      (select id from (${running(scope, 'true', MAX_LIVE)}) job order by ordinal limit ${MAX_LIVE})
+      (select id from (${runningRows(scope, 'true', MAX_LIVE)}) job order by ordinal limit ${MAX_LIVE})
       union all
-      (select id from (${queued(scope, 'true', MAX_LIVE)}) job where $1::int is null or true order by ordinal limit ${MAX_LIVE})`,
+      (select id from (${queuedRows(scope, 'true', MAX_LIVE)}) job where $1::int is null or true order by ordinal limit ${MAX_LIVE})`,
   }
 }
 

@@ -21,14 +21,14 @@ export const MAX_LINES = 200
 export const keepLines = (lines: readonly LogLine[]): Query<unknown> =>
   sql.prepared('job_log_keep', noRows)`
     with line as materialized (
-      select *, row_number() over (partition by job_id order by n) as place
+      select *, row_number() over (partition by job_id order by n) as line_number
       from rows from (jsonb_to_recordset(${JSON.stringify(lines)}::jsonb)
         as (job_id uuid, attempt integer, at timestamptz, level text, message text, data jsonb))
         with ordinality as l(job_id, attempt, at, level, message, data, n)
     ), kept as materialized (
-      select id, (select count(*) from (select from job_log where job_id = job.id limit ${MAX_LINES}) there) as there
+      select id, (select count(*) from (select from job_log where job_id = job.id limit ${MAX_LINES}) lines) as stored
       from job where id = any(array(select job_id from line)) order by id for key share
     )
     insert into job_log (job_id, attempt, at, level, message, data)
     select job_id, attempt, at, level, message, data from line join kept on kept.id = line.job_id
-    where there + place <= ${MAX_LINES} order by n`
+    where stored + line_number <= ${MAX_LINES} order by n`

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reader.ts'
-import { LIVE_COUNTS, OF_PART, QUEUES, waitingSince } from './lists.ts'
+import { IN_INDEX_PART, LIVE_COUNTS, QUEUES, waitingSince } from './lists.ts'
 
 /** Data of the monitor page, read in one statement for a consistent snapshot. */
 
@@ -27,7 +27,7 @@ export const readMonitor: ReadStatement<[keptSeconds: number]> = {
     with waiting as (
       select job.* from ${QUEUES} q cross join lateral (
         select id, ordinal, name, queue, created_at, run_at from job
-        where ${OF_PART} order by ordinal limit ${MAX_LISTED}) job
+        where ${IN_INDEX_PART} order by ordinal limit ${MAX_LISTED}) job
     ), running as (
       select * from job where status = 'running'
     )

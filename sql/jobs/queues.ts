@@ -36,7 +36,7 @@ export const readQueues: ReadStatement<[names: readonly string[], span: number, 
 export const queuesOf = (names: readonly string[], window: Window) =>
   [names, WINDOWS[window].span, WINDOWS[window].spans] as const
 
-const changed = sql.fragment`pg_notify(${QUEUE_CHANGED}, queue)`
+const notifyChange = sql.fragment`pg_notify(${QUEUE_CHANGED}, queue)`
 
 /** Pauses a queue; no row and no change if it is already paused. */
 export const pauseQueue = (queue: string, by: number | null): Query<unknown> =>
@@ -44,13 +44,13 @@ export const pauseQueue = (queue: string, by: number | null): Query<unknown> =>
     insert into queue_control as c (queue, paused_at, paused_by) values (${queue}, now(), ${by}::int)
     on conflict on constraint queue_control_pkey do update set paused_at = now(), paused_by = excluded.paused_by
     where c.paused_at is null
-    returning ${changed}::text`
+    returning ${notifyChange}::text`
 
 /** Resumes a queue; no row if it was not paused. */
 export const resumeQueue = (queue: string): Query<unknown> =>
   sql.type(z.object({}))`
     update queue_control set paused_at = null, paused_by = null where queue = ${queue} and paused_at is not null
-    returning ${changed}::text`
+    returning ${notifyChange}::text`
 
 /** Sets the concurrency limit of a queue; null: no limit. No row if it is unchanged. */
 export const limitQueue = (queue: string, max: number | null): Query<unknown> =>
@@ -58,7 +58,7 @@ export const limitQueue = (queue: string, max: number | null): Query<unknown> =>
     insert into queue_control as c (queue, most_running) values (${queue}, ${max}::int)
     on conflict on constraint queue_control_pkey do update set most_running = excluded.most_running
     where c.most_running is distinct from excluded.most_running
-    returning ${changed}::text`
+    returning ${notifyChange}::text`
 
 /** Pause and limit of a queue, read in a transaction. */
 export const controlOf = (queue: string): Query<{ json: string }> =>
@@ -84,8 +84,8 @@ export const sharesOf = (lease: string): Query<z.output<typeof Share>> =>
     select queue, 0 as places from worker_lease l, unnest(l.queues) queue where l.id = ${lease}::uuid and l.drained_at is not null
     union all
     select c.queue, case when c.paused_at is not null then 0 when c.most_running is not null
-      then c.most_running / greatest(of.workers, 1) + case when of.place < c.most_running % greatest(of.workers, 1) then 1 else 0 end end as places
+      then c.most_running / greatest(live.workers, 1) + case when live.earlier < c.most_running % greatest(live.workers, 1) then 1 else 0 end end as places
     from queue_control c cross join lateral (
-      select count(*)::int as workers, count(*) filter (where l.id < ${lease}::uuid)::int as place
-      from worker_lease l where c.queue = any(l.queues) and l.expires_at > now() and l.drained_at is null) of
+      select count(*)::int as workers, count(*) filter (where l.id < ${lease}::uuid)::int as earlier
+      from worker_lease l where c.queue = any(l.queues) and l.expires_at > now() and l.drained_at is null) live
     where not exists (select from worker_lease l where l.id = ${lease}::uuid and l.drained_at is not null)`

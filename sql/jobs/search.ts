@@ -45,11 +45,11 @@ export const MEASURED_ORDER = { newest: 'uuid', at: 'timestamptz', value: 'bigin
 const AT = 'coalesce(($2::jsonb ->> 1)::timestamptz, now())'
 const DUE =
   'case when job.started_at < job.run_at then job.created_at else greatest(job.created_at, job.run_at) end'
-const ms = (from: string, to: string): string =>
+const milliseconds = (from: string, to: string): string =>
   `greatest(0, round(extract(epoch from least(coalesce(${to}, ${AT}), ${AT}) - ${from}) * 1000))::bigint`
 const MEASURES = {
-  ran: `coalesce(${ms('job.started_at', 'job.finished_at')}, 0)`,
-  waited: ms(DUE, 'coalesce(job.started_at, job.finished_at)'),
+  ran: `coalesce(${milliseconds('job.started_at', 'job.finished_at')}, 0)`,
+  waited: milliseconds(DUE, 'coalesce(job.started_at, job.finished_at)'),
   attempts: 'job.attempt::bigint',
 } as const
 
@@ -59,7 +59,7 @@ type Found = ReadStatement<[filter: string, after: string | null, limit: number]
  * Jobs of a filter in index order: a line with the cursor of the next page (empty: last page), then a JSON array. A page that
  * has scanned {@link MAX_LOOKED} jobs may return fewer than `limit`, even none, with a cursor.
  */
-const walked = (
+const scanStatement = (
   name: string,
   order: Readonly<Record<string, string>>,
   direction: 'asc' | 'desc',
@@ -67,7 +67,7 @@ const walked = (
 ): Found => {
   const keys = Object.keys(order)
   const sorted = (way: 'asc' | 'desc') => keys.map((key) => `${key} ${way}`).join(', ')
-  const bounds = Object.values(order).map((type, place) => `($2::jsonb ->> ${place})::${type}`)
+  const bounds = Object.values(order).map((type, index) => `($2::jsonb ->> ${index})::${type}`)
   const rest = `job where ${where} and ($2::jsonb is null
     or (${keys.join(', ')}) ${direction === 'desc' ? '<' : '>'} (${bounds.join(', ')})) order by ${sorted(direction)}`
   const end = (rows: string) => `(select ${cursorOf(keys)} from (${rows}) last)`
@@ -91,7 +91,7 @@ const walked = (
 const ENDED = `job.finished_at is not null and ($1::jsonb ->> 'status' is null or job.status = $1::jsonb ->> 'status')`
 
 /** Jobs of a filter that ran or waited longest, or had most attempts, among the latest {@link MAX_LOOKED}; same format. */
-const measured = (name: keyof typeof MEASURES): Found => ({
+const rankStatement = (name: keyof typeof MEASURES): Found => ({
   name: `jobs_found_by_${name}`,
   text: `
     with newest as materialized (
@@ -114,12 +114,12 @@ const measured = (name: keyof typeof MEASURES): Found => ({
 
 /** The search statement for each sort order. */
 export const readFound = {
-  created_at: walked('asc', FOUND_ORDER, 'asc'),
-  '-created_at': walked('desc', FOUND_ORDER, 'desc'),
-  '-finished_at': walked('ended', ENDED_ORDER, 'desc', ENDED),
-  '-ran': measured('ran'),
-  '-waited': measured('waited'),
-  '-attempts': measured('attempts'),
+  created_at: scanStatement('asc', FOUND_ORDER, 'asc'),
+  '-created_at': scanStatement('desc', FOUND_ORDER, 'desc'),
+  '-finished_at': scanStatement('ended', ENDED_ORDER, 'desc', ENDED),
+  '-ran': rankStatement('ran'),
+  '-waited': rankStatement('waited'),
+  '-attempts': rankStatement('attempts'),
 } as const satisfies Record<string, Found>
 
 /**
@@ -175,7 +175,7 @@ export interface Meant {
   readonly only?: readonly string[] | undefined
 }
 
-const meant = ({ filter, states, before, unretried, only }: Meant) => sql.fragment`
+const selectionCondition = ({ filter, states, before, unretried, only }: Meant) => sql.fragment`
   ${only === undefined ? sql.fragment`true` : sql.fragment`job.id = any(${sql.array(only, 'uuid')})`} and
   job.id < ${before}::uuid and job.status = any(${sql.array(states, 'text')}) and job_matches(job, ${JSON.stringify(filter)}::jsonb)
   and (not ${unretried} or not exists (select from job again where again.retry_of = job.id))`
@@ -183,12 +183,12 @@ const meant = ({ filter, states, before, unretried, only }: Meant) => sql.fragme
 /** Number of selected jobs, at most `max`, and the database's time. */
 export const countMeant = (which: Meant, max: number): Query<{ count: number; now: string }> =>
   sql.type(z.object({ count: z.number(), now: z.string() }))`
-    select count(*)::int as count, now()::text as now from (select from job where ${meant(which)} limit ${max}) meant`
+    select count(*)::int as count, now()::text as now from (select from job where ${selectionCondition(which)} limit ${max}) meant`
 
 /** Ids of selected jobs after a job, in order of addition. */
 export const idsMeant = (which: Meant, after: string | null, limit: number): Query<{ id: string }> =>
   sql.type(Id)`
-    select id from job where ${meant(which)} and (${after}::uuid is null or id > ${after}::uuid) order by id limit ${limit}`
+    select id from job where ${selectionCondition(which)} and (${after}::uuid is null or id > ${after}::uuid) order by id limit ${limit}`
 
 /** Deletes those of the given jobs that have ended; returns a row for each. */
 export const deleteEnded = (ids: readonly string[]): Query<{ id: string }> =>

@@ -53,16 +53,16 @@ export const addTallies = (
     )
     select job_tally_add(${JSON.stringify(tallies)}::jsonb)`
 
-const KEPT = Object.values(WINDOWS)
+const KEPT_WINDOWS = Object.values(WINDOWS)
 
 /** Prunes spans that are older than their window; returns their number. */
 export const deleteExpiredTallies = (): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with expired as (delete from job_tally t using unnest(${sql.array(
-      KEPT.map(({ span }) => span),
+      KEPT_WINDOWS.map(({ span }) => span),
       'int4',
     )}, ${sql.array(
-      KEPT.map(({ spans }) => spans + 2),
+      KEPT_WINDOWS.map(({ spans }) => spans + 2),
       'int4',
     )}) as kept(span, spans)
     where t.span = kept.span and t.starts_at < now() - make_interval(secs => kept.span * kept.spans) returning 1)

@@ -36,8 +36,8 @@ export const readVendors: ReadStatement<[limit: number]> = {
 export const readModalities: ReadStatement<[modalities: readonly string[]]> = {
   name: 'llm_modalities',
   text: `
-    select json_agg(json_build_object('modality', given.modality, 'model_count', coalesce(n, 0)) order by place)::text
-    from unnest($1::text[]) with ordinality given (modality, place)
+    select json_agg(json_build_object('modality', given.modality, 'model_count', coalesce(n, 0)) order by ordinal)::text
+    from unnest($1::text[]) with ordinality given (modality, ordinal)
     left join (select u as modality, count(*) as n from llm_model, unnest(modalities) u where not disabled group by u)
       counted on counted.modality = given.modality`,
 }

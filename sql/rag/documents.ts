@@ -29,11 +29,15 @@ export const openDocuments = (
     from rag_open_documents(${name}, ${owner}::int, ${JSON.stringify(selection)}::jsonb) opened(id)
     left join rag_collection c on c.id = opened.id`
 
-const Selected = z.object({ name: z.string(), owner_id: z.number().nullable(), selection: Selection })
+const DocumentCollection = z.object({
+  name: z.string(),
+  owner_id: z.number().nullable(),
+  selection: Selection,
+})
 
 /** Name, owner and selection of a document collection; no row once it is deleted. */
-export const selectionOf = (id: number): Query<z.output<typeof Selected>> =>
-  sql.type(Selected)`
+export const selectionOf = (id: number): Query<z.output<typeof DocumentCollection>> =>
+  sql.type(DocumentCollection)`
     select name, owner_id, selection from rag_collection where id = ${id} and deleted_at is null and selection is not null`
 
 const Affected = z.object({ id: z.number(), name: z.string() })
@@ -53,7 +57,7 @@ export const SelectedDocument = z.object({
 })
 export type SelectedDocument = z.output<typeof SelectedDocument>
 
-const selected = (
+const selectedStatement = (
   name: string,
   from: string,
   listed: string,
@@ -74,10 +78,10 @@ const selected = (
  * Documents of a list after an id, by id, as a JSON array; `ids` limits them (null: any). It reads only the times of their
  * pages; the caller reads the texts of changed documents.
  */
-export const readSelected = selected('rag_selected', 'document d', LISTED, 'd.id')
+export const readSelected = selectedStatement('rag_selected', 'document d', LISTED, 'd.id')
 
 /** The same for a list with tags. */
-export const readSelectedTagged = selected(
+export const readSelectedTagged = selectedStatement(
   'rag_selected_tagged',
   'document_tag t join document d on d.id = t.document_id',
   LISTED_BY_TAG,

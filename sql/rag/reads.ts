@@ -9,10 +9,10 @@ export interface Viewer {
   readonly ownerId: number | null
   readonly seesAll: boolean
 }
-type Viewed = [seesAll: boolean, ownerId: number | null]
+type ViewerValues = [seesAll: boolean, ownerId: number | null]
 
 /** A viewer as statement parameters. */
-export const viewedBy = ({ seesAll, ownerId }: Viewer): Viewed => [seesAll, ownerId]
+export const viewedBy = ({ seesAll, ownerId }: Viewer): ViewerValues => [seesAll, ownerId]
 
 const LIVE = 'c.deleted_at is null and c.version > 0'
 // Hides collections of a deleted account until they are deleted in batches.
@@ -20,26 +20,26 @@ const KEPT =
   'c.selection is not null and (select a.deleted_at from account a where a.id = c.owner_id) is null'
 
 /** Conditions of the collections that a viewer can see; each has its own index. */
-const seen = (all: string, owner: string): readonly string[] => [
+const visibleConditions = (all: string, owner: string): readonly string[] => [
   `${LIVE} and c.selection is null`,
   `${LIVE} and ${KEPT} and ${all}::boolean`,
   `${LIVE} and ${KEPT} and not ${all}::boolean and c.owner_id = ${owner}::int`,
 ]
 
 /** Condition: a visible collection with the name $1. */
-const NAMED = `c.name = $1 and (${seen('$2', '$3').join(' or ')})`
-type Named = [collection: string, ...Viewed]
+const NAMED = `c.name = $1 and (${visibleConditions('$2', '$3').join(' or ')})`
+type Named = [collection: string, ...ViewerValues]
 
 export const COLLECTION_ORDER = { 'c.name': 'text' } as const
 
 /** Names of the collections. */
-export const readCollections: ReadStatement<[...Viewed, ...page: PageValues]> = {
+export const readCollections: ReadStatement<[...ViewerValues, ...page: PageValues]> = {
   name: 'rag_collections',
   text: arrayText({
     table: 'rag_collection',
     row: 'c',
     parameters: 2,
-    where: seen('$1', '$2'),
+    where: visibleConditions('$1', '$2'),
     order: COLLECTION_ORDER,
     numbered: false,
     direction: 'asc',
@@ -114,14 +114,14 @@ export const readRagCounts: ReadStatement<[]> = {
     from rag_collection c where ${LIVE}`,
 }
 
-type Only = [files: readonly number[] | null, ordinals: readonly number[] | null]
+type ChunkFilter = [files: readonly number[] | null, ordinals: readonly number[] | null]
 
 /**
  * The chunks nearest to a vector (in pgvector's text format), one JSON text each, from pgvector's index. `files` and
  * `ordinals` limit the chunks; null: any.
  */
 export const readNeighbours: ReadStatement<
-  [collection: number, model: string, dimensions: number, vector: string, limit: number, ...Only]
+  [collection: number, model: string, dimensions: number, vector: string, limit: number, ...ChunkFilter]
 > = {
   name: 'rag_neighbours',
   text: `select json_build_object('file', file_id, 'ordinal', ordinal, 'score', score)::text

@@ -22,7 +22,7 @@ export const insertTranscription = (t: NewTranscription): Query<unknown> =>
     insert into voice_transcription (id, owner_id, document_id, job_id, provider, model, requested_language, prompt)
     values (${t.id}::uuid, ${t.ownerId}, ${t.documentId}, ${t.jobId}::uuid, ${t.provider}, ${t.model}, ${t.language}, ${t.prompt})`
 
-const Begun = z.object({
+const StartedTranscription = z.object({
   requested_language: z.string().nullable(),
   prompt: z.string().nullable(),
   created_at: z.string(),
@@ -34,8 +34,8 @@ const Begun = z.object({
  * Records that a request to the provider is about to be sent, so that a request with an unknown outcome leaves a trace. No
  * row if the transcription is gone or already done.
  */
-export const beginTranscription = (id: string, jobId: string): Query<z.output<typeof Begun>> =>
-  sql.prepared('voice_transcription_begin', Begun)`
+export const beginTranscription = (id: string, jobId: string): Query<z.output<typeof StartedTranscription>> =>
+  sql.prepared('voice_transcription_begin', StartedTranscription)`
     update voice_transcription t set calls = case when t.job_id = ${jobId}::uuid then t.calls + 1 else 1 end,
       job_id = ${jobId}::uuid, status = 'pending', settled_at = null, error_code = null, error_detail = null
     where t.id = ${id}::uuid and t.status <> 'done'
