@@ -133,7 +133,7 @@ export const recoverJobs = (judge: Judge | null, whole = true, max = RESCUE_BATC
  * interruptions keep theirs.
  */
 export const spareJobs = (ids: readonly string[]): Query<unknown> =>
-  sql.prepared('job_spare', noRows)`
+  sql.prepared('job_refund', noRows)`
     update job set interruptions = interruptions - 1
     where id = any(${sql.array(ids, 'uuid')}) and interruptions between 1 and ${SUSPECT_FROM}::int4 and finished_at is null`
 
