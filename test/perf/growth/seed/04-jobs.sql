@@ -17,7 +17,7 @@ select id, task, split_part(task, '.', 1), owner_id,
   case when failed then 'failed' when cancelled then 'cancelled' else 'done' end,
   case when task = 'documents.extract' then 4 else 2 end, 1, 1, 3, at,
   case when not failed and not cancelled then '{"read": 3, "unread": 0, "skipped": 0}'::jsonb end,
-  case when failed then 'job.crashed' end, case when failed then 'The worker thread crashed while running the job' end,
+  case when failed then 'job.crashed' end, case when failed then 'The thread that ran the job died' end,
   at, at + interval '5 ms', at + interval '90 ms'
 from growth.job order by n;
 
