@@ -158,10 +158,7 @@ export const setPassword = (id: number, passwordHash: string): Query<{ id: numbe
     update account set password_hash = ${passwordHash}, updated_at = now()
     where id = ${id} and deleted_at is null returning id`
 
-/**
- * Locks an account and returns its address. No row if the account is gone, or if its password hash is no longer `knownHash`
- * (null: any).
- */
+/** Locks an account and returns its address. No row if it is gone or its password hash is not `knownHash` (null: any). */
 export const lockCredentials = (id: number, knownHash: string | null): Query<{ email: string }> =>
   sql.type(z.object({ email: z.string() }))`
     select email from account

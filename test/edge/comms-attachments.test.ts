@@ -250,7 +250,7 @@ describe('what becomes of a document before its mail is sent', () => {
       token: user.token,
       json: { ...BODY, attachments: [{ document_id }] },
     })
-    assertRefused(answer, 413, /at most 100000 can be sent/)
+    assertRefused(answer, 413, /the limit per email is 100000/)
   })
 
   test('bytes that the store has lost fail it', async () => {

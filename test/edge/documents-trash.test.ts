@@ -181,7 +181,7 @@ describe('restoring', () => {
     assert.notEqual(second, first)
     const refused = await restore(first)
     assert.equal(refused.status, 409)
-    assert.match(refused.json.detail, /stored again/)
+    assert.match(refused.json.detail, /uploaded again/)
     assert.ok((await trashed()).includes(first))
     await remove(second)
     assert.equal((await restore(first)).status, 200)

@@ -191,7 +191,7 @@ describe('by itself', () => {
   test('one that was refused is read again the next day', async () => {
     serve('{}')
     await query(`update llm_list set applied_at = applied_at - interval '21 hours'`)
-    assert.match(String((await tick()).error_detail), /refused: it has no model of openai/)
+    assert.match(String((await tick()).error_detail), /rejected: it has no model of openai/)
     assert.deepEqual((await tick()).result, { status: 'fresh', changes: null })
     await query(`update llm_list set refused_at = refused_at - interval '21 hours'`)
     assert.equal((await tick()).status, 'failed')
