@@ -14,16 +14,16 @@ interface Kind {
 
 /** Quota kinds. The setting of a kind is `QUOTA_` plus its name in capitals. */
 export const QUOTA_KINDS = {
-  documents: { quota: 1_000_000, text: 'documents, with those in the trash' },
-  bytes: { quota: 100_000_000_000, text: 'bytes of documents, with those in the trash' },
-  pages: { quota: 10_000_000, text: 'pages of documents, with those in the trash' },
-  organizations: { quota: 1000, text: 'organizations that the account has created' },
+  documents: { quota: 1_000_000, text: 'documents, including the trash' },
+  bytes: { quota: 100_000_000_000, text: 'bytes of documents, including the trash' },
+  pages: { quota: 10_000_000, text: 'pages of documents, including the trash' },
+  organizations: { quota: 1000, text: 'organizations created by the account' },
   keys: { quota: 100, text: 'API keys' },
   webhook_endpoints: { quota: 50, text: 'webhook endpoints' },
-  pending_deliveries: { quota: 100_000, text: 'webhook deliveries that are not done' },
+  pending_deliveries: { quota: 100_000, text: 'pending webhook deliveries' },
   conversations: { quota: 1_000_000, text: 'conversations' },
-  collections: { quota: 1000, text: 'collections of documents' },
-  waiting_jobs: { quota: 1_000_000, text: 'jobs that wait to run' },
+  collections: { quota: 1000, text: 'document collections' },
+  waiting_jobs: { quota: 1_000_000, text: 'waiting jobs' },
 } as const satisfies Record<string, Kind>
 
 export type QuotaKind = keyof typeof QUOTA_KINDS
