@@ -2,35 +2,36 @@ import type { Client } from './driver.ts'
 import { StartError } from './start-error.ts'
 
 /**
- * Least privilege: the role of edges and workers reads and writes rows, and owns nothing. Only the owner, which migrates, may change
- * the schema. Where the service makes tables while it runs, a `security definer` function of the owner does.
+ * Least privilege: the role of edges and workers reads and writes rows, and owns nothing. Only the owner, which
+ * migrates, may change the schema. At run time, `security definer` functions of the owner create tables.
  */
 
 const ROLE = `select rolsuper as "isSuperuser", pg_has_role(rolname, current_user, 'member') as "isOwner"
   from pg_roles where rolname = $1`
 
-/** @throws StartError if there is no such role, or if it may change the schema anyway. */
+/** @throws StartError if the role does not exist, or if it may change the schema. */
 export async function checkAppRole(client: Client, role: string): Promise<void> {
   const { rows } = await client.query<{ isSuperuser: boolean; isOwner: boolean }>(ROLE, [role])
   const found = rows[0]
   if (found === undefined)
     throw new StartError(
-      `DATABASE_APP_ROLE: there is no role ${role}: create role ${role} login password '…'`,
+      `DATABASE_APP_ROLE: the role ${role} does not exist: create role ${role} login password '…'`,
     )
   if (found.isSuperuser || found.isOwner)
     throw new StartError(
-      `DATABASE_APP_ROLE: ${role} is a superuser or the owner itself: name a role with no rights of its own`,
+      `DATABASE_APP_ROLE: ${role} is a superuser or the owner itself: set a role without such rights`,
     )
 }
 
-/** Grants a role what edges and workers need, now and of tables to come. Repeating it changes nothing. In a transaction. */
+/** Grants a role the rights of edges and workers, on existing and future tables. Idempotent; requires a transaction. */
 export async function grantAppRole(client: Client, role: string): Promise<void> {
   await client.query("select set_config('millrace.app_role', $1, true)", [role])
   await client.query(GRANTS)
 }
 
-// Only what the owner has is granted: schemas may have tables and functions of extensions, too. Everybody may call functions, except
-// those of the owner's rights. The queue's tables have row level security without a policy: nobody but their owner sees a row.
+// Grants only on objects of the owner, because the schemas may also have tables and functions of extensions. Every role
+// may call functions, except the `security definer` ones. The queue's tables have row level security without a policy,
+// so only their owner sees rows.
 const GRANTS = `
 do $$
 declare
@@ -56,7 +57,7 @@ begin
     end loop;
   end loop;
   execute format('revoke insert, update, delete on migration, migration_functions, graphile_worker.migrations from %I', app);
-  -- After an update of an index. Older servers leave that to autovacuum.
+  -- For VACUUM after an update of an index. Servers before 17 leave that to autovacuum.
   if current_setting('server_version_num')::int >= 170000 then
     execute format('grant maintain on rag_file, rag_chunk, rag_vector to %I', app);
   end if;

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
 
-/** Stored bytes: where they are, and which are no longer needed. */
+/** Stored bytes: their locations, and the removal of unneeded ones. */
 
 const BlobAt = z.object({
   blob_id: z.number(),
@@ -9,20 +9,20 @@ const BlobAt = z.object({
   store: z.string(),
   /** The name of the bytes in their store. */
   key: z.string(),
-  /** The multipart upload that is in progress in an object store. */
+  /** Multipart upload in progress in an object store; null if there is none. */
   upload_id: z.string().nullable(),
 })
-/** Where bytes are. */
+/** Location of stored bytes. */
 export type BlobAt = z.output<typeof BlobAt>
 
-const AT = sql.fragment`b.id as blob_id, b.store, b.key, b.upload_id`
+const LOCATION = sql.fragment`b.id as blob_id, b.store, b.key, b.upload_id`
 
 export const blobAt = (id: number): Query<BlobAt> =>
-  sql.type(BlobAt)`select ${AT} from blob b where b.id = ${id}`
+  sql.type(BlobAt)`select ${LOCATION} from blob b where b.id = ${id}`
 
-/** The blob of a digest, whoever uploaded it. */
+/** The blob with a digest, whoever uploaded it. */
 export const sealedBlob = (sha256: Buffer): Query<BlobAt> =>
-  sql.type(BlobAt)`select ${AT} from blob b where b.sha256 = ${sql.binary(sha256)}`
+  sql.type(BlobAt)`select ${LOCATION} from blob b where b.sha256 = ${sql.binary(sha256)}`
 
 const Content = z.object({
   blob_id: z.number().nullable(),
@@ -36,27 +36,27 @@ const Content = z.object({
 })
 export type Content = z.output<typeof Content>
 
-/** A document's bytes as they are served. */
+/** Location and metadata of a document's bytes; the location is null if they are not stored. */
 export const documentContent = (id: number, owner: number | null): Query<Content> =>
   sql.prepared('document_content', Content)`
-    select ${AT}, d.byte_size, d.media_type, d.title, encode(d.sha256, 'hex') as sha256
+    select ${LOCATION}, d.byte_size, d.media_type, d.title, encode(d.sha256, 'hex') as sha256
     from document d left join blob b on b.sha256 = d.sha256
     where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null`
 
-/** The bytes of several documents of an owner, each with its id; those that there are. */
+/** The same for several documents of an owner, each with its id. Omits documents that do not exist. */
 export const documentContents = (
   ids: readonly number[],
   owner: number | null,
 ): Query<Content & { id: number }> =>
   sql.prepared('document_contents', Content.extend({ id: z.number() }))`
-    select d.id, ${AT}, d.byte_size, d.media_type, d.title, encode(d.sha256, 'hex') as sha256
+    select d.id, ${LOCATION}, d.byte_size, d.media_type, d.title, encode(d.sha256, 'hex') as sha256
     from document d left join blob b on b.sha256 = d.sha256
     where d.id = any(${sql.array(ids, 'int8')}) and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null`
 
-/** False when the blob's row is missing. */
+/** False if the blob's row is missing. */
 export const hasBlob = <C extends Content>(content: C): content is C & BlobAt => content.blob_id !== null
 
-// The chunks of the store `postgres`.
+// Chunks of the store `postgres`.
 
 const Chunk = z.object({ bytes: z.instanceof(Uint8Array) })
 
@@ -77,37 +77,43 @@ export const chunkedBytes = (blobId: number): Query<{ bytes: number }> =>
 export const deleteChunks = (blobId: number): Query<unknown> =>
   sql.type(noRows)`delete from blob_chunk where blob_id = ${blobId}`
 
-// Uploading: a row without a digest, then the bytes, then the digest. An upload that breaks off is found by its row.
+// Upload: first a row without a digest, then the bytes, then the digest. The row identifies an interrupted upload.
 
 export const createBlob = (store = 'postgres'): Query<BlobAt> =>
   sql.prepared('create_blob', BlobAt)`
-    insert into blob as b (store) values (${store}) returning ${AT}`
+    insert into blob as b (store) values (${store}) returning ${LOCATION}`
 
-/** Records the multipart upload of a blob, so that it can be aborted by whatever finds the row. */
+/** Records the multipart upload of a blob, so that garbage collection can abort it. */
 export const noteUpload = (id: number, uploadId: string): Query<unknown> =>
   sql.type(noRows)`update blob set upload_id = ${uploadId} where id = ${id}`
 
-/** Serializes sealing, deleting and making documents of the bytes of a digest; the lock ends with the transaction. */
+/**
+ * Serializes three steps for the bytes of a digest: sealing, deletion, and creation of documents. The lock ends with
+ * the transaction.
+ */
 export const lockDigest = (sha256: Buffer): Query<unknown> =>
   sql.type(noRows)`
     select pg_advisory_xact_lock(hashtextextended('millrace.blob:' || ${sha256.toString('hex')}, 0))`
 
-/** Records that the bytes of a blob are in another store now, under the same key. */
+/** Records that the bytes of a blob have moved to another store, under the same key. */
 export const relocateBlob = (id: number, store: string): Query<unknown> =>
   sql.type(noRows)`update blob set store = ${store}, upload_id = null where id = ${id}`
 
 /**
- * Makes unfinished uploads into folders those of another store: the service that a backup is from may have finished them
- * since, and would lose their files when they are collected.
+ * Assigns unfinished uploads to folders to another store. The service that made the backup may have finished them
+ * since, and garbage collection here would delete its files.
  */
 export const relocateUnsealed = (store: string): Query<unknown> =>
   sql.type(noRows)`update blob set store = ${store} where sha256 is null and store like 'file:%'`
 
-/** Forgets those into buckets: it is the same bucket, whichever service has it now. Leaves what none finishes there. */
+/**
+ * Deletes the rows of unfinished uploads to buckets: the restored service shares the bucket with the one that made the
+ * backup. Uploads that neither finishes stay there.
+ */
 export const forgetUnsealed = (): Query<unknown> =>
   sql.type(noRows)`delete from blob where sha256 is null and store like 's3:%'`
 
-/** Gives an uploaded blob its digest; no row when the same bytes are already stored or the blob is marked deleted. */
+/** Gives an uploaded blob its digest; no row if the same bytes are already stored or the blob is marked deleted. */
 export const sealBlob = (id: number, sha256: Buffer, byteSize: number): Query<{ sealed: boolean }> =>
   sql.type(z.object({ sealed: z.boolean() }))`
     update blob set sha256 = ${sql.binary(sha256)}, byte_size = ${byteSize}, upload_id = null
@@ -115,22 +121,22 @@ export const sealBlob = (id: number, sha256: Buffer, byteSize: number): Query<{ 
       and not exists (select from blob other where other.sha256 = ${sql.binary(sha256)})
     returning true as sealed`
 
-// Removing: the row is marked deleted first and removed last, so that there are never bytes without a row.
+// Removal: the row is marked deleted first and removed last, so that bytes never exist without a row.
 
-/** Marks a sealed blob as deleted because its store has lost the bytes: another one takes its place. */
+/** Marks a sealed blob as deleted because its store has lost the bytes; a new blob replaces it. */
 export const unsealBlob = (id: number): Query<unknown> =>
   sql.type(noRows)`update blob set sha256 = null, deleted = true where id = ${id}`
 
 /**
- * Marks an upload as deleted; false when it was sealed. Waits for a sealing that may still commit; true when the row no
- * longer exists.
+ * Marks an upload as deleted, after waiting for a seal that may still commit. `deleted` is false if it was sealed, and
+ * true if the row no longer exists.
  */
 export const markUploadDeleted = (id: number): Query<{ deleted: boolean }> =>
   sql.type(z.object({ deleted: z.boolean() }))`
     with given_up as (update blob set deleted = true where id = ${id} and sha256 is null returning id)
     select exists (select from given_up) or not exists (select from blob where id = ${id}) as deleted`
 
-/** The last step, after its bytes are gone. */
+/** Deletes the row, after its bytes are gone. */
 export const deleteBlob = (id: number): Query<unknown> =>
   sql.type(noRows)`delete from blob where id = ${id} and sha256 is null`
 
@@ -147,38 +153,44 @@ export const deletePagesOfDeleted = (graceSeconds: number, batch: number): Query
       collected as (update document set collected_at = now(), sealed_password = null where id in (select id from due) returning 1)
     select count(*)::int as count from collected`
 
-// A blob is needed while a document has its bytes, in the trash too, or one had them that has left it recently, or an export.
-const neededFor = (graceSeconds: number) => sql.fragment`
+// A blob is needed by exports, and by documents until some time after they leave the trash.
+const isNeeded = (graceSeconds: number) => sql.fragment`
   (exists (select from document d where d.sha256 = b.sha256
     and (d.expires_at is null or d.expires_at > now() - make_interval(secs => ${graceSeconds})))
   or exists (select from account_export x where x.sha256 = b.sha256))`
 
-const Looked = z.object({ last: z.number().nullable(), unneeded: z.array(z.number()) })
+const CheckedBatch = z.object({ last: z.number().nullable(), unneeded: z.array(z.number()) })
 
-/** Checks a batch of sealed blobs after an id: returns the last one, and those that are not needed. */
+/**
+ * Checks a batch of sealed blobs after an id. Returns the last id, null if there are no more, and the ids of those not
+ * needed.
+ */
 export const unreferencedBlobs = (
   after: number,
   graceSeconds: number,
   batch: number,
-): Query<z.output<typeof Looked>> =>
-  sql.type(Looked)`
+): Query<z.output<typeof CheckedBatch>> =>
+  sql.type(CheckedBatch)`
     with looked as (
-      select b.id, ${neededFor(graceSeconds)} or b.created_at > now() - make_interval(secs => ${graceSeconds}) as needed
+      select b.id, ${isNeeded(graceSeconds)} or b.created_at > now() - make_interval(secs => ${graceSeconds}) as needed
       from (select * from blob where id > ${after} and sha256 is not null order by id limit ${batch}) b
     )
     select max(id) as last, coalesce(json_agg(id order by id) filter (where not needed), '[]') as unneeded from looked`
 
-/** The digest that a blob has now. */
+/** The current digest of a blob; no row if it has none. */
 export const blobDigest = (id: number): Query<{ sha256: Uint8Array }> =>
   sql.type(z.object({ sha256: z.instanceof(Uint8Array) }))`
     select sha256 from blob where id = ${id} and sha256 is not null`
 
-/** Marks a blob as deleted if still not needed; under the lock of its digest, so that no upload relies on it. */
+/**
+ * Marks a blob as deleted if it is still not needed. The caller holds the lock of its digest, so no upload relies on
+ * it.
+ */
 export const markUnreferencedDeleted = (id: number, graceSeconds: number): Query<unknown> =>
   sql.type(noRows)`
-    update blob b set sha256 = null, deleted = true where id = ${id} and sha256 is not null and not ${neededFor(graceSeconds)}`
+    update blob b set sha256 = null, deleted = true where id = ${id} and sha256 is not null and not ${isNeeded(graceSeconds)}`
 
-/** Blobs after an id whose bytes are to be removed: marked deleted, or abandoned uploads. */
+/** Marks abandoned uploads as deleted; returns all blobs marked deleted after an id, for removal of their bytes. */
 export const abandonedBlobs = (after: number, graceSeconds: number, batch: number): Query<BlobAt> =>
   sql.type(BlobAt)`
     with abandoned as (
@@ -188,4 +200,4 @@ export const abandonedBlobs = (after: number, graceSeconds: number, batch: numbe
         order by id limit ${batch} for update skip locked)
       returning *
     )
-    select ${AT} from abandoned b order by b.id`
+    select ${LOCATION} from abandoned b order by b.id`

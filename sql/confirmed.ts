@@ -4,43 +4,42 @@ import type { Reader } from './reader.ts'
 import type { Reads } from './slow-reads.ts'
 
 /**
- * Reads that a failover takes nothing back from. After a crash a primary shows what had been committed without its
- * synchronous standby
- * (https://www.postgresql.org/docs/current/warm-standby.html#SYNCHRONOUS-REPLICATION-HA), and a crash ends all connections: so
- * what a new connection sees counts only after a commit of our own, which the standby has once it returns, and with it all
- * that was committed before.
+ * Reads that a failover cannot undo. After a crash, a primary shows commits that its synchronous standby may lack
+ * (https://www.postgresql.org/docs/current/warm-standby.html#SYNCHRONOUS-REPLICATION-HA). A crash also ends all
+ * connections, so reads on a new connection count only after a commit of our own. Once that returns, the standby has it
+ * and every earlier commit.
  */
 export interface Confirmed extends Reads {
-  /** Repeats work that reads, until none of its reads was the first of a connection. */
+  /** Repeats `work` until all its reads ran on one confirmed connection. */
   covering<T>(work: () => Promise<T>): Promise<T>
 }
 
-/** Writes a record of nothing into the log: its commit waits for the synchronous standby, if there is one. */
+/** Writes an empty WAL record: its commit waits for the synchronous standby, if there is one. */
 export const confirmCommits = (): Query<unknown> =>
   sql.type(z.unknown())`select pg_logical_emit_message(true, 'millrace.confirmed', '')`
 
-/** @param confirm resolves when {@link confirmCommits} is committed. */
+/** @param confirm runs {@link confirmCommits} and resolves after its commit. */
 export function confirmedReads(reader: Reader, confirm: () => Promise<unknown>): Confirmed {
-  // The connection, by its number, whose sight is confirmed.
-  let confirmed = 0
-  let confirming: Promise<void> | null = null
+  // Number of the connection whose reads are confirmed.
+  let confirmedConnection = 0
+  let pendingConfirm: Promise<void> | null = null
 
   const confirmOnce = (): Promise<void> => {
     const connection = reader.opened
-    confirming ??= confirm()
+    pendingConfirm ??= confirm()
       .then(() => {
-        confirmed = connection
+        confirmedConnection = connection
       })
       .finally(() => {
-        confirming = null
+        pendingConfirm = null
       })
-    return confirming
+    return pendingConfirm
   }
 
   const covering = async <T>(work: () => Promise<T>): Promise<T> => {
     for (;;) {
       const connection = reader.opened
-      while (confirmed !== connection && connection === reader.opened) await confirmOnce()
+      while (confirmedConnection !== connection && connection === reader.opened) await confirmOnce()
       const result = await work()
       if (reader.opened === connection) return result
     }

@@ -7,35 +7,35 @@ const REASONS: Readonly<Record<string, string>> = {
   EACCES: `the user ${process.getuid?.()} may not write there`,
   EPERM: `the user ${process.getuid?.()} may not write there`,
   EROFS: 'its file system is read-only',
-  ENOENT: 'its file system takes no folders',
+  ENOENT: 'its file system accepts no folders',
   ENOSPC: 'its disk is full',
 }
 
 /**
- * Creates the folder of DATA_DIR, with those above it, and makes sure that files can be written there.
+ * Creates the folder of DATA_DIR and its parents, and checks that it is writable.
  *
- * @throws StartError
+ * @throws StartError if it is not.
  */
 export function openDataDir(dataDir: string): void {
   const folder = path.resolve(dataDir)
   try {
-    make(path.dirname(folder), 0o777)
-    make(folder, 0o700)
+    makeFolder(path.dirname(folder), 0o777)
+    makeFolder(folder, 0o700)
     accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch (error) {
     const { code = '', message } = error as NodeJS.ErrnoException
     throw new StartError(
-      `DATA_DIR can't be ${folder}: ${REASONS[code] ?? message}. Name a folder that this user may write to.`,
+      `DATA_DIR can't be ${folder}: ${REASONS[code] ?? message}. Set a folder to which this user may write.`,
     )
   }
 }
 
 /** Node's recursive mkdir never returns on file systems that refuse every folder with ENOENT, such as /proc. */
-function make(folder: string, mode: number): void {
+function makeFolder(folder: string, mode: number): void {
   const found = statSync(folder, { throwIfNoEntry: false })
   if (found?.isDirectory()) return
   if (found !== undefined) throw Object.assign(new Error('not a folder'), { code: 'ENOTDIR' })
-  make(path.dirname(folder), 0o777)
+  makeFolder(path.dirname(folder), 0o777)
   try {
     mkdirSync(folder, { mode })
   } catch (error) {

@@ -17,18 +17,18 @@ import { createSemaphore, type WaitLimit } from './semaphore.ts'
 import type { SlowStatements } from './slow.ts'
 
 /**
- * The seam to PostgreSQL and the only importer of slonik. Queries are values (`sql/<area>.ts` makes them);
- * the caller chooses how many rows it expects.
+ * Access to PostgreSQL and the only importer of slonik. `sql/<area>.ts` builds queries as values; the caller picks the
+ * method for the expected number of rows.
  */
 export const sql = slonikSql
 
 /** A query whose rows are `T`. */
 export type Query<T> = QuerySqlToken<z.ZodType<T>>
 
-/** For statements whose rows nobody reads. */
+/** Row schema for statements whose rows are ignored. */
 export const noRows = z.object({}).loose()
 
-/** One JSON text built by PostgreSQL, passed on as it is. */
+/** A JSON text that PostgreSQL built, passed on unparsed. */
 export const JsonText = z.object({ json: z.string() })
 
 export interface Queries {
@@ -36,21 +36,21 @@ export interface Queries {
   one<T>(query: Query<T>): Promise<T>
   maybeOne<T>(query: Query<T>): Promise<T | null>
   any<T>(query: Query<T>): Promise<readonly T[]>
-  /** Runs a statement and returns how many rows it touched. */
+  /** Runs a statement; returns the number of affected rows. */
   run(query: Query<unknown>): Promise<number>
 }
 
-/** The queries of a transaction. */
+/** Queries inside a transaction. */
 export interface Transaction extends Queries {
-  /** Runs `effect` once the transaction is committed, and never if it is not. It must not throw. */
+  /** Runs `effect` after the commit, and never after a rollback. It must not throw. */
   afterCommit(effect: () => void): void
 }
 
 const FirstColumn = z.record(z.string(), z.string().nullable())
 
 /**
- * Runs a reader's statement in this transaction. Code that holds a connection must not wait for another one: behind a
- * pooler, such callers can hold all the connections that there are and deadlock.
+ * Runs a reader's statement in this transaction. Code that holds a connection must not wait for a second one: such
+ * callers can exhaust the connections of a pooler and deadlock.
  */
 export async function readWithin<P extends readonly ReadValue[] = []>(
   tx: Queries,
@@ -63,7 +63,7 @@ export async function readWithin<P extends readonly ReadValue[] = []>(
   return row === null ? null : (Object.values(row)[0] ?? null)
 }
 
-/** The connections of a pool. */
+/** Connection counts of a pool. */
 export interface Usage {
   readonly active: number
   readonly idle: number
@@ -72,7 +72,10 @@ export interface Usage {
 }
 
 export interface Database extends Queries {
-  /** Commits when `work` resolves. Serialization failures and deadlocks rerun it: it must have no outside effects. */
+  /**
+   * Commits when `work` resolves. Reruns it after serialization failures and deadlocks, so it must have no outside
+   * effects.
+   */
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>
   close(): Promise<void>
   usage(): Usage
@@ -83,22 +86,22 @@ export interface DatabaseOptions {
   readonly applicationName: string
   /** The maximum number of connections. */
   readonly size: number
-  /** Checks each row against its query's schema: tests and development. */
+  /** True to check each row against its query's schema, in tests and development. */
   readonly validateRows: boolean
   /**
-   * Whether a pooler in transaction mode is in between. Poolers refuse timeouts as connection parameters, so each
-   * transaction sets its own; timeouts of single statements are left to the pooler.
+   * True behind a pooler in transaction mode. Poolers refuse timeouts as connection parameters, so each transaction
+   * sets its own. Single statements rely on the timeouts of the pooler and of this process.
    */
   readonly pooled?: boolean
-  /** How long a statement may take, by the server's clock and by this process's; default 30 s. */
+  /** Time limit of a statement in this process, in ms; the server gets 90 % of it. Default 30 s. */
   readonly statementMs?: number
-  /** How long a caller waits for a connection before it fails with `database.busy`; default without limit. */
+  /** Maximum wait for a connection in ms, after which a query fails with `database.busy`; default unlimited. */
   readonly waitMs?: number
-  /** The group of connections that this pool's belong to. */
+  /** The group to which the pool adds its connections. */
   readonly connections?: Connections
-  /** Gets the end of the WAL after each commit, single statements among them: `sql/wal.ts`. */
+  /** Receives the end of the WAL after each commit, including single statements: see `sql/wal.ts`. */
   readonly onCommit?: (position: string) => void
-  /** Gets statements that take long. */
+  /** Receives slow statements. */
   readonly slow?: SlowStatements | undefined
 }
 
@@ -106,14 +109,14 @@ const STATEMENT_MS = 30_000
 const IDLE_MS = 60_000
 
 /**
- * A pool that connects at its first query. Limits: connect 5 s, statement 30 s, idle in transaction 60 s.
- * Queries fail with `database.down` while the server can't be reached, and work again once it can.
+ * Creates a pool that connects on its first query. Limits: connect 5 s (2 s with several hosts), statement 30 s, idle
+ * in transaction 60 s. Queries fail with `database.down` while the server is unreachable, and work again afterwards.
  */
 export function createDatabase(options: DatabaseOptions): Database {
   let opened: Promise<DatabasePool> | null = null
   let pool: DatabasePool | null = null
   let isClosed = false
-  // slonik forgets callers waiting for a connection when those in use die together, so none ever waits inside it.
+  // slonik drops waiting callers when all connections in use die together, so callers wait here instead.
   const semaphore = createSemaphore(options.size, waitLimitOf(options))
   const open = (): Promise<DatabasePool> => {
     opened ??= openPool(options).then(
@@ -128,20 +131,25 @@ export function createDatabase(options: DatabaseOptions): Database {
     )
     return opened
   }
-  const enter = <T>(use: (pool: DatabasePool) => Promise<T>): Promise<T> =>
+  const withPool = <T>(use: (pool: DatabasePool) => Promise<T>): Promise<T> =>
     semaphore.run(async () => {
-      // Who repeats what fails in an outage does so until the process has ended.
+      // After close, callers that retry get the same error as in an outage.
       if (isClosed || options.connections?.isRefusing) throw fail('database.down')
       return use(await open())
     })
-  const on = <T>(use: (queries: Queries) => Promise<T>): Promise<T> => enter((pool) => use(queries(pool)))
+  const withQueries = <T>(use: (queries: Queries) => Promise<T>): Promise<T> =>
+    withPool((pool) => use(queries(pool)))
   return {
-    one: (query) => on((q) => q.one(query)),
-    maybeOne: (query) => on((q) => q.maybeOne(query)),
-    any: (query) => on((q) => q.any(query)),
-    run: (query) => on((q) => q.run(query)),
+    one: (query) => withQueries((q) => q.one(query)),
+    maybeOne: (query) => withQueries((q) => q.maybeOne(query)),
+    any: (query) => withQueries((q) => q.any(query)),
+    run: (query) => withQueries((q) => q.run(query)),
     transaction: (work) =>
-      enter((pool) => guarded(transact(pool, options.pooled ? limited(work, options.statementMs) : work))),
+      withPool((pool) =>
+        mapErrors(
+          runTransaction(pool, options.pooled ? withTransactionLimits(work, options.statementMs) : work),
+        ),
+      ),
     close: async () => {
       isClosed = true
       await (await opened?.catch(() => null))?.end()
@@ -161,7 +169,7 @@ function waitLimitOf({ waitMs }: DatabaseOptions): WaitLimit | undefined {
 function openPool(options: DatabaseOptions): Promise<DatabasePool> {
   const { url, applicationName, connections, size, pooled, validateRows, onCommit, slow } = options
   const statementMs = options.statementMs ?? STATEMENT_MS
-  const limits = pooled ? {} : { statementMs: serverLimit(statementMs), idleInTransactionMs: IDLE_MS }
+  const limits = pooled ? {} : { statementMs: serverLimitMs(statementMs), idleInTransactionMs: IDLE_MS }
   return createPool(url, {
     driverFactory: createPoolDriver({
       url,
@@ -176,40 +184,41 @@ function openPool(options: DatabaseOptions): Promise<DatabasePool> {
     connectionRetryLimit: serversOf(url).urls.length,
     maxPoolSize: size,
     idleTimeout: 60_000,
-    // The default sends DISCARD ALL at each release, a third of the throughput; our settings are all `set local`.
+    // The default sends DISCARD ALL on each release, which costs a third of the throughput; our settings are all `set
+    // local`.
     resetConnection: () => Promise.resolve(),
     interceptors: validateRows ? [rowValidation] : [],
   })
 }
 
-/** The server's limit is lower than ours: a server that answers ends the statement, and the connection stays. */
-const serverLimit = (statementMs: number): number => Math.ceil(statementMs * 0.9)
+/** Lower than our own limit: a responsive server then cancels the statement, and the connection survives. */
+const serverLimitMs = (statementMs: number): number => Math.ceil(statementMs * 0.9)
 
 /** Without limits, a process that freezes in a transaction would never release its locks. */
-function limited<T>(
+function withTransactionLimits<T>(
   work: (tx: Transaction) => Promise<T>,
   statementMs = STATEMENT_MS,
 ): (tx: Transaction) => Promise<T> {
   return async (tx) => {
     await tx.run(sql.prepared('transaction_limits', noRows)`
-      select set_config('statement_timeout', ${String(serverLimit(statementMs))}, true),
+      select set_config('statement_timeout', ${String(serverLimitMs(statementMs))}, true),
         set_config('idle_in_transaction_session_timeout', ${String(IDLE_MS)}, true)`)
     return work(tx)
   }
 }
 
 /**
- * slonik closes a connection whenever an error passes through it, and a new one costs more than most transactions.
- * After a refusal, which was rolled back, it is still good, so the failure is carried out as a value.
+ * slonik closes a connection whenever an error passes through it, and a new one costs more than most transactions. A
+ * permanent failure is rolled back and leaves the connection usable, so it passes through slonik as a value.
  */
-async function transact<T>(pool: DatabasePool, work: (tx: Transaction) => Promise<T>): Promise<T> {
+async function runTransaction<T>(pool: DatabasePool, work: (tx: Transaction) => Promise<T>): Promise<T> {
   let effects: (() => void)[] = []
-  const end = await pool.connect(async (connection): Promise<{ value: T } | { failure: Failure }> => {
+  const outcome = await pool.connect(async (connection): Promise<{ value: T } | { failure: Failure }> => {
     try {
-      // Inside, errors stay slonik's own: it reruns the work for those of class 40.
+      // Errors inside stay unmapped: slonik reruns the work for SQLSTATE class 40.
       const value = await connection.transaction((tx) => {
         effects = []
-        return work({ ...queries(tx, passed), afterCommit: (effect) => effects.push(effect) })
+        return work({ ...queries(tx, passThrough), afterCommit: (effect) => effects.push(effect) })
       })
       return { value }
     } catch (error) {
@@ -218,15 +227,15 @@ async function transact<T>(pool: DatabasePool, work: (tx: Transaction) => Promis
       throw error
     }
   })
-  if ('failure' in end) throw end.failure
+  if ('failure' in outcome) throw outcome.failure
   for (const effect of effects) effect()
-  return end.value
+  return outcome.value
 }
 
 type Guard = <T>(promise: Promise<T>) => Promise<T>
-const passed: Guard = (promise) => promise
+const passThrough: Guard = (promise) => promise
 
-function queries(on: CommonQueryMethods, guard: Guard = guarded): Queries {
+function queries(on: CommonQueryMethods, guard: Guard = mapErrors): Queries {
   return {
     one: (query) => guard(on.one(query)),
     maybeOne: (query) => guard(on.maybeOne(query)),
@@ -235,7 +244,7 @@ function queries(on: CommonQueryMethods, guard: Guard = guarded): Queries {
   } as Queries
 }
 
-async function guarded<T>(promise: Promise<T>): Promise<T> {
+async function mapErrors<T>(promise: Promise<T>): Promise<T> {
   try {
     return await promise
   } catch (error) {

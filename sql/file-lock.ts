@@ -3,39 +3,37 @@ import { identify } from './embedded/processes.ts'
 import { StartError } from './start-error.ts'
 
 /**
- * Takes a lock, which is a file that names the process that has it. A lock whose owner is gone is taken over. It only
- * excludes processes on the same machine.
+ * Acquires a lock file, which names its owner process, and returns a function that releases it. Replaces a lock whose
+ * owner is gone. Excludes only processes on the same machine. Throws a StartError if the lock can't be read.
  *
- * @param refusal what to throw when its owner, a process with this id, is alive.
- * @returns a function that releases the lock.
- * @throws StartError when the lock can't be read.
+ * @param refusal creates the error for a live owner with this process id.
  */
 export function takeLock(file: string, refusal: (pid: number) => Error): () => void {
-  const mine = `${file}.${process.pid}`
+  const ownFile = `${file}.${process.pid}`
   const record = JSON.stringify({ pid: process.pid, started: identify(process.pid) })
-  writeFileSync(mine, record, { mode: 0o600 })
+  writeFileSync(ownFile, record, { mode: 0o600 })
   try {
-    // Linking makes the lock appear together with its content, or not at all.
-    while (!succeeds(() => linkSync(mine, file), 'EEXIST')) removeStale(file, refusal)
+    // A link creates the lock together with its content, or not at all.
+    while (!succeeds(() => linkSync(ownFile, file), 'EEXIST')) removeStale(file, refusal)
   } finally {
-    rmSync(mine, { force: true })
+    rmSync(ownFile, { force: true })
   }
   let held = true
   return () => {
-    if (held && read(file) === record) rmSync(file, { force: true })
-    held = false // A second call must not release a lock that this process has taken since.
+    if (held && readRecord(file) === record) rmSync(file, { force: true })
+    held = false // A second call must not release a lock that this process acquired later.
   }
 }
 
 function removeStale(file: string, refusal: (pid: number) => Error): void {
-  const seen = read(file)
+  const seen = readRecord(file)
   if (seen === undefined) return
   const owner = liveOwner(seen)
   if (owner !== undefined) throw refusal(owner)
-  // Two processes may find the same stale lock: the one that moved the winner's new lock away puts it back.
+  // Two processes may find the same stale lock. The loser, which moved the winner's new lock away, restores it.
   const aside = `${file}.stale.${process.pid}`
   if (!succeeds(() => renameSync(file, aside), 'ENOENT')) return
-  if (read(aside) !== seen) succeeds(() => linkSync(aside, file), 'EEXIST')
+  if (readRecord(aside) !== seen) succeeds(() => linkSync(aside, file), 'EEXIST')
   rmSync(aside, { force: true })
 }
 
@@ -44,17 +42,17 @@ function liveOwner(record: string): number | undefined {
     const { pid, started } = JSON.parse(record) as { pid: number; started: string }
     return identify(pid) === started ? pid : undefined
   } catch {
-    return undefined // A link appears with its content, so this is not a lock of ours being written.
+    return undefined // A lock appears with its content, so this is not one of ours being written.
   }
 }
 
-function read(file: string): string | undefined {
+function readRecord(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT') return undefined
-    throw new StartError(`${file} can't be read (${code}): start as the user it belongs to`)
+    throw new StartError(`${file} can't be read (${code}): start as the user that owns it`)
   }
 }
 

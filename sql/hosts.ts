@@ -1,11 +1,11 @@
 /**
- * Connection strings that name several servers, as libpq has them
- * (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-MULTIPLE-HOSTS): `pg` takes one.
+ * A libpq connection string that may name several servers
+ * (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-MULTIPLE-HOSTS); `pg` accepts one.
  */
 export interface Servers {
-  /** A connection string for each server, in the order in which they are tried. */
+  /** One connection string per server, in the order of attempts. */
   readonly urls: readonly string[]
-  /** `target_session_attrs`: `read-write` and `primary` want a server that takes writes. */
+  /** From `target_session_attrs`; `read-write` and `primary` both require a writable server. */
   readonly wanted: 'any' | 'primary' | 'standby'
 }
 
@@ -18,7 +18,11 @@ const WANTED: ReadonlyMap<string, Servers['wanted']> = new Map([
   ['standby', 'standby'],
 ])
 
-/** @throws a TypeError that says what is wrong with the connection string; it never quotes it, for it holds a password. */
+/**
+ * Splits a connection string by server.
+ *
+ * @throws a TypeError that describes the problem. It never quotes the whole string, which contains a password.
+ */
 export function serversOf(url: string): Servers {
   const parts = URL_PARTS.exec(url)
   if (parts === null) throw new TypeError('must be postgresql://USER:PASSWORD@HOST:PORT/NAME')
@@ -36,7 +40,7 @@ export function serversOf(url: string): Servers {
   }
 }
 
-/** The same servers, of which a standby is wanted. */
+/** Returns the same connection string with a standby required. */
 export function standbyUrl(url: string): string {
   if (serversOf(url).wanted === 'standby') return url
   const [servers, parameters = ''] = url.split('?')

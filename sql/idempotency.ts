@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
 
-/** The first responses to Idempotency-Keys. `scope` is the caller and the route, so keys of others never collide. */
+/**
+ * First responses to Idempotency-Keys. `scope` is the caller and the route, so keys of different callers never collide.
+ */
 
 const Claim = z.object({
   state: z.enum(['first', 'running', 'other', 'repeated', 'gone']),
@@ -10,22 +12,22 @@ const Claim = z.object({
   body: z.string().nullable(),
   job_id: z.string().nullable(),
 })
-/** What became of the first request with a key; if it is `repeated` and has no status, its job has the answer. */
+/** State of the first request with a key. If it is `repeated` without a status, its job has the response. */
 export type Claim = z.output<typeof Claim>
 
-/** A stored response, without the headers that belong to one request only. */
+/** A stored response, without the headers of a single request. */
 export interface StoredAnswer {
   readonly status: number
   readonly headers: readonly (readonly [string, string])[]
   readonly body: string
 }
 
-/** Claims a key until the end of the transaction, or returns what became of the request that has it. */
+/** Claims a key until the end of the transaction, or returns the state of the request that has it. */
 export const claimKey = (scope: string, key: string, fingerprint: Buffer): Query<Claim> =>
   sql.type(Claim)`
     select state, status, headers, body, job_id from idempotency_claim(${scope}, ${key}, ${sql.binary(fingerprint)})`
 
-/** Stores a key that {@link claimKey} has claimed, in the same transaction: with the response, or with its job. */
+/** Stores a key that {@link claimKey} has claimed, in the same transaction, with its response or its job. */
 export const keepKey = (
   { scope, key, fingerprint }: { scope: string; key: string; fingerprint: Buffer },
   { jobId, answer }: { jobId?: string; answer?: StoredAnswer },
@@ -44,7 +46,7 @@ export const storeAnswer = (scope: string, key: string, answer: StoredAnswer): Q
     update idempotency_key set status = ${answer.status}, headers = ${JSON.stringify(answer.headers)}::jsonb, body = ${answer.body}
     where scope = ${scope} and key = ${key}`
 
-/** Deletes keys older than a day, without those that are being kept anew; returns how many. */
+/** Deletes keys older than a day, except those being stored again; returns their number. */
 export const deleteExpiredIdempotencyKeys = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with expired as (

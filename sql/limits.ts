@@ -3,7 +3,7 @@ import { type Query, sql } from './db.ts'
 
 /** Limits that all edge processes share: requests per client, failed logins per address. */
 
-/** Counts a request against a limit; returns 0, or the ms until the next one is allowed. */
+/** Counts a request against a limit; returns 0 if it is allowed, else the ms until the next one is. */
 export const takeRequest = (
   name: string,
   subject: string,
@@ -14,8 +14,8 @@ export const takeRequest = (
     select request_limit_take(${name}, ${subject}, ${max}, make_interval(secs => ${spanSeconds})) as wait_ms`
 
 /**
- * What counts failed logins of an address, whose digest it begins with: those from one device, or from all that are not known
- * (null).
+ * Key of a counter for failed logins to an address: of one known device, or of all unknown devices (null). It begins
+ * with the first 16 bytes of the digest of the address.
  */
 export const loginSubject = (address: Buffer, device: Buffer | null): Buffer =>
   device === null
@@ -27,24 +27,24 @@ const SHARED_BYTES = 16
 const LOGIN_ENDS = ['ok', 'wrong', 'wrong, now locked', 'locked', 'incomplete'] as const
 export type LoginEnd = (typeof LOGIN_ENDS)[number]
 
-/** The second factor of an account, and what came of it. */
+/** The second factor of an account, as presented in a login. */
 export interface GivenFactor {
   readonly totpId: string
-  /** The time step of a one-time code, -1 for one of no step; null: none came. */
+  /** Time step of a one-time code, -1 if it matches no step; null if none was given. */
   readonly step: number | null
-  /** The digest of a recovery code; null: none came. */
+  /** Digest of a recovery code; null if none was given. */
   readonly recovery: Buffer | null
 }
 
-/** A row if a subject is locked. */
+/** Returns a row if a subject is locked. */
 export const lockedLogin = (subject: Buffer): Query<{ locked: boolean }> =>
   sql.prepared('locked_login', z.object({ locked: z.boolean() }))`
     select true as locked from login_failure
     where subject = ${sql.binary(subject)} and locked_until > clock_timestamp()`
 
 /**
- * Decides how a login whose password was checked ends, and uses up the code of its second factor; `subject` is what
- * {@link loginSubject} gives.
+ * Decides the outcome of a login after the password check, and uses up the code of its second factor. `subject` comes
+ * from {@link loginSubject}.
  */
 export const endLogin = (
   subject: Buffer,
@@ -60,7 +60,7 @@ export const endLogin = (
       ${recovery === null ? null : sql.binary(recovery)}::bytea) as outcome`
 }
 
-/** Lifts the locks of an address, given by its digest, and forgets its failures; also those of known devices. */
+/** Removes the locks and failures of an address, given by its digest, including those of known devices. */
 export const unlockLogin = (address: Buffer): Query<unknown> => {
   const shared = address.subarray(0, SHARED_BYTES)
   const [first, last] = [0x00, 0xff].map((byte) => Buffer.concat([shared, Buffer.alloc(SHARED_BYTES, byte)]))
@@ -82,15 +82,15 @@ const deleteExpired = (
     )
     select count(*)::int as count from expired`
 
-/** Deletes rates of webhooks that no longer limit anything. Returns how many. */
+/** Deletes webhook rates that no longer limit anything; returns their number. */
 export const deleteExpiredRates = (batch: number): Query<{ count: number }> =>
   deleteExpired(sql.fragment`webhook_rate`, sql.fragment`account_id, host`, batch)
 
-/** Deletes counts of requests that no longer limit anything. Returns how many. */
+/** Deletes request counts that no longer limit anything; returns their number. */
 export const deleteExpiredLimits = (batch: number): Query<{ count: number }> =>
   deleteExpired(sql.fragment`request_limit`, sql.fragment`name, subject`, batch)
 
-/** Deletes login failures older than `keepSeconds`; returns how many. */
+/** Deletes login failures older than `keepSeconds` without a current lock; returns their number. */
 export const deleteOldLoginFailures = (keepSeconds: number, batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with old as (

@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Client, type ConnectOptions, connect } from './driver.ts'
 
 /**
- * The one LISTEN connection of a process. Notifications are hints: those sent while the connection is down are lost, so
- * after each (re)connect `onReconnect` re-reads whatever the hints are about.
+ * The only LISTEN connection of a process. Notifications are hints, and those sent while the connection is down are
+ * lost. So `onReconnect` rereads their subjects after each (re)connect.
  */
 export interface Listener {
   close(): Promise<void>
@@ -11,19 +11,19 @@ export interface Listener {
 }
 
 export interface ListenOptions extends ConnectOptions {
-  /** Channel, as pg_notify is given it -> handler of its payloads. */
+  /** Channel, as passed to pg_notify -> handler of its payloads. */
   readonly channels: Readonly<Record<string, (payload: string) => void>>
   readonly onReconnect: () => void
   readonly onError: (error: unknown) => void
-  /** How often the server is asked for its channels, in ms. A half-open socket looks alive until then. */
+  /** Interval of the heartbeat in ms, default 10 s. A half-open socket looks alive until then. */
   readonly heartbeatMs?: number
 }
 
-// How long the heartbeat's question may take.
+// Time limit of LISTEN and of a heartbeat.
 const ANSWER_MS = 5_000
 const BACKOFF_MS = [50, 100, 250, 500, 1000]
 
-/** Connects, listens, and keeps doing so until closed. Resolves once the first LISTEN has succeeded. */
+/** Connects and listens until closed, and reconnects when needed. Resolves once the first LISTEN has succeeded. */
 export async function listen(options: ListenOptions): Promise<Listener> {
   const stop = new AbortController()
   let client: Client | null = null
@@ -74,7 +74,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   }
 }
 
-/** Asks the server at intervals how many channels it has; throws when one is missing, or no answer comes in time. */
+/** Queries the number of channels at intervals. Throws if one is missing, or if no answer arrives in time. */
 async function heartbeat(client: Client, options: ListenOptions, signal: AbortSignal): Promise<void> {
   const wanted = Object.keys(options.channels).length
   for (;;) {

@@ -1,51 +1,51 @@
 /**
- * Lists in pages. A page begins after a cursor, which stays valid while rows come and go, or at a number of rows from the
- * beginning. What a page costs follows its rows: they are found by an index, and only theirs become JSON.
+ * Paged lists. A page begins after a cursor, which stays valid while rows come and go, or at an offset. The cost of a
+ * page depends on its own rows: an index finds them, and only they become JSON.
  */
 
-/** What a list counts to: beyond that it says that there are at least as many. Counting all costs as much as there is. */
+/** Maximum count of a list; beyond it the total is a lower bound. Counting every row would take too long. */
 export const MAX_COUNTED = 10_000
 
 /** The type of a column that orders a list. */
 export type KeyType = 'bigint' | 'uuid' | 'date' | 'timestamptz' | 'text' | 'real'
 
-/** The last parameters of a list's statement: a cursor's values as a JSON array or null, rows to skip, rows of a page. */
+/**
+ * The last parameters of a list's statement: cursor values as a JSON array (null: the first page), rows to skip, rows
+ * per page.
+ */
 export type PageValues = [after: string | null, offset: number, size: number]
 
 export interface List {
   readonly table: string
-  /** The name of its row in the other parts. */
+  /** Alias of the table in the other fields. */
   readonly row: string
   /** The columns of its primary key; default `id`. */
   readonly id?: readonly string[]
-  /** How many parameters the other parts have, $1 to $n; those of the page follow. */
+  /** Number of parameters in the other fields, $1 to $n; those of the page follow. */
   readonly parameters: number
-  /**
-   * Which rows it has. Of several conditions no two hold for the same row: each of them finds its
-   * rows by an index of its own, as an OR would not.
-   */
+  /** Conditions for its rows. No row may meet two of them: each uses an index of its own, which an OR would not. */
   readonly where: string | readonly string[]
-  /** What orders the rows, together unique: expression -> type. */
+  /** Sort keys, unique in combination: expression -> type. */
   readonly order: Readonly<Record<string, KeyType>>
   readonly direction: 'asc' | 'desc'
-  /** Whether each page shows its rows the other way round: the latest messages, the oldest of them first. */
+  /** True if each page shows its rows in reverse: the latest messages, the oldest of them first. */
   readonly reversed?: boolean
   /**
-   * Whether its pages also have numbers; default true. Then the rows of a page are found again by their keys, so that those
-   * before it cost an entry of an index each; otherwise there are none before it.
+   * True if its pages also have numbers, which is the default. The statement then looks up the rows of a page by key,
+   * so each skipped row costs only an index entry. Without numbers no rows are skipped.
    */
   readonly numbered?: boolean
-  /** A subquery of how many rows there are, where that is kept; by default they are counted to `MAX_COUNTED`. */
+  /** A subquery for the number of rows, where that is stored; by default they are counted up to `MAX_COUNTED`. */
   readonly total?: string
-  /** Whether `total` may be null, which has them counted. */
+  /** True if `total` may be null; the rows are then counted. */
   readonly isTotalPartial?: boolean
-  /** Further tables that the JSON of a row needs, each with one row at most. */
+  /** Joins for the JSON of a row, each with one row at most. */
   readonly join?: string
   /** The JSON of a row. */
   readonly item: string
 }
 
-/** A statement for each of several orders, in both directions. */
+/** Makes a statement for each of several orders, in both directions. */
 export const inOrders = <Column extends string, S>(
   orders: Readonly<Record<Column, List['order']>>,
   make: (column: Column, order: List['order'], direction: List['direction']) => S,
@@ -57,7 +57,10 @@ export const inOrders = <Column extends string, S>(
     ]),
   ) as Record<Column, Record<List['direction'], S>>
 
-/** A condition for each value of a column, or for the one that is asked for: an index has the rows of each in their order. */
+/**
+ * Conditions for each value of a column, limited to `asked` unless that is null. An index has the rows of each value in
+ * list order.
+ */
 export const byValue = (
   column: string,
   asked: string,
@@ -67,11 +70,13 @@ export const byValue = (
     .map((value) => (typeof value === 'string' ? `'${value}'` : String(value)))
     .map((value) => `coalesce(${asked}, ${value}) = ${value} and ${column} = ${value}`)
 
-/** Both of two conditions, for every pair of them: filters of which each value has an index of its own. */
+/** All pairs of two lists of conditions, for filters with an index for each value. */
 export const everyPair = (some: readonly string[], others: readonly string[]): readonly string[] =>
   some.flatMap((one) => others.map((other) => `(${one}) and (${other})`))
 
-/** From one time on and before another, so that spans that follow each other share no row; null: any. */
+/**
+ * Condition for times from `from` until before `to`, so that consecutive spans share no row; null leaves a bound open.
+ */
 export const within = (time: string, from: string, to: string): string =>
   `(${from}::timestamptz is null or ${time} >= ${from}::timestamptz) and (${to}::timestamptz is null or ${time} < ${to}::timestamptz)`
 
@@ -83,10 +88,10 @@ const pageParameters = ({ parameters }: List) => ({
   size: `$${parameters + 3}::int`,
 })
 
-// Or it could join whole tables: of one with partitions it knows only while it runs which of them have the rows.
-const ONE_BY_ONE = 'offset 0'
+// Prevents a join of whole tables: the planner can't know which partitions hold the rows.
+const ROW_BY_ROW = 'offset 0'
 
-/** A subquery of one row: `items`, a JSON array as text, and `next`, the cursor of what follows, or null. */
+/** A subquery with one row: `items`, a JSON array as text, and `next`, the cursor of the next page or null. */
 export function pageOf(list: List): string {
   const {
     table,
@@ -104,11 +109,11 @@ export function pageOf(list: List): string {
   const keys = Object.keys(order)
   const ordered = (columns: readonly string[]): string =>
     columns.map((column) => `${column} ${direction}`).join(', ')
-  const bounds = Object.values(order).map((type, place) => `(${cursor} ->> ${place})::${type}`)
+  const bounds = Object.values(order).map((type, index) => `(${cursor} ->> ${index})::${type}`)
   const after = `(${cursor} is null or (${keys.join(', ')}) ${direction === 'asc' ? '>' : '<'} (${bounds.join(', ')}))`
-  const found = numbered ? id.map((column) => `${row}.${column} as id_${column}`) : [`${item} as item`]
-  const columns = [...found, ...keys.map((key, n) => `${key} as key_${n}`)]
-  const places = keys.map((_, n) => `key_${n}`)
+  const selected = numbered ? id.map((column) => `${row}.${column} as id_${column}`) : [`${item} as item`]
+  const columns = [...selected, ...keys.map((key, n) => `${key} as key_${n}`)]
+  const pageKeys = keys.map((_, n) => `key_${n}`)
   const slice = `offset ${offset} limit ${size} + 1`
   const branches = conditions(where).map(
     (condition) =>
@@ -119,24 +124,24 @@ export function pageOf(list: List): string {
   const page =
     branches.length === 1
       ? `${branches[0]} ${slice}`
-      : `select * from (${merged}) branch order by ${ordered(places)} ${slice}`
+      : `select * from (${merged}) branch order by ${ordered(pageKeys)} ${slice}`
   const sameRow = id.map((column) => `${row}.${column} = ids.id_${column}`).join(' and ')
   return `(
-    select concat('[', string_agg(item::text, ',' order by place ${reversed ? 'desc' : 'asc'})
-        filter (where place <= ${size}), ']') as items,
+    select concat('[', string_agg(item::text, ',' order by page_row ${reversed ? 'desc' : 'asc'})
+        filter (where page_row <= ${size}), ']') as items,
       case when count(*) > ${size}
-        then max(${cursorOf(places)}) filter (where place = ${size}) end as next
+        then max(${cursorOf(pageKeys)}) filter (where page_row = ${size}) end as next
     from (
-      select *, row_number() over (order by ${ordered(places)}) as place from (${page}) page
+      select *, row_number() over (order by ${ordered(pageKeys)}) as page_row from (${page}) page
     ) ids
-    ${numbered ? `left join lateral (select ${item} as item from ${table} ${row} ${join} where ${sameRow} and place <= ${size} ${ONE_BY_ONE}) shown on true` : ''})`
+    ${numbered ? `left join lateral (select ${item} as item from ${table} ${row} ${join} where ${sameRow} and page_row <= ${size} ${ROW_BY_ROW}) shown on true` : ''})`
 }
 
-/** A cursor: base64url of a JSON array, which says nothing that the row before it does not show. */
+/** SQL for a cursor: base64url of a JSON array. It reveals nothing that the last row of the page does not show. */
 export const cursorOf = (values: readonly string[]): string =>
   `translate(rtrim(encode(convert_to(json_build_array(${values.join(', ')})::text, 'UTF8'), 'base64'), '='), E'+/\\n', '-_')`
 
-/** A subquery of one row: `n`, how many rows a list has, and `exact`, whether that is all of them. */
+/** A subquery with one row: `n`, the number of rows, and `exact`, true if those are all. */
 function totalOf(list: List): string {
   const { total, isTotalPartial = false } = list
   if (total === undefined) return countOf(list)
@@ -155,8 +160,8 @@ function countOf({ table, row, where }: List, when = 'true'): string {
 }
 
 /**
- * A statement that answers `{NAME: [...], total, total_is_exact, page, page_size, next}`. `isWhole`: a condition without which
- * there may be more rows than the list has.
+ * A statement that returns `{NAME: [...], total, total_is_exact, page, page_size, next}`. `isWhole` is a condition;
+ * while it is false, there may be more rows than the list has.
  */
 export function listText(name: string, list: List, isWhole = 'true'): string {
   const { offset, size } = pageParameters(list)
@@ -166,6 +171,6 @@ export function listText(name: string, list: List, isWhole = 'true'): string {
     from ${pageOf(list)} page, ${totalOf(list)} total`
 }
 
-/** A statement that answers with the cursor of what follows, or nothing, in the first line, and with a JSON array after it. */
+/** A statement that returns two parts: a first line with the cursor of the next page, or empty, then a JSON array. */
 export const arrayText = (list: List): string =>
   `select concat(next, E'\\n', items) from ${pageOf(list)} page`

@@ -3,39 +3,39 @@ import type { Client } from './driver.ts'
 import { StartError } from './start-error.ts'
 
 /**
- * Locks of migrations. Behind a lock that is waited for, all that come later wait too, even reads. So each lock is waited for
- * only a moment, and then everything is given back and tried again.
+ * Locks of migrations. A statement that waits for a lock blocks all later ones, even reads. So each wait is short; then
+ * the attempt releases everything and is retried.
  */
 
-/** How locks are waited for. */
+/** Timing of lock attempts. */
 export interface LockWait {
-  /** How long a statement waits for a lock. */
+  /** Time limit of a statement's wait for a lock. */
   readonly waitMs: number
-  /** The pause before the next attempt, in which those who waited behind it go on. */
+  /** Pause before the next attempt, in which blocked statements proceed. */
   readonly pauseMs: number
-  /** After this long no other attempt begins. */
+  /** Time after which no further attempt begins. */
   readonly limitMs: number
 }
 
-// Longer than PostgreSQL's deadlock_timeout (1 s), after which it ends an autovacuum that is in the way; shorter than the
-// server's limit for a read (1.8 s of READ_TIMEOUT_SECONDS).
+// `waitMs` exceeds PostgreSQL's deadlock_timeout (1 s), after which it cancels an autovacuum that blocks us. It is
+// below the server's limit for a read (1.8 s of READ_TIMEOUT_SECONDS).
 export const LOCK_WAIT: LockWait = { waitMs: 1200, pauseMs: 3000, limitMs: 300_000 }
 
 // lock_not_available and deadlock_detected.
-const NO_LOCK = new Set(['55P03', '40P01'])
+const LOCK_FAILURES = new Set(['55P03', '40P01'])
 
-/** The oldest transaction: mostly the one that has the lock. Others' transactions are told to pg_read_all_stats alone. */
-const OLDEST = `
+/** The oldest transaction, which usually holds the lock. Only pg_read_all_stats sees those of other roles. */
+const OLDEST_TRANSACTION = `
   select coalesce(nullif(application_name, ''), usename) as name, pid,
     extract(epoch from clock_timestamp() - xact_start)::int as seconds
   from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
     and xact_start is not null order by xact_start limit 1`
 
 /**
- * Repeats `attempt` while it gets no lock; it must leave nothing behind when it fails.
+ * Repeats `attempt` until it gets its locks; it must leave nothing behind when it fails. Throws a StartError if it got
+ * no lock within `limitMs`.
  *
- * @param subject what the attempt applies, at the beginning of a sentence.
- * @throws StartError when it got no lock in all the time that there is.
+ * @param subject the first words of a message, such as `Migration NAME`.
  */
 export async function retryLocks<T>(
   client: Client,
@@ -48,13 +48,13 @@ export async function retryLocks<T>(
     try {
       return await attempt()
     } catch (error) {
-      if (!NO_LOCK.has(codeOf(error))) throw error
-      const reason = await oldestTransaction(client)
+      if (!LOCK_FAILURES.has(codeOf(error))) throw error
+      const reason = await describeOldestTransaction(client)
       if (performance.now() - startedAt >= wait.limitMs)
         throw new StartError(
-          `${subject} got no lock within ${wait.limitMs / 1000} s${reason}. End what is in the way, then run this again; nothing of it has been applied`,
+          `${subject} could not get a lock within ${wait.limitMs / 1000} s${reason}. End the blocking transaction, then rerun this; nothing of it has been applied`,
         )
-      log(`${subject} got no lock, next attempt in ${wait.pauseMs / 1000} s${reason}`)
+      log(`${subject} could not get a lock, next attempt in ${wait.pauseMs / 1000} s${reason}`)
       await delay(wait.pauseMs)
     }
   }
@@ -65,8 +65,8 @@ function codeOf(error: unknown): string {
   return String(code ?? cause?.code)
 }
 
-async function oldestTransaction(client: Client): Promise<string> {
-  const { rows } = await client.query<{ name: string; pid: number; seconds: number }>(OLDEST)
+async function describeOldestTransaction(client: Client): Promise<string> {
+  const { rows } = await client.query<{ name: string; pid: number; seconds: number }>(OLDEST_TRANSACTION)
   if (rows.length === 0) return ''
   const { name, pid, seconds } = rows[0]!
   return `: a transaction of ${name} (process ${pid}) has been open for ${seconds} s`

@@ -23,12 +23,12 @@ const LOCK = 7_236_501_144
 const LOCK_RETRY_MS = 200
 
 export interface MigrateOptions {
-  /** Has the migrations after the baseline. */
+  /** Folder of the migrations after the baseline. */
   readonly folder?: URL
   readonly wait?: LockWait
-  /** Gets a line whenever a lock was waited for in vain. */
+  /** Receives a line whenever an attempt got no lock. */
   readonly log?: (line: string) => void
-  /** The role of edges and workers, which gets rights to rows; default: none, they are the owner. */
+  /** The role of edges and workers, which gets rights to rows; if undefined, they connect as the owner. */
   readonly appRole?: string | undefined
 }
 
@@ -38,21 +38,20 @@ interface Run extends Required<Omit<MigrateOptions, 'appRole'>> {
 }
 
 /**
- * Brings a database to the current schema: graphile-worker's own migrations, the baseline, the migrations after it, each
- * in a transaction that records its name first, the functions that have changed, and the initial rows of a new
- * database, which these functions write; then the role of edges and workers gets its rights. Forward only; running it again
- * changes nothing. Processes of the previous version go on
- * meanwhile.
+ * Brings a database to the current schema, forward only; a rerun changes nothing. Applies graphile-worker's own
+ * migrations, the baseline, later migrations, changed functions, then the initial rows of a new database, which these
+ * functions write. Then it grants rights to the role of edges and workers. Each migration runs in a transaction that
+ * records its name first. Processes of the previous version keep working meanwhile.
  *
- * @returns the names of what this call applied.
- * @throws StartError when the database was made before there was a baseline, when a lock is not to be had, or behind a pooler
- *   in transaction mode.
+ * Returns the names of the migrations and function areas that this call applied. Throws a StartError if the database is
+ * older than the baseline, or behind a pooler in transaction mode. Also throws one if a lock is unavailable or
+ * `appRole` is unsuitable.
  */
 export function migrate(url: string, options: MigrateOptions = {}): Promise<readonly string[]> {
-  return exclusively(url, options, async (run) => {
+  return withLock(url, options, async (run) => {
     const { appRole } = options
     if (appRole !== undefined) await checkAppRole(run.client, appRole)
-    const pending = await pendingOf(run)
+    const pending = await listPending(run)
     await migrateQueue(run)
     for (const name of pending) if (name !== SEEDS) await applyMigration(run, name)
     const functions = await applyFunctions(run)
@@ -64,43 +63,43 @@ export function migrate(url: string, options: MigrateOptions = {}): Promise<read
 }
 
 /**
- * Brings an empty database to the tables of an earlier version, which a restore then fills: without initial rows, and with those
- * functions of this version that fit the tables as they are. `migrate` does the rest.
+ * Creates the tables of an earlier version in an empty database, which a restore then fills. Omits initial rows, and
+ * applies those functions of this version that fit the tables. `migrate` does the rest.
  *
  * @param last the last migration of that version.
  */
 export function migrateEmpty(url: string, last: string): Promise<void> {
-  return exclusively(url, {}, async (run) => {
+  return withLock(url, {}, async (run) => {
     await migrateQueue(run)
-    for (const name of await pendingOf(run))
+    for (const name of await listPending(run))
       if (name !== SEEDS && name <= last) await applyMigration(run, name)
     await run.client.query('insert into migration (name) values ($1)', [SEEDS])
-    await applyFitting(run)
+    await applyCompatibleFunctions(run)
   })
 }
 
-async function exclusively<T>(
+async function withLock<T>(
   url: string,
   { folder = MIGRATIONS, wait = LOCK_WAIT, log = () => {} }: MigrateOptions,
   work: (run: Run) => Promise<T>,
 ): Promise<T> {
   const applicationName = 'millrace-migrate'
-  // The lock would stay with a connection of the pooler, long after this process.
+  // The lock would stay on a connection of the pooler long after this process.
   const problem = await poolerProblem({ url, directUrl: url, applicationName })
   if (problem !== null) throw new StartError(problem)
   const client = await connect({ url, applicationName })
   try {
-    // Limits that the role or the database has are meant for requests; an index may take hours.
+    // Limits of the role or the database are meant for requests; an index may take hours.
     await client.query('set statement_timeout = 0; set lock_timeout = 0')
-    await lock(client)
-    await client.query(NOTES)
+    await acquireLock(client)
+    await client.query(CREATE_RECORDS)
     return await work({ url, client, folder, wait, log })
   } finally {
     await client.end()
   }
 }
 
-async function pendingOf({ client, folder }: Run): Promise<string[]> {
+async function listPending({ client, folder }: Run): Promise<string[]> {
   const { rows } = await client.query<{ name: string }>('select name from migration')
   const applied = new Set(rows.map((row) => row.name))
   if (applied.has(BEFORE_BASELINE)) throw new StartError(TOO_OLD)
@@ -108,17 +107,17 @@ async function pendingOf({ client, folder }: Run): Promise<string[]> {
 }
 
 const TOO_OLD =
-  "The database was made by a version before 1.0.0 and can't be migrated: start with an empty one (move DATA_DIR away, or name another in DATABASE_URL)"
+  "A version before 1.0.0 created this database, which can't be migrated: start with an empty one (move DATA_DIR away, or set another DATABASE_URL)"
 
-const NOTES = `
+const CREATE_RECORDS = `
   create table if not exists migration (name text constraint migration_pkey primary key, applied_at timestamptz not null default now());
   create table if not exists migration_functions (area text constraint migration_functions_pkey primary key, digest text not null)`
 
 /**
- * Of two concurrent starts, the second waits here, then finds nothing to do. Not in a statement: it would have a snapshot,
- * for which an index that the first one builds concurrently waits.
+ * The second of two concurrent starts waits here, then finds nothing to do. It polls because a waiting statement would
+ * hold a snapshot, and the concurrent index build of the first start would wait for that.
  */
-async function lock(client: Client): Promise<void> {
+async function acquireLock(client: Client): Promise<void> {
   for (;;) {
     const { rows } = await client.query<{ locked: boolean }>('select pg_try_advisory_lock($1) as locked', [
       LOCK,
@@ -139,7 +138,7 @@ async function applyMigration(run: Run, name: string): Promise<void> {
   })
 }
 
-/** Returns the areas whose functions have changed, as `functions/AREA`. */
+/** Applies changed functions; returns their areas as `functions/AREA`. */
 async function applyFunctions(run: Run): Promise<string[]> {
   const { client } = run
   const changed = await changedAreas((await client.query<AppliedFunctions>(APPLIED_FUNCTIONS)).rows)
@@ -154,8 +153,8 @@ async function applyFunctions(run: Run): Promise<string[]> {
   return changed.map(({ name }) => `functions/${name}`)
 }
 
-/** Those that name tables or columns to come are left to `migrate`, which applies all of them. */
-async function applyFitting(run: Run): Promise<void> {
+/** Skips functions that refer to later tables or columns; `migrate` applies them all. */
+async function applyCompatibleFunctions(run: Run): Promise<void> {
   const { client } = run
   const files = (await functionAreas()).flatMap((area) => area.files)
   await inTransaction(run, 'The functions', async () => {
@@ -169,7 +168,7 @@ async function applyFitting(run: Run): Promise<void> {
 function inTransaction(run: Run, subject: string, work: () => Promise<void>): Promise<void> {
   const { client, wait } = run
   return retryLocks(client, subject, run, async () => {
-    // Function bodies may refer to what is created after them.
+    // Function bodies may refer to objects that are created after them.
     await client.query(
       `begin; set local lock_timeout = ${wait.waitMs}; set local check_function_bodies = off`,
     )
@@ -186,7 +185,7 @@ function inTransaction(run: Run, subject: string, work: () => Promise<void>): Pr
 async function migrateQueue(run: Run): Promise<void> {
   const { url, client, wait } = run
   const pgPool = createQueuePool({ url, applicationName: 'millrace-migrate', size: 1, onError: () => {} })
-  // Sent before whatever the library sends.
+  // Runs before the statements of the library.
   pgPool.on('connect', (one) => void one.query(`set lock_timeout = ${wait.waitMs}`).catch(() => {}))
   try {
     await retryLocks(client, "The queue's own migrations", run, () =>

@@ -1,19 +1,19 @@
 import { z } from 'zod'
 import { type Database, noRows, type Query, sql } from './db.ts'
 
-/** Channel of "these jobs have changed": payload is job ids separated by spaces, or `*` for too many to name. */
+/** Channel for changed jobs. Payload: job ids separated by spaces, or `*` for too many to name. */
 export const JOB_EVENTS = 'job_events'
 
-/** Channel of "a worker has come or gone"; the payload is empty. */
+/** Channel for workers that start or stop. The payload is empty. */
 export const WORKER_CHANGED = 'worker_changed'
 
-/** Channel of "a queue was paused, resumed or limited"; the payload is its name. */
+/** Channel for queues that are paused, resumed or limited. Payload: the name of the queue. */
 export const QUEUE_CHANGED = 'queue_changed'
 
-/** Channel of "this account has changed": payload is the account id. */
+/** Channel for changed accounts. Payload: the account id. */
 export const ACCOUNT_CHANGED = 'account_changed'
 
-/** Notifies listeners that a worker has come or gone. */
+/** Notifies listeners that a worker has started or stopped. */
 export const workerChanged = (): Query<unknown> => sql.type(noRows)`select pg_notify(${WORKER_CHANGED}, '')`
 
 /** Notifies listeners that jobs have changed, for code without a publisher. */
@@ -21,34 +21,35 @@ export const jobsChanged = (ids: readonly string[]): Query<unknown> =>
   sql.prepared('notify', z.unknown())`
     select pg_notify(${JOB_EVENTS}, payload) from unnest(${sql.array(payloadsOf(ids), 'text')}) payload`
 
-/** How many jobs one payload names: NOTIFY limits it to 7999 bytes; 200 ids of 37 characters fit. */
+/** Maximum number of job ids in a payload. NOTIFY limits it to 7999 bytes; 200 ids of 37 characters fit. */
 export const MAX_IDS_PER_PAYLOAD = 200
-// With more payloads than this, readers find what they watch sooner by re-reading than by going through the ids.
+// Beyond this, subscribers find their jobs sooner by rereading them than by scanning the ids.
 const MAX_PAYLOADS = 50
 const INTERVAL_MS = 25
-// Output that somebody watches as it comes, word by word, was already batched when it gets here.
+// Live output, such as word by word, is already batched when it gets here.
 const SOON_MS = 2
-// A commit that notifies and writes holds a cluster-wide lock while it is flushed: at most ten a second per process.
+// A commit that notifies and writes holds a cluster-wide lock during its flush: at most ten a second per process.
 const CLAIM_INTERVAL_MS = 100
 
 /**
- * Notifies listeners which jobs have changed, in a transaction of its own. A commit that notifies holds a cluster-wide
- * lock, so notifications are batched: the first of a burst at once, then at most one per 25 ms.
+ * Notifies listeners of changed jobs, in transactions of its own. A commit that notifies holds a cluster-wide lock, so
+ * notifications are batched. The first of a burst goes out immediately, the rest at most once per 25 ms.
  */
 export interface Publisher {
   notify(jobId: string, urgency?: Urgency): void
   /**
-   * Whether a statement of the caller's may notify about its jobs itself, a round trip sooner: the first of a burst,
-   * ten times a second at most. Jobs given to `notify` from then on follow 25 ms later.
+   * True if a statement of the caller may itself notify about its jobs, which saves a round trip. Allows the first of a
+   * burst, at most ten times a second. Jobs passed to `notify` afterwards follow 25 ms later.
    */
   claimSlot(): boolean
-  /** Sends what is pending; resolves when it is sent. */
+  /** Sends pending notifications; resolves when they are sent. */
   close(): Promise<void>
 }
 
 /**
- * `next`: at once, or with the rest of a burst. `soon`: within 2 ms even in a burst, for what was already batched.
- * `later`: never at once, for jobs just added: a free worker notifies first, and nothing should delay it then.
+ * `next`: immediately, or with the next batch of a burst. `soon`: within 2 ms even in a burst, for output that is
+ * already batched. `later`: never immediately, for jobs just added: a free worker notifies first, and nothing should
+ * delay it then.
  */
 type Urgency = 'next' | 'soon' | 'later'
 
@@ -64,7 +65,7 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
       const changed = jobsChanged([...dirty])
       dirty.clear()
       isSoon = false
-      // A lost hint costs its readers one slow poll; the rows are already there.
+      // A lost hint costs its subscribers one slow poll; the rows are already there.
       await db.run(changed).catch(onError)
       await pause()
     }

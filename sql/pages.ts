@@ -3,7 +3,7 @@ import { noRows, type Query, sql } from './db.ts'
 import { arrayText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Pages of documents: what was read from them, and the extractions that read them. */
+/** Pages of documents: their extracted content, and their extractions. */
 
 const OWNED = 'd.id = $1::bigint and d.owner_id is not distinct from $2::int and d.deleted_at is null'
 
@@ -12,7 +12,7 @@ const PAGE_FIELDS = `'page_number', p.page_number, 'status', p.status, 'method',
 
 export const PAGE_ORDER = { 'p.page_number': 'bigint' } as const
 
-/** A part of the pages in their order, without their texts. Null when there is no such document. */
+/** A range of the pages in order, without their texts. Null if the document does not exist. */
 export const readPages: ReadStatement<[id: number, owner: number | null, ...page: PageValues]> = {
   name: 'document_pages',
   text: `select (${arrayText({
@@ -27,7 +27,7 @@ export const readPages: ReadStatement<[id: number, owner: number | null, ...page
   })}) from document d where ${OWNED}`,
 }
 
-/** The running extraction, or else the next one. Null when there is no such document. */
+/** The running extraction, or else the next queued one. Null if the document does not exist. */
 export const readExtraction: ReadStatement<[id: number, owner: number | null]> = {
   name: 'document_extraction',
   text: `
@@ -47,12 +47,12 @@ export const readPage: ReadStatement<[id: number, owner: number | null, number: 
 
 const PageImage = z.object({
   image: z.instanceof(Uint8Array).nullable(),
-  /** Whether there is something to render. */
+  /** True if the page can be rendered. */
   drawable: z.boolean(),
   etag: z.string(),
 })
 
-/** A page's image, if there is one; its ETag stays the same until the page is read again. */
+/** A page's image, null if none is stored. Its ETag stays the same until the page is reread. */
 export const pageImage = (
   id: number,
   owner: number | null,
@@ -65,11 +65,11 @@ export const pageImage = (
 
 // Rendering.
 
-const Undrawn = z.object({ job_id: z.string() })
+const Unrendered = z.object({ job_id: z.string() })
 
-/** The extraction that read a page whose image is still to be rendered; no row when there is nothing to do. */
-export const undrawnPage = (id: number, page: number): Query<z.output<typeof Undrawn>> =>
-  sql.type(Undrawn)`
+/** The extraction that read a page whose image is still to be rendered; no row if there is nothing to render. */
+export const undrawnPage = (id: number, page: number): Query<z.output<typeof Unrendered>> =>
+  sql.type(Unrendered)`
     select job_id from document_page
     where document_id = ${id} and page_number = ${page} and image is null and width is not null`
 
@@ -79,7 +79,10 @@ export interface Picture {
   readonly height: number
 }
 
-/** Stores the rendered image, or that there can be none, once, and only for the extraction that it was rendered for. */
+/**
+ * Stores the rendered image, null if the page can't be rendered. Does so once, and only for the extraction for which it
+ * was rendered.
+ */
 export const storeImage = (id: number, page: number, readBy: string, image: Picture | null): Query<unknown> =>
   sql.type(noRows)`
     update document_page set image = ${image === null ? null : sql.binary(Buffer.from(image.png))},
@@ -88,15 +91,15 @@ export const storeImage = (id: number, page: number, readBy: string, image: Pict
 
 // Extraction.
 
-/** Whether the bytes of a document are stored, `true` or `false`. Null when there is no such document. */
+/** `true` if the bytes of a document are stored, else `false`. Null if the document does not exist. */
 export const readHasBytes: ReadStatement<[id: number, owner: number | null]> = {
   name: 'document_has_bytes',
   text: `select (exists (select from blob b where b.sha256 = d.sha256))::text from document d where ${OWNED}`,
 }
 
 /**
- * Cancels the running and queued extractions of documents before their owner deletes them; returns which. In this order,
- * because storing pages also locks the job first.
+ * Cancels the running and queued extractions of documents before their owner deletes them; returns their ids. Jobs are
+ * locked first, as in storing pages.
  */
 export const cancelExtractions = (ids: readonly number[], owner: number | null): Query<{ id: string }> =>
   sql.type(z.object({ id: z.string() }))`
@@ -112,7 +115,7 @@ export const cancelExtractions = (ids: readonly number[], owner: number | null):
       order by ordinal desc) job
     where job_cancel(job.id)`
 
-/** Which of these documents an owner has, and whether their bytes are stored. */
+/** The documents of an owner among `ids`; `stored` is true if their bytes are stored. */
 export const withBytes = (
   ids: readonly number[],
   owner: number | null,
@@ -131,37 +134,39 @@ const Source = z.object({
   sealed_password: z.string().nullable(),
 })
 
-/** What an extraction reads; no row once the document is deleted. */
+/** The input of an extraction; no row once the document is deleted. */
 export const extractionSource = (id: number): Query<z.output<typeof Source>> =>
   sql.type(Source)`
     select b.id as blob_id, d.byte_size, d.media_type, d.owner_id, d.attached_to_id, d.attachments_due,
       d.sealed_password
     from document d left join blob b on b.sha256 = d.sha256 where d.id = ${id} and d.deleted_at is null`
 
-const Known = z.object({ page_number: z.number(), settled: z.boolean(), mine: z.boolean() })
+const ExtractedPage = z.object({ page_number: z.number(), settled: z.boolean(), mine: z.boolean() })
 
-/** What earlier runs made of a document's pages: `settled` ones are reread only by force; `mine` are this job's. */
-export const extractedPages = (id: number, jobId: string): Query<z.output<typeof Known>> =>
-  sql.type(Known)`
+/**
+ * Pages that earlier runs have stored. Only a forced extraction rereads `settled` ones; `mine` ones are of this job.
+ */
+export const extractedPages = (id: number, jobId: string): Query<z.output<typeof ExtractedPage>> =>
+  sql.type(ExtractedPage)`
     select page_number, status = 'read' or given_up as settled, job_id = ${jobId}::uuid as mine
     from document_page where document_id = ${id}`
 
-/** The size of a document's text, without that of some pages. */
+/** Size of a document's text in bytes, without that of some pages. */
 export const textBytesExcept = (id: number, pages: readonly number[]): Query<{ bytes: number }> =>
   sql.type(z.object({ bytes: z.int() }))`
     select coalesce(sum(octet_length(text)), 0)::bigint as bytes
     from document_page where document_id = ${id} and page_number <> all(${sql.array(pages, 'int4')})`
 
-/** Keeps the password that has opened a document. */
+/** Stores the sealed password that opened a document. */
 export const setPassword = (id: number, sealed: string): Query<unknown> =>
   sql.type(noRows)`update document set sealed_password = ${sealed} where id = ${id} and deleted_at is null`
 
-/** Notes whether files that came with a mail are still to be stored. */
+/** `due` is true while attachments of a mail are still to be stored. */
 export const setAttachmentsDue = (id: number, due: boolean): Query<unknown> =>
   sql.type(noRows)`
     update document set attachments_due = ${due} where id = ${id} and attachments_due <> ${due}`
 
-/** A row if it has changed. */
+/** Sets the page count and deletes pages beyond it; returns a row if the count has changed. */
 export const setPageCount = (id: number, count: number): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     with extra as (delete from document_page where document_id = ${id} and page_number > ${count})
@@ -174,13 +179,13 @@ export interface PageRow {
   readonly model: string | null
   readonly detail: string | null
   readonly text: string
-  /** `png` is null if the image is rendered on its first request. */
+  /** Null if the page has no image; `png` is null if the first request renders it. */
   readonly image: {
     readonly png: Uint8Array | null
     readonly width: number
     readonly height: number
   } | null
-  /** Only a forced extraction reads it again. */
+  /** True if only a forced extraction rereads it. */
   readonly givenUp?: boolean
 }
 
@@ -190,17 +195,17 @@ export interface NumberedPage extends PageRow {
 
 const Stored = z.object({ stored: z.boolean() })
 
-// In the array of images, an empty one stands for none: slonik accepts no nulls there.
 /**
- * Stores pages together while the attempt is the current one; whether they were stored. Their words are stored once the
- * document is read (`storeWords`).
+ * Stores pages together if the attempt is still the current one; `stored` is true then. `storeWords` stores their words
+ * once the document is read.
  */
 export const storePages = (
   id: number,
   job: { readonly id: string; readonly attempt: number },
   rows: readonly NumberedPage[],
 ): Query<z.output<typeof Stored>> => {
-  const column = <T>(of: (row: NumberedPage) => T): readonly T[] => rows.map(of)
+  const column = <T>(pick: (row: NumberedPage) => T): readonly T[] => rows.map(pick)
+  // An empty image stands for none: slonik accepts no nulls in this array.
   return sql.prepared('store_pages', Stored)`
     with fenced as materialized (select job_fence(${job.id}::uuid, ${job.attempt}::int) is true as is_current),
     stored as (
@@ -240,13 +245,13 @@ const texts = (rows: readonly NumberedPage[], field: 'status' | 'method' | 'mode
     'text',
   )
 
-/** Stores the words of pages, so that they are found by a part of them and by what is nearly them. */
+/** Stores the words of pages, for partial and misspelled search terms. */
 export const storeWords = (id: number, from: number, to: number): Query<unknown> =>
   sql.type(noRows)`
     select search_words_of(array(
       select search from document_page where document_id = ${id} and page_number between ${from} and ${to}))`
 
-/** How many pages this job has read, and how many it could not read. */
+/** Numbers of pages that this job has read, and that it could not read. */
 export const countPages = (id: number, jobId: string): Query<{ read: number; unread: number }> =>
   sql.type(z.object({ read: z.number(), unread: z.number() }))`
     select count(*) filter (where status = 'read')::int as read, count(*) filter (where status = 'unread')::int as unread

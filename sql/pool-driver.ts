@@ -4,7 +4,7 @@ import { END_OF_WAL } from './wal.ts'
 
 type Row = Record<string, unknown>
 
-// pg_type.oid of the types that JSON carries as they are wanted, and of their arrays.
+// pg_type.oid of the types that become JSON numbers or stay text, each with its array type.
 const NUMBERS: readonly (readonly [oid: number, array: number])[] = [
   [20, 1016], // int8
   [1700, 1231], // numeric
@@ -16,24 +16,27 @@ const TEXTS: readonly (readonly [oid: number, array: number])[] = [
 const TEXT_ARRAY = 1009
 
 export interface PoolDriverOptions extends ConnectOptions {
-  /** Gets the end of the WAL after each commit, single statements among them: it is asked for in the same write. */
+  /**
+   * Receives the end of the WAL after each commit, including single statements. The query for it goes out in the same
+   * write.
+   */
   readonly onCommit?: (position: string) => void
 }
 
-// What slonik begins and ends a transaction with.
+// slonik's statements to begin and commit a transaction.
 const BEGIN = 'START TRANSACTION'
 const COMMIT = 'COMMIT'
 const IDLE = 'I'
-const END = { name: 'wal_end', text: `select ${END_OF_WAL} as position` }
+const WAL_END = { name: 'wal_end', text: `select ${END_OF_WAL} as position` }
 
-/** How slonik's pool reaches PostgreSQL: by the clients that every other connection is. */
+/** Creates a slonik driver that opens the same clients as every other connection. */
 export function createPoolDriver(options: PoolDriverOptions): DriverFactory {
   const { onCommit } = options
   return createDriverFactory(async () => ({
     createPoolClient: async ({ clientEventEmitter }) => {
       const client = new ServerClient({ ...options, pipeline: onCommit !== undefined })
-      useTypes(client)
-      // Before slonik has the client, and after it has given it up, nobody listens: an error would be thrown.
+      setTypeParsers(client)
+      // slonik does not listen before it gets the client or after it releases it; an `error` event would then throw.
       client.on('error', (error) => {
         if (clientEventEmitter.listenerCount('error') > 0) clientEventEmitter.emit('error', error)
       })
@@ -47,7 +50,7 @@ export function createPoolDriver(options: PoolDriverOptions): DriverFactory {
           const send = () => client.query<Row>({ ...(name && { name }), text, values: values ?? [] })
           const commits = text === COMMIT || (client.getTransactionStatus() === IDLE && text !== BEGIN)
           const result =
-            onCommit !== undefined && commits ? await withEnd(client, send, onCommit) : await send()
+            onCommit !== undefined && commits ? await queryWithPosition(client, send, onCommit) : await send()
           const fields = result.fields.map(({ dataTypeID, name }) => ({ dataTypeId: dataTypeID, name }))
           return {
             command: result.command as DriverCommand,
@@ -57,28 +60,28 @@ export function createPoolDriver(options: PoolDriverOptions): DriverFactory {
           }
         },
         stream: () => {
-          throw new TypeError('Rows are not streamed: page them')
+          throw new TypeError('Rows cannot be streamed; read them in pages')
         },
       }
     },
   }))
 }
 
-/** Sends a statement, and after it the question where the WAL ends once it is committed. */
-async function withEnd<T>(
+/** Sends a statement and, in the same write, the query for the end of the WAL after its commit. */
+async function queryWithPosition<T>(
   client: ServerClient,
   send: () => Promise<T>,
   onCommit: (position: string) => void,
 ): Promise<T> {
   client.socket.cork()
-  const both = Promise.all([send(), client.query<{ position: string | null }>(END)])
+  const both = Promise.all([send(), client.query<{ position: string | null }>(WAL_END)])
   client.socket.uncork()
   const [result, { rows }] = await both
   if (rows[0]?.position) onCommit(rows[0].position)
   return result
 }
 
-function useTypes(client: ServerClient): void {
+function setTypeParsers(client: ServerClient): void {
   const texts = typeParserOf(TEXT_ARRAY as number, 'text') as (text: string) => (string | null)[]
   const number = (text: string | null): number | null => (text === null ? null : Number(text))
   for (const [oid, array] of NUMBERS) {

@@ -2,20 +2,23 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Client, type Connections, connect } from './driver.ts'
 import { mapDatabaseError } from './errors.ts'
 
-/** `read-only`: it answers but refuses writes; `silent`: it does not answer or can't be reached. */
+/** `read-only`: responds but refuses writes; `silent`: unresponsive or unreachable. */
 export type DatabaseState = 'writable' | 'read-only' | 'silent'
 
-/** A health check of the database, once a second over a dedicated connection, and the offset of its clock. */
+/**
+ * A health check of the database once a second, over a dedicated connection. It also measures the offset of the
+ * database's clock.
+ */
 export interface Pulse {
   readonly state: DatabaseState
-  /** How far the database's clock was ahead of this process's at the last beat, in ms. */
+  /** Lead of the database's clock over this process's at the last probe, in ms. */
   readonly clockOffsetMs: number
   /**
-   * The database's time in ms since 1970: use it for times that other processes compare. Between beats it goes on by a
-   * monotonic clock: setting this process's does not change it.
+   * The database's time in ms since 1970, for times that other processes compare. A monotonic clock advances it between
+   * probes, so changes of the system clock have no effect.
    */
   now(): number
-  /** Has an effect each time that the database answers again after a silence. */
+  /** Runs `effect` each time the database responds again after a silence. */
   onBack(effect: () => void): void
   close(): Promise<void>
 }
@@ -23,51 +26,51 @@ export interface Pulse {
 export interface PulseOptions {
   readonly url: string
   readonly applicationName: string
-  /** The process's connections: closed when the database goes silent or becomes read-only. */
+  /** The process's connections, closed when the database goes silent or becomes read-only. */
   readonly connections: Connections
   readonly onChange: (state: DatabaseState, error: unknown) => void
-  /** Called when the clocks begin to differ by more than 10 s, and when they no longer do. */
+  /** Called when the clock difference rises above 10 s, and when it falls below again. */
   readonly onClock?: (offsetMs: number) => void
-  /** An SQL expression of type text that is asked for with each beat. */
+  /** SQL expression of type text, evaluated by each probe. */
   readonly probe?: string
-  /** Gets its value. What it throws says that this is not the server that is wanted: another one is looked for. */
+  /** Receives that value. If it throws, the server is not the wanted one, and the check reconnects to find another. */
   readonly onProbe?: (value: string) => void
   readonly intervalMs?: number
   readonly answerMs?: number
 }
 
-// Together less than 3 s from the last answer until silence is detected.
+// Together they detect silence less than 3 s after the last answer.
 const INTERVAL_MS = 1_000
 const ANSWER_MS = 1_500
 const RETRY_MS = 250
-// The wait is split so that, after a freeze, pending input is read between two checks.
-const LOOKS = 5
+// Splits the wait, so that pending input is read between two checks after a freeze.
+const CHECKS = 5
 
 class Silence extends Error {}
 
-const isOff = (offsetMs: number): boolean => Math.abs(offsetMs) > 10_000
+const isSkewed = (offsetMs: number): boolean => Math.abs(offsetMs) > 10_000
 
-interface Beat {
+interface ProbeRow {
   readonly now_ms: number
   readonly read_only: string
-  readonly probe: string
+  readonly value: string
 }
 
-/** Starts the check; resolves with the first answer. @throws the connection error. */
+/** Starts the health check; resolves with the first answer. @throws the connection error. */
 export async function startPulse(options: PulseOptions): Promise<Pulse> {
-  const pulse = new BeatingPulse(options)
+  const pulse = new PeriodicHealthCheck(options)
   await pulse.start()
   return pulse
 }
 
-/** Starts the check of a database that may be away from the beginning. */
-export function watchPulse(options: PulseOptions): Pulse {
-  const pulse = new BeatingPulse(options)
+/** Starts the health check of a database that may be unreachable at first. */
+export function createHealthCheck(options: PulseOptions): Pulse {
+  const pulse = new PeriodicHealthCheck(options)
   pulse.watch()
   return pulse
 }
 
-class BeatingPulse implements Pulse {
+class PeriodicHealthCheck implements Pulse {
   state: DatabaseState = 'silent'
   clockOffsetMs = 0
   readonly #options: PulseOptions
@@ -75,19 +78,19 @@ class BeatingPulse implements Pulse {
   #originMs = performance.timeOrigin
   readonly #stop = new AbortController()
   readonly #effects: (() => void)[] = []
-  #beating: Promise<void> = Promise.resolve()
+  #running: Promise<void> = Promise.resolve()
 
   constructor(options: PulseOptions) {
     this.#options = options
   }
 
   async start(): Promise<void> {
-    this.#beating = this.#run(await this.#first())
+    this.#running = this.#run(await this.#connectAndProbe())
   }
 
   watch(): void {
     const { onChange } = this.#options
-    this.#beating = this.#first()
+    this.#running = this.#connectAndProbe()
       .catch((error) => {
         onChange('silent', mapDatabaseError(error))
         return null
@@ -95,10 +98,10 @@ class BeatingPulse implements Pulse {
       .then((client) => this.#run(client))
   }
 
-  async #first(): Promise<Client> {
+  async #connectAndProbe(): Promise<Client> {
     const client = await this.#connect()
     try {
-      this.state = await this.#beat(client)
+      this.state = await this.#probe(client)
       return client
     } catch (error) {
       await client.end()
@@ -116,7 +119,7 @@ class BeatingPulse implements Pulse {
 
   async close(): Promise<void> {
     this.#stop.abort()
-    await this.#beating
+    await this.#running
   }
 
   async #run(first: Client | null): Promise<void> {
@@ -126,18 +129,18 @@ class BeatingPulse implements Pulse {
     while (!this.#isStopped) {
       try {
         client ??= await this.#connect()
-        this.#enter(await this.#beat(client), null)
+        this.#setState(await this.#probe(client), null)
         hasAnswered = true
         await this.#pause(intervalMs, client)
       } catch (error) {
-        // A connection that the server closed is replaced before the database counts as silent, but not if it never
-        // answered: a pooler takes clients while its server is away.
+        // Replace a connection that the server closed before reporting silence, but not one that never answered: a
+        // pooler accepts clients while its server is down.
         const isReplaced = hasAnswered && !(error instanceof Silence)
         hasAnswered = false
         client?.end().catch(() => {})
         client = null
         if (isReplaced) continue
-        this.#enter('silent', error)
+        this.#setState('silent', error)
         await this.#pause(RETRY_MS, null)
       }
     }
@@ -150,48 +153,48 @@ class BeatingPulse implements Pulse {
 
   #connect(): Promise<Client> {
     const { url, applicationName, answerMs = ANSWER_MS } = this.#options
-    // In no group: it is the one that connects while the others are refused.
+    // In no group: it must connect while the others are refused.
     return connect({ url, applicationName, connectMs: answerMs })
   }
 
-  async #beat(client: Client): Promise<DatabaseState> {
+  async #probe(client: Client): Promise<DatabaseState> {
     const { probe = `''`, onProbe } = this.#options
     const sentAt = performance.now()
-    const { rows } = await this.#answered(
-      client.query<Beat>(`select (extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms,
-        current_setting('transaction_read_only') as read_only, ${probe} as probe`),
+    const { rows } = await this.#awaitAnswer(
+      client.query<ProbeRow>(`select (extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms,
+        current_setting('transaction_read_only') as read_only, ${probe} as value`),
     )
-    const { now_ms: now, read_only: readOnly, probe: value } = rows[0]!
+    const { now_ms: now, read_only: readOnly, value } = rows[0]!
     onProbe?.(value)
     const before = this.clockOffsetMs
     this.#originMs = now - (sentAt + performance.now()) / 2
     this.clockOffsetMs = this.now() - Date.now()
-    if (isOff(before) !== isOff(this.clockOffsetMs)) this.#options.onClock?.(this.clockOffsetMs)
+    if (isSkewed(before) !== isSkewed(this.clockOffsetMs)) this.#options.onClock?.(this.clockOffsetMs)
     return readOnly === 'on' ? 'read-only' : 'writable'
   }
 
-  async #answered<T>(answer: Promise<T>): Promise<T> {
+  async #awaitAnswer<T>(answer: Promise<T>): Promise<T> {
     const { answerMs = ANSWER_MS } = this.#options
-    const over = new AbortController()
+    const abort = new AbortController()
     try {
-      for (let look = 0; look < LOOKS; look++) {
-        const late = delay(answerMs / LOOKS, null, { ref: false, signal: over.signal })
-        const come = await Promise.race([answer.then((value) => ({ value })), late])
-        if (come !== null) return come.value
+      for (let check = 0; check < CHECKS; check++) {
+        const timeout = delay(answerMs / CHECKS, null, { ref: false, signal: abort.signal })
+        const answered = await Promise.race([answer.then((value) => ({ value })), timeout])
+        if (answered !== null) return answered.value
       }
     } finally {
-      over.abort()
+      abort.abort()
     }
     answer.catch(() => {})
     throw new Silence(`Connection terminated: the database has not answered for ${answerMs} ms`)
   }
 
-  #enter(state: DatabaseState, error: unknown): void {
+  #setState(state: DatabaseState, error: unknown): void {
     if (state === this.state) return
     const before = this.state
     this.state = state
     const { connections } = this.#options
-    // The server is gone or demoted: statements already sent to it will not be answered.
+    // The server is gone or demoted: it will not answer statements in flight.
     if (state === 'silent') connections.refuse()
     else connections.accept()
     if (state === 'read-only') connections.break()
@@ -199,15 +202,15 @@ class BeatingPulse implements Pulse {
     if (before === 'silent') for (const effect of this.#effects) effect()
   }
 
-  /** Waits until the time has passed, the connection has ended, or the check is closed. */
+  /** Waits until the time has passed, the connection ends, or the check is closed. */
   async #pause(ms: number, client: Client | null): Promise<void> {
     if (this.#isStopped) return
-    const over = new AbortController()
-    const end = (): void => over.abort()
-    // Not AbortSignal.any: it leaves a reference in the signal of the whole pulse with each beat.
+    const abort = new AbortController()
+    const end = (): void => abort.abort()
+    // Not AbortSignal.any, which would leave a reference in the long-lived signal with each probe.
     this.#stop.signal.addEventListener('abort', end)
     client?.once('end', end)
-    await delay(ms, undefined, { signal: over.signal }).catch(() => {})
+    await delay(ms, undefined, { signal: abort.signal }).catch(() => {})
     client?.removeListener('end', end)
     this.#stop.signal.removeEventListener('abort', end)
   }

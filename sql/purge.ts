@@ -2,28 +2,28 @@ import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
 
 /**
- * Deleting what belongs to something that nobody sees any more, a batch of rows in each transaction. The foreign keys
- * delete or clear what is left when its own row goes, which is what was added or locked meanwhile.
+ * Deletes the dependent rows of deleted accounts, organizations and collections, one batch per transaction. When the
+ * deleted row itself is removed, its foreign keys delete or clear rows that were added or locked meanwhile.
  */
 
-/** Rows that refer to something deleted. */
+/** Rows that refer to a deleted row. */
 export interface Belongings {
-  /** What they are called where progress is reported. */
+  /** Their name in progress reports. */
   readonly label: string
   readonly table: string
   readonly by: string
-  /** Only the reference is cleared. */
+  /** True if only the reference is cleared. */
   readonly clears?: boolean
-  /** Tables that refer to these rows, and may have many rows for each, with their columns. */
+  /** Tables that refer to these rows, with many rows for each -> the referring column. */
   readonly below?: Readonly<Record<string, string>>
-  /** The most rows of a batch, if not {@link PURGE_BATCH}. */
+  /** Maximum rows of a batch; default {@link PURGE_BATCH}. */
   readonly max?: number
 }
 
-/** Rows, and rows below them, that one transaction deletes. */
+/** Maximum number of rows, including rows below them, that one transaction deletes. */
 export const PURGE_BATCH = 500
 
-/** What belongs to an account, jobs first: they write no more then. */
+/** Dependent rows of an account. Jobs come first, so that they stop writing the others. */
 export const OF_ACCOUNT: readonly Belongings[] = [
   { label: 'jobs', table: 'job', by: 'owner_id', below: { job_event_row: 'job_id' } },
   { label: 'sessions', table: 'session', by: 'account_id', below: { refresh_token: 'session_id' } },
@@ -38,7 +38,7 @@ export const OF_ACCOUNT: readonly Belongings[] = [
     below: { webhook_delivery: 'endpoint_id', job_callback: 'endpoint_id' },
     max: 20,
   },
-  // The chunks of a document go with it, and may be thousands.
+  // A document's chunks are deleted with its file, and may be thousands.
   {
     label: 'collections',
     table: 'rag_collection',
@@ -59,7 +59,7 @@ export const OF_ACCOUNT: readonly Belongings[] = [
     by: 'owner_id',
     below: { ai_message: 'conversation_id' },
   },
-  // Their JSON is built anew, and editors wait meanwhile.
+  // Each update rebuilds the JSON of a post, while editors wait.
   { label: 'posts', table: 'blog_post', by: 'author_id', clears: true, max: 50 },
   { label: 'messages', table: 'comms_send', by: 'owner_id', clears: true },
   { label: 'usage', table: 'ai_usage', by: 'owner_id', clears: true },
@@ -73,22 +73,25 @@ export const OF_ORGANIZATION: readonly Belongings[] = [
 ]
 
 export const OF_COLLECTION: readonly Belongings[] = [
-  // A file's vectors go with it.
+  // A file's vectors are deleted with it.
   { label: 'files', table: 'rag_file', by: 'collection_id', below: { rag_chunk: 'file_id' }, max: 200 },
 ]
 
 const Count = z.object({ count: z.number() })
 
-/** Deletes or clears a batch of what belongs to a row; returns how many rows: 0, there are no more. */
+/**
+ * Deletes or clears a batch of dependent rows; returns their number, 0 once none are left. Skips rows that others have
+ * locked.
+ */
 export const purgeRows = (
   { table, by, clears = false, below = {}, max = PURGE_BATCH }: Belongings,
   id: number,
 ): Query<{ count: number }> =>
   sql.type(Count)`
-    select purge_rows(${table}::regclass, ${by}, ${id}, ${max}::int, ${clears}, ${names(Object.keys(below))}::regclass[],
-      ${names(Object.values(below))}::name[]) as count`
+    select purge_rows(${table}::regclass, ${by}, ${id}, ${max}::int, ${clears}, ${textArray(Object.keys(below))}::regclass[],
+      ${textArray(Object.values(below))}::name[]) as count`
 
-const names = (all: readonly string[]) => sql.array([...all], 'text')
+const textArray = (all: readonly string[]) => sql.array([...all], 'text')
 
 const Id = z.object({ id: z.number() })
 
@@ -98,7 +101,7 @@ export const deletedAccounts = (): Query<{ id: number }> =>
 export const deletedOrganizations = (): Query<{ id: number }> =>
   sql.type(Id)`select id from organization where deleted_at is not null order by id`
 
-/** Deletes the row of a deleted account, after what belongs to it. */
+/** Deletes the row of a deleted account, after its dependent rows. */
 export const removeAccount = (id: number): Query<unknown> =>
   sql.type(noRows)`delete from account where id = ${id} and deleted_at is not null`
 

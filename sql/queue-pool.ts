@@ -3,23 +3,23 @@ import { type ConnectOptions, createQueuePool, type QueuePool } from './driver.t
 import { listen } from './listen.ts'
 
 export interface QueuePoolOptions extends ConnectOptions {
-  /** Where LISTEN works; differs from `url` when that goes through a pooler in transaction mode. */
+  /** Connection string for LISTEN; differs from `url` behind a pooler in transaction mode. */
   readonly directUrl: string
   readonly pooled: boolean
   /** The maximum number of connections, besides the one for LISTEN. */
   readonly size: number
   readonly onError: (error: unknown) => void
-  /** Called for notifications on these channels, and after each (re)connection. */
+  /** Additional channels; `onChange` runs on each of their notifications and after each (re)connect. */
   readonly also?: { readonly channels: readonly string[]; readonly onChange: () => void }
 }
 
-// The channels that graphile-worker listens on, and the notification that makes it look for what it has missed.
+// graphile-worker's channels, and the notification that makes it fetch missed jobs.
 const CHANNELS = ['jobs:insert', 'worker:migrate']
-const ANYTHING = { channel: 'jobs:insert', payload: '{"count":1}' }
+const WAKE_RUNNERS = { channel: 'jobs:insert', payload: '{"count":1}' }
 
-type Listening = (error: undefined, client: SharedListenClient, release: () => void) => void
+type ListenCallback = (error: undefined, client: SharedListenClient, release: () => void) => void
 
-/** What a runner uses as its own connection for LISTEN and UNLISTEN. */
+/** A runner's stand-in for a LISTEN connection of its own; ignores LISTEN and UNLISTEN. */
 class SharedListenClient extends EventEmitter {
   query(): Promise<void> {
     return Promise.resolve()
@@ -27,13 +27,13 @@ class SharedListenClient extends EventEmitter {
 }
 
 /**
- * The pool of a worker's queue runners. Each runner asks it for a permanent connection to LISTEN on; they all
- * share one, which is checked at intervals and replaced.
+ * Opens the pool of a worker's queue runners. Each runner requests a permanent connection for LISTEN. They all share
+ * one, which is checked at intervals and replaced.
  */
 export async function openQueuePool(options: QueuePoolOptions): Promise<QueuePool> {
   const { directUrl, applicationName, connections, onError, also } = options
   const clients = new Set<SharedListenClient>()
-  const tell = (channel: string, payload: string): void => {
+  const notifyClients = (channel: string, payload: string): void => {
     for (const client of clients) client.emit('notification', { channel, payload })
   }
   const listener = await listen({
@@ -41,25 +41,28 @@ export async function openQueuePool(options: QueuePoolOptions): Promise<QueuePoo
     applicationName: `${applicationName}-listen`,
     ...(connections && { connections }),
     channels: {
-      ...Object.fromEntries(CHANNELS.map((name) => [name, (payload: string) => tell(name, payload)])),
+      ...Object.fromEntries(
+        CHANNELS.map((name) => [name, (payload: string) => notifyClients(name, payload)]),
+      ),
       ...Object.fromEntries((also?.channels ?? []).map((name) => [name, () => also?.onChange()])),
     },
     onReconnect: () => {
-      tell(ANYTHING.channel, ANYTHING.payload)
+      notifyClients(WAKE_RUNNERS.channel, WAKE_RUNNERS.payload)
       also?.onChange()
     },
     onError,
   })
   const pool = createQueuePool(options)
-  const share = (listening: Listening): void => {
+  const shareListener = (callback: ListenCallback): void => {
     const client = new SharedListenClient()
     clients.add(client)
-    listening(undefined, client, () => clients.delete(client))
+    callback(undefined, client, () => clients.delete(client))
   }
   const shared = {
     options: pool.options,
     // The library passes a callback only for LISTEN.
-    connect: (listening?: Listening) => (listening === undefined ? pool.connect() : share(listening)),
+    connect: (listening?: ListenCallback) =>
+      listening === undefined ? pool.connect() : shareListener(listening),
     query: pool.query.bind(pool),
     on: pool.on.bind(pool),
     listeners: pool.listeners.bind(pool),

@@ -5,83 +5,86 @@ import { Wire, WireError, type WireRows, type WireStatement, type WireValue } fr
 export type ReadValue = WireValue
 
 /**
- * A named statement whose result is one text column: JSON that PostgreSQL built, or nothing. `P` are its parameters $1
- * to $n, in order; their labels say what they mean.
+ * A named statement with one text column, mostly JSON that PostgreSQL built. `P` are its parameters $1 to $n in order;
+ * their labels document them.
  */
 export interface ReadStatement<P extends readonly ReadValue[]> extends WireStatement {
-  /** Never set: it carries `P` as a function parameter, so that only statements with these values are assignable. */
+  /** Never set: it holds `P` as a function parameter, so that only statements with these values are assignable. */
   readonly parameters?: (values: P) => void
 }
 
 /**
- * The hot reads of a process: one pipelined connection, named statements, JSON passed on untouched. One such
- * connection does more reads per second than a pool of four, at a third of the CPU. It never sees a BEGIN.
+ * Hot reads of a process over one pipelined connection: named statements, JSON passed on unparsed. It serves more reads
+ * per second than a pool of four, at a third of the CPU. It never runs a BEGIN.
  */
 export interface Reader {
-  /** The first column of the first row, or null when there is no row or it is null. */
+  /** Returns the first column of the first row; null if there is no row or the column is null. */
   text<P extends readonly ReadValue[] = []>(
     statement: ReadStatement<P>,
     values: NoInfer<Readonly<P>>,
-    how?: ReadOptions,
+    readOptions?: ReadOptions,
   ): Promise<string | null>
-  /** The first column of every row. */
+  /** Returns the first column of every row; a null becomes an empty string. */
   texts<P extends readonly ReadValue[] = []>(
     statement: ReadStatement<P>,
     values: NoInfer<Readonly<P>>,
-    how?: ReadOptions,
+    readOptions?: ReadOptions,
   ): Promise<readonly string[]>
-  /** How many connections it has opened so far: the number of the present one. */
+  /** Number of connections opened so far, which identifies the current one. */
   readonly opened: number
   close(): Promise<void>
 }
 
 export interface ReadOptions {
-  /** How long the server may take for this statement, in place of the connection's limit; it is planned anew then. */
+  /** Time limit of this statement on the server, instead of the connection's. The statement then gets a custom plan. */
   readonly limitMs?: number
-  /** Is read just before, by the same server, and checked; what `check` throws is thrown in place of the answer. */
-  readonly first?: { readonly statement: ReadStatement<[]>; check(text: string | null): void }
+  /** The same server runs this statement just before. An error that `check` throws replaces the answer. */
+  readonly precheck?: { readonly statement: ReadStatement<[]>; check(text: string | null): void }
 }
 
-// A plan made when its table was small and not analyzed stays cached, and reads the whole table when it has grown,
-// until the table is analyzed, which can take minutes. Planning everything again costs a few milliseconds. Behind a
-// pooler this reaches one server connection at a time: the one used last.
+// A plan cached while its table was small and not analyzed reads the whole table once that has grown. It stays until an
+// analyze, which can take minutes to come. Replanning everything costs a few milliseconds. Behind a pooler this reaches
+// one server connection at a time, the most recently used.
 const REPLAN_MS = 10_000
-const REPLAN: WireStatement = { name: 'replan', text: 'discard plans', isAside: true }
-// Until the end of its transaction, which is what is sent together. What may take long is planned for its own values: which
-// index is best depends on them, and on how full the tables are by now.
+const REPLAN: WireStatement = { name: 'replan', text: 'discard plans', isAuxiliary: true }
+// Applies until the end of the transaction, which is everything under one Sync. A slow statement is planned for its own
+// values: the best index depends on them and on current table sizes.
 const LIMIT: WireStatement = {
   name: 'limit',
-  isAside: true,
+  isAuxiliary: true,
   text: "select set_config('statement_timeout', $1, true), set_config('plan_cache_mode', 'force_custom_plan', true)",
 }
 
 export interface ReaderOptions extends ConnectOptions {
-  /** How long the server may take for one batch before the connection is closed; default 5 s. */
+  /** Time limit of one batch in ms, after which the connection is closed; default 5 s. */
   readonly answerMs?: number
-  /** Whether a pooler in transaction mode is in between; it accepts no limits for the server. */
+  /** True behind a pooler in transaction mode, which accepts no limits for the server. */
   readonly pooled?: boolean
 }
 
 const ANSWER_MS = 5_000
 
-/** Connects at the first read. When the connection breaks, the next read opens another, and an interrupted read is retried once. */
+/**
+ * Connects on the first read. After the connection breaks, the next read opens another one, and an interrupted read is
+ * retried once.
+ */
 export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Reader {
   const { answerMs = ANSWER_MS, pooled, connections } = options
   const open = async (): Promise<Wire> => {
-    // The server's limit is lower than ours: a server that answers ends the statement, and the connection stays.
+    // Lower than our own limit: a responsive server then cancels the statement, and the connection survives.
     const limits = pooled ? {} : { statementMs: Math.ceil(answerMs * 0.9) }
     return new Wire(await connectSocket({ ...options, ...limits }), answerMs, options.slow)
   }
   let wire = null as Wire | null
   let opening: Promise<Wire> | null = null
   let closed = false
-  let count = 0
+  let openedCount = 0
 
   const reopen = (): Promise<Wire> => {
     opening ??= open()
       .then((opened) => {
         wire = opened
-        count++
+        openedCount++
         return opened
       })
       .finally(() => {
@@ -90,31 +93,31 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Read
     return opening
   }
 
-  const rows: Rows = (read, pick) => {
+  const runRead: RunRead = (read, pick) => {
     if (connections?.isRefusing) return Promise.reject(fail('database.down'))
-    const answer = wire === null || wire.broken ? again(read) : read(wire)
+    const answer = wire === null || wire.broken ? readOnOpen(read) : read(wire)
     return answer.then(pick, async (error) => {
-      // Reads change nothing: one that a lost connection interrupted is retried on a new one.
+      // Reads change nothing, so one that a lost connection interrupted is retried on a new one.
       if (closed || (error instanceof WireError && error.severity === 'ERROR')) throw mapDatabaseError(error)
-      return again(read).then(pick, (second) => {
+      return readOnOpen(read).then(pick, (second) => {
         throw mapDatabaseError(second)
       })
     })
   }
-  const again = async <R>(read: Send<R>): Promise<R> =>
+  const readOnOpen = async <R>(read: Send<R>): Promise<R> =>
     read(wire === null || (wire.broken && !closed) ? await reopen() : wire)
 
-  // Errors are ignored: the next read reports the same.
+  // Ignore errors: the next read reports the same.
   const replan = (): void => {
     if (wire?.broken === false) wire.read(REPLAN, []).catch(() => {})
   }
   const replanning = setInterval(replan, replanMs).unref()
 
   return {
-    text: (statement, values, how) => readWith(rows, statement, values, first, how),
-    texts: (statement, values, how) => readWith(rows, statement, values, all, how),
+    text: (statement, values, readOptions) => runStatement(runRead, statement, values, firstRow, readOptions),
+    texts: (statement, values, readOptions) => runStatement(runRead, statement, values, allRows, readOptions),
     get opened() {
-      return count
+      return openedCount
     },
     close: async () => {
       closed = true
@@ -126,42 +129,42 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Read
 }
 
 type Send<R> = (wire: Wire) => Promise<R>
-type Rows = <R, T>(read: Send<R>, pick: (rows: R) => T) => Promise<T>
+type RunRead = <R, T>(read: Send<R>, pick: (rows: R) => T) => Promise<T>
 
-function readWith<T>(
-  rows: Rows,
+function runStatement<T>(
+  runRead: RunRead,
   statement: WireStatement,
   values: readonly ReadValue[],
   pick: (rows: WireRows) => T,
-  { limitMs, first: before }: ReadOptions = {},
+  { limitMs, precheck }: ReadOptions = {},
 ): Promise<T> {
-  const read = sendOf(statement, values, limitMs)
-  if (before === undefined) return rows(read, pick)
-  // One after the other under one Sync, and again together when the connection breaks.
+  const read = createSend(statement, values, limitMs)
+  if (precheck === undefined) return runRead(read, pick)
+  // Both go out in order under one Sync, and are retried together after the connection breaks.
   const both: Send<[WireRows, WireRows]> = (wire) =>
-    Promise.all([wire.read(before.statement, []), read(wire)])
-  return rows(both, ([checked, answer]) => {
-    before.check(first(checked))
+    Promise.all([wire.read(precheck.statement, []), read(wire)])
+  return runRead(both, ([checked, answer]) => {
+    precheck.check(firstRow(checked))
     return pick(answer)
   })
 }
 
-function sendOf(
+function createSend(
   statement: WireStatement,
   values: readonly ReadValue[],
   limitMs: number | undefined,
 ): Send<WireRows> {
   return (wire) => {
-    // Both are sent together. Its error is that of the statement.
+    // Both are sent together. A lost connection rejects the statement too, so this error is ignored.
     if (limitMs !== undefined) wire.read(LIMIT, [`${limitMs}ms`]).catch(() => {})
     return wire.read(statement, values)
   }
 }
 
-function first(rows: WireRows): string | null {
+function firstRow(rows: WireRows): string | null {
   return rows[0] ?? null
 }
 
-function all(rows: WireRows): readonly string[] {
+function allRows(rows: WireRows): readonly string[] {
   return rows.map((row) => row ?? '')
 }

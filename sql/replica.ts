@@ -1,7 +1,7 @@
 import { Connections } from './driver.ts'
 import { Failure } from './errors.ts'
 import { standbyUrl } from './hosts.ts'
-import { watchPulse } from './pulse.ts'
+import { createHealthCheck } from './pulse.ts'
 import type { ReadOptions, ReadStatement } from './reader.ts'
 import {
   createSlowReads,
@@ -13,41 +13,41 @@ import {
 import { type Position, parsePosition, type Wal } from './wal.ts'
 
 /**
- * Reads that a standby may answer. Each one asks, in the same message, how far the server has come that answers it, and
- * counts only if that is far enough: connections of one address may lead to several servers, and a standby may be
- * promoted at any time. The primary reads again what did not count.
+ * Reads that a standby may answer. Each read also asks, in the same message, how far the answering server has replayed,
+ * and counts only if that is far enough. Connections to one address may reach several servers, and a standby may be
+ * promoted at any time. The primary repeats reads that do not count.
  */
 export interface ReplicaReads {
-  /** Reads that have whatever was committed before the position. */
+  /** Returns reads that include everything committed before `since`. */
   of(caller: number, kind: ReadKind, since: Position): Reads
   readonly state: ReplicaState
-  /** How many bytes behind the primary it was at last; null while that is not known. */
+  /** Last known lag behind the primary in bytes; null while unknown. */
   readonly behind: number | null
-  /** How many reads each has answered. */
+  /** Number of reads that each has answered. */
   readonly counts: Readonly<Record<'replica' | 'primary', number>>
   close(): Promise<void>
 }
 
 /**
- * `used`; `away`: it does not answer, or is not a standby; `foreign`: a standby of another primary than ours; `behind`:
- * by more than {@link MAX_LAG_MS}.
+ * `used`; `away`: unresponsive, or not a standby; `foreign`: a standby of another primary; `behind`: lags by more than
+ * {@link MAX_LAG_MS}.
  */
 export type ReplicaState = 'used' | 'away' | 'foreign' | 'behind'
 
 export interface ReplicaOptions extends Omit<SlowReadOptions, 'connections'> {
-  /** Reads that the standby can't answer. */
+  /** Serves the reads that the standby can't answer. */
   readonly primary: SlowReads
   readonly wal: Wal
-  /** Called when it is first known, and with each change. */
+  /** Called with the first known state, and on each change. */
   readonly onChange: (state: ReplicaState, error: unknown) => void
   readonly intervalMs?: number
 }
 
-/** A standby that lags more is not used: nobody sees lists that are older, and what was written before is everywhere. */
+/** A standby that lags more is not used: lists are never older, and older writes are on every standby in use. */
 export const MAX_LAG_MS = 10_000
 
-// Nothing of a server that is not a standby. A standby that changes to another timeline says so after its next
-// restartpoint (checkpoint_timeout), and is not used until then.
+// Position 0/0 for a server that is not a standby. A standby that changes its timeline reports that after its next
+// restartpoint (checkpoint_timeout), and is unused until then.
 const PROGRESS = `concat_ws(' ',
   case when pg_is_in_recovery() then coalesce(pg_last_wal_replay_lsn(), '0/0') else '0/0' end,
   (select system_identifier from pg_control_system()) || '/' ||
@@ -55,13 +55,13 @@ const PROGRESS = `concat_ws(' ',
 const READ_PROGRESS: ReadStatement<[]> = {
   name: 'replica_progress',
   text: `select ${PROGRESS}`,
-  isAside: true,
+  isAuxiliary: true,
 }
 
-/** What a standby must have come to is missing. */
-class NotThere extends Error {}
+/** The server has not replayed the required position, or is not a standby of our primary. */
+class NotCaughtUp extends Error {}
 
-/** Connects at once, and waits for nothing. */
+/** Starts to connect immediately, without waiting for the connection. */
 export function createReplicaReads(options: ReplicaOptions): ReplicaReads {
   return new StandbyReads(options)
 }
@@ -72,8 +72,8 @@ class StandbyReads implements ReplicaReads {
   readonly #options: ReplicaOptions
   readonly #connections = new Connections()
   readonly #reads: SlowReads
-  readonly #pulse: { close(): Promise<void> }
-  #isKnown = false
+  readonly #healthCheck: { close(): Promise<void> }
+  #isStateKnown = false
   #replayed: Position = 0
 
   constructor(options: ReplicaOptions) {
@@ -81,13 +81,13 @@ class StandbyReads implements ReplicaReads {
     const common = { url: standbyUrl(options.url), connections: this.#connections }
     this.#options = options
     this.#reads = createSlowReads({ ...options, ...common })
-    this.#pulse = watchPulse({
+    this.#healthCheck = createHealthCheck({
       ...common,
       applicationName: `${applicationName}-pulse`,
       probe: PROGRESS,
-      onProbe: (value) => this.#judge(value),
+      onProbe: (value) => this.#updateState(value),
       onChange: (state, error) => {
-        if (state === 'silent') this.#enter('away', error)
+        if (state === 'silent') this.#setState('away', error)
       },
       ...(intervalMs && { intervalMs }),
     })
@@ -99,22 +99,22 @@ class StandbyReads implements ReplicaReads {
 
   of(caller: number, kind: ReadKind, since: Position): Reads {
     const read = async <T>(send: Send<T>): Promise<T> => {
-      const found = await this.#try(caller, kind, since, send)
+      const found = await this.#tryStandby(caller, kind, since, send)
       this.counts[found === null ? 'primary' : 'replica']++
       return found === null ? send(this.#options.primary.of(caller, kind)) : found.value
     }
     return {
-      text: (statement, values) => read((reads, how) => reads.text(statement, values, how)),
-      texts: (statement, values) => read((reads, how) => reads.texts(statement, values, how)),
+      text: (statement, values) => read((reads, readOptions) => reads.text(statement, values, readOptions)),
+      texts: (statement, values) => read((reads, readOptions) => reads.texts(statement, values, readOptions)),
     }
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#pulse.close(), this.#reads.close()])
+    await Promise.all([this.#healthCheck.close(), this.#reads.close()])
   }
 
-  /** The answer of the standby; null if it has none. */
-  async #try<T>(
+  /** Returns the standby's answer; null if the primary must answer. */
+  async #tryStandby<T>(
     caller: number,
     kind: ReadKind,
     since: Position,
@@ -122,63 +122,63 @@ class StandbyReads implements ReplicaReads {
   ): Promise<{ readonly value: T } | null> {
     const floor = this.#options.wal.floor()
     if (this.state !== 'used' || floor === null) return null
-    const check = (text: string | null): void => this.#check(text!, Math.max(since, floor))
+    const check = (text: string | null): void => this.#assertCaughtUp(text!, Math.max(since, floor))
     return this.#reads.run(caller, kind, async (reader, { limitMs }) => {
-      const early = performance.now() + limitMs * EARLY
+      const early = performance.now() + limitMs * EARLY_FRACTION
       try {
-        // Without what was known before, the whole read might be in vain.
+        // Check the progress first if the last known one is too old: otherwise the whole read might be wasted.
         if (this.#replayed < since) check(await reader.text(READ_PROGRESS, []))
-        return { value: await send(reader, { limitMs, first: { statement: READ_PROGRESS, check } }) }
+        return { value: await send(reader, { limitMs, precheck: { statement: READ_PROGRESS, check } }) }
       } catch (error) {
-        if (isForPrimary(error, performance.now() < early)) return null
+        if (canRetryOnPrimary(error, performance.now() < early)) return null
         throw error
       }
     })
   }
 
-  /** @throws NotThere if the server lacks something before the position, or is none of ours. */
-  #check(text: string, wanted: Position): void {
-    const { replayed, lineage } = this.#progressOf(text)
+  /** @throws NotCaughtUp if the server has not replayed `wanted`, or is no standby of our primary. */
+  #assertCaughtUp(text: string, wanted: Position): void {
+    const { replayed, lineage } = this.#parseProgress(text)
     this.#replayed = replayed
-    if (lineage !== this.#options.wal.lineage || replayed < wanted) throw new NotThere()
+    if (lineage !== this.#options.wal.lineage || replayed < wanted) throw new NotCaughtUp()
   }
 
-  #judge(text: string): void {
-    const { replayed, lineage } = this.#progressOf(text)
+  #updateState(text: string): void {
+    const { replayed, lineage } = this.#parseProgress(text)
     const { wal } = this.#options
     this.#replayed = replayed
     const floor = wal.floor()
-    // The primary does not answer, and there is nothing to compare with.
+    // The primary is silent: there is nothing to compare with.
     if (floor === null) return
-    if (lineage !== wal.lineage) this.#enter('foreign')
-    else this.#enter(replayed < floor ? 'behind' : 'used')
+    if (lineage !== wal.lineage) this.#setState('foreign')
+    else this.#setState(replayed < floor ? 'behind' : 'used')
   }
 
-  #progressOf(text: string): { replayed: Position; lineage: string } {
+  #parseProgress(text: string): { replayed: Position; lineage: string } {
     const [position = '', lineage = ''] = text.split(' ')
     const replayed = parsePosition(position)!
     if (replayed > 0) return { replayed, lineage }
     // New connections look for a standby again.
     this.#connections.break()
-    throw new NotThere('The server is not a standby')
+    throw new NotCaughtUp('The server is not a standby')
   }
 
-  #enter(state: ReplicaState, error: unknown = null): void {
-    if (this.#isKnown && state === this.state) return
-    this.#isKnown = true
+  #setState(state: ReplicaState, error: unknown = null): void {
+    if (this.#isStateKnown && state === this.state) return
+    this.#isStateKnown = true
     this.state = state
     this.#options.onChange(state, error)
   }
 }
 
-type Send<T> = (reads: Reads, how?: ReadOptions) => Promise<T>
+type Send<T> = (reads: Reads, readOptions?: ReadOptions) => Promise<T>
 
-// Of the time that a read may take: one that is cancelled sooner was not too slow.
-const EARLY = 0.8
+// Fraction of the time limit of a read: one that is cancelled sooner was not too slow.
+const EARLY_FRACTION = 0.8
 
-/** Whether the primary may answer what this error kept the standby from: conflicts with what it replays among them. */
-function isForPrimary(error: unknown, isEarly: boolean): boolean {
-  if (!(error instanceof Failure)) return error instanceof NotThere
+/** True if the primary may answer despite this error of the standby, such as a conflict with replay. */
+function canRetryOnPrimary(error: unknown, isEarly: boolean): boolean {
+  if (!(error instanceof Failure)) return error instanceof NotCaughtUp
   return (
     ['database.busy', 'database.down'].includes(error.code) || (error.code === 'database.too_slow' && isEarly)
   )

@@ -2,11 +2,11 @@ import { z } from 'zod'
 import { type Query, sql } from './db.ts'
 
 /**
- * How long rows are kept that nobody deletes. Each table that grows with use is in one of these lists, or goes with what it
- * belongs to, or is bounded: `test/sql/retention.test.ts` has every table with its reason.
+ * Retention of rows. Each table that grows with use is in one of these lists, is deleted with a parent, or is bounded.
+ * `test/sql/retention.test.ts` lists every table with its reason.
  */
 
-/** What is kept for a number of days that is a setting; 0: for ever. */
+/** Names of retention settings, in days; 0 keeps rows forever. */
 export type Kept =
   | 'audit'
   | 'sends'
@@ -20,41 +20,41 @@ export type Kept =
   | 'exports'
 
 const Swept = z.object({ count: z.number(), deleted: z.number() })
-/** What a batch has dealt with, and how many of these rows it has deleted. */
+/** `count`: rows that a batch has processed; `deleted`: how many of them it has deleted. */
 export type Swept = z.output<typeof Swept>
 
 type Fragment = ReturnType<typeof sql.fragment>
 
-/** Which rows go. */
+/** Selects the rows to prune. */
 export interface Old {
-  /** The column of their time, which has an index. */
+  /** Their time column, which has an index. */
   readonly at: string
   readonly where: Fragment
 }
 
-/** A table whose old rows are deleted in batches. */
+/** A table whose old rows are pruned in batches. */
 export interface Sweep {
   readonly table: string
   readonly keep: Kept
-  /** Missing where only the sweep itself finds out. */
+  /** Absent if only `sweep` itself can find the rows. */
   readonly old?: Old
-  /** Tables whose rows go with them. */
+  /** Tables whose rows are deleted with them. */
   readonly along?: readonly string[]
-  /** Deals with at most `max` rows that are older than `days`. */
+  /** Processes at most `max` rows that are older than `days`. */
   readonly sweep: (days: number, max: number) => Query<Swept>
 }
 
-/** Tables whose old months are dropped. */
+/** Tables whose old monthly partitions are dropped. */
 export const PARTITIONED = [{ table: 'audit_event', keep: 'audit' }] as const
 
 const Months = z.object({ made: z.number(), dropped: z.number() })
 
-/** Makes the next months of a table and drops those that ended `days` ago; 0: none. */
+/** Creates the next monthly partitions of a table, and drops those that ended `days` ago; 0 drops none. */
 export const keepPartitions = (table: string, days: number): Query<z.output<typeof Months>> =>
   sql.type(Months)`select made, dropped from partitions_keep(${table}::regclass, ${days})`
 
-/** Deletes rows by the time in the column `at`, which has an index. */
-const byAge = (
+/** Prunes rows by the time in the column `at`, which has an index. */
+const pruneByAge = (
   table: string,
   keep: Kept,
   at: string,
@@ -78,22 +78,24 @@ const byAge = (
 }
 
 export const SWEPT: readonly Sweep[] = [
-  // The ledger is a record for people, who can copy what they need for longer. Not from when a message was asked for: one that was
-  // scheduled is tried again, and its provider tells of it, long after that.
-  byAge('comms_send', 'sends', 'settled_at'),
-  // What was used goes from the statistics, too.
-  byAge('ai_usage', 'usage', 'created_at'),
-  byAge('voice_preview', 'previews', 'used_at', { along: ['voice_preview_chunk'] }),
-  // Whatever became of them.
-  byAge('organization_invite', 'invites', 'expires_at'),
-  // Documents that they superseded, or that supersede them, then say nothing of it any more.
-  byAge('document', 'deletedDocuments', 'deleted_at', { where: sql.fragment`collected_at is not null` }),
-  // The provider keeps its events for 30 days: after that none of them can arrive again.
-  byAge('payment_event', 'paymentEvents', 'received_at', { where: sql.fragment`applied_at is not null` }),
-  // Those of endpoints that are off wait for ever otherwise.
-  byAge('webhook_delivery', 'webhooks', 'created_at'),
-  // Their bytes are collected afterwards, as those of documents are.
-  byAge('account_export', 'exports', 'created_at'),
+  // Counts from the outcome of a message, not from its request: a scheduled message is retried, and its provider
+  // reports on it, long after that. The ledger is for people, who can copy what they need for longer.
+  pruneByAge('comms_send', 'sends', 'settled_at'),
+  // This removes the usage from the statistics too.
+  pruneByAge('ai_usage', 'usage', 'created_at'),
+  pruneByAge('voice_preview', 'previews', 'used_at', { along: ['voice_preview_chunk'] }),
+  // Regardless of their outcome.
+  pruneByAge('organization_invite', 'invites', 'expires_at'),
+  // Documents that superseded them, or that they superseded, then no longer mention it.
+  pruneByAge('document', 'deletedDocuments', 'deleted_at', { where: sql.fragment`collected_at is not null` }),
+  // The provider keeps its events for 30 days, so older ones can't arrive again.
+  pruneByAge('payment_event', 'paymentEvents', 'received_at', {
+    where: sql.fragment`applied_at is not null`,
+  }),
+  // Otherwise deliveries of disabled endpoints would wait forever.
+  pruneByAge('webhook_delivery', 'webhooks', 'created_at'),
+  // Their bytes are garbage-collected later, like those of documents.
+  pruneByAge('account_export', 'exports', 'created_at'),
   {
     table: 'search_word',
     keep: 'searchWords',

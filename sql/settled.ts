@@ -1,24 +1,27 @@
 /**
- * Until when everything is settled. What has the time at which its transaction began, such as the end of a job, becomes
- * visible only when that commits: whoever reads on from a time must not have read beyond what was still under way.
+ * The visibility horizon. A row with the start time of its transaction, such as the end of a job, becomes visible only
+ * at the commit. A subscriber that continues from a time must therefore not pass transactions that are still open.
  */
 export interface Settled {
-  /** For a pulse of the primary: SQL, and what takes its value. */
+  /** For a health check of the primary: an SQL expression, and the receiver of its value. */
   readonly probe: string
   readonly onProbe: (value: string) => void
-  /** The time, in ms since 1970, before which every transaction began that was still open at the last beat. */
+  /** The visibility horizon in ms since 1970: no write that began before it was open at the last probe. */
   until(): number
 }
 
-// A transaction has its time before it can be seen, and the clock is known to about as much.
+// A transaction has its start time slightly before others can see it, and the clock offset is about as inexact.
 const SLACK_MS = 1_000
 
-// The processes of a service have one role, so that they see when each other's transactions began. Those of a primary are not
-// seen on its standby, and none where activities are not tracked.
+// All processes of a service share one role, so each sees when the transactions of the others began. Empty on a
+// standby, which does not show the transactions of the primary, and without track_activities.
 const OLDEST = `coalesce((select case when not pg_is_in_recovery() then (extract(epoch from min(xact_start)) * 1000)::text end
   from pg_stat_activity where datname = current_database() and backend_type = 'client backend'), '')`
 
-/** @param limitMs how long a write may take: reading, such as a backup, goes on for longer. @param now the database's time. */
+/**
+ * @param limitMs time limit of a write; longer transactions, such as backups, only read.
+ * @param now returns the database's time in ms since 1970.
+ */
 export function createSettled(limitMs: number, now: () => number): Settled {
   let oldest = 0
   return {

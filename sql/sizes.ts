@@ -3,19 +3,19 @@ import { type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
 import { type Kept, PARTITIONED, SWEPT } from './retention.ts'
 
-/** How large tables are, how they grow, and what of them is old enough to go. */
+/** Sizes of tables, their growth, and their prunable share. */
 
-/** The days behind the present one that growth is shown for. */
+/** Number of past days for which growth is shown. */
 const SHOWN_DAYS = 30
-/** How long the size of a day is kept. */
-const KEPT_DAYS = 400
-// Up to so many old rows are counted, of each table; more are estimated.
+/** Retention of the daily sizes, in days. */
+const HISTORY_DAYS = 400
+// Maximum number of old rows to count per table; beyond it they are estimated.
 const MAX_COUNTED = 1000
 
 const TODAY = sql.fragment`(now() at time zone 'utc')::date`
 
-// Rows as the planner counts them: as many on a page as when the table was last looked at. One that is too small for that
-// has the counter of the statistics, which is 0 on a standby.
+// Rows as the planner estimates them: the rows per page at the last analyze, times the current pages. Without known
+// pages, the counter of the statistics serves, which is 0 on a standby.
 const SIZES = sql.fragment`relation as materialized (
     select coalesce(parent.relname, case nspname when 'graphile_worker' then nspname else c.relname end)::text as name,
       c.relname::text as part, pg_total_relation_size(c.oid) as bytes,
@@ -29,7 +29,7 @@ const SIZES = sql.fragment`relation as materialized (
     select name, coalesce(sum(rows), 0)::bigint as rows, coalesce(sum(bytes), 0)::bigint as bytes from relation group by name
   )`
 
-/** Keeps the present sizes as those of the day; returns of how many tables. */
+/** Stores the current sizes as those of today; returns the number of tables. */
 export const measureTables = (): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with ${SIZES}, measured as (
@@ -37,13 +37,13 @@ export const measureTables = (): Query<{ count: number }> =>
       on conflict on constraint table_size_pkey do update set rows = excluded.rows, bytes = excluded.bytes
       returning 1
     ), gone as (
-      delete from table_size where day < ${TODAY} - ${KEPT_DAYS}::int
+      delete from table_size where day < ${TODAY} - ${HISTORY_DAYS}::int
     )
     select count(*)::int as count from measured`
 
-// The time of the oldest row, where an index has it, of times or of ids that are given in their order; not of what is kept
-// for a day at most.
-const OLDEST: Readonly<Record<string, readonly [time: string, order: string]>> = {
+// Time of the oldest row, where an index on a time or on ascending ids finds it. Omits tables whose rows are kept for a
+// day at most.
+const OLDEST_ROW: Readonly<Record<string, readonly [time: string, order: string]>> = {
   account: ['created_at', 'id'],
   organization: ['created_at', 'id'],
   organization_invite: ['created_at', 'id'],
@@ -60,45 +60,45 @@ const OLDEST: Readonly<Record<string, readonly [time: string, order: string]>> =
   rag_file: ['created_at', 'id'],
 }
 
-/** What has a retention, in the order in which `readTables` is told its days. */
+/** Tables with a retention; `readTables` expects their days in this order. */
 export const RETAINED: readonly { readonly table: string; readonly keep: Kept }[] = [
   ...PARTITIONED,
   ...SWEPT.flatMap(({ table, keep, along = [] }) => [table, ...along].map((name) => ({ table: name, keep }))),
 ]
 
-const daysOf = (table: string): string =>
+const retentionDays = (table: string): string =>
   `($3::float8[])[${RETAINED.findIndex((one) => one.table === table) + 1}]`
-const cutOf = (table: string): string => `now() - ${daysOf(table)} * interval '1 day'`
+const cutoff = (table: string): string => `now() - ${retentionDays(table)} * interval '1 day'`
 
-// Of what goes row by row: table, the table by whose rows it goes, and how many of those.
-const SWEPT_ROWS = SWEPT.flatMap(({ table, old, along = [] }) => {
+// Rows to prune: the table, the table by whose rows it is pruned, and the number of those.
+const PRUNABLE = SWEPT.flatMap(({ table, old, along = [] }) => {
   if (old === undefined) return []
   const rows = (cut: string): string =>
     `select from ${table} where ${old.at} < ${cut} and ${old.where.sql} order by ${old.at}`
   const found = `(select case when n < ${MAX_COUNTED} then n
-      else greatest(n, planned_rows(format($q$${rows('%L')}$q$, ${cutOf(table)}))) end
-    from (select count(*) as n from (${rows(cutOf(table))} limit ${MAX_COUNTED}) first) counted)`
+      else greatest(n, planned_rows(format($q$${rows('%L')}$q$, ${cutoff(table)}))) end
+    from (select count(*) as n from (${rows(cutoff(table))} limit ${MAX_COUNTED}) first) counted)`
   const values = [table, ...along].map((name) => `('${name}')`).join(', ')
   return [
     `select name, '${table}', rows, null::bigint from (select ${found} as rows) old, (values ${values}) gone (name)`,
   ]
 })
 
-// Of what goes by months: their very bytes.
-const DROPPED = PARTITIONED.map(
+// Months to drop, with their exact bytes.
+const DROPPABLE = PARTITIONED.map(
   ({
     table,
   }) => `select '${table}', '${table}', coalesce(sum(rows), 0)::bigint, coalesce(sum(bytes), 0)::bigint from relation
-    where name = '${table}' and part ~ '_\\d{4}_\\d\\d$' and to_date(right(part, 7), 'YYYY_MM') + interval '1 month' <= ${cutOf(table)}`,
+    where name = '${table}' and part ~ '_\\d{4}_\\d\\d$' and to_date(right(part, 7), 'YYYY_MM') + interval '1 month' <= ${cutoff(table)}`,
 )
 
-const grown = (days: number): string =>
+const growthOver = (days: number): string =>
   `case when p.bytes[${SHOWN_DAYS + 1 - days}] is not null then json_build_object(
     'rows', s.rows - p.rows[${SHOWN_DAYS + 1 - days}], 'bytes', s.bytes - p.bytes[${SHOWN_DAYS + 1 - days}]) end`
 
 /**
- * Every table with its size, its growth, its oldest day and what of it would go now, the largest first. `days` is how long
- * the rows of `tables` are kept by the setting of the same place, 0: for ever; those of `RETAINED` come first, in its order.
+ * Every table with its size, growth, oldest day and prunable share, the largest first. `settings` and `days` give the
+ * retention of each of `tables`; 0 keeps rows forever. Those of `RETAINED` come first, in its order.
  */
 export const readTables: ReadStatement<
   [tables: readonly string[], settings: readonly string[], days: readonly number[]]
@@ -112,14 +112,14 @@ export const readTables: ReadStatement<
           on t.name = s.name and t.day = ${TODAY.sql} - ago
       group by s.name
     ), oldest (name, at) as (
-      values ${Object.entries(OLDEST)
+      values ${Object.entries(OLDEST_ROW)
         .map(
           ([table, [time, order]]) =>
             `('${table}', (select ${time} from ${table} order by ${order} limit 1))`,
         )
         .join(', ')}
     ), old (name, base, rows, bytes) as (
-      ${[...DROPPED, ...SWEPT_ROWS].join(' union all ')}
+      ${[...DROPPABLE, ...PRUNABLE].join(' union all ')}
     ), free as (
       select s.name, case when o.name = o.base then o.rows else round(s.rows * share)::bigint end as rows,
         coalesce(o.bytes, round(s.bytes * share)::bigint) as bytes
@@ -130,7 +130,7 @@ export const readTables: ReadStatement<
     )
     select json_build_object('at', iso(now()), 'bytes', (select sum(bytes)::bigint from size), 'tables', (
       select json_agg(json_build_object('name', s.name, 'rows', s.rows, 'bytes', s.bytes,
-        'growth', json_build_object('day', ${grown(1)}, 'week', ${grown(7)}, 'month', ${grown(30)}),
+        'growth', json_build_object('day', ${growthOver(1)}, 'week', ${growthOver(7)}, 'month', ${growthOver(30)}),
         'bytes_by_day', p.bytes || s.bytes, 'oldest_day', (o.at at time zone 'utc')::date,
         'retention', case when k.setting is not null then json_build_object('setting', k.setting, 'days', k.days,
           'rows', case when k.days is not null then f.rows end, 'bytes', case when k.days is not null then f.bytes end) end)

@@ -1,11 +1,11 @@
 /**
- * How much runs at once: the jobs of a pool of a queue group in a worker, the slow reads of an edge. Owners with the
- * fewest under way are served first, and among them whoever has waited longest, so that no owner has more than its share
- * for longer than its work takes. One extra slot is kept for an owner who has none: one owner's flood never makes
- * another's first wait.
+ * Limits concurrency: the jobs of a queue group's pool in a worker, the slow reads of an edge. Owners with the fewest
+ * slots in use come first, and among them the longest wait. So no owner keeps more than its share for longer than its
+ * running work takes. One extra slot is reserved for an owner that has none: a flood from one owner never delays the
+ * first work of another.
  */
 export interface Slots {
-  /** Reserves up to `max` free slots for an owner; 0 if none became free within `waitMs`, or after `close`. */
+  /** Reserves up to `max` free slots for an owner. Returns 0 if none became free within `waitMs`, or after `close`. */
   reserve(owner: number, max: number, waitMs: number): Promise<number>
   release(owner: number, count: number): void
   readonly active: number
@@ -42,14 +42,14 @@ class FairSlots implements Slots {
   reserve(owner: number, max: number, waitMs: number): Promise<number> {
     if (this.#isClosed) return Promise.resolve(0)
     const free = this.#waiting.length === 0 ? this.#freeFor(owner) : 0
-    if (free > 0) return Promise.resolve(this.#take(owner, Math.min(free, max)))
+    if (free > 0) return Promise.resolve(this.#grant(owner, Math.min(free, max)))
     return new Promise((resolve) => {
       const giveUp = (): void => {
-        this.#waiting = this.#waiting.filter((other) => other !== one)
+        this.#waiting = this.#waiting.filter((other) => other !== waiter)
         resolve(0)
       }
       const timer = setTimeout(giveUp, waitMs)
-      const one: Waiter = {
+      const waiter: Waiter = {
         owner,
         max,
         resolve: (n) => {
@@ -57,8 +57,8 @@ class FairSlots implements Slots {
           resolve(n)
         },
       }
-      this.#waiting = [...this.#waiting, one]
-      this.#serve()
+      this.#waiting = [...this.#waiting, waiter]
+      this.#grantWaiting()
     })
   }
 
@@ -68,7 +68,7 @@ class FairSlots implements Slots {
     const left = this.#activeOf(owner) - n
     if (left > 0) this.#byOwner.set(owner, left)
     else this.#byOwner.delete(owner)
-    this.#serve()
+    this.#grantWaiting()
     if (this.#active === 0) for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 
@@ -88,22 +88,22 @@ class FairSlots implements Slots {
     return free >= 0 && this.#activeOf(owner) === 0 ? Math.max(1, free) : Math.max(0, free)
   }
 
-  #take(owner: number, n: number): number {
+  #grant(owner: number, n: number): number {
     this.#active += n
     this.#byOwner.set(owner, this.#activeOf(owner) + n)
     return n
   }
 
-  #serve(): void {
+  #grantWaiting(): void {
     for (;;) {
-      // The sort is stable: among equals, whoever has waited longest comes first.
+      // The sort is stable: among equals, the longest wait comes first.
       const [next] = this.#waiting
         .filter(({ owner }) => this.#freeFor(owner) > 0)
         .toSorted((a, b) => this.#activeOf(a.owner) - this.#activeOf(b.owner))
       if (next === undefined) return
       const share = Math.ceil(this.#freeFor(next.owner) / this.#waiting.length)
       this.#waiting = this.#waiting.filter((one) => one !== next)
-      next.resolve(this.#take(next.owner, Math.min(share, next.max)))
+      next.resolve(this.#grant(next.owner, Math.min(share, next.max)))
     }
   }
 }

@@ -2,46 +2,46 @@ import { fail } from './errors.ts'
 import { createReader, type Reader, type ReaderOptions } from './reader.ts'
 import { createSlots } from './slots.ts'
 
-/** Kinds of reads whose cost depends on how much there is. */
+/** Kinds of reads whose cost grows with the amount of data. */
 export type ReadKind = 'list' | 'search' | 'statistics'
 
-/** What handlers read with. */
+/** Read access of handlers. */
 export type Reads = Pick<Reader, 'text' | 'texts'>
 
 /**
- * Reads that may be slow: a few connections, each with one read at a time, so that reads by key, which share another
- * connection, never wait for them. Callers with the fewest reads under way come first, and one connection is kept for a
- * caller who has none.
+ * Reads that may be slow: a few connections, each with one read at a time. Reads by key share another connection, so
+ * they never wait for slow ones. Callers with the fewest reads in progress come first; one connection is reserved for
+ * callers that have none.
  */
 export interface SlowReads {
   /**
-   * The reads of a caller, which is an account or any other number. One that takes longer than its kind may fails with
-   * `database.too_slow`; one that gets no connection within that time, with `database.busy`.
+   * Returns the reads of a caller, an account id or any other number. A read that exceeds the limit of its kind fails
+   * with `database.too_slow`. One that gets no connection within that limit fails with `database.busy`.
    */
   of(caller: number, kind: ReadKind): Reads
-  /** Has work read with one of the connections; `how` is the limit of its kind. */
+  /** Runs `work` with one of the connections; `limit` is that of its kind. */
   run<T>(
     caller: number,
     kind: ReadKind,
-    work: (reader: Reader, how: { readonly limitMs: number }) => Promise<T>,
+    work: (reader: Reader, limit: { readonly limitMs: number }) => Promise<T>,
   ): Promise<T>
   close(): Promise<void>
 }
 
 export interface SlowReadOptions extends Omit<ReaderOptions, 'answerMs'> {
-  /** How long the reads of a kind may take, in ms. */
+  /** Time limit of each kind of read, in ms. */
   readonly limits: Readonly<Record<ReadKind, number>>
 }
 
 /**
- * Beside one that is kept for a caller who has none. With 2 a list of 20 posts is served 2,500 times a second by two cores,
- * with 4 3,700 times.
+ * Excludes the one reserved for callers without reads. On two cores, 2 connections serve a list of 20 posts 2,500 times
+ * a second, and 4 serve it 3,700 times.
  */
 export const CONNECTIONS = 4
-// A server that answers ends a statement by itself, and the connection stays.
+// Time beyond the limit for the server to cancel a statement itself, so that the connection survives.
 const ANSWER_MS = 1_000
 
-/** Connects when reads come. */
+/** Opens connections on demand. */
 export function createSlowReads(options: SlowReadOptions): SlowReads {
   const { limits } = options
   const answerMs = Math.max(...Object.values(limits)) + ANSWER_MS
@@ -67,8 +67,10 @@ export function createSlowReads(options: SlowReadOptions): SlowReads {
   }
   return {
     of: (caller, kind) => ({
-      text: (statement, values) => run(caller, kind, (one, how) => one.text(statement, values, how)),
-      texts: (statement, values) => run(caller, kind, (one, how) => one.texts(statement, values, how)),
+      text: (statement, values) =>
+        run(caller, kind, (reader, limit) => reader.text(statement, values, limit)),
+      texts: (statement, values) =>
+        run(caller, kind, (reader, limit) => reader.texts(statement, values, limit)),
     }),
     run,
     close: async () => {

@@ -1,17 +1,17 @@
-/** Statements that take long are told, with what they were for. */
+/** Reports slow statements with their origin. */
 export interface SlowStatements {
-  /** A statement that takes as long as this is slow, in ms. */
+  /** Threshold in ms from which a statement is slow. */
   readonly fromMs: number
-  /** What the code that sends a statement works for. It is asked when the statement is sent. */
+  /** Returns the request or job that the calling code works for. Called when a statement is sent. */
   origin(): unknown
   tell(slow: SlowStatement, origin: unknown): void
 }
 
 export interface SlowStatement {
-  /** Its name, or the beginning of its text if it has none: never a value. */
+  /** Name of the statement, or the start of its text if it has none. Never contains a value. */
   readonly statement: string
   readonly ms: number
-  /** It was sent together with others, so many in all, and any of them may be the slow one; absent: alone. */
+  /** Number of statements in its batch, any of which may be the slow one; absent if it was sent alone. */
   readonly together?: number
 }
 
@@ -24,8 +24,8 @@ const MAX_CHARACTERS = 80
 
 export const isSlow = ({ fromMs }: SlowStatements, ms: number): boolean => ms >= fromMs
 
-/** Tells of a statement that was sent for `origin`. */
-export function tellSlow(
+/** Reports a slow statement that was sent for `origin`. */
+export function reportSlow(
   slow: SlowStatements,
   { name, text }: Named,
   ms: number,

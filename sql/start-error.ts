@@ -1,2 +1,5 @@
-/** What keeps a process from starting until somebody acts. The message is a sentence or two: what is wrong, what to do. */
+/**
+ * An error that prevents a start until an operator acts. Its message states the problem and the fix in one or two
+ * sentences.
+ */
 export class StartError extends Error {}

@@ -2,8 +2,8 @@ import type { Reader, ReadStatement } from './reader.ts'
 import type { Reads } from './slow-reads.ts'
 
 /**
- * Positions in the primary's write-ahead log, of which a standby replays everything in order: one that has come to a
- * position has what was committed before it (https://www.postgresql.org/docs/current/functions-admin.html).
+ * Positions in the primary's write-ahead log. A standby replays the log in order: once it reaches a position, it has
+ * everything committed before it (https://www.postgresql.org/docs/current/functions-admin.html).
  */
 
 /** In bytes, exact up to 8 PiB. */
@@ -12,7 +12,7 @@ export type Position = number
 const HALF = 2 ** 32
 const POSITION = /^([0-9A-F]{1,8})\/([0-9A-F]{1,8})$/i
 
-/** A position as PostgreSQL writes it; null: it is none. */
+/** Parses a position in PostgreSQL's notation; null if it is invalid. */
 export function parsePosition(text: string): Position | null {
   const parts = POSITION.exec(text)
   return parts === null ? null : Number.parseInt(parts[1]!, 16) * HALF + Number.parseInt(parts[2]!, 16)
@@ -25,28 +25,28 @@ export function formatPosition(position: Position): string {
 /** SQL: the end of the WAL, at or beyond every commit record; null on a standby. */
 export const END_OF_WAL = 'case when not pg_is_in_recovery() then pg_current_wal_insert_lsn()::text end'
 
-const END: ReadStatement<[]> = { name: 'wal_end', text: `select ${END_OF_WAL}` }
+const WAL_END: ReadStatement<[]> = { name: 'wal_end', text: `select ${END_OF_WAL}` }
 
-// Only what is flushed is sent to a standby, and an idle primary flushes everything.
+// The primary sends only flushed WAL to a standby, and flushes everything when idle.
 const SAMPLE: ReadStatement<[]> = {
   name: 'wal_sample',
   text: `select concat_ws(' ', pg_current_wal_insert_lsn(), pg_current_wal_flush_lsn(), system_identifier || '/' ||
     ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::int) from pg_control_system()`,
 }
 
-/** Where the primary's WAL ends, as one process knows it. */
+/** One process's view of the end of the primary's WAL. */
 export interface Wal {
-  /** At or beyond everything that this process has committed, and that reads of `covering` have returned. */
+  /** At or beyond everything that this process has committed, or that reads of `covering` have returned. */
   readonly end: Position
-  /** Takes a position that came with a commit. */
+  /** Records a position that came with a commit. */
   committed(position: string): void
-  /** Reads whose answers are no newer than `end` is afterwards. */
+  /** Wraps reads: `end` covers each of their answers once they resolve. */
   covering(reader: Reads): Reads
-  /** Where everything was flushed that is older than `maxLagMs`; null while the primary does not answer. */
+  /** A flushed position at or beyond everything older than `maxLagMs`; null while the primary is silent. */
   floor(): Position | null
-  /** How many bytes the primary was ahead of a position when it last answered. */
+  /** Lead of the primary over a position in bytes, at its last answer; null before the first. */
   ahead(position: Position): number | null
-  /** The primary's cluster and timeline: what has another one is no standby of it. */
+  /** The primary's cluster and timeline. A server with another lineage is not its standby. */
   readonly lineage: string
   close(): void
 }
@@ -58,7 +58,7 @@ interface Sample {
 
 const INTERVAL_MS = 1_000
 
-/** Asks the primary once a second; what is older than `maxLagMs` need not be remembered by anybody. */
+/** Samples the primary once a second. Positions older than `maxLagMs` need not be remembered. */
 export function watchWal(primary: Reader, maxLagMs: number): Wal {
   return new WatchedWal(primary, maxLagMs)
 }
@@ -69,7 +69,7 @@ class WatchedWal implements Wal {
   readonly #primary: Reader
   readonly #maxLagMs: number
   #samples: Sample[] = []
-  /** The end, of what has become known since the last sample was asked for. */
+  /** The highest position learned since the last sample was requested. */
   #recent = 0
   #isClosed = false
   #timer: NodeJS.Timeout | undefined
@@ -87,15 +87,15 @@ class WatchedWal implements Wal {
   }
 
   covering(reader: Reads): Reads {
-    // Sent together, in this order.
-    const after = <T>(answer: Promise<T>): Promise<T> =>
-      Promise.all([answer, this.#primary.text(END, [])]).then(([value, position]) => {
+    // Both are sent together, in this order.
+    const withPosition = <T>(answer: Promise<T>): Promise<T> =>
+      Promise.all([answer, this.#primary.text(WAL_END, [])]).then(([value, position]) => {
         if (position !== null) this.committed(position)
         return value
       })
     return {
-      text: (statement, values) => after(reader.text(statement, values)),
-      texts: (statement, values) => after(reader.texts(statement, values)),
+      text: (statement, values) => withPosition(reader.text(statement, values)),
+      texts: (statement, values) => withPosition(reader.texts(statement, values)),
     }
   }
 
@@ -120,15 +120,15 @@ class WatchedWal implements Wal {
     const at = performance.now()
     const before = this.end
     this.#recent = 0
-    // While it does not answer, the samples age.
+    // While the primary is silent, the samples age.
     const text = await this.#primary.text(SAMPLE, []).catch(() => null)
-    if (text !== null) this.#note(text, before, at)
+    if (text !== null) this.#recordSample(text, before, at)
     if (!this.#isClosed) this.#timer = setTimeout(() => void this.#watch(), INTERVAL_MS).unref()
   }
 
-  #note(text: string, before: Position, at: number): void {
+  #recordSample(text: string, before: Position, at: number): void {
     const [end = '', flushed = '', lineage = ''] = text.split(' ')
-    // A failover has lost the rest.
+    // A failover has lost the rest of the WAL.
     if (before > parsePosition(end)!) this.end = this.#recent
     this.committed(end)
     if (lineage !== this.lineage) this.#samples = []

@@ -1,25 +1,24 @@
 import type { Socket } from 'node:net'
-import { isSlow, type SlowStatements, tellSlow } from './slow.ts'
+import { isSlow, reportSlow, type SlowStatements } from './slow.ts'
 
 /**
- * PostgreSQL's extended protocol (https://www.postgresql.org/docs/current/protocol-message-formats.html), as far as the
- * hot reads need it: named statements, text parameters, the first column of the rows. Reads that arrive in one turn of
- * the event loop are sent in one write and under one Sync, so a busy connection spends its system calls on dozens of
- * reads at a time, here and in the server. That halves the cost of a read compared with `pg`, and is why this exists
- * (figures: `npm run bench -- reads`).
+ * PostgreSQL's extended protocol (https://www.postgresql.org/docs/current/protocol-message-formats.html), as far as hot
+ * reads need it: named statements, text parameters, the first column of the rows. Reads that arrive in one turn of the
+ * event loop go out in one write under one Sync. A busy connection thus spends its system calls on dozens of reads at a
+ * time, on both sides. This halves the cost of a read compared with `pg` (figures: `npm run bench -- reads`).
  */
 
 export interface WireStatement {
   readonly name: string
   readonly text: string
-  /** It only goes with others and costs nothing of its own, so that it is never what was slow. */
-  readonly isAside?: true
+  /** True for a cheap statement that accompanies others and is never reported as slow. */
+  readonly isAuxiliary?: true
 }
 
 export type WireValue = string | number | boolean | null | readonly string[] | readonly number[]
 export type WireRows = readonly (string | null)[]
 
-/** An error that the server reported, with the fields that {@link mapDatabaseError} looks at. */
+/** A server error with the fields that {@link mapDatabaseError} reads. */
 export class WireError extends Error {
   readonly code: string
   readonly severity: string
@@ -36,22 +35,22 @@ interface Read {
   readonly values: readonly WireValue[]
   readonly resolve: (rows: WireRows) => void
   readonly reject: (error: unknown) => void
-  /** What it is read for, while slow reads are told. */
+  /** The request or job behind the read; undefined if slow reads are not reported. */
   readonly origin: unknown
   rows: (string | null)[]
   retries: number
 }
 
-/** Reads sent under one Sync: an error in one makes the server skip the rest, which are then sent again. */
+/** Reads sent under one Sync. After an error in one, the server skips the rest, which are then resent. */
 interface Batch {
   readonly reads: readonly Read[]
   readonly sentAt: number
-  /** How many times it has been checked while it was the oldest. */
-  looks: number
-  /** How many have been answered. */
-  done: number
+  /** Number of silence checks since this became the oldest batch. */
+  checks: number
+  /** Number of answered reads. */
+  answered: number
   failed: boolean
-  /** The last one that had an error. */
+  /** The last read that failed; null if none did. */
   culprit: Read | null
 }
 
@@ -61,41 +60,42 @@ const COMMAND_COMPLETE = 0x43
 const EMPTY_QUERY = 0x49
 const ERROR_RESPONSE = 0x45
 const READY_FOR_QUERY = 0x5a
-// More would make the first of them wait for the last.
+// A larger batch would delay its first reads: the server answers a batch as a whole.
 const MAX_PER_BATCH = 128
-// How many times the oldest batch is checked within its time limit.
-const LOOKS = 5
-// After an error, the statements that the server knows can differ from what we assume; it then reports one of these.
-// When several errors coincide, one read may get them several times.
+// Number of silence checks of the oldest batch within its time limit.
+const CHECKS = 5
+// After an error, the prepared statements of the server can differ from our record; it then reports one of these. If
+// several errors coincide, one read may get them several times.
 const UNKNOWN_STATEMENT = '26000'
 const KNOWN_STATEMENT = '42P05'
 const MAX_RETRIES = 10
 
-/** A connection that has been opened and authenticated, and does nothing but reads from here on. */
+/** An open, authenticated connection that only serves reads. */
 export class Wire {
-  /** Set once the connection is unusable. */
+  /** True once the connection is unusable. */
   broken = false
   private readonly socket: Socket
   private readonly statements = new Map<string, 'sent' | 'ready'>()
   private readonly batches: Batch[] = []
   private waiting: Read[] = []
-  private scheduled = false
+  private isFlushScheduled = false
   private parts: Buffer[] = []
-  private received = 0
-  private needed = 5
-  private readonly watch: NodeJS.Timeout
+  private receivedBytes = 0
+  private neededBytes = 5
+  private readonly silenceTimer: NodeJS.Timeout
   private readonly slow: SlowStatements | undefined
-  // Batches are answered one after the other: the time of one begins when it is sent, or when that before it has ended.
+  // The server answers batches in order: a batch is timed from its sending or from the end of the previous batch,
+  // whichever is later.
   private answeredAt = 0
 
   /**
-   * @param answerMs how long the server may take for a batch before the connection is given up: one that has stopped
-   *   answering, or a network that has, is found out by nothing else.
+   * @param answerMs time limit of a batch, after which the connection is closed. Nothing else detects a server or a
+   *   network that has stopped responding.
    */
   constructor(socket: Socket, answerMs: number, slow?: SlowStatements) {
     this.socket = socket
     this.slow = slow
-    this.watch = setInterval(() => this.lookForSilence(), answerMs / LOOKS).unref()
+    this.silenceTimer = setInterval(() => this.checkSilence(), answerMs / CHECKS).unref()
     socket.on('data', (chunk: Buffer) => this.receive(chunk))
     socket.on('error', (error) => this.break(error))
     socket.on('close', () => this.break(new Error('Connection terminated')))
@@ -117,7 +117,7 @@ export class Wire {
     })
   }
 
-  /** Sends what is waiting, lets pending reads be answered, and terminates the connection. */
+  /** Sends waiting reads and terminates the connection once pending reads are answered. */
   close(): Promise<void> {
     if (this.broken) return Promise.resolve()
     const closed = new Promise<void>((resolve) => this.socket.once('close', () => resolve()))
@@ -128,14 +128,14 @@ export class Wire {
 
   private enqueue(read: Read): void {
     this.waiting.push(read)
-    if (this.scheduled) return
-    this.scheduled = true
-    // After the poll phase, when all requests that arrived in it are here.
+    if (this.isFlushScheduled) return
+    this.isFlushScheduled = true
+    // After the poll phase, when all requests of this turn have arrived.
     setImmediate(() => this.flush())
   }
 
   private flush(): void {
-    this.scheduled = false
+    this.isFlushScheduled = false
     while (this.waiting.length > 0 && !this.broken) {
       const reads = this.waiting.length <= MAX_PER_BATCH ? this.waiting : this.waiting.slice(0, MAX_PER_BATCH)
       this.waiting = reads === this.waiting ? [] : this.waiting.slice(MAX_PER_BATCH)
@@ -153,35 +153,42 @@ export class Wire {
       out.bindAndExecute(statement.name, values)
     }
     out.sync()
-    this.batches.push({ reads, sentAt: performance.now(), looks: 0, done: 0, failed: false, culprit: null })
+    this.batches.push({
+      reads,
+      sentAt: performance.now(),
+      checks: 0,
+      answered: 0,
+      failed: false,
+      culprit: null,
+    })
     this.socket.write(out.bytes())
   }
 
   private receive(chunk: Buffer): void {
     this.parts.push(chunk)
-    this.received += chunk.length
-    // A long message is assembled once, when it is complete: doing so with each piece would cost its length squared.
-    if (this.received < this.needed) return
-    const data = this.parts.length === 1 ? chunk : Buffer.concat(this.parts, this.received)
+    this.receivedBytes += chunk.length
+    // Assemble a long message once, when it is complete: doing so with each chunk would take quadratic time.
+    if (this.receivedBytes < this.neededBytes) return
+    const data = this.parts.length === 1 ? chunk : Buffer.concat(this.parts, this.receivedBytes)
     let at = 0
-    this.needed = 5
+    this.neededBytes = 5
     while (data.length - at >= 5) {
       const end = at + 1 + data.readInt32BE(at + 1)
       if (end > data.length) {
-        this.needed = end - at
+        this.neededBytes = end - at
         break
       }
-      this.message(data[at]!, data, at + 5, end)
+      this.handleMessage(data[at]!, data, at + 5, end)
       at = end
     }
     this.parts = at === data.length ? [] : [data.subarray(at)]
-    this.received = data.length - at
+    this.receivedBytes = data.length - at
   }
 
-  private message(type: number, data: Buffer, start: number, end: number): void {
+  private handleMessage(type: number, data: Buffer, start: number, end: number): void {
     const batch = this.batches[0]
     if (batch === undefined) return
-    const read = batch.reads[batch.done]
+    const read = batch.reads[batch.answered]
     switch (type) {
       case DATA_ROW: {
         const length = data.readInt32BE(start + 2)
@@ -190,25 +197,25 @@ export class Wire {
       }
       case COMMAND_COMPLETE:
       case EMPTY_QUERY:
-        batch.done++
+        batch.answered++
         read!.resolve(read!.rows)
         return
       case PARSE_COMPLETE:
         this.statements.set(read!.statement.name, 'ready')
         return
       case ERROR_RESPONSE:
-        this.failed(batch, read, new WireError(fieldsOf(data, start, end)))
+        this.handleError(batch, read, new WireError(parseErrorFields(data, start, end)))
         return
       case READY_FOR_QUERY:
         this.batches.shift()
-        if (this.slow !== undefined) this.answered(this.slow, batch)
-        if (batch.failed) this.again(batch)
+        if (this.slow !== undefined) this.reportIfSlow(this.slow, batch)
+        if (batch.failed) this.resend(batch)
     }
   }
 
-  private failed(batch: Batch, read: Read | undefined, error: WireError): void {
+  private handleError(batch: Batch, read: Read | undefined, error: WireError): void {
     batch.failed = true
-    // A server that shuts down says so, and closes the connection.
+    // A server that shuts down reports it and closes the connection.
     if (error.severity === 'FATAL' || error.severity === 'PANIC' || read === undefined) {
       this.break(error)
       return
@@ -220,137 +227,140 @@ export class Wire {
       read.retries++
       return
     }
-    batch.done++
+    batch.answered++
     batch.culprit = read
     read.reject(error)
   }
 
   /**
-   * Tells of a batch that took long. The server answers a batch as a whole: which of its statements was slow shows only
-   * where one has exceeded the server's limit.
+   * Reports a slow batch. The server answers a batch as a whole, so its slow statement is known only if that exceeded
+   * the server's limit.
    */
-  private answered(slow: SlowStatements, { reads, sentAt, culprit }: Batch): void {
+  private reportIfSlow(slow: SlowStatements, { reads, sentAt, culprit }: Batch): void {
     const now = performance.now()
     const ms = now - Math.max(sentAt, this.answeredAt)
     this.answeredAt = now
     if (!isSlow(slow, ms)) return
     const suspects =
-      culprit === null ? reads.filter(({ statement }) => statement.isAside !== true) : [culprit]
+      culprit === null ? reads.filter(({ statement }) => statement.isAuxiliary !== true) : [culprit]
     const byName = new Map(suspects.map((read) => [read.statement.name, read]))
     for (const { statement, origin } of byName.values())
-      tellSlow(slow, statement, ms, origin, suspects.length)
+      reportSlow(slow, statement, ms, origin, suspects.length)
   }
 
-  /** Sends again what an error made the server skip, each under a Sync of its own. */
-  private again(batch: Batch): void {
-    for (const read of batch.reads.slice(batch.done)) {
+  /** Resends the reads that the server skipped after an error, each under its own Sync. */
+  private resend(batch: Batch): void {
+    for (const read of batch.reads.slice(batch.answered)) {
       read.rows = []
       this.send([read])
     }
   }
 
-  private lookForSilence(): void {
-    // Checks are counted instead of time: a process that was frozen reads what has arrived before it checks again.
+  private checkSilence(): void {
+    // Count checks instead of time: after a freeze, the process reads arrived data before the next check.
     const oldest = this.batches[0]
-    if (oldest !== undefined && ++oldest.looks > LOOKS)
+    if (oldest !== undefined && ++oldest.checks > CHECKS)
       this.break(new Error('Connection terminated: the server does not answer'))
   }
 
   private break(error: Error): void {
     if (this.broken) return
     this.broken = true
-    clearInterval(this.watch)
+    clearInterval(this.silenceTimer)
     this.socket.destroy()
     const [batch] = this.batches
-    if (this.slow !== undefined && batch !== undefined) this.answered(this.slow, batch)
-    const lost = [...this.batches.flatMap(({ reads, done }) => reads.slice(done)), ...this.waiting]
+    if (this.slow !== undefined && batch !== undefined) this.reportIfSlow(this.slow, batch)
+    const unanswered = [
+      ...this.batches.flatMap(({ reads, answered }) => reads.slice(answered)),
+      ...this.waiting,
+    ]
     this.batches.length = 0
     this.waiting = []
-    for (const read of lost) read.reject(error)
+    for (const read of unanswered) read.reject(error)
   }
 }
 
-/** Outgoing messages, in one growing buffer. */
+/** Outgoing messages in one growing buffer. */
 class Outgoing {
   private buffer = Buffer.allocUnsafe(8192)
-  private at = 0
+  private offset = 0
 
   parse({ name, text }: WireStatement): void {
     const size = 4 + Buffer.byteLength(name) + 1 + Buffer.byteLength(text) + 1 + 2
     this.reserve(size + 1)
-    this.header(0x50, size)
-    this.text(name)
-    this.text(text)
-    this.int16(0)
+    this.writeHeader(0x50, size)
+    this.writeString(name)
+    this.writeString(text)
+    this.writeInt16(0)
   }
 
   bindAndExecute(name: string, values: readonly WireValue[]): void {
-    const texts = values.map(textOf)
+    const texts = values.map(encodeText)
     let size = 4 + 1 + Buffer.byteLength(name) + 1 + 2 + 2 + 2
     for (const text of texts) size += 4 + (text === null ? 0 : Buffer.byteLength(text))
     this.reserve(size + 1 + 10)
-    this.header(0x42, size)
-    this.buffer[this.at++] = 0
-    this.text(name)
-    this.int16(0)
-    this.int16(texts.length)
-    for (const text of texts) this.value(text)
-    this.int16(0)
-    this.header(0x45, 9)
-    this.buffer[this.at++] = 0
-    this.int32(0)
+    this.writeHeader(0x42, size)
+    this.buffer[this.offset++] = 0
+    this.writeString(name)
+    this.writeInt16(0)
+    this.writeInt16(texts.length)
+    for (const text of texts) this.writeValue(text)
+    this.writeInt16(0)
+    this.writeHeader(0x45, 9)
+    this.buffer[this.offset++] = 0
+    this.writeInt32(0)
   }
 
   sync(): void {
     this.reserve(5)
-    this.header(0x53, 4)
+    this.writeHeader(0x53, 4)
   }
 
   bytes(): Buffer {
-    return this.buffer.subarray(0, this.at)
+    return this.buffer.subarray(0, this.offset)
   }
 
   private reserve(size: number): void {
-    if (this.at + size <= this.buffer.length) return
-    const larger = Buffer.allocUnsafe(Math.max(this.buffer.length * 2, this.at + size))
-    this.buffer.copy(larger, 0, 0, this.at)
+    if (this.offset + size <= this.buffer.length) return
+    const larger = Buffer.allocUnsafe(Math.max(this.buffer.length * 2, this.offset + size))
+    this.buffer.copy(larger, 0, 0, this.offset)
     this.buffer = larger
   }
 
-  private header(type: number, size: number): void {
-    this.buffer[this.at++] = type
-    this.int32(size)
+  private writeHeader(type: number, size: number): void {
+    this.buffer[this.offset++] = type
+    this.writeInt32(size)
   }
 
-  private int16(value: number): void {
-    this.at = this.buffer.writeInt16BE(value, this.at)
+  private writeInt16(value: number): void {
+    this.offset = this.buffer.writeInt16BE(value, this.offset)
   }
 
-  private int32(value: number): void {
-    this.at = this.buffer.writeInt32BE(value, this.at)
+  private writeInt32(value: number): void {
+    this.offset = this.buffer.writeInt32BE(value, this.offset)
   }
 
-  private text(value: string): void {
-    this.at += this.buffer.write(value, this.at)
-    this.buffer[this.at++] = 0
+  private writeString(value: string): void {
+    this.offset += this.buffer.write(value, this.offset)
+    this.buffer[this.offset++] = 0
   }
 
-  private value(text: string | null): void {
-    const length = text === null ? -1 : this.buffer.write(text, this.at + 4)
-    this.int32(length)
-    this.at += Math.max(length, 0)
+  private writeValue(text: string | null): void {
+    const length = text === null ? -1 : this.buffer.write(text, this.offset + 4)
+    this.writeInt32(length)
+    this.offset += Math.max(length, 0)
   }
 }
 
-function textOf(value: WireValue): string | null {
+function encodeText(value: WireValue): string | null {
   if (value === null) return null
   if (typeof value === 'string') return value
   if (typeof value !== 'object') return String(value)
   return `{${value.map((item) => (typeof item === 'number' ? item : `"${item.replace(/["\\]/g, '\\$&')}"`)).join(',')}}`
 }
 
-/** The fields of an ErrorResponse: a letter and a text each, until a zero. */
-function fieldsOf(data: Buffer, start: number, end: number): Map<string, string> {
+/** Parses the fields of an ErrorResponse: letters, each with a zero-terminated text, up to a zero byte. */
+function parseErrorFields(data: Buffer, start: number, end: number): Map<string, string> {
   const fields = new Map<string, string>()
   for (let at = start; at < end && data[at] !== 0; ) {
     const zero = data.indexOf(0, at + 1)

@@ -4,7 +4,7 @@ import path from 'node:path'
 import pg from 'pg'
 import { type Binaries, findBinaries } from '../sql/embedded/binaries.ts'
 import { prepareCluster } from '../sql/embedded/cluster.ts'
-import { findPlace, type Place, prepareSockets } from '../sql/embedded/place.ts'
+import { type ClusterLocation, findPlace, prepareSockets } from '../sql/embedded/place.ts'
 import { until } from './until.ts'
 
 const DATABASE = 'millrace'
@@ -14,14 +14,14 @@ const STANDBY = 'standby'
 export class Server {
   readonly url: string
   readonly data: string
-  readonly #place: Place
+  readonly #place: ClusterLocation
   readonly #binaries: Binaries
   readonly #sockets: string
   readonly #port: number
   #settings: Readonly<Record<string, string>> = {}
   #child: ChildProcess | null = null
 
-  constructor(place: Place, binaries: Binaries, password: string, port: number) {
+  constructor(place: ClusterLocation, binaries: Binaries, password: string, port: number) {
     this.#place = place
     this.#binaries = binaries
     this.#sockets = prepareSockets(place.home, place.account)
@@ -111,10 +111,14 @@ export class Server {
 export class Cluster {
   readonly #root: string
   readonly #servers: readonly [Server, Server]
-  readonly #places: readonly [Place, Place]
+  readonly #places: readonly [ClusterLocation, ClusterLocation]
   #primary: 0 | 1 = 0
 
-  private constructor(root: string, servers: readonly [Server, Server], places: readonly [Place, Place]) {
+  private constructor(
+    root: string,
+    servers: readonly [Server, Server],
+    places: readonly [ClusterLocation, ClusterLocation],
+  ) {
     this.#root = root
     this.#servers = servers
     this.#places = places
@@ -126,7 +130,7 @@ export class Cluster {
     // For root's PostgreSQL, which runs as another user, to pass through.
     chmodSync(root, 0o711)
     const places = ['first', 'second'].map((name) => findPlace(path.join(root, name), true, () => {}))
-    const [own, other] = places as [Place, Place]
+    const [own, other] = places as [ClusterLocation, ClusterLocation]
     const binaries = findBinaries(own)
     const passwordFile = path.join(root, 'password')
     const password = await prepareCluster({ ...own, binaries, passwordFile, ephemeral: true, log: () => {} })
@@ -197,7 +201,7 @@ async function setSetting(server: Server, name: string, value: string): Promise<
 }
 
 /** A base backup (https://www.postgresql.org/docs/current/continuous-archiving.html#BACKUP-LOWLEVEL-BASE-BACKUP). */
-async function copy(from: Server, to: Server, { account }: Place): Promise<void> {
+async function copy(from: Server, to: Server, { account }: ClusterLocation): Promise<void> {
   const client = new pg.Client({ connectionString: from.url })
   await client.connect()
   await client.query(`select pg_backup_start('standby', true)`)

@@ -2,20 +2,20 @@ import { pipeline } from 'node:stream/promises'
 import { from, to } from 'pg-copy-streams'
 import type { Client } from '../driver.ts'
 
-/** Rows of a table as PostgreSQL's COPY writes and reads them. The only importer of pg-copy-streams. */
+/** Streams table rows through PostgreSQL's COPY. The only importer of pg-copy-streams. */
 
-/** @param copied gets the number of rows after the last of them. */
+/** @param onRows receives the number of rows after the last of them. */
 export async function* copyOut(
   client: Client,
   statement: string,
-  copied: (rows: number) => void,
+  onRows: (rows: number) => void,
 ): AsyncGenerator<Uint8Array> {
   const source = client.query(to(statement))
   yield* source
-  copied(source.rowCount ?? 0)
+  onRows(source.rowCount ?? 0)
 }
 
-/** Returns the number of rows. */
+/** Returns the number of rows copied. */
 export async function copyIn(
   client: Client,
   statement: string,

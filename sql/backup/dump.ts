@@ -1,16 +1,16 @@
 import { type Client, type ConnectOptions, connect } from '../driver.ts'
 import { copyOut } from './copy.ts'
-import { copyOutStatements, type Table, tablesOf } from './tables.ts'
+import { copyOutStatements, listTables, type Table } from './tables.ts'
 
 /** The header of a section of a backup, by its kind. */
 export type Header =
   | {
       readonly kind: 'backup'
       readonly createdAt: string
-      /** The migrations of its database, which a restore applies before it fills the tables. */
+      /** The migrations of the database, which a restore applies before it fills the tables. */
       readonly migrations: readonly string[]
     }
-  /** A large table has several, in order, from 0. */
+  /** A large table has several parts, numbered from 0. */
   | (Table & { readonly kind: 'table'; readonly part: number })
   | { readonly kind: 'sequences'; readonly values: Readonly<Record<string, number>> }
   | { readonly kind: 'bytes'; readonly blob: StoredBytes }
@@ -24,24 +24,24 @@ export interface StoredBytes {
   readonly byte_size: number
 }
 
-/** A section that is yet to be read, by any connection of the {@link Snapshot}. */
+/** A section to read on any connection of the {@link Snapshot}. */
 export interface Source {
   readonly header: Header
   read(client: Client): AsyncIterable<Uint8Array>
 }
 
-async function* nothing(): AsyncGenerator<Uint8Array> {}
+async function* noData(): AsyncGenerator<Uint8Array> {}
 
-/** Connections that see one snapshot of the database, however long it takes, and block nobody. */
+/** Connections that share one snapshot of the database, for any length of time, and block no other. */
 export interface Snapshot {
-  /** For looking at what there is. */
+  /** For queries about the content. */
   readonly main: Client
-  /** For reading it, each a section at a time. */
+  /** For reading sections, one at a time on each. */
   readonly readers: readonly Client[]
   close(): Promise<void>
 }
 
-/** @param readers how many sections are read at a time. */
+/** @param readers number of sections to read at a time. */
 export async function openSnapshot(options: ConnectOptions, readers: number): Promise<Snapshot> {
   const clients: Client[] = []
   const close = async (): Promise<void> => {
@@ -68,34 +68,34 @@ export async function openSnapshot(options: ConnectOptions, readers: number): Pr
 }
 
 /**
- * The database's own sections.
+ * Yields the sections of the database itself.
  *
- * @param copied gets the number of rows of each section of a table.
+ * @param onRows receives the number of rows of each section of a table.
  */
 export async function* databaseSections(
   client: Client,
-  copied: (rows: number) => void,
+  onRows: (rows: number) => void,
 ): AsyncGenerator<Source> {
   const { rows } = await client.query<{ at: string; migrations: string[] }>(
     `select to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as at, array(select name from migration order by name) as migrations`,
   )
   const { at, migrations } = rows[0]!
-  yield { header: { kind: 'backup', createdAt: at, migrations }, read: nothing }
-  for (const table of await tablesOf(client))
+  yield { header: { kind: 'backup', createdAt: at, migrations }, read: noData }
+  for (const table of await listTables(client))
     for (const [part, statement] of (await copyOutStatements(client, table)).entries())
       yield {
         header: { kind: 'table', ...table, part },
-        read: (reader) => copyOut(reader, statement, copied),
+        read: (reader) => copyOut(reader, statement, onRows),
       }
-  // Sequences belong to no snapshot: read after it was taken, they are past every id in it.
+  // Sequences are outside the snapshot: read after it was taken, they are past every id in it.
   const { rows: sequences } = await client.query<{ name: string; value: string }>(
     `select sequencename as name, last_value as value from pg_sequences where schemaname = 'public' and last_value is not null`,
   )
   const values = Object.fromEntries(sequences.map(({ name, value }) => [name, Number(value)]))
-  yield { header: { kind: 'sequences', values }, read: nothing }
+  yield { header: { kind: 'sequences', values }, read: noData }
 }
 
-/** The sealed bytes in a kind of store, ordered by id; `like` is a pattern of `blob.store`. */
+/** Returns the sealed bytes in stores that match `like`, a pattern of `blob.store`, ordered by id. */
 export async function storedBytes(client: Client, like: string): Promise<StoredBytes[]> {
   const { rows } = await client.query<StoredBytes>(
     `select id as blob_id, store, key, byte_size::float8 as byte_size from blob
@@ -105,7 +105,7 @@ export async function storedBytes(client: Client, like: string): Promise<StoredB
   return rows
 }
 
-/** @param read reads them from their store. */
+/** @param read reads the bytes from their store. */
 export const bytesSection = (blob: StoredBytes, read: () => AsyncIterable<Uint8Array>): Source => ({
   header: { kind: 'bytes', blob },
   read,
@@ -113,5 +113,5 @@ export const bytesSection = (blob: StoredBytes, read: () => AsyncIterable<Uint8A
 
 export const missingSection = (blob: StoredBytes): Source => ({
   header: { kind: 'missing', blob },
-  read: nothing,
+  read: noData,
 })

@@ -4,9 +4,10 @@ import { open } from 'node:fs/promises'
 import { createGunzip } from 'node:zlib'
 
 /**
- * A backup file: a line that identifies it, then gzip members, one after the other, that together hold frames: a letter,
- * four bytes of length, the payload. `H` opens a section with its JSON, `D` holds bytes of it, `E` ends it with their
- * number and SHA-256, and `Z` ends the file with the number of sections, so that truncation and corruption are detected.
+ * A backup file: a line that identifies it, then consecutive gzip members that together hold frames. A frame is a
+ * letter, four bytes of length, and the payload. `H` opens a section with its JSON, `D` holds bytes of it, and `E` ends
+ * it with their number and SHA-256. `Z` ends the file with the number of sections. These detect truncation and
+ * corruption.
  */
 export const MAGIC = 'millrace-backup 2\n'
 
@@ -15,12 +16,12 @@ export interface Section<H> {
   readonly data: AsyncIterable<Uint8Array>
 }
 
-/** A file is not a backup, or not a complete one. */
+/** The file is not a backup, or is damaged or incomplete. */
 export class BackupError extends Error {}
 
 const MAX_FRAME_BYTES = 16 * 1024 * 1024
 
-/** The frames of a section. */
+/** Yields the frames of a section. */
 export async function* sectionFrames<H>({ header, data }: Section<H>): AsyncGenerator<Uint8Array> {
   yield* frame('H', Buffer.from(JSON.stringify(header)))
   const hash = createHash('sha256')
@@ -33,7 +34,7 @@ export async function* sectionFrames<H>({ header, data }: Section<H>): AsyncGene
   yield* frame('E', Buffer.from(JSON.stringify({ bytes, sha256: hash.digest('hex') })))
 }
 
-/** The frame after the last section. */
+/** Yields the frame after the last section. */
 export const endFrame = (sections: number): Generator<Uint8Array> =>
   frame('Z', Buffer.from(JSON.stringify({ sections })))
 
@@ -46,8 +47,9 @@ function* frame(letter: string, payload: Uint8Array): Generator<Uint8Array> {
 }
 
 /**
- * The sections of a file, in order; the data of each must be read before the next. `H` is trusted, not checked.
- * @throws BackupError for a file that is not a backup, or not a complete one.
+ * Yields the sections of a file in order; the caller reads the data of each before the next. The type `H` is trusted,
+ * not checked.
+ * @throws BackupError if the file is not a backup, or is damaged or incomplete.
  */
 export async function* readSections<H>(file: string): AsyncGenerator<Section<H>> {
   const reader = new FrameReader(await openStream(file))
@@ -55,16 +57,16 @@ export async function* readSections<H>(file: string): AsyncGenerator<Section<H>>
   for (;;) {
     const { letter, payload } = await reader.next()
     if (letter === 'Z') {
-      if ((JSON.parse(payload.toString()) as { sections: number }).sections !== count) throw damaged()
+      if ((JSON.parse(payload.toString()) as { sections: number }).sections !== count) throw damagedError()
       return
     }
-    if (letter !== 'H') throw damaged()
+    if (letter !== 'H') throw damagedError()
     count++
-    yield { header: JSON.parse(payload.toString()) as H, data: dataOf(reader) }
+    yield { header: JSON.parse(payload.toString()) as H, data: readData(reader) }
   }
 }
 
-async function* dataOf(reader: FrameReader): AsyncGenerator<Uint8Array> {
+async function* readData(reader: FrameReader): AsyncGenerator<Uint8Array> {
   const hash = createHash('sha256')
   let bytes = 0
   for (;;) {
@@ -76,7 +78,7 @@ async function* dataOf(reader: FrameReader): AsyncGenerator<Uint8Array> {
       continue
     }
     const end = JSON.parse(payload.toString()) as { bytes: number; sha256: string }
-    if (letter !== 'E' || end.bytes !== bytes || end.sha256 !== hash.digest('hex')) throw damaged()
+    if (letter !== 'E' || end.bytes !== bytes || end.sha256 !== hash.digest('hex')) throw damagedError()
     return
   }
 }
@@ -86,7 +88,7 @@ async function openStream(file: string): Promise<AsyncIterator<Buffer>> {
   try {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(MAGIC.length), 0, MAGIC.length, 0)
     if (bytesRead < MAGIC.length || buffer.toString('latin1') !== MAGIC)
-      throw new BackupError('This is not a backup of this service')
+      throw new BackupError('The file is not a backup of this service')
   } finally {
     await handle.close()
   }
@@ -105,17 +107,17 @@ class FrameReader {
   }
 
   async next(): Promise<{ letter: string; payload: Buffer }> {
-    const head = await this.take(5)
+    const head = await this.readBytes(5)
     const length = head.readUInt32BE(1)
-    if (length > MAX_FRAME_BYTES) throw damaged()
-    return { letter: head.toString('latin1', 0, 1), payload: await this.take(length) }
+    if (length > MAX_FRAME_BYTES) throw damagedError()
+    return { letter: head.toString('latin1', 0, 1), payload: await this.readBytes(length) }
   }
 
-  private async take(length: number): Promise<Buffer> {
+  private async readBytes(length: number): Promise<Buffer> {
     const parts: Buffer[] = []
     let missing = length
     while (missing > 0) {
-      if (this.buffered.length === 0) this.buffered = await this.more()
+      if (this.buffered.length === 0) this.buffered = await this.readChunk()
       const part = this.buffered.subarray(0, missing)
       this.buffered = this.buffered.subarray(part.length)
       missing -= part.length
@@ -124,15 +126,15 @@ class FrameReader {
     return parts.length === 1 ? parts[0]! : Buffer.concat(parts)
   }
 
-  private async more(): Promise<Buffer> {
+  private async readChunk(): Promise<Buffer> {
     const { value, done } = await this.chunks.next().catch(() => {
-      throw damaged()
+      throw damagedError()
     })
-    if (done) throw damaged()
+    if (done) throw damagedError()
     return value
   }
 }
 
-function damaged(): BackupError {
+function damagedError(): BackupError {
   return new BackupError('The backup is damaged or incomplete')
 }

@@ -2,9 +2,9 @@ import type { Client } from '../driver.ts'
 import { copyIn } from './copy.ts'
 import type { Header } from './dump.ts'
 import { BackupError, type Section } from './format.ts'
-import { copyInStatement, neighboursLength, quoted, tablesOf } from './tables.ts'
+import { copyInStatement, listTables, neighbourDimensions, quoteNames } from './tables.ts'
 
-/** Whether a database holds nothing of ours, so that it may be filled. */
+/** True if a database has no tables or views of its own, so that a restore may fill it. */
 export async function isEmpty(client: Client): Promise<boolean> {
   const { rows } = await client.query<{ empty: boolean }>(
     `select not exists (select from pg_class c where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm')
@@ -14,7 +14,7 @@ export async function isEmpty(client: Client): Promise<boolean> {
   return rows[0]!.empty
 }
 
-/** Empties a database again after a failed restore; it was empty before. */
+/** Empties a database after a failed restore; it was empty before. */
 export async function clear(client: Client): Promise<void> {
   await client.query('drop schema if exists graphile_worker cascade')
   await client.query('drop schema if exists partitions cascade')
@@ -22,26 +22,35 @@ export async function clear(client: Client): Promise<void> {
   await client.query('create schema public')
 }
 
-/** Loads a section into a migrated database, inside one transaction of {@link beginLoad} and {@link endLoad}. */
+/**
+ * Loads a section into a migrated database, in the transaction from {@link beginLoad} to {@link endLoad}. Returns the
+ * number of rows.
+ */
 export async function loadSection(client: Client, { header, data }: Section<Header>): Promise<number> {
   if (header.kind === 'sequences') {
     for (const [name, value] of Object.entries(header.values))
-      await client.query('select setval($1::regclass, $2)', [quoted([name]), value])
+      await client.query('select setval($1::regclass, $2)', [quoteNames([name]), value])
     await drain(data)
     return 0
   }
   if (header.kind !== 'table') throw new BackupError('The backup is damaged or incomplete')
   if (header.since !== null && header.part === 0)
-    await client.query('select partitions_keep($1::regclass, 0, $2)', [quoted([header.name]), header.since])
-  const length = neighboursLength(header.name)
-  if (length === null || (await takesNeighbours(client, length)))
+    await client.query('select partitions_keep($1::regclass, 0, $2)', [
+      quoteNames([header.name]),
+      header.since,
+    ])
+  const length = neighbourDimensions(header.name)
+  if (length === null || (await prepareNeighbours(client, length)))
     return copyIn(client, copyInStatement(header), data)
   await drain(data)
   return 0
 }
 
-/** Makes the table of pgvector's for vectors of a length. Without pgvector they are searched in memory. */
-async function takesNeighbours(client: Client, length: number): Promise<boolean> {
+/**
+ * Creates the pgvector table for vectors of a length; returns false without pgvector. Vectors are then searched in
+ * memory.
+ */
+async function prepareNeighbours(client: Client, length: number): Promise<boolean> {
   const { rows } = await client.query<{ ready: boolean }>('select rag_neighbours_prepare($1) as ready', [
     length,
   ])
@@ -51,7 +60,7 @@ async function takesNeighbours(client: Client, length: number): Promise<boolean>
   return ready
 }
 
-interface Held {
+interface LoadState {
   readonly constraints: readonly {
     readonly table: string
     readonly name: string
@@ -61,35 +70,35 @@ interface Held {
 }
 
 /**
- * Begins a load: deletes what the migrations put into tables, disables triggers, since their results are in the backup,
- * and drops foreign keys until both their sides are loaded.
+ * Begins a load. Empties tables that the migrations filled. Disables triggers, whose results are in the backup. Drops
+ * foreign keys until both their sides are loaded.
  */
-export async function beginLoad(client: Client): Promise<Held> {
+export async function beginLoad(client: Client): Promise<LoadState> {
   await client.query('begin')
   await client.query('set local statement_timeout = 0')
-  const { rows: constraints } = await client.query<Held['constraints'][number]>(
+  const { rows: constraints } = await client.query<LoadState['constraints'][number]>(
     `select conrelid::regclass::text as table, conname as name, pg_get_constraintdef(oid) as definition
      from pg_constraint where contype = 'f' and connamespace = 'public'::regnamespace`,
   )
-  const tables = (await tablesOf(client)).map(({ name }) => name)
+  const tables = (await listTables(client)).map(({ name }) => name)
   for (const { table, name } of constraints)
-    await client.query(`alter table ${table} drop constraint ${quoted([name])}`)
-  for (const name of tables) await client.query(`alter table ${quoted([name])} disable trigger user`)
-  await client.query(`truncate ${quoted(tables)}`)
+    await client.query(`alter table ${table} drop constraint ${quoteNames([name])}`)
+  for (const name of tables) await client.query(`alter table ${quoteNames([name])} disable trigger user`)
+  await client.query(`truncate ${quoteNames(tables)}`)
   return { constraints, tables }
 }
 
-/** Ends a load: checks every reference. */
-export async function endLoad(client: Client, { constraints, tables }: Held): Promise<void> {
+/** Ends a load: restores foreign keys, which checks every reference, and triggers, then commits. */
+export async function endLoad(client: Client, { constraints, tables }: LoadState): Promise<void> {
   for (const { table, name, definition } of constraints)
-    await client.query(`alter table ${table} add constraint ${quoted([name])} ${definition}`)
-  for (const name of tables) await client.query(`alter table ${quoted([name])} enable trigger user`)
+    await client.query(`alter table ${table} add constraint ${quoteNames([name])} ${definition}`)
+  for (const name of tables) await client.query(`alter table ${quoteNames([name])} enable trigger user`)
   await client.query('commit')
 }
 
 /**
- * Sends deliveries for the queued jobs to workers, once the functions are those of the tables. The jobs that were running
- * have no worker any more, and the first one that starts takes them over. What is for later needs a delivery of its own.
+ * Sends deliveries for the queued jobs to workers, once the functions match the tables. Jobs that were running have no
+ * worker any more, and the first worker that starts rescues them. Scheduled jobs need deliveries of their own.
  */
 export async function sendQueued(client: Client): Promise<void> {
   await client.query(`

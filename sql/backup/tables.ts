@@ -1,27 +1,27 @@
 import type { Client } from '../driver.ts'
 
-/** A table as a backup holds it. */
+/** A table in a backup. */
 export interface Table {
   readonly name: string
-  /** The columns that are stored; generated ones follow from them. */
+  /** Stored columns; generated ones are computed from them. */
   readonly columns: readonly string[]
-  /** The first month of a table that has partitions. */
+  /** First month of a partitioned table; null if it has no monthly partitions. */
   readonly since: string | null
 }
 
-// The leases of workers that run elsewhere, and what the migrations themselves write.
-const LEFT_OUT = ['worker_lease', 'migration', 'migration_functions']
+// Leases of workers that run elsewhere, and tables that the migrations fill.
+const EXCLUDED = ['worker_lease', 'migration', 'migration_functions']
 
-// Made by `rag_neighbours_prepare` with a reference to vectors that are there already: after all others.
+// `rag_neighbours_prepare` creates these with a reference to existing vectors, so they come last.
 const NEIGHBOURS = '^rag_neighbour_([0-9]+)$'
 
-/** The length of the vectors in a table of pgvector's; null: it is another table. */
-export function neighboursLength(name: string): number | null {
+/** Length of the vectors in a pgvector table; null if it is another table. */
+export function neighbourDimensions(name: string): number | null {
   const length = new RegExp(NEIGHBOURS).exec(name)?.[1]
   return length === undefined ? null : Number(length)
 }
 
-export async function tablesOf(client: Client): Promise<Table[]> {
+export async function listTables(client: Client): Promise<Table[]> {
   const { rows } = await client.query<Table>(
     `select relname as name,
        array(select attname::text from pg_attribute where attrelid = c.oid and attnum > 0 and not attisdropped
@@ -31,29 +31,29 @@ export async function tablesOf(client: Client): Promise<Table[]> {
      from pg_class c where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and relname <> all($1)
        and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype = 'e')
      order by relname ~ '${NEIGHBOURS}', relname collate "C"`,
-    [LEFT_OUT],
+    [EXCLUDED],
   )
   return rows
 }
 
-// Some MB when compressed.
+// A few MB when compressed.
 const PART_BYTES = 32 * 1024 * 1024
 
 /**
- * The statements that copy a table in the order in which it is stored, which is the fastest: one, or of a large table
- * several, each of a range of its blocks with some 32 MiB. A table with partitions has the same range of each.
+ * Returns the statements that copy a table in storage order, which is the fastest. A small table has one; a large one
+ * has several, each for a range of blocks of about 32 MiB. A partitioned table uses the same range in each partition.
  */
 export async function copyOutStatements(client: Client, { name, columns }: Table): Promise<string[]> {
   const { rows } = await client.query<{ bytes: number; blocks: number }>(
     `select sum(pg_table_size(oid))::float8 as bytes,
        max(pg_relation_size(oid) / current_setting('block_size')::int)::float8 as blocks
      from (select $1::regclass as oid union all select inhrelid from pg_inherits where inhparent = $1::regclass) stored`,
-    [quoted([name])],
+    [quoteNames([name])],
   )
   const { bytes, blocks } = rows[0]!
   const step = Math.max(Math.ceil((blocks * PART_BYTES) / Math.max(bytes, PART_BYTES)), 1)
-  const from = `copy (select ${quoted(columns)} from public.${quoted([name])}`
-  // The last one has no end: the table grows.
+  const from = `copy (select ${quoteNames(columns)} from public.${quoteNames([name])}`
+  // The last range has no end, because the table may grow.
   return Array.from({ length: Math.max(Math.ceil(blocks / step), 1) }, (_, part) => {
     const end = (part + 1) * step < blocks ? ` and ctid < '(${(part + 1) * step},0)'` : ''
     return `${from} where ctid >= '(${part * step},0)'${end}) to stdout`
@@ -61,9 +61,9 @@ export async function copyOutStatements(client: Client, { name, columns }: Table
 }
 
 export function copyInStatement({ name, columns }: Table): string {
-  return `copy public.${quoted([name])} (${quoted(columns)}) from stdin`
+  return `copy public.${quoteNames([name])} (${quoteNames(columns)}) from stdin`
 }
 
-export function quoted(names: readonly string[]): string {
+export function quoteNames(names: readonly string[]): string {
   return names.map((name) => `"${name.replaceAll('"', '""')}"`).join(', ')
 }

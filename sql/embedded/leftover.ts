@@ -13,7 +13,7 @@ export interface PidFile {
   readonly status: string
 }
 
-/** Reads `postmaster.pid`; undefined when there is none. A file cut short by a crash gives the pid NaN. */
+/** Reads `postmaster.pid`; undefined if there is none. A file cut short by a crash gives the pid NaN. */
 export function readPidFile(data: string): PidFile | undefined {
   try {
     const lines = readFileSync(path.join(data, 'postmaster.pid'), 'utf8').split('\n')
@@ -25,8 +25,8 @@ export function readPidFile(data: string): PidFile | undefined {
 }
 
 /**
- * Cleans up after a server whose owner died; the caller holds the lock. A live server is stopped, a pid file that names
- * another program is removed, and server processes that outlived their postmaster are ended.
+ * Cleans up after a server whose owner died; the caller holds the lock. Stops a live server and processes that outlived
+ * their postmaster, and removes the pid file.
  */
 export async function clearLeftovers(data: string, log: (line: string) => void): Promise<void> {
   const found = readPidFile(data)
@@ -41,13 +41,13 @@ export async function clearLeftovers(data: string, log: (line: string) => void):
       { signal: 'SIGKILL', ms: 2_000 },
     ])
   }
-  // PostgreSQL removes the file of a dead server itself, but takes a reused pid, or an empty file, for a live one.
+  // PostgreSQL removes the file of a dead server itself, but mistakes a reused pid or an empty file for a live one.
   rmSync(path.join(data, 'postmaster.pid'), { force: true })
 }
 
 /**
- * Fast shutdown (clients are disconnected, data is flushed), after `ms` immediate shutdown (the next start replays
- * the log), then SIGKILL.
+ * Stops a server by fast shutdown (disconnects clients, flushes data), after `ms` immediate shutdown (the next start
+ * replays the log), then SIGKILL. Throws a StartError if it survives all of them.
  */
 export async function endServer(pid: number, ms: number): Promise<void> {
   const steps = [

@@ -15,31 +15,32 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { openDataDir } from '../data-dir.ts'
 import { StartError } from '../start-error.ts'
-import { type Account, chooseAccount, openTo, ownerOf } from './account.ts'
+import { type Account, chooseAccount, makeEnterable, ownerOf } from './account.ts'
 
-/** Where one embedded database lives, and as whom it runs. */
-export interface Place {
+/** Location and user of an embedded database. */
+export interface ClusterLocation {
   readonly account: Account | undefined
-  /** The folder that holds data, sockets and lock: the data dir, or a folder elsewhere that the data dir names. */
+  /** The folder that holds data, sockets and lock: the data dir, or another folder that the data dir names. */
   readonly home: string
-  /** Whether `home` is elsewhere. */
+  /** True if `home` is outside the data dir. */
   readonly moved: boolean
   /** PostgreSQL's data folder. It may not exist yet. */
   readonly data: string
-  /** Root-owned folder for a copy of the binaries, for when the account can't reach the installed ones. */
+  /** Returns a root-owned folder for a copy of the binaries, for accounts that can't reach the installed ones. */
   readonly shared: () => string
 }
 
 const NOTE = 'postgres.moved'
 
 /**
- * Decides where the database of `dataDir` lives: in it, unless root starts it and PostgreSQL's user can't pass through
- * the folders above. Then it lives under /var/lib/millrace (`ephemeral`: the temporary directory), and the file
- * `postgres.moved` in `dataDir` says where.
+ * Chooses the location of the database of `dataDir`. This is `dataDir` itself, unless root starts it and PostgreSQL's
+ * user can't enter the folders above. Then it is under /var/lib/millrace, or the temporary directory if that is
+ * unusable or for `ephemeral`. The file `postgres.moved` in `dataDir` names it.
  *
- * @throws StartError when DATA_DIR can't be used, a database exists and its user can't reach it, or the place that the note names is gone.
+ * Throws a StartError if DATA_DIR is unusable, if its user can't reach an existing database, or if the folder in
+ * `postgres.moved` is gone.
  */
-export function findPlace(dataDir: string, ephemeral: boolean, log: (line: string) => void): Place {
+export function findPlace(dataDir: string, ephemeral: boolean, log: (line: string) => void): ClusterLocation {
   openDataDir(dataDir)
   const own = realpathSync(dataDir)
   const noted = readNote(own)
@@ -52,18 +53,21 @@ export function findPlace(dataDir: string, ephemeral: boolean, log: (line: strin
   const data = resolveLinks(path.join(home, 'postgres'))
   const account = chooseAccount(ownerOf(data))
   const shared = () => firstUsable(account, sharedBases(ephemeral))
-  const place = { account, home, moved: noted !== undefined, data, shared }
-  if (!account || (existsSync(home) && openTo(account, home))) return place
+  const location = { account, home, moved: noted !== undefined, data, shared }
+  if (!account || (existsSync(home) && makeEnterable(account, home))) return location
   if (existsSync(data) && readdirSync(data).length > 0) {
     throw new StartError(
-      `The database in ${data} belongs to the user ${account.uid}, who can't reach it. Make the folders above enterable for that user (chmod o+x), or move the data folder.`,
+      `The database in ${data} belongs to the user ${account.uid}, who can't reach it. Let that user enter the folders above (chmod o+x), or move the data folder.`,
     )
   }
   const elsewhere = path.join(shared(), fingerprint(own))
   mkdirSync(elsewhere, { recursive: true, mode: 0o700 })
-  if (!openTo(account, elsewhere)) throw new StartError(`The user ${account.uid} can't enter ${elsewhere}`)
+  if (!makeEnterable(account, elsewhere))
+    throw new StartError(`The user ${account.uid} can't enter ${elsewhere}`)
   writeNote(own, elsewhere)
-  log(`The database of ${own} lives in ${elsewhere}: its user ${account.uid} can't reach the first folder`)
+  log(
+    `The database of ${own} lives in ${elsewhere}, because its user ${account.uid} can't enter the first folder`,
+  )
   return { account, home: elsewhere, moved: true, data: path.join(elsewhere, 'postgres'), shared }
 }
 
@@ -71,7 +75,7 @@ function readNote(dataDir: string): string | undefined {
   try {
     return readFileSync(path.join(dataDir, NOTE), 'utf8').split('\n')[0] || undefined
   } catch (error) {
-    // An unreadable note is not a missing one: ignoring it would create a second, empty database beside the first.
+    // An unreadable note is not a missing one: ignoring it would create a second, empty database.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
   }
@@ -92,14 +96,16 @@ function sharedBases(ephemeral: boolean): string[] {
 }
 
 function firstUsable(account: Account | undefined, bases: readonly string[]): string {
-  const found = bases.find((base) => isOurs(base) && (!account || openTo(account, base)))
-  if (!found)
-    throw new StartError(`None of ${bases.join(', ')} can be made reachable for user ${account?.uid}`)
+  const found = bases.find((base) => claimFolder(base) && (!account || makeEnterable(account, base)))
+  if (!found) throw new StartError(`The user ${account?.uid} can enter none of ${bases.join(', ')}`)
   return realpathSync(found)
 }
 
-/** Creates `folder`, which all may enter and only we may write; false when it is someone else's or can't be created. */
-function isOurs(folder: string): boolean {
+/**
+ * Creates `folder`, which all may enter and only we may write. Returns false if it belongs to another user or can't be
+ * created.
+ */
+function claimFolder(folder: string): boolean {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o755 })
     const { uid, mode } = lstatSync(folder)
@@ -115,8 +121,8 @@ function isOurs(folder: string): boolean {
 const LONGEST_SOCKET_FOLDER = 87
 
 /**
- * Creates the folder for the sockets, which only the server's user and root may enter: in `home`, or in the temporary
- * directory when that path is too long for a socket. Removes what a crashed server left there.
+ * Creates the folder for the sockets, which only the server's user and root may enter. It is in `home`, or in the
+ * temporary directory if that path is too long for a socket. Removes sockets of a crashed server.
  */
 export function prepareSockets(home: string, account: Account | undefined): string {
   const folder = socketFolder(home)

@@ -4,8 +4,9 @@ import path from 'node:path'
 import type { Account } from './account.ts'
 
 /**
- * Identifies the process behind a pid, so that a process that reuses the pid later is not taken for it: start time and
- * boot on Linux (proc_pid_stat(5), field 22), start time by `ps` elsewhere. Undefined when it is gone or a zombie.
+ * Identifies the process behind a pid, so that a later process with the same pid is not mistaken for it. Uses start
+ * time and boot on Linux (proc_pid_stat(5), field 22), start time by `ps` elsewhere. Undefined if it is gone or a
+ * zombie.
  */
 export function identify(pid: number): string | undefined {
   if (process.platform !== 'linux') {
@@ -13,7 +14,7 @@ export function identify(pid: number): string | undefined {
     return stdout?.trim() || undefined
   }
   try {
-    // The name, field 2, may contain spaces and parentheses: fields are counted from the last closing one.
+    // The name, field 2, may contain spaces and parentheses: count fields from the last closing one.
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     if (fields[0] === 'Z' || fields[0] === 'X') return undefined
@@ -23,24 +24,27 @@ export function identify(pid: number): string | undefined {
   }
 }
 
-/** Whether `pid` is a live PostgreSQL process whose data folder is `data` (an absolute path without symlinks). */
+/** True if `pid` is a live PostgreSQL process with the data folder `data` (an absolute path without symlinks). */
 export function isPostgresOf(pid: number, data: string): boolean {
   if (identify(pid) === undefined) return false
-  if (process.platform === 'linux') return worksIn(pid, data)
+  if (process.platform === 'linux') return isPostgresIn(pid, data)
   const { stdout } = spawnSync('ps', ['-p', String(pid), '-o', 'command='], { encoding: 'utf8' })
   return !!stdout?.includes('postgres') && stdout.includes(data)
 }
 
-/** All PostgreSQL processes whose working directory is `data`: the server and its children. Linux only; else none. */
+/**
+ * Returns all PostgreSQL processes whose working directory is `data`: the server and its children. Empty on other
+ * systems than Linux.
+ */
 export function postgresProcessesIn(data: string): number[] {
   if (process.platform !== 'linux') return []
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
-    .filter((pid) => worksIn(pid, data))
+    .filter((pid) => isPostgresIn(pid, data))
 }
 
-function worksIn(pid: number, data: string): boolean {
+function isPostgresIn(pid: number, data: string): boolean {
   try {
     const program = path.basename(readlinkSync(`/proc/${pid}/exe`).replace(/ \(deleted\)$/, ''))
     return program === 'postgres' && readlinkSync(`/proc/${pid}/cwd`) === data
@@ -49,7 +53,7 @@ function worksIn(pid: number, data: string): boolean {
   }
 }
 
-/** Sends each signal in turn, waiting up to its `ms` for the process to be gone. Returns whether it is. */
+/** Sends each signal in turn, and waits up to its `ms` for the process to end. Returns true if it is gone. */
 export async function endProcess(
   pid: number,
   steps: readonly { signal: NodeJS.Signals; ms: number }[],
@@ -63,13 +67,13 @@ export async function endProcess(
     } catch {
       return gone()
     }
-    await until(gone, ms)
+    await waitUntil(gone, ms)
   }
   return gone()
 }
 
-/** Polls `condition` until it holds or `ms` have passed; returns whether it held. */
-export async function until(condition: () => boolean, ms: number, every = 10): Promise<boolean> {
+/** Polls `condition` until it holds or `ms` have passed; returns true if it held. */
+export async function waitUntil(condition: () => boolean, ms: number, every = 10): Promise<boolean> {
   const deadline = performance.now() + ms
   while (!condition()) {
     if (performance.now() > deadline) return false
@@ -78,8 +82,8 @@ export async function until(condition: () => boolean, ms: number, every = 10): P
   return true
 }
 
-/** Runs a program to its end as `account`. @throws with the last lines of its output when it fails. */
-export function run(
+/** Runs a program as `account` until it exits. @throws with the last 4,000 characters of its output if it fails. */
+export function runProgram(
   file: string,
   args: readonly string[],
   options: { account: Account | undefined; env: Record<string, string>; input?: string },

@@ -18,22 +18,21 @@ export interface ServerOptions {
 }
 
 export interface Server {
-  /** The port on 127.0.0.1, and in the socket's name. It stays the same for the server's life. */
+  /** The port on 127.0.0.1 and in the name of the socket. It never changes. */
   readonly port: number
   stop(): Promise<void>
 }
 
 const LOG_LIMIT = 10 * 1024 * 1024
-const START_LIMIT_MS = 120_000 // A crash may have left a lot of log to replay.
+const START_LIMIT_MS = 120_000 // A crash may have left much WAL to replay.
 const RESTART_WAITS_MS = [0, 250, 500, 1_000, 2_000, 4_000, 8_000, 10_000]
 
 /**
- * Starts the server and keeps it running: if it dies unexpectedly, it is restarted on the same port.
- *
- * @throws StartError with the last lines of its log when it doesn't come up.
+ * Starts the server, and restarts it on the same port if it dies unexpectedly. Throws a StartError with the last lines
+ * of its log if it doesn't come up.
  */
 export async function runServer(options: ServerOptions): Promise<Server> {
-  boundLog(options.logFile)
+  truncateLog(options.logFile)
   let stopping = false
   const isStopping = () => stopping
   let { port, child } = await startOnFreePort(options)
@@ -41,7 +40,7 @@ export async function runServer(options: ServerOptions): Promise<Server> {
   const watch = () => {
     child.once('exit', (code, signal) => {
       if (stopping) return
-      options.log(`The database server died (${signal ?? code}); starting it again`)
+      options.log(`The database server died (${signal ?? code}); restarting it`)
       restarting = restart()
     })
   }
@@ -91,16 +90,16 @@ async function launch(
     cwd: '/',
     env: options.binaries.env,
     stdio: ['ignore', output, output],
-    detached: true, // Ctrl-C in the terminal doesn't reach it: our ordered shutdown decides.
+    detached: true, // Ctrl-C in the terminal doesn't reach it: our ordered shutdown stops it.
     ...options.account,
   })
   closeSync(output)
   child.unref()
-  // For an exit without stop(), such as a crash of ours: a last, synchronous request for a fast shutdown.
+  // For an exit without stop(), such as our own crash: a last, synchronous request for a fast shutdown.
   const lastResort = () => child.kill('SIGINT')
   process.once('exit', lastResort)
   child.once('exit', () => process.removeListener('exit', lastResort))
-  const failure = await becomesReady(child, options, isStopping)
+  const failure = await waitUntilReady(child, options, isStopping)
   if (failure === undefined) return child
   if (child.pid !== undefined && !hasEnded(child)) await endServer(child.pid, options.stopTimeoutMs)
   throw new StartError(
@@ -117,8 +116,8 @@ function serverArguments({ data, sockets, settings }: ServerOptions, port: numbe
   return ['-D', data, ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
 }
 
-/** Waits until postmaster.pid says `ready`; returns what went wrong instead, if anything. */
-async function becomesReady(
+/** Waits until postmaster.pid says `ready`; returns the failure, or undefined on success. */
+async function waitUntilReady(
   child: ChildProcess,
   options: ServerOptions,
   isStopping: () => boolean,
@@ -168,7 +167,7 @@ function freePort(): Promise<number> {
   })
 }
 
-function boundLog(file: string): void {
+function truncateLog(file: string): void {
   if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > LOG_LIMIT) truncateSync(file)
 }
 

@@ -98,7 +98,7 @@ test('a start that fails says why, and ends', async () => {
   writeFileSync(join(taken, 'postgres', 'diary.txt'), 'mine')
   const { output, ended } = spawnStart(taken)
   assert.equal(await ended, 2)
-  assert.match(output.join('\n'), /is not empty and holds no PostgreSQL database; it is left as it is/)
+  assert.match(output.join('\n'), /is not empty and holds no PostgreSQL database; it was left unchanged/)
 })
 
 test('the whole service starts from nothing, heals, stops in order, and starts again on its data', async () => {

@@ -25,11 +25,11 @@ test('a folder that can be none is refused, and names the setting', async (t) =>
     [file, 'a part of its path is a file'],
     [path.join(file, 'deep/er'), 'a part of its path is a file'],
     // Where Node's own recursive mkdir never returns.
-    ['/proc/millrace/data', 'its file system takes no folders'],
+    ['/proc/millrace/data', 'its file system accepts no folders'],
   ] as const)
     await assert.rejects(startEmbedded({ dataDir }), {
       name: 'Error',
-      message: `DATA_DIR can't be ${dataDir}: ${reason}. Name a folder that this user may write to.`,
+      message: `DATA_DIR can't be ${dataDir}: ${reason}. Set a folder to which this user may write.`,
     })
 })
 

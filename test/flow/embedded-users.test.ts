@@ -60,7 +60,7 @@ test('root, in a checkout that nobody else may enter', options, async (t) => {
   mkdirSync(env.TMPDIR)
   const first = await startElsewhere(t, dataDir, { script, env })
   assert.equal(first.error, '')
-  assert.match(first.lines.join('\n'), /can't reach the first folder/)
+  assert.match(first.lines.join('\n'), /, because its user \d+ can't enter the first folder/)
   const home = readFileSync(path.join(dataDir, 'postgres.moved'), 'utf8').split('\n')[0]!
   assert.ok(home.startsWith(`${env.TMPDIR}/millrace-0/`), home)
   assert.notEqual(statSync(path.join(home, 'postgres')).uid, 0)
@@ -119,5 +119,5 @@ test("an ordinary user is told that the data is root's", options, async (t) => {
   await stopElsewhere(await startElsewhere(t, dataDir, { script }))
   chownSync(dataDir, SOMEONE.uid, SOMEONE.gid)
   const refused = await startElsewhere(t, dataDir, { node, script, ...SOMEONE })
-  assert.match(refused.error, /can't be read as the user 65534 \(EACCES\): start as the user it belongs to/)
+  assert.match(refused.error, /can't be read as the user 65534 \(EACCES\): start as the user that owns it/)
 })

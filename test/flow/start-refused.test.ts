@@ -66,7 +66,7 @@ describe('a process is refused', () => {
     'edge',
     'its folder is a file',
     { SECRET_KEY: '', DATA_DIR: FILE },
-    `DATA_DIR can't be ${FILE}: a part of its path is a file. Name a folder that this user may write to.`,
+    `DATA_DIR can't be ${FILE}: a part of its path is a file. Set a folder to which this user may write.`,
   )
 })
 

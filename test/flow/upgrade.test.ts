@@ -145,7 +145,7 @@ async function upgrade(): Promise<void> {
   const report = await connect({ url, applicationName: 'a long report' })
   await report.query('begin; select from organization limit 1')
   const expanding = release(next, url)
-  await until('the release waits', () => expanding.log.some((line) => line.includes('got no lock')))
+  await until('the release waits', () => expanding.log.some((line) => line.includes('could not get a lock')))
   const running = await runningJob()
   await more()
   await report.end()

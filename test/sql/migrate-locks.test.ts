@@ -72,7 +72,7 @@ describe('a migration that waits for a lock', { concurrency: false }, () => {
       await until('it has told twice', () => log.length >= 2)
       assert.match(
         log[1]!,
-        /^Migration 000001-first\.sql got no lock, next attempt in 0\.05 s: a transaction of a long report \(process \d+\) has been open for \d+ s$/,
+        /^Migration 000001-first\.sql could not get a lock, next attempt in 0\.05 s: a transaction of a long report \(process \d+\) has been open for \d+ s$/,
       )
       await older.query('commit')
       assert.deepEqual(await applied, ['000001-first.sql'])
@@ -90,7 +90,7 @@ describe('a migration that waits for a lock', { concurrency: false }, () => {
       await assert.rejects(applied, (error: Error) => {
         assert.match(
           error.message,
-          /^Migration 000002-second\.sql got no lock within 0\.2 s: a transaction of a long report \(process \d+\) has been open for \d+ s\. End what is in the way, then run this again; nothing of it has been applied$/,
+          /^Migration 000002-second\.sql could not get a lock within 0\.2 s: a transaction of a long report \(process \d+\) has been open for \d+ s\. End the blocking transaction, then rerun this; nothing of it has been applied$/,
         )
         assert.equal(error.cause, undefined)
         return true
@@ -108,7 +108,7 @@ describe('a migration that waits for a lock', { concurrency: false }, () => {
       await older.query('begin; lock table organization_member in row exclusive mode')
       const { applied, log } = run({ waitMs: 20, pauseMs: 20 })
       await until('it has told', () => log.length > 0)
-      assert.match(log[0]!, /^The functions of orgs got no lock/)
+      assert.match(log[0]!, /^The functions of orgs could not get a lock/)
       await older.query('commit')
       assert.deepEqual(await applied, ['functions/orgs'])
     } finally {

@@ -247,8 +247,8 @@ test('what is read first is checked, and its refusal is thrown in place of the a
   const answer = { name: 'answer', text: `select 'answer'` }
   assert.deepEqual(
     await Promise.all([
-      reader.text(answer, [], { first }),
-      reader.texts(answer, [], { first, limitMs: 10_000 }),
+      reader.text(answer, [], { precheck: first }),
+      reader.texts(answer, [], { precheck: first, limitMs: 10_000 }),
     ]),
     ['answer', ['answer']],
   )
@@ -256,8 +256,8 @@ test('what is read first is checked, and its refusal is thrown in place of the a
   const refuse = () => {
     throw new RangeError('not this one')
   }
-  await assert.rejects(reader.text(answer, [], { first: { ...first, check: refuse } }), /not this one/)
+  await assert.rejects(reader.text(answer, [], { precheck: { ...first, check: refuse } }), /not this one/)
   const broken = { name: 'broken', text: 'select 1 / 0' }
-  await assert.rejects(reader.text(broken, [], { first }), /division by zero/)
+  await assert.rejects(reader.text(broken, [], { precheck: first }), /division by zero/)
   assert.equal(await reader.text(answer, []), 'answer')
 })
