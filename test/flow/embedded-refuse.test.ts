@@ -11,7 +11,7 @@ test('a folder that holds something else is refused and left as it is', async (t
   writeFileSync(path.join(dataDir, 'postgres/letter.txt'), 'dear reader')
   await assert.rejects(
     startEmbedded({ dataDir }),
-    /holds no PostgreSQL database.*left as it is.*DATABASE_URL/s,
+    /holds no PostgreSQL database.*left unchanged.*DATABASE_URL/s,
   )
   assert.deepEqual(readdirSync(path.join(dataDir, 'postgres')), ['letter.txt'])
   assert.deepEqual(readdirSync(dataDir), ['postgres'])

@@ -144,7 +144,10 @@ describe('migrate', () => {
       url,
       `create table migration (name text primary key); insert into migration values ('000001-accounts.sql')`,
     )
-    await assert.rejects(migrate(url), /before 1\.0\.0 and can't be migrated: start with an empty one/)
+    await assert.rejects(
+      migrate(url),
+      /before 1\.0\.0 created this database, which can't be migrated: start with an empty one/,
+    )
     assert.deepEqual(await rowsOf(url, 'select name from migration'), [{ name: '000001-accounts.sql' }])
   })
 
