@@ -7,9 +7,9 @@ import { passwordProblem } from './password-rules.ts'
 import type { Edge } from './pipeline/context.ts'
 
 /**
- * Ensures that the account of `ADMIN_EMAIL` is an active admin. If its address is unverified, anyone may have
- * registered it, so its password is replaced, and whatever else lets anybody sign in to it, act for it or hear of it ends.
- * @throws StartError when it would get a password that the rules forbid.
+ * Ensures that the account of `ADMIN_EMAIL` is an active admin. Anyone may have registered an unverified address.
+ * Such an account gets `ADMIN_PASSWORD` and loses its sessions, keys, factors and webhook endpoints.
+ * @throws StartError if the rules forbid that password.
  */
 export async function ensureAdmin(edge: Edge): Promise<void> {
   const { settings, passwords, db, log } = edge
@@ -27,12 +27,12 @@ export async function ensureAdmin(edge: Edge): Promise<void> {
     const kinds: AuditKind[] = [...KINDS[row.change]]
     if ((await tx.maybeOne(unmarkForDeletion(row.id))) !== null) kinds.push('account.deletion_cancelled')
     const data = { by: 'ADMIN_EMAIL', role: 'admin' }
-    const about = { actorId: null, accountId: row.id, address: null, requestId: null, data }
-    await tx.run(appendAudit(kinds.map((kind) => ({ kind, ...about }))))
+    const details = { actorId: null, accountId: row.id, address: null, requestId: null, data }
+    await tx.run(appendAudit(kinds.map((kind) => ({ kind, ...details }))))
     await tx.run(accountChanged(row.id))
     return row
   })
-  if (admin === null) log.info('The account of ADMIN_EMAIL is an admin already')
+  if (admin === null) log.info('The account of ADMIN_EMAIL is already an admin')
   else log[admin.change === 'replaced' ? 'warn' : 'info']({ account: admin.id }, MESSAGES[admin.change])
 }
 
@@ -43,8 +43,8 @@ const KINDS = {
 } as const satisfies Record<string, readonly AuditKind[]>
 
 const MESSAGES = {
-  created: 'The account of ADMIN_EMAIL was created',
-  promoted: 'The account of ADMIN_EMAIL was made an active admin; it keeps its password',
+  created: 'Created the account of ADMIN_EMAIL',
+  promoted: 'Made the account of ADMIN_EMAIL an active admin; its password is unchanged',
   replaced:
-    'The account of ADMIN_EMAIL had not verified its address: it is now an admin with ADMIN_PASSWORD, and its sessions, keys, passkeys, one-time codes and webhook endpoints have ended',
+    'The account of ADMIN_EMAIL was unverified: it is now an admin with ADMIN_PASSWORD; its sessions, keys, passkeys, one-time codes and webhook endpoints were revoked',
 } as const

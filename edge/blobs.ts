@@ -1,8 +1,8 @@
 import type { BodyWriter } from './http/server.ts'
 
 /**
- * Sends bytes as fast as the client takes them. The response begins with the first piece, so that missing bytes can
- * still be answered with an error; a later error cuts the connection, because the length has been announced by then.
+ * Sends bytes at the client's pace. The response begins with the first piece, so that missing bytes still get an error
+ * response. A later error closes the connection, because the Content-Length is already sent.
  */
 export async function sendPieces(pieces: AsyncIterable<Uint8Array>, begin: () => BodyWriter): Promise<void> {
   let writer: BodyWriter | null = null

@@ -1,15 +1,15 @@
-/** What a user agent says that it is. */
+/** Describes devices by their user agent. */
 
-// Its expressions get no longer text, whatever a client sends; the session keeps as much.
+// Bounds the input of Bowser's regular expressions; the session stores as many characters.
 const MAX_CHARACTERS = 300
-const WORDS = /^[\p{L}\p{N} .()_-]{1,80}$/u
+const DESCRIPTION = /^[\p{L}\p{N} .()_-]{1,80}$/u
 
-/** Browser and system in words, such as `Firefox 132 on Linux`; null for what is no known browser. */
+/** Browser and operating system, such as `Firefox 132 on Linux`; null if the user agent is unknown. */
 export async function deviceOf(userAgent: string): Promise<string | null> {
   if (userAgent === '') return null
   const { default: Bowser } = await import('bowser')
   const { browser, os } = Bowser.parse(userAgent.slice(0, MAX_CHARACTERS))
   const name = [browser.name, /^\d+/.exec(browser.version ?? '')?.[0]].filter(Boolean).join(' ')
-  const words = [name, os.name].filter(Boolean).join(' on ')
-  return WORDS.test(words) ? words : null
+  const description = [name, os.name].filter(Boolean).join(' on ')
+  return DESCRIPTION.test(description) ? description : null
 }

@@ -40,23 +40,23 @@ import { createStreams, type Streams } from './streams/sse.ts'
 export interface EdgeOptions {
   readonly settings: Settings
   readonly databaseUrl: string
-  /** A direct connection for LISTEN, when the other one goes through a pooler. */
+  /** URL of a direct connection for LISTEN, which poolers do not support. */
   readonly directUrl: string
   readonly secretKey: string
   readonly log: Log
-  /** Other routes, for tests. */
+  /** Routes to serve instead of all; for tests. */
   readonly areas?: readonly Area[]
-  /** Shared password threads, which it does not close: tests share cheap ones. */
+  /** Shared password threads, which the edge does not close; for tests. */
   readonly passwords?: Passwords
-  /** How long the database may be silent, in ms, before requests are refused; the default of `startPulse`. */
+  /** Milliseconds without an answer from the database before the edge rejects requests; default as in `startPulse`. */
   readonly silenceMs?: number
 }
 
-/** An edge without its socket, which `serveEdge` adds. */
+/** An edge without a listening socket, which `serveEdge` adds. */
 interface EdgeParts {
   readonly edge: Edge
   readonly dispatch: Dispatch
-  /** Ends every stream, asking its reader to reconnect. */
+  /** Ends every stream and asks its subscriber to reconnect. */
   closeStreams(): void
   close(): Promise<void>
 }
@@ -77,7 +77,7 @@ async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
   }
 }
 
-/** What exists before the first notification arrives. */
+/** Parts that must exist before the first notification arrives. */
 type Core = Pick<
   Edge,
   | 'pulse'
@@ -96,12 +96,12 @@ type Core = Pick<
   | 'tracing'
 >
 
-// How long a write waits for one of the pool's connections.
-const CONNECTION_MS = 5_000
-// The caller of what the edge reads for itself, so that callers without a credential (0) don't hold it up.
-const ITSELF = -1
+// Time that a write waits for a connection of the pool.
+const CONNECTION_WAIT_MS = 5_000
+// Caller of the edge's own slow reads, so that requests without a credential (caller 0) do not block them.
+const EDGE_CALLER = -1
 
-const nameOf = ({ projectName }: Settings, what = ''): string => `${projectName}-edge${what}`
+const connectionName = ({ projectName }: Settings, suffix = ''): string => `${projectName}-edge${suffix}`
 
 async function createCore(
   options: EdgeOptions,
@@ -111,38 +111,38 @@ async function createCore(
   const warn = (message: string) => (error: unknown) => log.warn({ err: error }, message)
   const { checked: validateRows, databasePooled: pooled, keepResultSeconds } = settings
   const connections = new Connections()
-  const { pulse, settled } = await untilReached(log, () => feelPulse(options, connections))
-  const common = { url, connections, pooled, slow: slowOf(options) }
+  const { pulse, settled } = await untilReached(log, () => startHealthCheck(options, connections))
+  const common = { url, connections, pooled, slow: slowStatementLogger(options) }
   const reader = createReader({
     ...common,
-    applicationName: nameOf(settings, '-reads'),
+    applicationName: connectionName(settings, '-reads'),
     answerMs: settings.readTimeoutMs,
   })
   const slowReads = createSlowReads({
     ...common,
-    applicationName: nameOf(settings, '-slow-reads'),
+    applicationName: connectionName(settings, '-slow-reads'),
     limits: settings.slowReadMs,
   })
   const replica = createReplica(settings, { reader, slowReads }, log)
   const db = createDatabase({
     ...common,
-    applicationName: nameOf(settings),
+    applicationName: connectionName(settings),
     size: 4,
     validateRows,
     statementMs: settings.writeTimeoutMs,
-    waitMs: CONNECTION_MS,
+    waitMs: CONNECTION_WAIT_MS,
     ...(replica && { onCommit: (position) => replica.wal.committed(position) }),
   })
-  const uses = createUses(db, warn('The last use of API keys or sessions was not stored'))
-  // What the edge reads for itself stays on the primary: notifications come from there.
-  const statistics = slowReads.of(ITSELF, 'statistics')
+  const uses = createUses(db, warn('Storing the last use of API keys or sessions failed'))
+  // The edge's own reads stay on the primary, which sends the notifications.
+  const statistics = slowReads.of(EDGE_CALLER, 'statistics')
   const confirmed = confirmedReads(reader, () => db.run(confirmCommits()))
   const hub = createHub({
     reader: replica?.wal.covering(confirmed) ?? confirmed,
-    lists: slowReads.of(ITSELF, 'list'),
+    lists: slowReads.of(EDGE_CALLER, 'list'),
     now: () => pulse.now(),
     settledUntil: settled.until,
-    onError: warn('Events could not be read'),
+    onError: warn('Reading job events failed'),
   })
   return {
     settings,
@@ -155,20 +155,20 @@ async function createCore(
     slowReads,
     replica,
     hub,
-    overview: createOverview(statistics, keepResultSeconds, warn('The overview could not be read')),
+    overview: createOverview(statistics, keepResultSeconds, warn('Reading the overview failed')),
     uses,
     accounts: createAccounts({ settings, reader, secretKey, now: () => pulse.now(), uses }),
-    publisher: createPublisher(db, warn('A notification was not sent')),
+    publisher: createPublisher(db, warn('Sending a notification failed')),
     metrics: createMetrics({ db, reader: statistics, hub, streams, replica }),
     tracing: await openTracing(settings.tracing, 'edge', log),
   }
 }
 
-const slowOf = ({ settings, log }: EdgeOptions) =>
+const slowStatementLogger = ({ settings, log }: EdgeOptions) =>
   logSlowStatements(settings.slowQueryMs, (data, message) => log.warn(data, message))
 
-/** Checks once a second whether the database answers, and until when all is settled; logs changes. */
-async function feelPulse(
+/** Starts the health check, which probes the database and the visibility horizon once a second; logs state changes. */
+async function startHealthCheck(
   { settings, databaseUrl: url, log, silenceMs: answerMs }: EdgeOptions,
   connections: Connections,
 ): Promise<{ readonly pulse: Pulse; readonly settled: Settled }> {
@@ -178,23 +178,23 @@ async function feelPulse(
     probe: settled.probe,
     onProbe: settled.onProbe,
     ...(answerMs === undefined ? {} : { answerMs }),
-    applicationName: nameOf(settings, '-pulse'),
+    applicationName: connectionName(settings, '-pulse'),
     connections,
     onChange: (state, error) => {
-      if (state === 'silent') log.error({ err: error }, 'The database does not answer: requests are refused')
-      else if (state === 'read-only') log.error('The database takes no writes: it is a standby, or read-only')
-      else log.info('The database answers, and takes writes')
+      if (state === 'silent') log.error({ err: error }, 'The database does not answer: rejecting requests')
+      else if (state === 'read-only') log.error('The database rejects writes: it is a standby or read-only')
+      else log.info('The database answers and accepts writes')
     },
     onClock: (offsetMs) =>
       log.warn(
         { offsetSeconds: Math.round(offsetMs / 1000) },
-        "This machine's clock and the database's differ, or no longer do: the database's is used",
+        "The clock offset to the database crossed 10 s; using the database's clock",
       ),
   })
   return { pulse, settled }
 }
 
-/** Forwards the database's notifications. */
+/** Subscribes to the database's notifications and passes them on. */
 function listenToChanges(
   options: EdgeOptions,
   core: Core & { readonly connections: Connections },
@@ -205,16 +205,16 @@ function listenToChanges(
     accounts.forget(accountId)
     streams.recheck(accountId)
   }
-  // Notifications may have been missed, and their effects may have failed.
-  const changed = (): void => {
+  // During an outage, notifications may be lost and their handlers may fail.
+  const refreshAll = (): void => {
     hub.notified(null)
     overview.notified()
     accountChanged(null)
   }
-  pulse.onBack(changed)
+  pulse.onBack(refreshAll)
   return listen({
     url: options.directUrl,
-    applicationName: nameOf(options.settings, '-listen'),
+    applicationName: connectionName(options.settings, '-listen'),
     connections,
     channels: {
       [JOB_EVENTS]: (payload) => {
@@ -224,12 +224,12 @@ function listenToChanges(
       [WORKER_CHANGED]: () => overview.notified(),
       [ACCOUNT_CHANGED]: (payload) => accountChanged(Number(payload)),
     },
-    onReconnect: changed,
-    onError: (error) => options.log.warn({ err: error }, 'The LISTEN connection was lost'),
+    onReconnect: refreshAll,
+    onError: (error) => options.log.warn({ err: error }, 'Lost the LISTEN connection; reconnecting'),
   })
 }
 
-/** Services that only requests use. */
+/** Creates the services that only requests use. */
 function createServices(options: EdgeOptions, { db, publisher }: Core): Omit<Edge, keyof Core> {
   const { settings, databaseUrl: url, secretKey } = options
   const { checked: validateRows, databasePooled: pooled } = settings
@@ -240,12 +240,12 @@ function createServices(options: EdgeOptions, { db, publisher }: Core): Omit<Edg
     signInTurns: new Turns(),
     retrieval: createRetrieval({
       url,
-      applicationName: nameOf(settings, '-search'),
+      applicationName: connectionName(settings, '-search'),
       validateRows,
       pooled,
       readTimeoutMs: settings.slowReadMs.search,
       writeTimeoutMs: settings.writeTimeoutMs,
-      slow: slowOf(options),
+      slow: slowStatementLogger(options),
     }),
     limits: createLimits(db, settings),
     keyLimits: settings.apiKeyRate && createKeyLimits(db, settings.apiKeyRate),
@@ -253,7 +253,7 @@ function createServices(options: EdgeOptions, { db, publisher }: Core): Omit<Edg
   }
 }
 
-interface Closing {
+interface ClosingParts {
   readonly edge: Edge
   readonly streams: Streams
   readonly listener: Listener
@@ -261,49 +261,49 @@ interface Closing {
   readonly ownsPasswords: boolean
 }
 
-/** First what clients reach, last what the other steps need. */
-function closingSteps({ edge, streams, listener, uses, ownsPasswords }: Closing): ShutdownStep[] {
+/** Closes client-facing parts first, shared dependencies last. */
+function closingSteps({ edge, streams, listener, uses, ownsPasswords }: ClosingParts): ShutdownStep[] {
   return [
     step('end the streams', () => streams.close()),
-    step('stop following jobs', () => edge.hub.close()),
-    step('stop watching all', () => edge.overview.close()),
-    step('stop listening', () => listener.close()),
-    step('end the password threads', () => (ownsPasswords ? edge.passwords.close() : undefined)),
-    step('end the search thread', () => edge.retrieval.close()),
-    step('tell what is to be told', () => edge.publisher.close()),
+    step('close the hub', () => edge.hub.close()),
+    step('close the overview', () => edge.overview.close()),
+    step('close the LISTEN connection', () => listener.close()),
+    step('stop the password threads', () => (ownsPasswords ? edge.passwords.close() : undefined)),
+    step('stop the search thread', () => edge.retrieval.close()),
+    step('send pending notifications', () => edge.publisher.close()),
     step('store the last use of API keys and sessions', () => uses.close()),
-    step('leave the replica', () => edge.replica?.close()),
-    step('end the readers', () => Promise.all([edge.reader.close(), edge.slowReads.close()])),
-    step('leave the store of bytes', () => edge.blobs.close()),
-    step('leave the database', () => edge.db.close()),
-    step('stop the pulse', () => edge.pulse.close()),
+    step('close the replica', () => edge.replica?.close()),
+    step('close the readers', () => Promise.all([edge.reader.close(), edge.slowReads.close()])),
+    step('close the blob store', () => edge.blobs.close()),
+    step('close the database pool', () => edge.db.close()),
+    step('stop the health check', () => edge.pulse.close()),
     step('send the last spans', () => edge.tracing?.close()),
   ]
 }
 
-/** An edge behind a port. */
+/** An edge that listens on a port. */
 export interface ServingEdge {
   readonly edge: Edge
   readonly port: number
-  /** An orderly, bounded stop: accept no connections, end the streams, let requests finish, close. */
+  /** Stops within a time limit: accepts no connections, ends the streams, lets requests finish, then closes. */
   stop(): Promise<void>
 }
 
-// An idle connection is closed after this time; until then its next answer says that it closes.
-const IDLE_MS = 3_000
-// Requests, and clients that take their answers, may take this long; after that their clients retry at another process.
+// Idle connections stay open for this time; a response meanwhile asks its client to close.
+const IDLE_CONNECTION_MS = 3_000
+// Time for requests to finish and for clients to read their responses; then clients retry at another process.
 const IN_FLIGHT_MS = 6_000
-// Requests that still wait for a job after this time are answered 202.
-const WAIT_MS = 4_000
+// Requests that still wait for a job after this time get a 202.
+const JOB_WAIT_MS = 4_000
 
-/** `lingers`: clients can go to other edges, so it waits until they have. */
+/** `lingers`: on stop, waits until clients have moved to other edges. */
 export async function serveEdge(
   options: EdgeOptions,
-  at: { exclusive: boolean; lingers: boolean },
+  listenOptions: { exclusive: boolean; lingers: boolean },
 ): Promise<ServingEdge> {
   const parts = await createEdge(options)
   let inFlight = 0
-  let idle: (() => void) | null = null
+  let onIdle: (() => void) | null = null
   const server = createServer(
     async (request, responder) => {
       inFlight++
@@ -311,35 +311,35 @@ export async function serveEdge(
         await parts.dispatch(request, responder)
       } finally {
         inFlight--
-        if (inFlight === 0) idle?.()
+        if (inFlight === 0) onIdle?.()
       }
     },
     {
       headers: commonHeaders(options.settings),
-      onError: (error) => options.log.error({ err: error }, 'The server failed to answer'),
+      onError: (error) => options.log.error({ err: error }, 'A request handler failed'),
     },
   )
-  // Before anyone can register that address, or see the service ready without its admin.
+  // Must precede listen(): otherwise anyone could register the address, or see the service ready without its admin.
   await ensureAdmin(parts.edge)
   const { host, port } = options.settings
-  const bound = await server.listen({ host, port, exclusive: at.exclusive })
-  const metrics = await serveMetrics(parts.edge, at.exclusive)
+  const bound = await server.listen({ host, port, exclusive: listenOptions.exclusive })
+  const metrics = await serveMetrics(parts.edge, listenOptions.exclusive)
   return {
     edge: parts.edge,
     port: bound.port,
     stop: async () => {
       const startedAt = performance.now()
-      const waiting = setTimeout(() => parts.edge.hub.stopWaiting(), WAIT_MS)
+      const jobWaitTimer = setTimeout(() => parts.edge.hub.stopWaiting(), JOB_WAIT_MS)
       await server.leave()
       parts.closeStreams()
-      if (at.lingers) await within(IDLE_MS, server.deserted())
-      const answered = new Promise<void>((resolve) => {
-        idle = resolve
+      if (listenOptions.lingers) await waitAtMost(IDLE_CONNECTION_MS, server.deserted())
+      const allAnswered = new Promise<void>((resolve) => {
+        onIdle = resolve
       })
-      const left = (): number => IN_FLIGHT_MS - (performance.now() - startedAt)
-      if (inFlight > 0) await within(left(), answered)
-      await within(left(), server.taken())
-      clearTimeout(waiting)
+      const remainingMs = (): number => IN_FLIGHT_MS - (performance.now() - startedAt)
+      if (inFlight > 0) await waitAtMost(remainingMs(), allAnswered)
+      await waitAtMost(remainingMs(), server.taken())
+      clearTimeout(jobWaitTimer)
       server.close()
       metrics.close()
       await parts.close()
@@ -347,8 +347,8 @@ export async function serveEdge(
   }
 }
 
-async function within(ms: number, what: Promise<void>): Promise<void> {
-  const late = new AbortController()
-  await Promise.race([what, delay(ms, undefined, { signal: late.signal }).catch(() => {})])
-  late.abort()
+async function waitAtMost(ms: number, promise: Promise<void>): Promise<void> {
+  const timeout = new AbortController()
+  await Promise.race([promise, delay(ms, undefined, { signal: timeout.signal }).catch(() => {})])
+  timeout.abort()
 }

@@ -13,7 +13,7 @@ const TYPES: Readonly<Record<string, string>> = {
   svg: 'image/svg+xml',
 }
 
-/** Headers of pages, besides their policies: other sites share no windows with them, and never learn their addresses. */
+/** Headers of pages besides their policies: they isolate windows from other sites and hide the page's URL from them. */
 export const PAGE_HEADERS: readonly Header[] = [
   ['cross-origin-opener-policy', 'same-origin'],
   ['referrer-policy', 'no-referrer'],
@@ -24,34 +24,35 @@ interface Version {
   readonly text: KeptText
 }
 
-/** The latest version of each file that was sent, with what it was compressed to. */
+/** The latest sent version of each file, with its compressed forms. */
 const versions = new Map<string, Version>()
 
 /**
- * Responds with a static file. Browsers cache it but revalidate it each time, so that all parts of a page are of the
- * same version after an update. @param file one of an allow-list: each is kept.
+ * Sends a static file. Browsers revalidate it on each use: after an update all parts of a page have the same version.
+ * @param file must be from an allow-list. Each file stays in memory.
  */
 export async function sendFile(
   { request, responder, head }: Pick<RawInput, 'responder' | 'head'> & { readonly request: EdgeRequest },
   file: URL,
   headers: readonly Header[],
 ): Promise<Answer<unknown> | undefined> {
-  const { etag, text } = await versionOf(file)
-  const all: Header[] = [
-    // Weak: it names the text, in whichever encoding.
+  const { etag, text } = await loadVersion(file)
+  const allHeaders: Header[] = [
+    // Weak, because all content codings share it.
     ['etag', `W/${etag}`],
     ['cache-control', 'no-cache'],
     ...headers,
   ]
-  if (matchesEtag(request.header('if-none-match'), etag)) return new Answer({ status: 304, headers: all })
-  return text.send(request, responder, (status, given) => head(status, [...given, ...all]))
+  if (matchesEtag(request.header('if-none-match'), etag))
+    return new Answer({ status: 304, headers: allHeaders })
+  return text.send(request, responder, (status, given) => head(status, [...given, ...allHeaders]))
 }
 
-async function versionOf(file: URL): Promise<Version> {
+async function loadVersion(file: URL): Promise<Version> {
   const body = await readFile(file)
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
-  const known = versions.get(file.href)
-  if (known?.etag === etag) return known
+  const cached = versions.get(file.href)
+  if (cached?.etag === etag) return cached
   const type = TYPES[file.pathname.slice(file.pathname.lastIndexOf('.') + 1)]!
   const version = { etag, text: new KeptText(body.toString(), type) }
   versions.set(file.href, version)

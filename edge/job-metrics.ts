@@ -2,13 +2,13 @@ import { BOUNDS, type Counter, type Tally } from '../sql/jobs/tallies.ts'
 import { TERMINAL } from './streams/job-event.ts'
 
 /**
- * What workers have counted, in the text format of Prometheus
- * (https://prometheus.io/docs/instrumenting/exposition_formats/). It is kept in the database, so every edge tells the same:
- * take one of them, or the maximum.
+ * Metrics of workers, in the text format of Prometheus
+ * (https://prometheus.io/docs/instrumenting/exposition_formats/). They come from the database, so every edge reports
+ * the same values: use one edge or the maximum, not the sum.
  */
 
-/** One worker that is alive. */
-export interface WorkerFigures {
+/** Current figures of one live worker. */
+export interface WorkerStats {
   readonly name: string
   readonly threads: number
   readonly busy: number
@@ -19,7 +19,7 @@ export interface WorkerFigures {
 export interface Totals {
   readonly tallies: readonly Tally[]
   readonly counters: Readonly<Partial<Record<Counter, number>>>
-  readonly workers: readonly WorkerFigures[]
+  readonly workers: readonly WorkerStats[]
 }
 
 type Labels = Readonly<Record<string, string>>
@@ -28,106 +28,110 @@ type Sample = readonly [labels: Labels, value: number, suffix?: string]
 const COUNTERS: Readonly<Record<Counter, readonly [name: string, help: string]>> = {
   children_lost: [
     'worker_children_lost_total',
-    'Child processes that died or were killed while they read a file',
+    'Child processes that died or were killed while reading a file',
   ],
   leases_lost: ['worker_leases_lost_total', 'Leases that workers did not renew in time'],
   threads_killed: ['worker_threads_killed_total', 'Threads killed because their job did not stop'],
-  statements_too_slow: [
-    'worker_statements_too_slow_total',
-    'Attempts that failed because a statement took too long',
-  ],
+  statements_too_slow: ['worker_statements_too_slow_total', 'Attempts that failed on a statement timeout'],
 }
 
-// Two a decade, of the five that are kept.
-const SHOWN = BOUNDS.map((bound, bucket) => ({ bound, bucket })).filter(
+// Two buckets per decade of the five stored ones, from 10 ms.
+const SHOWN_BUCKETS = BOUNDS.map((bound, bucket) => ({ bound, bucket })).filter(
   ({ bucket }) => bucket >= 5 && (bucket % 5) % 3 === 0,
 )
 
-export function jobMetrics({ tallies, counters, workers }: Totals): string {
+export function formatJobMetrics({ tallies, counters, workers }: Totals): string {
   const ended = tallies.filter(({ outcome }) => TERMINAL.has(outcome))
-  const again = tallies.filter(({ outcome }) => !TERMINAL.has(outcome))
+  const repeated = tallies.filter(({ outcome }) => !TERMINAL.has(outcome))
   const tasks = [...Map.groupBy(tallies, ({ name }) => name).values()]
   return [
-    family('jobs_ended_total', 'counter', 'Jobs that have ended after they had begun', ended.map(countOf)),
-    family(
+    formatFamily(
+      'jobs_ended_total',
+      'counter',
+      'Jobs that ended after at least one attempt',
+      ended.map(attemptSample),
+    ),
+    formatFamily(
       'job_attempts_repeated_total',
       'counter',
-      'Attempts after which their job waited again',
-      again.map(countOf),
+      'Attempts after which the job was queued again',
+      repeated.map(attemptSample),
     ),
-    family(
+    formatFamily(
       'job_run_seconds',
       'histogram',
-      'How long attempts ran',
-      tasks.flatMap((some) => histogram(some, 'runs', 'run_seconds')),
+      'Run time of attempts',
+      tasks.flatMap((taskTallies) => histogramSamples(taskTallies, 'runs', 'run_seconds')),
     ),
-    family(
+    formatFamily(
       'job_wait_seconds',
       'histogram',
-      'How long jobs that were due waited for an attempt',
-      tasks.flatMap((some) => histogram(some, 'waits', 'wait_seconds')),
+      'Time that due jobs waited for an attempt',
+      tasks.flatMap((taskTallies) => histogramSamples(taskTallies, 'waits', 'wait_seconds')),
     ),
     ...Object.entries(COUNTERS).map(([key, [name, help]]) =>
-      family(name, 'counter', help, [[{}, counters[key as Counter] ?? 0]]),
+      formatFamily(name, 'counter', help, [[{}, counters[key as Counter] ?? 0]]),
     ),
-    gauge('worker_threads', 'Threads of a worker', workers, ({ threads }) => threads),
-    gauge('worker_threads_busy', 'Threads of a worker that have a job', workers, ({ busy }) => busy),
-    gauge(
+    formatGauge('worker_threads', 'Threads of a worker', workers, ({ threads }) => threads),
+    formatGauge('worker_threads_busy', 'Busy threads of a worker', workers, ({ busy }) => busy),
+    formatGauge(
       'worker_memory_bytes',
       'Resident memory of a worker and its child processes',
       workers,
-      (one) => one.memory_bytes,
+      ({ memory_bytes }) => memory_bytes,
     ),
-    gauge('worker_jobs_running', 'Jobs that run in a worker', workers, ({ running }) => running),
+    formatGauge('worker_jobs_running', 'Jobs running in a worker', workers, ({ running }) => running),
   ].join('')
 }
 
-const countOf = ({ queue, name, outcome, attempts }: Tally): Sample => [
+const attemptSample = ({ queue, name, outcome, attempts }: Tally): Sample => [
   { queue, task: name, outcome },
   attempts,
 ]
 
-/** The samples of one task, of whatever outcome. */
-function histogram(
-  some: readonly Tally[],
+/** The samples of one task over all outcomes. */
+function histogramSamples(
+  tallies: readonly Tally[],
   buckets: 'runs' | 'waits',
   sum: 'run_seconds' | 'wait_seconds',
 ): Sample[] {
-  const { queue, name: task } = some[0]!
-  const upTo = (last: number): number =>
-    some.reduce((total, tally) => total + tally[buckets].slice(0, last + 1).reduce((a, b) => a + b, 0), 0)
-  const all = upTo(BOUNDS.length)
+  const { queue, name: task } = tallies[0]!
+  const countUpTo = (last: number): number =>
+    tallies.reduce((sum, tally) => sum + tally[buckets].slice(0, last + 1).reduce((a, b) => a + b, 0), 0)
+  const total = countUpTo(BOUNDS.length)
   return [
-    ...SHOWN.map(
-      ({ bound, bucket }): Sample => [{ queue, task, le: String(bound) }, upTo(bucket), '_bucket'],
+    ...SHOWN_BUCKETS.map(
+      ({ bound, bucket }): Sample => [{ queue, task, le: String(bound) }, countUpTo(bucket), '_bucket'],
     ),
-    [{ queue, task, le: '+Inf' }, all, '_bucket'],
-    [{ queue, task }, some.reduce((total, tally) => total + tally[sum], 0), '_sum'],
-    [{ queue, task }, all, '_count'],
+    [{ queue, task, le: '+Inf' }, total, '_bucket'],
+    [{ queue, task }, tallies.reduce((total, tally) => total + tally[sum], 0), '_sum'],
+    [{ queue, task }, total, '_count'],
   ]
 }
 
-const gauge = (
+const formatGauge = (
   name: string,
   help: string,
-  workers: readonly WorkerFigures[],
-  of: (one: WorkerFigures) => number,
+  workers: readonly WorkerStats[],
+  read: (worker: WorkerStats) => number,
 ): string =>
-  family(
+  formatFamily(
     name,
     'gauge',
     help,
-    workers.map((one): Sample => [{ worker: one.name }, of(one)]),
+    workers.map((worker): Sample => [{ worker: worker.name }, read(worker)]),
   )
 
-/** A metric without samples is left out. */
-function family(name: string, type: string, help: string, samples: readonly Sample[]): string {
+/** Formats one metric; '' if it has no samples. */
+function formatFamily(name: string, type: string, help: string, samples: readonly Sample[]): string {
   if (samples.length === 0) return ''
-  const lines = samples.map(([labels, value, suffix = '']) => `${name}${suffix}${textOf(labels)} ${value}\n`)
+  const lines = samples.map(
+    ([labels, value, suffix = '']) => `${name}${suffix}${formatLabels(labels)} ${value}\n`,
+  )
   return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`
 }
 
-function textOf(labels: Labels): string {
+function formatLabels(labels: Labels): string {
   const pairs = Object.entries(labels).map(([key, value]) => `${key}="${value.replace(/[\\"\n]/g, '_')}"`)
   return pairs.length === 0 ? '' : `{${pairs.join(',')}}`
 }

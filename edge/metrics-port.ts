@@ -8,9 +8,10 @@ import { createServer, type EdgeRequest } from './http/server.ts'
 import type { Edge } from './pipeline/context.ts'
 
 /**
- * Checks who may read `/metrics` on the main port. With METRICS_TOKEN: its bearer. With only METRICS_PORT: nobody,
- * since anyone who reaches that port may read there. With neither: anyone, but nobody in production.
- * @throws the refusal.
+ * Checks access to `/metrics` on the main port. With METRICS_TOKEN it requires that bearer token. With only
+ * METRICS_PORT it rejects all requests, because that port serves the metrics. With neither it rejects all requests in
+ * production.
+ * @throws fail('route.missing') or fail('auth.required').
  */
 export function admitToMetrics({ metrics, production }: Settings, request: EdgeRequest): void {
   if (metrics.token === undefined) {
@@ -18,33 +19,33 @@ export function admitToMetrics({ metrics, production }: Settings, request: EdgeR
     return
   }
   const given = /^Bearer +(\S+) *$/i.exec(request.header('authorization'))?.[1] ?? ''
-  // Digests have the same length, whatever was given.
+  // timingSafeEqual needs equal lengths, which digests have.
   if (!timingSafeEqual(digestOf(given), digestOf(metrics.token))) throw fail('auth.required')
 }
 
-/** Serves `/metrics`, and nothing else, on METRICS_PORT if it is set. @throws when the port is not available. */
+/** Serves only `/metrics` on METRICS_PORT, if set. @throws if the port is unavailable. */
 export async function serveMetrics(edge: Edge, exclusive: boolean): Promise<{ close(): void }> {
   const { metrics, production, host } = edge.settings
   if (metrics.port === undefined) {
     if (production && metrics.token === undefined)
-      edge.log.warn('/metrics is closed: neither METRICS_TOKEN nor METRICS_PORT is set')
+      edge.log.warn('/metrics is disabled: set METRICS_TOKEN or METRICS_PORT')
     return { close: () => {} }
   }
   const head = (status: number, headers: readonly (readonly [string, string])[]) => ({ status, headers })
   const server = createServer(
     async (request, responder) => {
-      const reads = request.method === 'GET' || request.method === 'HEAD'
-      if (reads && request.path === '/metrics')
+      const isRead = request.method === 'GET' || request.method === 'HEAD'
+      if (isRead && request.path === '/metrics')
         return (await edge.metrics.text()).send(request, responder, head)
       const body = failureBody(fail('route.missing'))
       responder.send({ status: 404, block: JSON_BLOCK, headers: [], body })
     },
     {
       headers: commonHeaders(edge.settings),
-      onError: (error) => edge.log.error({ err: error }, 'Serving the metrics failed'),
+      onError: (error) => edge.log.error({ err: error }, 'Serving metrics failed'),
     },
   )
   await server.listen({ host, port: metrics.port, exclusive })
-  edge.log.info({ port: metrics.port }, '/metrics is served')
+  edge.log.info({ port: metrics.port }, 'Serving /metrics')
   return { close: () => server.close() }
 }

@@ -6,41 +6,41 @@ import { readQueueDepths } from '../sql/jobs/lists.ts'
 import { readTotals } from '../sql/jobs/tallies.ts'
 import type { Reads } from '../sql/slow-reads.ts'
 import { KeptText } from './http/kept-text.ts'
-import { jobMetrics, type Totals } from './job-metrics.ts'
+import { formatJobMetrics, type Totals } from './job-metrics.ts'
 import type { Found } from './pipeline/request-context.ts'
 import type { Replica } from './replica.ts'
 import type { Hub } from './streams/hub.ts'
 import type { Streams } from './streams/sse.ts'
 
 /**
- * The metrics of `/metrics`, named as Prometheus recommends (https://prometheus.io/docs/practices/naming/): a counter by
- * status class and a coarse histogram per operation, 210 KB with all 200 in use.
+ * The metrics of `/metrics`, with names as Prometheus recommends (https://prometheus.io/docs/practices/naming/). Each
+ * operation has a counter by status class and a coarse histogram. With all 200 operations in use that is 210 KB.
  */
 export interface Metrics {
-  /** Records an answered request and its duration; a null entry: of no operation. */
+  /** Records a response and its duration. `entry`: null if no operation matches the request. */
   answered(entry: Found | null, method: string, status: number, seconds: number): void
-  /** Counts a request that was refused or failed. */
+  /** Counts a rejected or failed request. */
   refused(code: ErrorCode): void
   text(): Promise<KeptText>
 }
 
 const require = createRequire(import.meta.url)
-// Imported without the package's index, which loads 80 modules for process metrics.
+// Bypasses the package's index, which loads 80 modules for process metrics.
 const Counter = require('prom-client/lib/counter') as typeof prom.Counter
 const Gauge = require('prom-client/lib/gauge') as typeof prom.Gauge
 const Histogram = require('prom-client/lib/histogram') as typeof prom.Histogram
 const Registry = require('prom-client/lib/registry') as typeof prom.Registry
 
-// Clients choose the method: unknown ones share a series, or anyone could add series.
+// Unknown methods share one series; otherwise clients could create any number of series.
 const OTHER = 'other'
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'])
-// A text is reused for this time.
-const KEPT_MS = 1000
+// A rendered text is reused for this time.
+const REUSE_MS = 1000
 
 /** The series of one operation. */
 interface Series {
   readonly seconds: { observe(value: number): void }
-  /** By status class. */
+  /** Indexed by status class: 0 for aborted requests, else the first digit of the status. */
   readonly counts: { inc(): void }[]
 }
 
@@ -60,7 +60,7 @@ interface MetricsSources {
   readonly replica: Replica | null
 }
 
-/** Records requests as they are answered; other metrics are collected for each text. */
+/** Records each response; collects the other metrics for each rendered text. */
 export function createMetrics(sources: MetricsSources): Metrics {
   return new PromMetrics(sources)
 }
@@ -71,7 +71,7 @@ class PromMetrics implements Metrics {
   readonly #queues = new QueueMetrics(this.#registry)
   readonly #reader: Reads
   #measuring: Promise<void> | null = null
-  #kept: { readonly text: Promise<KeptText>; readonly builtAt: number } | null = null
+  #cached: { readonly text: Promise<KeptText>; readonly builtAt: number } | null = null
 
   constructor(sources: MetricsSources) {
     this.#reader = sources.reader
@@ -79,86 +79,86 @@ class PromMetrics implements Metrics {
   }
 
   answered(entry: Found | null, method: string, status: number, seconds: number): void {
-    this.#requests.answered(entry, method, status, seconds)
+    this.#requests.recordResponse(entry, method, status, seconds)
   }
 
   refused(code: ErrorCode): void {
-    this.#requests.refused(code)
+    this.#requests.countRefusal(code)
   }
 
   text(): Promise<KeptText> {
-    if (this.#kept === null || performance.now() - this.#kept.builtAt > KEPT_MS)
-      this.#kept = { text: this.#build(), builtAt: performance.now() }
-    return this.#kept.text
+    if (this.#cached === null || performance.now() - this.#cached.builtAt > REUSE_MS)
+      this.#cached = { text: this.#build(), builtAt: performance.now() }
+    return this.#cached.text
   }
 
   async #build(): Promise<KeptText> {
     await this.#measureProcess()
-    // While the database is down, operators need the other metrics.
+    // While the database is down, operators still need the other metrics.
     const depths = await this.#reader.text(readQueueDepths, []).catch(() => null)
     this.#queues.set(JSON.parse(depths ?? '[]') as QueueDepth[])
     const totals = await this.#reader.texts(readTotals, []).catch(() => null)
-    const jobs = totals === null ? '' : jobMetrics(totalsOf(totals))
+    const jobs = totals === null ? '' : formatJobMetrics(parseTotals(totals))
     return new KeptText(`${await this.#registry.metrics()}\n${jobs}`, this.#registry.contentType)
   }
 
-  /** Starts process metrics at the first scrape: there is nothing to compare with before. */
+  /** Registers process metrics on the first scrape, so that unscraped processes do not load their modules. */
   #measureProcess(): Promise<void> {
     this.#measuring ??= import('prom-client').then(({ collectDefaultMetrics }) => {
       collectDefaultMetrics({ register: this.#registry })
-      // Gauges that are named as counters; others tell the same by type.
-      for (const what of ['handles', 'requests', 'resources'])
-        this.#registry.removeSingleMetric(`nodejs_active_${what}_total`)
+      // These gauges have counter names; other gauges report the same by type.
+      for (const kind of ['handles', 'requests', 'resources'])
+        this.#registry.removeSingleMetric(`nodejs_active_${kind}_total`)
     })
     return this.#measuring
   }
 }
 
-function totalsOf([tallies, counters, workers]: readonly string[]): Totals {
+function parseTotals([tallies, counters, workers]: readonly string[]): Totals {
   return { tallies: JSON.parse(tallies!), counters: JSON.parse(counters!), workers: JSON.parse(workers!) }
 }
 
-/** Request counts and durations. */
+/** Counts and durations of requests. */
 class RequestMetrics {
   readonly #seconds: prom.Histogram<'method' | 'route'>
   readonly #requests: prom.Counter<'method' | 'route' | 'status'>
   readonly #refusals: prom.Counter<'code'>
-  // Finding a series by its labels costs more than observing a value.
+  // Caches series: a lookup by labels costs more than observing a value.
   readonly #operations = new Map<unknown, Series>()
 
   constructor(registry: prom.Registry) {
     this.#seconds = new Histogram({
       name: 'http_request_duration_seconds',
-      help: 'Time to the answer by operation',
+      help: 'Response time by operation',
       labelNames: ['method', 'route'],
       buckets: [0.01, 0.1, 1, 10],
       registers: [registry],
     })
     this.#requests = new Counter({
       name: 'http_requests_total',
-      help: 'Requests by operation and class of status; 0xx: the client left before',
+      help: 'Requests by operation and status class; 0xx: the client disconnected first',
       labelNames: ['method', 'route', 'status'],
       registers: [registry],
     })
     this.#refusals = new Counter({
       name: 'http_refusals_total',
-      help: 'Requests that were refused or failed, by the code of the error; database.too_slow: a statement took too long',
+      help: 'Rejected and failed requests by error code; database.too_slow: a statement timed out',
       labelNames: ['code'],
       registers: [registry],
     })
   }
 
-  refused(code: ErrorCode): void {
+  countRefusal(code: ErrorCode): void {
     this.#refusals.inc({ code })
   }
 
-  answered(entry: Found | null, method: string, status: number, seconds: number): void {
-    const series = this.#seriesOf(entry, method)
+  recordResponse(entry: Found | null, method: string, status: number, seconds: number): void {
+    const series = this.#getSeries(entry, method)
     series.seconds.observe(seconds)
     series.counts[Math.floor(status / 100)]!.inc()
   }
 
-  #seriesOf(entry: Found | null, name: string): Series {
+  #getSeries(entry: Found | null, name: string): Series {
     const key = entry ?? (METHODS.has(name) ? name : OTHER)
     let series = this.#operations.get(key)
     if (series === undefined) {
@@ -179,7 +179,7 @@ class RequestMetrics {
   }
 }
 
-/** Queue depths. */
+/** Gauges of queue depths. */
 class QueueMetrics {
   readonly #jobs: prom.Gauge<'queue' | 'status'>
   readonly #age: prom.Gauge<'queue'>
@@ -187,13 +187,13 @@ class QueueMetrics {
   constructor(registry: prom.Registry) {
     this.#jobs = new Gauge({
       name: 'jobs',
-      help: 'Live jobs by queue and state',
+      help: 'Live jobs by queue and status',
       labelNames: ['queue', 'status'],
       registers: [registry],
     })
     this.#age = new Gauge({
       name: 'job_queue_oldest_seconds',
-      help: 'Age of the oldest waiting job',
+      help: 'Age of the oldest queued job',
       labelNames: ['queue'],
       registers: [registry],
     })
@@ -210,7 +210,7 @@ class QueueMetrics {
   }
 }
 
-/** Gauges that other parts of the process keep, read for each text. */
+/** Registers gauges that read other parts of the process for each rendered text. */
 function registerGauges(registry: prom.Registry, { streams, hub, db, replica }: MetricsSources): void {
   const gauge = (name: string, help: string, read: () => number): void => {
     new Gauge({
@@ -225,17 +225,21 @@ function registerGauges(registry: prom.Registry, { streams, hub, db, replica }: 
   gauge('sse_clients', 'Open event streams', () => streams.count)
   gauge('job_watchers', 'Subscriptions to job events', () => hub.watchers)
   gauge('db_pool_active', 'Database connections in use', () => db.usage().active)
-  gauge('db_pool_idle', 'Database connections at rest', () => db.usage().idle)
-  gauge('db_pool_waiting', 'Requests that wait for a database connection', () => db.usage().waiting)
+  gauge('db_pool_idle', 'Idle database connections', () => db.usage().idle)
+  gauge('db_pool_waiting', 'Requests waiting for a database connection', () => db.usage().waiting)
   if (replica === null) return
   const { reads } = replica
-  gauge('replica_used', 'Whether lists, searches and statistics go to the replica', () =>
+  gauge('replica_used', '1 if lists, searches and statistics use the replica', () =>
     Number(reads.state === 'used'),
   )
-  gauge('replica_behind_bytes', 'WAL that the replica has not replayed', () => reads.behind ?? Number.NaN)
+  gauge(
+    'replica_behind_bytes',
+    'Bytes of WAL that the replica has not replayed',
+    () => reads.behind ?? Number.NaN,
+  )
   new Counter({
     name: 'slow_reads_total',
-    help: 'Lists, searches and statistics that requests asked for, by the server that answered',
+    help: 'Lists, searches and statistics by the server that answered',
     labelNames: ['server'],
     registers: [registry],
     collect() {

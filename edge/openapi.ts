@@ -13,19 +13,19 @@ import { Accepted, Problem } from './pipeline/schemas.ts'
 import { admittingScopes } from './pipeline/scopes.ts'
 import { statusOf } from './pipeline/statuses.ts'
 
-/** The OpenAPI 3.1 document of the service, generated from the same schemas that check requests. */
+/** Generates the OpenAPI 3.1 document of the service from the schemas that validate requests. */
 
 type Json = Record<string, unknown>
-/** What a schema is for: a response, parameters, or a body. */
-type Use = 'output' | 'input' | 'body'
+/** Use of a schema: `output` for responses, `input` for parameters, `body` for request bodies. */
+type SchemaUse = 'output' | 'input' | 'body'
 
-/** The version of the service itself. */
+/** The version of the service. */
 export const VERSION = '0.1.0'
 
 const DESCRIPTION =
-  'A job platform behind a thin HTTP edge. Slow operations run as background jobs: with `?background=true` or `Prefer: respond-async` they return 202 with the job id at once, and the job reports its progress as a stream of server-sent events. Errors are `{detail}`, a message for people; invalid input also lists its problems in `errors`, and what a client acts on has a `code`. Requests for a host that the service does not serve are answered with 421.'
-const POSITION =
-  'Lists come from a replica, which may lag. Answers to writes, and those that tell of the end of a job, have the header `Millrace-Position`: sent back with a later request, it has lists show at least what was written by then.'
+  'A job platform behind a thin HTTP edge. Slow operations run as background jobs: with `?background=true` or `Prefer: respond-async` they return 202 with the job id immediately, and the job reports its progress as server-sent events. Error responses have `detail`, a message for people. Invalid input also has `errors`, the list of problems. Errors that clients can handle have a `code`. Requests for a host that the service does not serve get a 421.'
+const POSITION_DESCRIPTION =
+  'Lists come from a replica, which may lag. Responses to writes and responses that report the end of a job have the header `Millrace-Position`. Send it with a later request, so that lists include everything written by then.'
 
 export function openApi(areas: readonly Area[], settings: Settings): Json {
   const components: Record<string, Json> = {}
@@ -41,7 +41,8 @@ export function openApi(areas: readonly Area[], settings: Settings): Json {
     info: {
       title: 'Millrace',
       version: VERSION,
-      description: settings.databaseReplicaUrl === undefined ? DESCRIPTION : `${DESCRIPTION} ${POSITION}`,
+      description:
+        settings.databaseReplicaUrl === undefined ? DESCRIPTION : `${DESCRIPTION} ${POSITION_DESCRIPTION}`,
       contact: { name: 'The operator of this service', url: settings.publicBaseUrl },
       license: { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' },
     },
@@ -57,14 +58,14 @@ export function openApi(areas: readonly Area[], settings: Settings): Json {
         bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
         signIn: {
           type: 'oauth2',
-          description: 'Signs in here, for a token of 15 minutes',
+          description: 'Sign in here to get an access token for 15 minutes',
           flows: { password: { tokenUrl: '/api/v1/auth/token', scopes: {} } },
         },
         key: {
           type: 'http',
           scheme: 'bearer',
           bearerFormat: 'mill_live_…',
-          description: 'An API key with the scope that the operation names, or one that includes it',
+          description: 'An API key with the scope that the operation requires, or a scope that includes it',
         },
         session: { type: 'apiKey', in: 'cookie', name: cookieName(settings, 'session') },
       },
@@ -74,17 +75,17 @@ export function openApi(areas: readonly Area[], settings: Settings): Json {
 
 function operation(area: Area, route: AnyRoute, settings: Settings, components: Record<string, Json>): Json {
   const auth = route.auth ?? area.auth
-  const schema = (type: z.ZodType, use: Use): Json => toSchema(type, use, components)
-  const media = (type: z.ZodType, io: Use): Json => {
-    const made = schema(type, io)
-    const example = exampleOf(made, components)
-    return { schema: made, ...(example === undefined ? {} : { example }) }
+  const schema = (type: z.ZodType, use: SchemaUse): Json => toSchema(type, use, components)
+  const media = (type: z.ZodType, use: SchemaUse): Json => {
+    const jsonSchema = schema(type, use)
+    const example = exampleOf(jsonSchema, components)
+    return { schema: jsonSchema, ...(example === undefined ? {} : { example }) }
   }
   const parameters = [
     ...parametersOf(route.params, 'path', schema),
     ...parametersOf(route.query, 'query', schema),
-    ...backgroundOf(route),
-    ...headersOf(route),
+    ...backgroundParameters(route),
+    ...headerParameters(route),
   ]
   return {
     tags: [area.name],
@@ -108,10 +109,10 @@ function operation(area: Area, route: AnyRoute, settings: Settings, components: 
   }
 }
 
-/** The description of a route, with who may call it where the deployment decides that. */
+/** The description of a route, with the roles and credentials that this deployment requires. */
 function descriptionOf(route: AnyRoute, auth: Auth, area: Area, settings: Settings): { description: string } {
   const editors = { rbac: 'For moderators and admins.', basic: 'For any active account.', none: undefined }
-  const repeated = route.repeatable && `Keeps no response for an \`Idempotency-Key\`: ${route.repeatable}.`
+  const repeated = route.repeatable && `Stores no response for an \`Idempotency-Key\`: ${route.repeatable}.`
   const parts = [
     route.description,
     auth === 'editor' ? editors[settings.authLevel] : undefined,
@@ -121,12 +122,12 @@ function descriptionOf(route: AnyRoute, auth: Auth, area: Area, settings: Settin
   return { description: parts.filter((part) => part !== undefined).join(' ') }
 }
 
-/** Which credential a route takes, for its description: a tool has no place for the scope of an API key. */
+/** The credential that a route requires, as text: OpenAPI cannot express scopes of bearer tokens. */
 function credentialOf(route: AnyRoute, auth: Auth, area: Area, settings: Settings): string | undefined {
   if (auth === 'public' || settings.authLevel === 'none')
     return route.description === undefined ? 'No credential is needed.' : undefined
-  if (route.needsSession) return 'API keys are refused: it is for people who have signed in.'
-  return `An API key needs \`${admittingScopes(area, route)[0]!}\`.`
+  if (route.needsSession) return 'API keys are rejected: this operation requires a signed-in user.'
+  return `An API key needs the scope \`${admittingScopes(area, route)[0]!}\`.`
 }
 
 function responsesOf(
@@ -134,7 +135,7 @@ function responsesOf(
   route: AnyRoute,
   auth: Auth,
   settings: Settings,
-  media: (type: z.ZodType, use: Use) => Json,
+  media: (type: z.ZodType, use: SchemaUse) => Json,
 ): Json {
   const success = route.status ?? (route.response === undefined && route.produces === undefined ? 204 : 200)
   const json = (type: z.ZodType): Json => ({ 'application/json': media(type, 'output') })
@@ -161,12 +162,13 @@ function responsesOf(
   if (isJobBacked(route))
     responses[202] = { description: 'The job continues in the background', content: json(Accepted) }
   if (route.stream !== undefined || route.follow !== undefined)
-    responses[204] = { description: 'No more events after `Last-Event-ID`' }
+    responses[204] = { description: 'No events after `Last-Event-ID`' }
   for (const [status, details] of errorsOf(area, route, auth, settings)) {
     responses[status] ??= { description: details.join('; '), content: refusal(details[0]!) }
   }
-  const refuses = Object.keys(responses).some((status) => status.startsWith('4'))
-  if (!refuses) responses['4XX'] = { description: 'The request could not be read', content: json(Problem) }
+  const hasClientError = Object.keys(responses).some((status) => status.startsWith('4'))
+  if (!hasClientError)
+    responses['4XX'] = { description: 'The request could not be read', content: json(Problem) }
   responses['5XX'] ??= {
     description: 'The service failed or is unavailable; `Retry-After`, if present, says when to retry',
     content: refusal('The service is overloaded; try again shortly'),
@@ -178,7 +180,7 @@ function exampleText({ example }: AnyRoute): { example?: string } {
   return example === undefined ? {} : { example }
 }
 
-/** Error texts by status: the route's own, and those that follow from its declaration. */
+/** Error details by status: those that the route lists, and those that its declaration implies. */
 function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): Map<number, string[]> {
   const codes = new Set<ErrorCode>(route.errors)
   if (auth !== 'public') codes.add('auth.required')
@@ -230,8 +232,8 @@ function bodyMediaType(route: AnyRoute): string {
 
 function parametersOf(
   type: z.ZodType | undefined,
-  where: 'path' | 'query',
-  schema: (type: z.ZodType, io: 'input') => Json,
+  location: 'path' | 'query',
+  schema: (type: z.ZodType, use: 'input') => Json,
 ): Json[] {
   if (type === undefined) return []
   const { properties = {}, required = [] } = schema(type, 'input') as {
@@ -240,25 +242,25 @@ function parametersOf(
   }
   return Object.entries(properties).map(([name, property]) => ({
     name,
-    in: where,
-    required: where === 'path' || required.includes(name),
-    schema: { ...typed(property), ...fallbackOf(type, name) },
+    in: location,
+    required: location === 'path' || required.includes(name),
+    schema: { ...dropParsedPattern(property), ...defaultOf(type, name) },
   }))
 }
 
-/** The default of a field, which zod does not tell of where a text is turned into another value. */
-function fallbackOf(type: z.ZodType, name: string): Json {
+/** The default of a field: zod omits it if the schema transforms a string into another type. */
+function defaultOf(type: z.ZodType, name: string): Json {
   const field = type instanceof z.ZodObject ? (type.shape as Record<string, unknown>)[name] : undefined
   return field instanceof z.ZodDefault ? { default: field.def.defaultValue } : {}
 }
 
-/** Without the pattern of the text that stands for a value of another type. */
-function typed({ pattern, ...schema }: Json): Json {
+/** Drops the pattern of the string form if the schema's type is not a string. */
+function dropParsedPattern({ pattern, ...schema }: Json): Json {
   return schema.type === 'string' ? { ...schema, ...(pattern === undefined ? {} : { pattern }) } : schema
 }
 
-/** How a job-backed route is asked not to wait. */
-function backgroundOf(route: AnyRoute): Json[] {
+/** Query parameters that make a job-backed route respond without waiting. */
+function backgroundParameters(route: AnyRoute): Json[] {
   if (!isJobBacked(route) || route.alwaysWaits) return []
   const parameter = (name: string, schema: Json, description: string): Json => ({
     name,
@@ -273,7 +275,7 @@ function backgroundOf(route: AnyRoute): Json[] {
   ]
 }
 
-function headersOf(route: AnyRoute): Json[] {
+function headerParameters(route: AnyRoute): Json[] {
   const header = (name: string, description: string): Json => ({
     name,
     in: 'header',
@@ -286,12 +288,12 @@ function headersOf(route: AnyRoute): Json[] {
       ? [
           header(
             'Idempotency-Key',
-            'The same key and request within 24 hours return the first response, with `Idempotent-Replayed: true`',
+            'A repeat with the same key within 24 hours returns the first response, with `Idempotent-Replayed: true`',
           ),
         ]
       : []),
     ...(isJobBacked(route) && !route.alwaysWaits
-      ? [header('Prefer', '`respond-async` returns 202 with the job id at once')]
+      ? [header('Prefer', '`respond-async` returns 202 with the job id immediately')]
       : []),
     ...(route.stream || route.follow ? [header('Last-Event-ID', 'Resumes the stream after this event')] : []),
   ]
@@ -305,8 +307,8 @@ function operationId(area: Area, route: AnyRoute): string {
   return [route.method, area.name, ...words].join('_')
 }
 
-/** A schema as JSON Schema 2020-12; types with an id become components. */
-function toSchema(type: z.ZodType, use: Use, components: Record<string, Json>): Json {
+/** Converts a schema to JSON Schema 2020-12; types with an id become components. */
+function toSchema(type: z.ZodType, use: SchemaUse, components: Record<string, Json>): Json {
   const {
     $schema: _,
     $defs = {},
@@ -316,21 +318,21 @@ function toSchema(type: z.ZodType, use: Use, components: Record<string, Json>): 
     unrepresentable: 'any',
     override: (shown) => {
       if (use === 'body') showNulls(shown)
-      // Tools that read a pattern without the flag `u` take a class of characters for letters.
+      // Tools that compile patterns without the flag `u` misread `\p{…}`.
       if (/\\p\{/i.test(String(shown.jsonSchema.pattern))) delete shown.jsonSchema.pattern
-      // openapi-python-client leaves out an operation with such a default; without it the field is as optional.
+      // openapi-python-client omits operations with this default; the field is optional without it too.
       if (JSON.stringify(shown.jsonSchema.default) === '{}') delete shown.jsonSchema.default
     },
   }) as Json & { $defs?: Record<string, Json> }
-  for (const [name, definition] of Object.entries($defs)) components[name] ??= relinked(definition)
+  for (const [name, definition] of Object.entries($defs)) components[name] ??= relinkRefs(definition)
   const id = (schema as { id?: string }).id
-  if (id === undefined) return relinked(schema)
+  if (id === undefined) return relinkRefs(schema)
   const { id: _id, ...rest } = schema as Json & { id: string }
-  components[id] ??= relinked(rest)
+  components[id] ??= relinkRefs(rest)
   return { $ref: `#/components/schemas/${id}` }
 }
 
-function relinked(schema: Json): Json {
+function relinkRefs(schema: Json): Json {
   const { id: _, ...rest } = JSON.parse(
     JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/'),
   ) as Json

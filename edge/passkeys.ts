@@ -3,15 +3,15 @@ import { fail } from '../sql/errors.ts'
 import { CHALLENGE_SECONDS } from '../sql/passkeys.ts'
 import type { Settings } from '../tasks/settings.ts'
 
-/** What browsers are asked when a passkey is made or used (WebAuthn level 3), in the JSON that they parse themselves. */
+/** Options for browsers to create or use a passkey (WebAuthn Level 3), in the JSON format that browsers parse. */
 
-/** This service as authenticators know it. */
+/** This service as a WebAuthn relying party. */
 export interface RelyingParty {
   readonly rpId: string
   readonly origin: string
 }
 
-/** @throws passkey.not_configured where `PUBLIC_BASE_URL` names no host: browsers take no address (section 5.1.3). */
+/** @throws passkey.not_configured if `PUBLIC_BASE_URL` has an IP address: browsers reject it (section 5.1.3). */
 export function relyingParty({ publicBaseUrl }: Settings): RelyingParty {
   const { hostname: rpId, origin } = new URL(publicBaseUrl)
   if (isIP(rpId.replace(/^\[(.*)\]$/, '$1')) !== 0) throw fail('passkey.not_configured')
@@ -19,21 +19,21 @@ export function relyingParty({ publicBaseUrl }: Settings): RelyingParty {
 }
 
 /**
- * The name that authenticators keep of an account, in base64url: its id, which says nothing of the person (section 14.6.1) and,
- * unlike what is derived from the deployment's key, never changes.
+ * The user handle of an account, in base64url. It is the account id: it reveals nothing about the person (section
+ * 14.6.1) and never changes, unlike a value derived from the deployment's key.
  */
 export const userHandleOf = (accountId: number): string =>
   Buffer.from(String(accountId)).toString('base64url')
 
-const common = (challenge: Buffer) => ({
+const commonOptions = (challenge: Buffer) => ({
   challenge: challenge.toString('base64url'),
   timeout: CHALLENGE_SECONDS * 1000,
 })
 
-// COSE algorithms: EdDSA, ES256, RS256, which every authenticator has one of.
+// COSE algorithms EdDSA, ES256 and RS256: every authenticator supports one of them.
 const ALGORITHMS = [-8, -7, -257]
 
-interface Known {
+interface KnownPasskey {
   readonly credential_id: Uint8Array
   readonly transports: readonly string[]
 }
@@ -43,10 +43,10 @@ export function creationOptions(
   { projectName }: Settings,
   { rpId }: RelyingParty,
   challenge: Buffer,
-  account: { readonly id: number; readonly email: string; readonly passkeys: readonly Known[] },
+  account: { readonly id: number; readonly email: string; readonly passkeys: readonly KnownPasskey[] },
 ) {
   return {
-    ...common(challenge),
+    ...commonOptions(challenge),
     rp: { id: rpId, name: projectName },
     user: { id: userHandleOf(account.id), name: account.email, displayName: account.email },
     pubKeyCredParams: ALGORITHMS.map((alg) => ({ type: 'public-key', alg })),
@@ -55,7 +55,7 @@ export function creationOptions(
       id: Buffer.from(credential_id).toString('base64url'),
       transports,
     })),
-    // A sign-in names no account: the authenticator has to know which it has.
+    // A sign-in names no account, so the authenticator must store the credential with its account.
     authenticatorSelection: {
       residentKey: 'required',
       requireResidentKey: true,
@@ -67,10 +67,10 @@ export function creationOptions(
 
 /** For `PublicKeyCredential.parseRequestOptionsFromJSON`. */
 export function requestOptions({ rpId }: RelyingParty, challenge: Buffer) {
-  return { ...common(challenge), rpId, allowCredentials: [], userVerification: 'required' }
+  return { ...commonOptions(challenge), rpId, allowCredentials: [], userVerification: 'required' }
 }
 
-/** The challenge that a browser's answer says it is of; null when it is none of ours. */
+/** The challenge in a browser's client data; null if it is not one that this service could have issued. */
 export function challengeIn(clientDataJSON: string): Buffer | null {
   try {
     const { challenge } = JSON.parse(Buffer.from(clientDataJSON, 'base64url').toString()) as {
@@ -79,7 +79,7 @@ export function challengeIn(clientDataJSON: string): Buffer | null {
     const bytes = typeof challenge === 'string' ? Buffer.from(challenge, 'base64url') : null
     return bytes?.length === 32 && bytes.toString('base64url') === challenge ? bytes : null
   } catch {
-    // No JSON, or null.
+    // Not a JSON object.
     return null
   }
 }

@@ -1,27 +1,27 @@
 /**
- * Parses password hashes of other systems, and says which of them are accepted. A sign-in with one costs what its
- * parameters say.
+ * Parses and validates password hashes of other systems. The parameters of a hash set the cost of a sign-in, so they
+ * have upper bounds.
  */
 
-/** bcrypt's modular format: cost, then 22 and 31 digits of its own Base 64. */
+/** bcrypt's modular crypt format: cost, then salt (22) and hash (31 characters) in bcrypt's Base64 alphabet. */
 const BCRYPT = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/
-/** The PHC format (https://github.com/P-H-C/phc-string-format); without a version it is 1.0 (v=16). */
+/** The PHC format (https://github.com/P-H-C/phc-string-format); the default version is 1.0 (v=16). */
 const ARGON2 =
   /^\$argon2(?:id|i|d)(?:\$v=(?:16|19))?\$m=(\d{1,10}),t=(\d{1,10}),p=(\d{1,10})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/
-/** The same for scrypt, as passlib has it: N = 2^ln. */
+/** passlib's PHC format of scrypt: N = 2^ln. */
 const SCRYPT = /^\$scrypt\$ln=(\d{1,10}),r=(\d{1,10}),p=(\d{1,10})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/
-/** passlib's format of PBKDF2, whose Base 64 has `.` in place of `+`. */
+/** passlib's format of PBKDF2; its Base64 has `.` instead of `+`. */
 const PBKDF2 = /^\$pbkdf2-(sha256|sha512)\$(\d{1,10})\$([A-Za-z0-9./]+)\$([A-Za-z0-9./]+)$/
-/** Django's, whose salt is the text itself. */
+/** Django's format of PBKDF2; its salt is plain text, not Base64. */
 const DJANGO_PBKDF2 = /^pbkdf2_(sha256)\$(\d{1,10})\$([^$]+)\$([A-Za-z0-9+/]+=*)$/
 
-// About 0.3 s of a core each; one thread computes them.
+// Upper bounds of cost: each about 0.3 s of a core. One thread computes them.
 const MAX_BCRYPT = 12
 const MAX_ARGON2 = { lanes: 16, kib: 65_536, passes: 3 }
 const MAX_SCRYPT = { lanes: 16, kib: 32_768 }
 const MAX_PBKDF2 = { sha256: 1_200_000, sha512: 600_000 } as const
 
-/** A parsed hash; its bytes are null if their Base 64 is not canonical. */
+/** A parsed hash; salt or hash is null if its Base64 is not canonical. */
 export type ForeignHash =
   | { readonly kind: 'bcrypt'; readonly stored: string; readonly cost: number; readonly isPrehashed: boolean }
   | { readonly kind: 'argon2'; readonly stored: string; readonly cost: Cost; readonly bytes: Bytes }
@@ -33,7 +33,7 @@ export type ForeignHash =
       readonly bytes: Bytes
     }
 
-/** m, t, p of argon2; ln, r, p of scrypt. */
+/** m, t and p of argon2; ln, r and p of scrypt. */
 type Cost = readonly [number, number, number]
 interface Bytes {
   readonly salt: Buffer | null
@@ -42,35 +42,35 @@ interface Bytes {
 
 const isBetween = (value: number, min: number, max: number): boolean => value >= min && value <= max
 
-/** A hash in its parts; null if it has none of the formats. */
-export function foreignHashOf(given: string): ForeignHash | null {
-  // Django puts a name of its own before what others begin with.
+/** Parses a hash; null if its format is unknown. */
+export function parseForeignHash(given: string): ForeignHash | null {
+  // Django adds its own algorithm name as a prefix.
   const [, wrapped, stored = given] = /^(bcrypt|bcrypt_sha256|argon2)\$(\$2.*|argon2.*)$/s.exec(given) ?? []
-  if (wrapped === 'argon2') return argon2Of(`$${stored}`)
+  if (wrapped === 'argon2') return parseArgon2(`$${stored}`)
   const bcrypt = BCRYPT.exec(stored)
   if (bcrypt !== null)
     return { kind: 'bcrypt', stored, cost: Number(bcrypt[1]), isPrehashed: wrapped === 'bcrypt_sha256' }
-  return wrapped === undefined ? (argon2Of(given) ?? scryptOf(given) ?? pbkdf2Of(given)) : null
+  return wrapped === undefined ? (parseArgon2(given) ?? parseScrypt(given) ?? parsePbkdf2(given)) : null
 }
 
-function argon2Of(stored: string): ForeignHash | null {
+function parseArgon2(stored: string): ForeignHash | null {
   const found = ARGON2.exec(stored)
-  return found && { kind: 'argon2', stored, cost: costOf(found), bytes: bytesOf(found[4]!, found[5]!) }
+  return found && { kind: 'argon2', stored, cost: parseCost(found), bytes: decodeBytes(found[4]!, found[5]!) }
 }
 
-function scryptOf(stored: string): ForeignHash | null {
+function parseScrypt(stored: string): ForeignHash | null {
   const found = SCRYPT.exec(stored)
-  return found && { kind: 'scrypt', cost: costOf(found), bytes: bytesOf(found[4]!, found[5]!) }
+  return found && { kind: 'scrypt', cost: parseCost(found), bytes: decodeBytes(found[4]!, found[5]!) }
 }
 
-function pbkdf2Of(stored: string): ForeignHash | null {
+function parsePbkdf2(stored: string): ForeignHash | null {
   const django = DJANGO_PBKDF2.exec(stored)
   const found = django ?? PBKDF2.exec(stored)
   if (found === null) return null
   const [, digest, iterations, salt, hash] = found as unknown as [string, 'sha256', string, string, string]
   const kind = { kind: 'pbkdf2', digest, iterations: Number(iterations) } as const
   if (django === null)
-    return { ...kind, bytes: bytesOf(salt.replaceAll('.', '+'), hash.replaceAll('.', '+')) }
+    return { ...kind, bytes: decodeBytes(salt.replaceAll('.', '+'), hash.replaceAll('.', '+')) }
   const padded = Buffer.from(hash, 'base64')
   return {
     ...kind,
@@ -78,29 +78,32 @@ function pbkdf2Of(stored: string): ForeignHash | null {
   }
 }
 
-const costOf = (found: RegExpExecArray): Cost => [Number(found[1]), Number(found[2]), Number(found[3])]
-const bytesOf = (salt: string, hash: string): Bytes => ({ salt: canonical(salt), hash: canonical(hash) })
+const parseCost = (found: RegExpExecArray): Cost => [Number(found[1]), Number(found[2]), Number(found[3])]
+const decodeBytes = (salt: string, hash: string): Bytes => ({
+  salt: decodeCanonical(salt),
+  hash: decodeCanonical(hash),
+})
 
-/** The bytes of a text that is their only spelling. */
-function canonical(text: string): Buffer | null {
+/** Decodes Base64; null if it is not canonical. */
+function decodeCanonical(text: string): Buffer | null {
   const bytes = Buffer.from(text, 'base64')
   return bytes.toString('base64').replace(/=+$/, '') === text ? bytes : null
 }
 
-/** Why a hash is refused; null: it is accepted. */
+/** Explains why a hash is rejected; null if it is accepted. */
 export function hashProblem(stored: string): string | null {
-  const found = foreignHashOf(stored)
-  switch (found?.kind) {
+  const parsed = parseForeignHash(stored)
+  switch (parsed?.kind) {
     case 'bcrypt':
-      return isBetween(found.cost, 4, MAX_BCRYPT) ? null : `the cost of bcrypt must be 4 to ${MAX_BCRYPT}`
+      return isBetween(parsed.cost, 4, MAX_BCRYPT) ? null : `the cost of bcrypt must be 4 to ${MAX_BCRYPT}`
     case 'argon2':
-      return argon2Problem(found.cost) ?? bytesProblem(found.bytes)
+      return argon2Problem(parsed.cost) ?? bytesProblem(parsed.bytes)
     case 'scrypt':
-      return scryptProblem(found.cost) ?? bytesProblem(found.bytes)
+      return scryptProblem(parsed.cost) ?? bytesProblem(parsed.bytes)
     case 'pbkdf2': {
-      const max = MAX_PBKDF2[found.digest]
-      if (!isBetween(found.iterations, 1, max)) return `${found.digest} iterations must be 1 to ${max}`
-      return bytesProblem(found.bytes)
+      const max = MAX_PBKDF2[parsed.digest]
+      if (!isBetween(parsed.iterations, 1, max)) return `${parsed.digest} iterations must be 1 to ${max}`
+      return bytesProblem(parsed.bytes)
     }
     default:
       return 'must be a hash of bcrypt ($2a$, $2b$, $2y$), argon2 ($argon2id$, $argon2i$, $argon2d$), scrypt ($scrypt$) or PBKDF2 ($pbkdf2-sha256$, $pbkdf2-sha512$), or one of Django (pbkdf2_sha256$, bcrypt$, bcrypt_sha256$, argon2$)'
@@ -121,7 +124,7 @@ function scryptProblem([ln, r, p]: Cost): string | null {
   return (2 ** ln * r * p) / 8 > kib ? `scrypt: 2^ln r p / 8 must be ${kib} or less` : null
 }
 
-/** Refuses what a short hash or salt would be: one of many passwords that are right. */
+/** Rejects non-canonical Base64, and hashes so short that several passwords could match. */
 function bytesProblem({ salt, hash }: Bytes): string | null {
   if (salt === null || hash === null) return 'salt and hash must be canonical Base 64'
   return isBetween(salt.length, 8, 48) && isBetween(hash.length, 16, 64)
@@ -129,11 +132,11 @@ function bytesProblem({ salt, hash }: Bytes): string | null {
     : 'the salt must have 8 to 48 bytes, and the hash 16 to 64'
 }
 
-/** bcrypt reads no more of a password: a longer one may match without being the right one. */
+/** bcrypt ignores all later bytes of a password, so a longer one may match without being the right one. */
 const BCRYPT_BYTES = 72
 
-/** True if a hash is of the beginning of a password only. */
-export function isCut(stored: string, password: string): boolean {
-  const found = foreignHashOf(stored)
+/** True if the hash covers only the first 72 bytes of the password. */
+export function isTruncated(stored: string, password: string): boolean {
+  const found = parseForeignHash(stored)
   return found?.kind === 'bcrypt' && !found.isPrehashed && Buffer.byteLength(password) > BCRYPT_BYTES
 }

@@ -2,10 +2,10 @@ import { type Failure, fail } from '../sql/errors.ts'
 import type { Settings } from '../tasks/settings.ts'
 import type { Passwords } from './passwords.ts'
 
-// A shorter word may be part of any password.
+// Shorter words may occur in any password.
 const SHORTEST_WORD = 4
 
-/** Rejects a new password that the rules of this deployment forbid. @throws the refusal. */
+/** @throws account.password_* if the rules of this deployment forbid a new password. */
 export async function requireAllowedPassword(
   edge: { readonly settings: Settings; readonly passwords: Passwords },
   password: string,
@@ -15,7 +15,7 @@ export async function requireAllowedPassword(
   if (problem !== null) throw problem
 }
 
-/** Why the rules of this deployment forbid a new password of an address; null: they allow it. */
+/** Explains why the rules of this deployment forbid a new password of an account; null if they allow it. */
 export async function passwordProblem(
   { settings, passwords }: { readonly settings: Settings; readonly passwords: Passwords },
   password: string,
@@ -23,21 +23,21 @@ export async function passwordProblem(
 ): Promise<Failure | null> {
   const { minLength, minClasses, refuseCommon } = settings.passwordRules
   if (refuseCommon && (await passwords.isCommon(password))) return fail('account.password_common')
-  const own = refuseCommon
-    ? withoutWords(password, [email, email.split('@')[0]!, settings.projectName])
+  const remainder = refuseCommon
+    ? removeWords(password, [email, email.split('@')[0]!, settings.projectName])
     : password
-  if ([...own].length < minLength) return fail('account.password_short', { min: minLength })
-  return classesOf(password) < minClasses ? fail('account.password_simple', { min: minClasses }) : null
+  if ([...remainder].length < minLength) return fail('account.password_short', { min: minLength })
+  return countClasses(password) < minClasses ? fail('account.password_simple', { min: minClasses }) : null
 }
 
-function withoutWords(password: string, words: readonly string[]): string {
+function removeWords(password: string, words: readonly string[]): string {
   let rest = password.toLowerCase()
   for (const word of words) if (word.length >= SHORTEST_WORD) rest = rest.replaceAll(word, '')
   return rest
 }
 
-/** The number of classes in a password: lower-case letters, upper-case letters, digits, others. */
-function classesOf(password: string): number {
+/** Counts the character classes in a password: lower-case letters, upper-case letters, digits, others. */
+function countClasses(password: string): number {
   const classes = [/\p{Ll}/u, /\p{Lu}/u, /\p{Nd}/u, /[^\p{Ll}\p{Lu}\p{Nd}]/u]
   return classes.filter((kind) => kind.test(password)).length
 }

@@ -1,29 +1,29 @@
 import { availableParallelism } from 'node:os'
 import { fail } from '../sql/errors.ts'
-import { isCut } from './password-hashes.ts'
-import { Threads } from './passwords/threads.ts'
-import type { PasskeyAnswer, PasskeyWork, PasswordCost } from './passwords/work.ts'
+import { isTruncated } from './password-hashes.ts'
+import type { PasskeyRequest, PasskeyResult, PasswordCost } from './passwords/messages.ts'
+import { ThreadPool } from './passwords/thread-pool.ts'
 
 /**
- * Hashes and verifies passwords, about 22 ms of CPU each, and verifies passkeys, on dedicated threads of low priority. At
- * most one per two cores runs at a time, or a burst of logins would starve the rest of the machine. A thread of their own
- * verifies hashes from elsewhere, one at a time: a stranger chose their cost.
+ * Hashes and verifies passwords (about 22 ms of CPU each) and verifies passkeys, on low-priority threads. At most one
+ * thread per two cores runs at a time, so that a burst of sign-ins does not starve the machine. A separate thread
+ * verifies imported hashes one at a time, because other systems chose their cost.
  */
 export interface Passwords {
   hash(password: string): Promise<string>
   /**
-   * Compares with a stored hash; without one it compares with a decoy, so that both take equally long.
-   * @throws request.limited while too many hashes from elsewhere wait.
+   * True if the password matches the stored hash. Null compares with a decoy, so that both cases take the same time.
+   * @throws request.limited while too many imported hashes wait.
    */
   verify(stored: string | null, password: string): Promise<boolean>
   /**
-   * The same for a sign-in, which replaces a hash by other rules than those for new ones: `rehashed` is the one that takes its place,
-   * once the password was right; null: it stays.
+   * Verifies the password of a sign-in. `rehashed` replaces a stored hash with outdated or foreign parameters. It is
+   * null if the password is wrong or the stored hash stays.
    */
   check(stored: string | null, password: string): Promise<CheckedPassword>
-  /** True for one of the 10,000 most common passwords. */
+  /** True if the password is among the 10,000 most common ones of at least 8 characters. */
   isCommon(password: string): Promise<boolean>
-  verifyPasskey(work: PasskeyWork): Promise<PasskeyAnswer>
+  verifyPasskey(request: PasskeyRequest): Promise<PasskeyResult>
   close(): Promise<void>
 }
 
@@ -35,12 +35,12 @@ export interface CheckedPassword {
 const THREAD = new URL('./passwords/thread.ts', import.meta.url)
 const FOREIGN_THREAD = new URL('./passwords/foreign-thread.ts', import.meta.url)
 
-// Each takes up to half a second.
+// Each takes up to 0.5 s.
 const MAX_WAITING_FOREIGN = 40
 const RETRY_SECONDS = 10
 
 export interface PasswordOptions {
-  /** Maximum number of threads for hashes of our own. Default: one per two cores. */
+  /** Maximum number of threads for new hashes. Default: one per two cores. */
   readonly concurrency?: number
   readonly cost?: PasswordCost
 }
@@ -48,65 +48,66 @@ export interface PasswordOptions {
 // 19 MiB and two passes (OWASP Password Storage Cheat Sheet).
 const COST: PasswordCost = { memoryCost: 19_456, timeCost: 2 }
 
-/** The threads start on first use. */
+/** Creates the service; its threads start on first use. */
 export function createPasswords(options: PasswordOptions = {}): Passwords {
   return new PasswordThreads(options)
 }
 
 class PasswordThreads implements Passwords {
   readonly #cost: PasswordCost
-  readonly #own: Threads
-  readonly #foreign = new Threads(FOREIGN_THREAD, 1)
-  /** The hash that a password is compared with when none is stored. */
+  readonly #ownThreads: ThreadPool
+  readonly #foreignThreads = new ThreadPool(FOREIGN_THREAD, 1)
+  /** The hash to compare with if none is stored. */
   #decoy: Promise<string> | null = null
 
   constructor(options: PasswordOptions) {
     const concurrency = options.concurrency ?? Math.max(1, Math.floor(availableParallelism() / 2))
     this.#cost = options.cost ?? COST
-    this.#own = new Threads(THREAD, concurrency, this.#cost)
+    this.#ownThreads = new ThreadPool(THREAD, concurrency, this.#cost)
   }
 
   hash(password: string): Promise<string> {
-    return this.#own.run({ password }) as Promise<string>
+    return this.#ownThreads.run({ password }) as Promise<string>
   }
 
   async verify(stored: string | null, password: string): Promise<boolean> {
-    if (stored !== null && !this.#isOwn(stored)) return this.#verifyForeign(stored, password)
+    if (stored !== null && !this.#hasCurrentParameters(stored)) return this.#verifyForeign(stored, password)
     this.#decoy ??= this.hash('no account has this password')
-    const matches = await this.#own.run({ password, against: stored ?? (await this.#decoy) })
+    const matches = await this.#ownThreads.run({ password, against: stored ?? (await this.#decoy) })
     return stored !== null && matches === true
   }
 
   async check(stored: string | null, password: string): Promise<CheckedPassword> {
     const matches = await this.verify(stored, password)
-    const isReplaced = stored !== null && !this.#isOwn(stored) && !isCut(stored, password)
-    if (!isReplaced) return { matches, rehashed: null }
-    // Also for a wrong password, so that both cost the same.
+    const needsRehash =
+      stored !== null && !this.#hasCurrentParameters(stored) && !isTruncated(stored, password)
+    if (!needsRehash) return { matches, rehashed: null }
+    // A wrong password is hashed too, so that both cost the same.
     const rehashed = await this.hash(password)
     return { matches, rehashed: matches ? rehashed : null }
   }
 
   isCommon(password: string): Promise<boolean> {
-    return this.#own.run({ common: password }) as Promise<boolean>
+    return this.#ownThreads.run({ common: password }) as Promise<boolean>
   }
 
-  verifyPasskey(work: PasskeyWork): Promise<PasskeyAnswer> {
-    return this.#own.run(work) as Promise<PasskeyAnswer>
+  verifyPasskey(request: PasskeyRequest): Promise<PasskeyResult> {
+    return this.#ownThreads.run(request) as Promise<PasskeyResult>
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#own.close(), this.#foreign.close()])
+    await Promise.all([this.#ownThreads.close(), this.#foreignThreads.close()])
   }
 
-  /** True if a hash is by the rules for new ones, so that its cost is ours. */
-  #isOwn(stored: string): boolean {
+  /** True if a hash has the parameters of new hashes. */
+  #hasCurrentParameters(stored: string): boolean {
     const { memoryCost, timeCost } = this.#cost
     return stored.startsWith(`$argon2id$v=19$m=${memoryCost},t=${timeCost},p=1$`)
   }
 
   async #verifyForeign(stored: string, password: string): Promise<boolean> {
-    if (this.#foreign.waiting >= MAX_WAITING_FOREIGN)
+    if (this.#foreignThreads.waitingCount >= MAX_WAITING_FOREIGN)
       throw fail('request.limited', { seconds: RETRY_SECONDS }, { retryAfter: RETRY_SECONDS })
-    return (await this.#foreign.run({ password, against: stored })) === true
+    return (await this.#foreignThreads.run({ password, against: stored })) === true
   }
 }

@@ -2,19 +2,19 @@ import { createRequire } from 'node:module'
 import { z } from 'zod'
 
 const require = createRequire(import.meta.url)
-// Loaded on first use: its tables take 90 ms of CPU, and few processes ever see a number.
-const phones = () => require('libphonenumber-js') as typeof import('libphonenumber-js')
+// Loads on first use: its tables take 90 ms of CPU, and few processes parse a number.
+const loadLibrary = () => require('libphonenumber-js') as typeof import('libphonenumber-js')
 
 /**
- * A phone number in international form, normalised to E.164: its country must exist, and its length must be valid
- * there. Whether it is in use is for the provider to say. The only importer of the phone number library.
+ * An international phone number, normalised to E.164. The country must exist and the length must be valid there; only
+ * the provider knows if the number is in use. This is the only importer of the phone number library.
  */
 export const PhoneNumber = z
   .string()
   .trim()
   .max(40)
   .transform((text, context): string => {
-    const number = phones().parsePhoneNumberFromString(text, { extract: false })
+    const number = loadLibrary().parsePhoneNumberFromString(text, { extract: false })
     if (number === undefined || !number.isPossible() || number.ext !== undefined) {
       context.addIssue({
         code: 'custom',

@@ -7,7 +7,7 @@ import type { Settings } from '../tasks/settings.ts'
 import { logSlowStatements } from '../tasks/telemetry/tracing.ts'
 import { createPositions, type Positions } from './pipeline/positions.ts'
 
-/** A standby that takes lists, searches and statistics, and what is known about what it has to show. */
+/** The standby for lists, searches and statistics, and the WAL positions that its results must include. */
 export interface Replica {
   readonly reads: ReplicaReads
   readonly wal: Wal
@@ -16,13 +16,13 @@ export interface Replica {
 }
 
 const MESSAGES: Readonly<Record<ReplicaState, string>> = {
-  used: 'The replica is used for lists, searches and statistics',
-  away: 'The replica is not used: it does not answer, or is not a standby',
-  foreign: 'The replica is not used: it follows another primary, or another timeline of it',
-  behind: `The replica is not used: it is more than ${MAX_LAG_MS / 1000} s behind`,
+  used: 'Using the replica for lists, searches and statistics',
+  away: 'Not using the replica: it does not answer or is not a standby',
+  foreign: 'Not using the replica: it follows another primary or timeline',
+  behind: `Not using the replica: it lags by more than ${MAX_LAG_MS / 1000} s`,
 }
 
-/** Null without `DATABASE_REPLICA_URL`. */
+/** Connects to the replica; null if `DATABASE_REPLICA_URL` is unset. */
 export function createReplica(
   settings: Settings,
   primary: { readonly reader: Reader; readonly slowReads: SlowReads },

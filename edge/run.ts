@@ -15,10 +15,10 @@ import type { Settings } from '../tasks/settings.ts'
 import { onParentGone } from '../tasks/supervised.ts'
 import { serveEdge } from './edge.ts'
 
-// Less than the 10 s that platforms give a process to stop.
+// Must be less than the 10 s that platforms give a process to stop.
 const STOP_MS = 9_000
 
-/** One edge process. */
+/** Runs one edge process. */
 export async function runEdge(): Promise<void> {
   const settings = settingsOrExit()
   const log = await createLog(settings.logLevel, 'edge')
@@ -26,9 +26,9 @@ export async function runEdge(): Promise<void> {
 }
 
 async function start(settings: Settings, log: Log): Promise<void> {
-  // Until there is anything to stop.
+  // Until the edge runs, there is nothing to stop.
   let stop = (_reason: string): void => process.exit()
-  onParentGone(() => stop('the parent process is gone'))
+  onParentGone(() => stop('the parent process has exited'))
   const database = await databaseOf(settings, log)
   const serving = await serveEdge(
     {
@@ -45,10 +45,10 @@ async function start(settings: Settings, log: Log): Promise<void> {
   stop = stopOnSignals(log, STOP_MS, () => serving.stop())
   log.info({ port: serving.port }, 'The edge is listening')
   const { admins } = await untilReached(log, () => serving.edge.db.one(countAdmins()))
-  // The start of all processes prints the notice itself.
+  // `npm start` prints the notice itself.
   if (admins === 0 && process.env[ALL_IN_ONE] === undefined)
     log.warn(setupNotice(settings.publicBaseUrl, secretKeyOf(settings)))
   process.send?.({ ready: true, port: serving.port, lacksAdmin: admins === 0 })
-  // A killed process writes nothing.
+  // Written now, because a killed process would not write it.
   flushCompileCache()
 }

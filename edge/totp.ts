@@ -1,30 +1,30 @@
 import { Secret, TOTP } from 'otpauth'
 
-/** One-time codes by time (RFC 6238): SHA-1, six digits, 30 seconds, as every authenticator app has them. */
+/** Time-based one-time codes (RFC 6238): SHA-1, six digits, 30 seconds, which every authenticator app supports. */
 
 const PERIOD_MS = 30_000
-// For a clock that is off by up to a period, and a code that was typed as it ended (RFC 6238, section 5.2).
-const WINDOW = 1
+// Tolerates a clock offset of one period and a code entered just after it expired (RFC 6238, section 5.2).
+const WINDOW_STEPS = 1
 
-function generator(secret: Uint8Array, issuer = '', label = ''): TOTP {
+function createTotp(secret: Uint8Array, issuer = '', label = ''): TOTP {
   const { buffer } = Uint8Array.from(secret)
   const period = PERIOD_MS / 1000
   return new TOTP({ issuer, label, algorithm: 'SHA1', digits: 6, period, secret: new Secret({ buffer }) })
 }
 
-/** What an authenticator app is set up with: the secret in Base 32, and a URI that has it. */
+/** Setup data for an authenticator app: the secret in Base32 and its `otpauth:` URI. */
 export function totpSetup(
   secret: Uint8Array,
   issuer: string,
   label: string,
 ): { secret: string; uri: string } {
-  const totp = generator(secret, issuer, label)
+  const totp = createTotp(secret, issuer, label)
   return { secret: totp.secret.base32, uri: totp.toString() }
 }
 
-/** The time step at which a code is right, at a time in ms or one step beside it; -1: at none. */
+/** The time step that a code matches, within one step of `now` (ms); -1 if none. */
 export function stepOf(secret: Uint8Array, code: string, now: number): number {
   if (!/^\d{6}$/.test(code)) return -1
-  const delta = generator(secret).validate({ token: code, timestamp: now, window: WINDOW })
+  const delta = createTotp(secret).validate({ token: code, timestamp: now, window: WINDOW_STEPS })
   return delta === null ? -1 : Math.floor(now / PERIOD_MS) + delta
 }

@@ -2,40 +2,41 @@ import { type Failure, fail } from '../../sql/errors.ts'
 import { Spill } from './spill.ts'
 import type { NativeResponse, RequestBody } from './types.ts'
 
-/** Bytes buffered for a reader that is slow or has not started, before the client is paused. */
+/** Bytes to buffer for a slow or not yet started reader before pausing the client. */
 const HIGH_WATER = 256 * 1024
 /**
- * Most bytes held in memory; more goes to a file. uWS keeps reading a socket without returning to the event loop as
- * long as each read fills its 512 KiB, paused or not: clients on the same machine got 100 MiB through in one turn.
+ * Maximum number of bytes held in memory; the rest goes to a file. While each read fills its 512 KiB buffer, uWS
+ * keeps reading the socket without returning to the event loop, even if it is paused. A local client sent 100 MiB in
+ * one turn.
  */
 const SPILL_ABOVE = 2 * 1024 * 1024
-/** The limit for a body that nobody has started to read. */
+/** Size limit of a body until its reader sets another. */
 const UNREAD_MAX = 256 * 1024 * 1024
 
 type Sink = (chunk: Uint8Array) => void | Promise<void>
 
 /**
- * The body of one request. It listens before the handler runs, because uWS discards data that has no listener, and
- * keeps chunks until somebody reads them or the response is sent.
+ * The body of one request. It registers its listener before the handler runs, because uWS discards data without one. It
+ * keeps chunks until a reader takes them or the response is sent.
  */
 export class Body implements RequestBody {
-  /** The last byte has arrived. */
-  complete = false
-  /** The client left. */
-  gone = false
+  /** True once the last byte has arrived. */
+  isComplete = false
+  /** True once the client has disconnected. */
+  clientLeft = false
   /** Called once, when the last byte arrives. */
   onComplete: (() => void) | undefined = undefined
   private readonly res: NativeResponse
-  /** Content-Length, or -1 when the client sends chunks of unknown total length. */
+  /** Content-Length; -1 for chunked encoding. */
   private readonly length: number
   private max = UNREAD_MAX
-  private arrived = 0
+  private arrivedBytes = 0
   private queue: Uint8Array[] = []
-  /** Bytes in the queue or being processed by the sink. */
+  /** Bytes in the queue or in the sink. */
   private buffered = 0
-  /** Data that did not fit into the queue; while there is any, all new data goes here. */
+  /** Data that did not fit into the queue. While it exists, all new data goes here, to keep the order. */
   private spill: Spill | undefined = undefined
-  private broken: { readonly error: unknown } | undefined = undefined
+  private failure: { readonly error: unknown } | undefined = undefined
   private state: 'unread' | 'reading' | 'discarding' = 'unread'
   private flow: 'open' | 'pausing' | 'paused' = 'open'
   private wake: (() => void) | undefined = undefined
@@ -43,15 +44,15 @@ export class Body implements RequestBody {
   constructor(res: NativeResponse, length: number) {
     this.res = res
     this.length = length
-    res.onData((chunk, isLast) => this.arrive(chunk, isLast))
-    // A large body stays with the client until somebody reads it.
+    res.onData((chunk, isLast) => this.receive(chunk, isLast))
+    // Leaves a large body with the client until a reader starts.
     if (length > HIGH_WATER || length < 0) this.pauseSoon()
   }
 
-  /** Bytes that have not arrived; infinite when the client did not announce a length. */
+  /** Bytes still to arrive; infinite for chunked encoding. */
   get remaining(): number {
-    if (this.complete) return 0
-    return this.length < 0 ? Number.POSITIVE_INFINITY : this.length - this.arrived
+    if (this.isComplete) return 0
+    return this.length < 0 ? Number.POSITIVE_INFINITY : this.length - this.arrivedBytes
   }
 
   async bytes(max: number): Promise<Uint8Array> {
@@ -70,9 +71,9 @@ export class Body implements RequestBody {
   }
 
   async stream(sink: Sink, max: number): Promise<number> {
-    if (this.state === 'reading') throw new Error('The body was already read')
-    if (this.length > max || this.arrived > this.max) throw tooLarge(max)
-    // A response was sent, and the data that had arrived is gone.
+    if (this.state === 'reading') throw new Error('The body has already been read')
+    if (this.length > max || this.arrivedBytes > this.max) throw tooLarge(max)
+    // After a response, discard() has dropped the data that had arrived.
     if (this.state === 'discarding') throw fail('request.incomplete')
     this.state = 'reading'
     this.max = max
@@ -84,7 +85,7 @@ export class Body implements RequestBody {
     }
   }
 
-  /** Drops buffered and future data, so that the socket can go on to the next request or close. */
+  /** Drops buffered and future data, so that the socket can proceed to the next request or close. */
   discard(): void {
     this.state = 'discarding'
     this.queue = []
@@ -94,17 +95,17 @@ export class Body implements RequestBody {
     this.wakeReader()
   }
 
-  /** The response was sent after the whole body had arrived: frees a body that nobody has started to read. */
-  forget(): void {
+  /** Frees an unread body. Call it when the response is sent after the whole body has arrived. */
+  releaseUnread(): void {
     if (this.state === 'unread') this.discard()
   }
 
-  /** The client left: `res` must not be touched from here on. */
-  leave(): void {
-    this.gone = true
+  /** Handles a disconnect: `res` must not be used afterwards. */
+  handleAbort(): void {
+    this.clientLeft = true
     if (this.state === 'unread' && this.spill !== undefined) {
-      // A handler may never read it, and nothing else would close the file.
-      this.broken = { error: fail('request.incomplete') }
+      // If the handler never reads the body, only this closes the file.
+      this.failure = { error: fail('request.incomplete') }
       this.closeSpill()
     }
     this.wakeReader()
@@ -113,36 +114,36 @@ export class Body implements RequestBody {
   private async pump(sink: Sink): Promise<number> {
     let total = 0
     for (;;) {
-      this.check()
+      this.throwIfUnreadable()
       let chunk = this.queue.shift()
-      const held = chunk?.length ?? 0
-      if (chunk === undefined) chunk = await this.unspill()
+      const heldBytes = chunk?.length ?? 0
+      if (chunk === undefined) chunk = await this.readSpill()
       if (chunk !== undefined) {
         total += chunk.length
         const pending = sink(chunk)
         if (pending !== undefined) await pending
-        // Counted until the sink is done, so that a slow sink slows the client down.
-        this.buffered -= held
-      } else if (this.complete) return total
+        // Counts bytes until the sink is done, so that a slow sink slows the client.
+        this.buffered -= heldBytes
+      } else if (this.isComplete) return total
       if (this.buffered <= HIGH_WATER / 2 && this.spill === undefined) this.resume()
-      if (chunk === undefined) await this.arrival()
+      if (chunk === undefined) await this.waitForData()
     }
   }
 
-  /** @throws when there is no point in reading on. */
-  private check(): void {
-    if (this.arrived > this.max) throw tooLarge(this.max)
-    if (this.broken !== undefined) throw this.broken.error
-    if (this.state === 'discarding' || (this.gone && !this.complete)) throw fail('request.incomplete')
+  /** @throws if the body is too large, incomplete or lost. */
+  private throwIfUnreadable(): void {
+    if (this.arrivedBytes > this.max) throw tooLarge(this.max)
+    if (this.failure !== undefined) throw this.failure.error
+    if (this.state === 'discarding' || (this.clientLeft && !this.isComplete)) throw fail('request.incomplete')
   }
 
-  private arrival(): Promise<void> {
+  private waitForData(): Promise<void> {
     return new Promise((resolve) => {
       this.wake = resolve
     })
   }
 
-  private async unspill(): Promise<Uint8Array | undefined> {
+  private async readSpill(): Promise<Uint8Array | undefined> {
     const { spill } = this
     if (spill === undefined) return undefined
     const chunk = await spill.shift()
@@ -155,19 +156,19 @@ export class Body implements RequestBody {
     this.spill = undefined
   }
 
-  private arrive(chunk: ArrayBuffer, isLast: boolean): void {
-    this.arrived += chunk.byteLength
-    this.complete = isLast
-    if (this.arrived > this.max) this.discard()
-    else if (chunk.byteLength > 0 && this.state !== 'discarding') this.keep(chunk)
+  private receive(chunk: ArrayBuffer, isLast: boolean): void {
+    this.arrivedBytes += chunk.byteLength
+    this.isComplete = isLast
+    if (this.arrivedBytes > this.max) this.discard()
+    else if (chunk.byteLength > 0 && this.state !== 'discarding') this.store(chunk)
     if (this.buffered > HIGH_WATER && !isLast) this.pauseSoon()
     this.wakeReader()
     if (isLast) this.onComplete?.()
   }
 
-  private keep(chunk: ArrayBuffer): void {
+  private store(chunk: ArrayBuffer): void {
     if (this.spill === undefined && this.buffered <= SPILL_ABOVE) {
-      // A copy, because uWS detaches its buffer when this returns.
+      // Copies the chunk, because uWS detaches its buffer after this callback.
       this.queue.push(new Uint8Array(chunk.slice(0)))
       this.buffered += chunk.byteLength
       return
@@ -176,7 +177,7 @@ export class Body implements RequestBody {
       this.spill ??= new Spill()
       this.spill.push(new Uint8Array(chunk))
     } catch (error) {
-      this.broken ??= { error }
+      this.failure ??= { error }
     }
   }
 
@@ -187,10 +188,10 @@ export class Body implements RequestBody {
   }
 
   /**
-   * Pauses after this turn of the event loop. If it paused at once, data that the kernel has already delivered would
-   * still arrive and arm uWS's 10 s timer, which nothing stops until resume() (PITFALLS 6.1); and if the last chunk
-   * were among it, resume() would arm a timer against a handler that still owes the client a response. After the turn
-   * nothing can arrive, and pause() itself stops the timer, so a pause may last.
+   * Pauses after this turn of the event loop. After an immediate pause, data that the kernel has already delivered
+   * still arrives and arms uWS's 10 s timer, which runs until resume() (PITFALLS 6.1). If that data includes the last
+   * chunk, resume() arms the timer while the handler still owes a response. After the turn no data can arrive, and
+   * pause() stops the timer, so the pause can last.
    */
   private pauseSoon(): void {
     if (this.flow !== 'open') return
@@ -198,18 +199,18 @@ export class Body implements RequestBody {
     setImmediate(() => {
       if (this.flow !== 'pausing') return
       this.flow = 'open'
-      const wanted = this.state === 'unread' || this.buffered > HIGH_WATER || this.spill !== undefined
-      if (!wanted || this.complete || this.gone) return
+      const needsPause = this.state === 'unread' || this.buffered > HIGH_WATER || this.spill !== undefined
+      if (!needsPause || this.isComplete || this.clientLeft) return
       this.flow = 'paused'
       this.res.pause()
     })
   }
 
-  /** Only after pause(): uWS restores what pause() saved, and with nothing saved the socket never reads again. */
+  /** Requires an earlier pause(): uWS restores the state that pause() saved, and without it never reads again. */
   private resume(): void {
     const paused = this.flow === 'paused'
     this.flow = 'open'
-    if (paused && !this.gone) this.res.resume()
+    if (paused && !this.clientLeft) this.res.resume()
   }
 }
 

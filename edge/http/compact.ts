@@ -3,9 +3,8 @@ const BACKSLASH = 0x5c
 const SPACE = 0x20
 
 /**
- * Removes the white space between the parts of a JSON text, as JSON.stringify writes it; PostgreSQL adds spaces and
- * line breaks. Takes about 2 ns per byte, so data that is read in lists of many kB is stored compact in the first
- * place.
+ * Removes the whitespace that PostgreSQL adds to JSON, which gives the output of JSON.stringify. Takes about 2 ns per
+ * byte, so data that is read in lists of many kB should be stored compact instead.
  */
 export function compact(text: string): string {
   const bytes = Buffer.from(text)

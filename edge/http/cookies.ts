@@ -1,19 +1,19 @@
 import type { Settings } from '../../tasks/settings.ts'
 import type { EdgeRequest, Headers } from './server.ts'
 
-/** True if clients reach the service by https. */
+/** True if clients reach the service over https. */
 export const isHttps = ({ publicBaseUrl }: Settings): boolean => publicBaseUrl.startsWith('https:')
 
 /**
- * The name of a cookie of the service. Behind https it has the strictest prefix that its path admits: browsers then take
- * it only from this host, or with `__Secure-` only over https (RFC 6265bis, section 4.1.3).
+ * The full name of a cookie. Behind https it has the strictest prefix that its path allows (RFC 6265bis, section
+ * 4.1.3). Browsers accept `__Host-` only from this host, and `__Secure-` only over https.
  */
 export function cookieName(settings: Settings, what: string, path = '/'): string {
   const prefix = isHttps(settings) ? (path === '/' ? '__Host-' : '__Secure-') : ''
   return `${prefix}${settings.projectName}_${what}`
 }
 
-/** The value of a cookie of a request, or null (RFC 6265, section 5.4). */
+/** The value of a request's cookie (RFC 6265, section 5.4); null if it is absent. */
 export function readCookie(request: EdgeRequest, name: string): string | null {
   const header = request.header('cookie')
   if (header === '') return null
@@ -24,15 +24,15 @@ export function readCookie(request: EdgeRequest, name: string): string | null {
   return null
 }
 
-/** Where a cookie is sent, and for how long. */
+/** Scope and lifetime of a cookie. */
 export interface CookieScope {
   readonly path: string
   readonly sameSite: 'Lax' | 'Strict'
-  /** 0 deletes it. */
+  /** Max-Age; 0 deletes the cookie. */
   readonly seconds: number
 }
 
-/** A Set-Cookie header (RFC 6265, section 4.1) of a cookie that scripts don't see. */
+/** A Set-Cookie header (RFC 6265, section 4.1) for a cookie that scripts cannot read. */
 export function setCookie(
   settings: Settings,
   name: string,

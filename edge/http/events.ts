@@ -1,4 +1,4 @@
-import type { EventSink, NativeResponse, Shared } from './types.ts'
+import type { EventSink, NativeResponse, ServerState } from './types.ts'
 
 /** An empty SSE comment. */
 const COMMENT = ':\n\n'
@@ -11,16 +11,16 @@ export class EventStream implements EventSink {
   /** Bytes passed to write() so far. */
   bytes = 0
   private readonly res: NativeResponse
-  private readonly shared: Shared
+  private readonly shared: ServerState
   private writableListener: (() => void) | undefined = undefined
   private closeListeners: (() => void)[] = []
-  /** Ended by its owner, but not yet fully handed to the kernel. */
+  /** True if the owner has ended the stream but the kernel has not accepted everything. */
   private ending = false
 
-  /** Without a head the stream starts closed: the client left before it was opened. */
+  /** `head`: undefined if the client has already disconnected; the stream then starts closed. */
   constructor(
     res: NativeResponse,
-    shared: Shared,
+    shared: ServerState,
     head: string | undefined,
     first: Uint8Array | string = COMMENT,
   ) {
@@ -32,11 +32,11 @@ export class EventStream implements EventSink {
       return
     }
     shared.openStreams++
-    // Without a listener, uWS arms a 10 s timer once its buffer has drained, and never stops it.
+    // Without a listener, uWS arms a 10 s timer once its buffer is empty, and never stops it.
     res.onWritable(() => this.drain())
     res.cork(() => {
       res.writeStatus(head)
-      // This core ends the headers only with the first chunk, and ignores an empty one.
+      // uWS ends the headers with the first non-empty chunk.
       res.write(first.length === 0 ? COMMENT : first)
     })
   }
@@ -60,7 +60,7 @@ export class EventStream implements EventSink {
   }
 
   onClose(listener: () => void): void {
-    if (this.closed) queueMicrotask(() => this.call(listener))
+    if (this.closed) queueMicrotask(() => this.callListener(listener))
     else this.closeListeners.push(listener)
   }
 
@@ -72,21 +72,21 @@ export class EventStream implements EventSink {
       if (last !== undefined && last.length > 0) sent = this.res.write(last)
       if (sent) this.res.end()
     })
-    // If the response ended before the kernel has all of it, uWS would read the next request: see rest.ts.
+    // If the response ended before the kernel has all of it, uWS would read the next request: see held-response.ts.
     this.ending = !sent
   }
 
-  /** The client left: `res` must not be touched from here on. */
-  leave(): void {
+  /** Handles a disconnect: `res` must not be used afterwards. */
+  handleAbort(): void {
     this.ending = false
     if (this.closed) return
     this.close()
-    for (const listener of this.closeListeners) this.call(listener)
+    for (const listener of this.closeListeners) this.callListener(listener)
   }
 
   /**
-   * Once a listener is registered, uWS drains nothing by itself: its buffer moves only with the next write. Writing a
-   * comment moves it, and tells whether all of it was sent; the owner's events then leave in the same packet.
+   * Flushes uWS's buffer: once a listener is registered, uWS flushes only on the next write. Writing a comment triggers
+   * that and reports if everything is sent. The cork puts the owner's next events into the same packet.
    */
   private drain(): boolean {
     if (this.closed && !this.ending) return true
@@ -99,7 +99,7 @@ export class EventStream implements EventSink {
       }
       this.buffered = 0
       this.writable = true
-      if (this.writableListener !== undefined) this.call(this.writableListener)
+      if (this.writableListener !== undefined) this.callListener(this.writableListener)
     })
     return true
   }
@@ -110,7 +110,7 @@ export class EventStream implements EventSink {
     this.shared.openStreams--
   }
 
-  private call(listener: () => void): void {
+  private callListener(listener: () => void): void {
     try {
       listener()
     } catch (error) {

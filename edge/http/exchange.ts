@@ -1,9 +1,9 @@
 import type { Body } from './body.ts'
-import { Chunks } from './chunks.ts'
+import { ChunkedBodyWriter } from './chunked-body.ts'
 import { EventStream } from './events.ts'
 import { isBodiless, JSON_BLOCK } from './head.ts'
-import { Pieces } from './pieces.ts'
-import { endOrHold, type Rest } from './rest.ts'
+import { endOrHold, type HeldResponse } from './held-response.ts'
+import { SizedBodyWriter } from './sized-body.ts'
 import type {
   BodyWriter,
   ChunkWriter,
@@ -12,33 +12,32 @@ import type {
   Reply,
   ReplyHead,
   Responder,
-  Shared,
+  ServerState,
 } from './types.ts'
 
-/** If at most this much of an unread body is outstanding, an early response waits for it, to keep the connection. */
-const WAIT_FOR_REST = 64 * 1024
-/** How long reading goes on after an early response to a larger body before the connection is cut, as in nginx. */
+/** An early response waits for at most this many outstanding body bytes, to keep the connection. */
+const MAX_AWAITED_BYTES = 64 * 1024
+/** Time to keep reading a larger body after an early response, as in nginx; then the connection is closed. */
 const LINGER_MS = 30_000
-/** The time in ms to read on after a request whose end is unknown, as in Apache. */
+/** Time to keep reading after a misframed request, as in Apache. */
 const LINGER_MISFRAMED_MS = 2_000
 /**
- * Follows a connection's last answer. As much as uWS's cork buffer takes, so that uWS sends the answer immediately. It
- * would lose an answer in that buffer if its parser, which may still run, then met bytes that it refuses.
+ * Padding after a connection's last response. It fills uWS's cork buffer, so that uWS sends the response immediately.
+ * Otherwise uWS would drop the buffered response if its parser, which may still run, rejects the bytes that follow.
  */
-const FLUSH = Buffer.alloc(16 * 1024, '\r\n')
+const FLUSH_PADDING = Buffer.alloc(16 * 1024, '\r\n')
 /**
- * One in this many responses without a body closes its connection: uWS silently buffers what the kernel did not take of
- * them (see rest.ts), and this bounds what piles up for a client that never reads.
+ * One in this many responses without a body closes its connection. uWS silently buffers such responses if the kernel
+ * does not accept them (see held-response.ts). Closing bounds the buffer of a client that never reads.
  */
-const BODILESS = 1024
-
+const BODILESS_PER_CLOSE = 1024
 /**
- * Up to this size, end() closes the connection with the last answer, since the kernel takes it all. What it does not take of
- * a larger one has to be known: the process must not end before the client has it.
+ * Up to this size, the kernel accepts the last response whole, so end() may close the connection with it. For larger
+ * responses the server tracks unsent bytes, because the process must not exit before the client has them.
  */
-const END_UP_TO = 16 * 1024
+const MAX_CLOSING_BYTES = 16 * 1024
 
-const INTERNAL: Reply = {
+const INTERNAL_ERROR: Reply = {
   status: 500,
   block: JSON_BLOCK,
   headers: [],
@@ -46,27 +45,27 @@ const INTERNAL: Reply = {
 }
 
 /**
- * The response side of one request. Only this class uses `res` to respond, because `res` throws after the response and
- * after an abort; `state` says whether it may be used. Everything is sent in corked writes.
+ * The response side of one request. Only this class responds through `res`, which throws after the response and after
+ * an abort; `state` tracks that. All writes are corked.
  */
 export class UwsExchange implements Responder {
-  /** The body of the request, if it has one. */
+  /** The request's body; undefined if it has none. */
   incoming: Body | undefined = undefined
-  /** The end of the request is ambiguous: whatever follows it on the connection is not read. */
-  isLast = false
-  /** True while uWS's own handler runs, during which the socket is already corked. */
+  /** True if the end of the request is ambiguous: the connection then closes after the response. */
+  isMisframed = false
+  /** True while uWS's handler runs: the socket is then already corked. */
   corked = true
   private readonly res: NativeResponse
-  private readonly shared: Shared
+  private readonly shared: ServerState
   private bodyBytes = 0
   private state: 'open' | 'answered' | 'streaming' | 'gone' = 'open'
-  private stream: EventStream | Pieces | Chunks | Rest | undefined = undefined
+  private stream: EventStream | SizedBodyWriter | ChunkedBodyWriter | HeldResponse | undefined = undefined
   private closeListeners: (() => void)[] | undefined = undefined
   private linger: NodeJS.Timeout | undefined = undefined
 
-  constructor(res: NativeResponse, shared: Shared) {
-    // Before anything that could throw: a handler that returns without onAborted or a response ends the process.
-    res.onAborted(() => this.aborted())
+  constructor(res: NativeResponse, shared: ServerState) {
+    // Must come before code that can throw: uWS ends the process if a handler returns without onAborted or a response.
+    res.onAborted(() => this.handleAbort())
     this.res = res
     this.shared = shared
   }
@@ -80,7 +79,7 @@ export class UwsExchange implements Responder {
   }
 
   onClose(listener: () => void): void {
-    if (this.state === 'gone') queueMicrotask(() => this.call(listener))
+    if (this.state === 'gone') queueMicrotask(() => this.callListener(listener))
     else if (this.closeListeners === undefined) this.closeListeners = [listener]
     else this.closeListeners.push(listener)
   }
@@ -91,17 +90,17 @@ export class UwsExchange implements Responder {
     this.state = 'answered'
     if (reply.head !== true && reply.body !== undefined) this.bodyBytes = Buffer.byteLength(reply.body)
     const { incoming } = this
-    if (this.isLast) {
-      this.answerAndLinger(text, reply, LINGER_MISFRAMED_MS)
-    } else if (incoming === undefined || incoming.complete) {
-      incoming?.forget()
-      this.answer(text, reply)
-    } else this.answerEarly(incoming, text, reply)
+    if (this.isMisframed) {
+      this.respondAndLinger(text, reply, LINGER_MISFRAMED_MS)
+    } else if (incoming === undefined || incoming.isComplete) {
+      incoming?.releaseUnread()
+      this.respond(text, reply)
+    } else this.respondEarly(incoming, text, reply)
   }
 
   body(head: ReplyHead, totalBytes: number): BodyWriter {
-    const text = this.headOf(head)
-    const pieces = new Pieces(this.res, text, totalBytes, this.state === 'open')
+    const text = this.formatHead(head)
+    const pieces = new SizedBodyWriter(this.res, text, totalBytes, this.state === 'open')
     if (this.state !== 'open') return pieces
     if (totalBytes === 0) this.send({ ...head, body: '' })
     else this.begin(pieces)
@@ -109,40 +108,40 @@ export class UwsExchange implements Responder {
   }
 
   chunks(head: ReplyHead): ChunkWriter {
-    const text = this.headOf(head)
-    const chunks = new Chunks(this.res, text, this.state === 'open')
+    const text = this.formatHead(head)
+    const chunks = new ChunkedBodyWriter(this.res, text, this.state === 'open')
     if (this.state === 'open') this.begin(chunks)
     return chunks
   }
 
   events(head: ReplyHead, first?: Uint8Array | string): EventSink {
-    const text = this.headOf(head)
+    const text = this.formatHead(head)
     if (this.state !== 'open') return new EventStream(this.res, this.shared, undefined)
     const stream = new EventStream(this.res, this.shared, text, first)
     this.begin(stream)
     return stream
   }
 
-  /** Handles what the handler threw. The client learns that something went wrong, but not what. */
-  failed(error: unknown): void {
+  /** Handles an exception of the handler. The client gets no details. */
+  handleError(error: unknown): void {
     this.shared.onError(error)
-    if (this.state === 'open') this.send(INTERNAL)
-    else if (this.state === 'streaming') this.cut()
+    if (this.state === 'open') this.send(INTERNAL_ERROR)
+    else if (this.state === 'streaming') this.closeSoon()
   }
 
-  /** The head of a response in pieces. */
-  private headOf(head: ReplyHead): string {
+  /** Formats the head of a streamed response. */
+  private formatHead(head: ReplyHead): string {
     const text = this.shared.heads.text(head)
-    return this.shared.leaving ? `${text}\r\nConnection: close` : text
+    return this.shared.isDraining ? `${text}\r\nConnection: close` : text
   }
 
-  private begin(stream: EventStream | Pieces | Chunks): void {
+  private begin(stream: EventStream | SizedBodyWriter | ChunkedBodyWriter): void {
     this.state = 'streaming'
     this.stream = stream
     this.incoming?.discard()
   }
 
-  private answer(text: string, reply: Reply): void {
+  private respond(text: string, reply: Reply): void {
     if (this.corked) this.write(text, reply)
     else this.res.cork(() => this.write(text, reply))
   }
@@ -152,82 +151,82 @@ export class UwsExchange implements Responder {
     const { body = '' } = reply
     const bodiless = reply.head === true || isBodiless(reply.status)
     const empty = bodiless || body.length === 0
-    if (empty && !shared.leaving && ++shared.bodiless % BODILESS === 0) {
-      this.answerAndLinger(text, reply, LINGER_MS)
+    if (empty && !shared.isDraining && ++shared.bodilessCount % BODILESS_PER_CLOSE === 0) {
+      this.respondAndLinger(text, reply, LINGER_MS)
       return
     }
     res.writeStatus(text)
     if (bodiless) this.writeBodiless(reply)
-    else if (body.length === 0 || (shared.leaving && this.bodyBytes <= END_UP_TO))
-      res.end(body, shared.leaving)
+    else if (body.length === 0 || (shared.isDraining && this.bodyBytes <= MAX_CLOSING_BYTES))
+      res.end(body, shared.isDraining)
     else {
-      this.sayThatItCloses()
+      this.announceClose()
       this.stream = endOrHold(res, shared, body)
     }
   }
 
-  /** Only end() can close the connection; after other calls, the client does. */
-  private sayThatItCloses(): void {
-    if (this.shared.leaving) this.res.writeHeader('Connection', 'close')
+  /** Asks the client to close the connection: of uWS's calls only end() can close it. */
+  private announceClose(): void {
+    if (this.shared.isDraining) this.res.writeHeader('Connection', 'close')
   }
 
   private writeBodiless({ head, body }: Reply): void {
     const { res } = this
-    this.sayThatItCloses()
-    // Written by hand: endWithoutBody(length) leaves the response pending in this core.
+    this.announceClose()
+    // Set explicitly: endWithoutBody(length) leaves the response pending in uWS.
     if (head === true && body !== undefined)
       res.writeHeader('Content-Length', String(Buffer.byteLength(body)))
     res.endWithoutBody()
   }
 
   /**
-   * Responds to a request whose body has not fully arrived. Closing with unread bytes makes the kernel send a reset, so
-   * that clients that send first and read later lose the response; therefore the rest of the body is read and dropped.
+   * Responds to a request whose body has not fully arrived, then reads and drops the rest. Closing with unread bytes
+   * makes the kernel send a reset, and clients that read only after sending would lose the response.
    */
-  private answerEarly(incoming: Body, text: string, reply: Reply): void {
-    const late = incoming.remaining > WAIT_FOR_REST
-    if (late) this.answerAndLinger(text, reply, LINGER_MS)
+  private respondEarly(incoming: Body, text: string, reply: Reply): void {
+    const isLarge = incoming.remaining > MAX_AWAITED_BYTES
+    if (isLarge) this.respondAndLinger(text, reply, LINGER_MS)
     incoming.onComplete = () => {
       if (this.state === 'gone') return
-      if (late) this.cut()
+      if (isLarge) this.closeSoon()
       else this.res.cork(() => this.write(text, reply))
     }
     incoming.discard()
   }
 
   /**
-   * Sends the whole response as if it were a status line, since end() would release `res` and with it the means to
-   * close. The line breaks come after the body, where clients ignore them (`Connection: close`).
+   * Sends the whole response through writeStatus, because end() would release `res`, which is needed to close the
+   * connection. The padding follows the body; clients ignore it because of `Connection: close`.
    */
-  private answerAndLinger(text: string, reply: Reply, lingerMs: number): void {
-    const { body: whatever = '', head: headOnly = false } = reply
-    const unknown = isBodiless(reply.status) || (headOnly && reply.body === undefined)
-    const length = unknown ? '' : `\r\nContent-Length: ${Buffer.byteLength(whatever)}`
+  private respondAndLinger(text: string, reply: Reply, lingerMs: number): void {
+    const { body: fullBody = '', head: headOnly = false } = reply
+    const omitsLength = isBodiless(reply.status) || (headOnly && reply.body === undefined)
+    const length = omitsLength ? '' : `\r\nContent-Length: ${Buffer.byteLength(fullBody)}`
     const head = Buffer.from(`${text}${length}\r\nConnection: close\r\n\r\n`)
-    const body = Buffer.from((headOnly ? '' : whatever) as string)
-    this.res.cork(() => this.res.writeStatus(Buffer.concat([head, body, FLUSH])))
-    this.linger = setTimeout(() => this.cut(), lingerMs)
+    const body = Buffer.from((headOnly ? '' : fullBody) as string)
+    this.res.cork(() => this.res.writeStatus(Buffer.concat([head, body, FLUSH_PADDING])))
+    this.linger = setTimeout(() => this.closeSoon(), lingerMs)
   }
 
-  /** Not at once: uWS's parser would read on in a socket closed under it. */
-  private cut(): void {
+  /** Closes in the next turn: uWS's parser would continue on a socket that closes while it runs. */
+  private closeSoon(): void {
     setImmediate(() => {
       if (this.state !== 'gone' && this.stream?.closed !== true) this.res.close()
     })
   }
 
-  private aborted(): void {
+  private handleAbort(): void {
     this.state = 'gone'
     clearTimeout(this.linger)
-    this.incoming?.leave()
-    if (this.stream !== undefined) this.call(() => this.stream?.leave())
+    this.incoming?.handleAbort()
+    if (this.stream !== undefined) this.callListener(() => this.stream?.handleAbort())
     const listeners = this.closeListeners
     if (listeners === undefined || this.linger !== undefined) return
     this.closeListeners = undefined
-    for (const listener of listeners) this.call(listener)
+    for (const listener of listeners) this.callListener(listener)
   }
 
-  private call(listener: () => void): void {
+  private callListener(listener: () => void): void {
     try {
       listener()
     } catch (error) {

@@ -1,78 +1,78 @@
 import type { Headers, ReplyHead } from './types.ts'
 
-// An import would read all exports of the module, and so load its WebSocket and fetch: 15 ms of CPU at every start.
+// An import evaluates every export of the module, including WebSocket and fetch: 15 ms of CPU at each start.
 const { STATUS_CODES } = process.getBuiltinModule('node:http')
 
-// uWS writes values unchecked: one CR or LF in a value would let an attacker add headers.
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
+// uWS writes values unchecked: a CR or LF in a value would let an attacker add headers.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern must match control characters
 const CONTROL = /[\0-\x08\x0a-\x1f\x7f]/
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 
-/** Names that passed TOKEN. They come from code, so they are few; the bound guards against a mistake. */
-const names = new Set<string>()
+/** Names that match TOKEN. The code uses few names; the size limit guards against a programming error. */
+const checkedNames = new Set<string>()
 
-function checkedName(name: string): string {
-  if (!TOKEN.test(name)) throw new Error(`Not a header name: ${JSON.stringify(name)}`)
-  if (names.size < 1000) names.add(name)
+function checkName(name: string): string {
+  if (!TOKEN.test(name)) throw new Error(`Invalid header name: ${JSON.stringify(name)}`)
+  if (checkedNames.size < 1000) checkedNames.add(name)
   return name
 }
 
-function lines(headers: Headers): string {
+function formatHeaders(headers: Headers): string {
   let text = ''
   for (const [name, value] of headers) {
-    if (!names.has(name)) checkedName(name)
-    if (CONTROL.test(value)) throw new Error(`Control character in the header ${name}`)
+    if (!checkedNames.has(name)) checkName(name)
+    if (CONTROL.test(value)) throw new Error(`Header ${name} contains a control character`)
     text += `\r\n${name}: ${value}`
   }
   return text
 }
 
-/** Constant headers of many responses, checked and formatted once. */
+/** Constant headers that many responses share, validated and formatted once. */
 export class HeaderBlock {
   readonly text: string
 
-  /** @throws on a control character. */
+  /** @throws on a control character or an invalid name. */
   constructor(headers: Headers) {
-    this.text = lines(headers)
+    this.text = formatHeaders(headers)
   }
 }
 
 export const JSON_TYPE = 'application/json; charset=utf-8'
-/** A browser that shows JSON as a page loads nothing for it. */
+/** Prevents a browser that displays JSON as a page from loading anything. */
 export const JSON_POLICY = ['content-security-policy', "default-src 'none'; frame-ancestors 'none'"] as const
 export const JSON_BLOCK = new HeaderBlock([['content-type', JSON_TYPE], JSON_POLICY])
 
-/** Formats the heads of a server's responses, which all have its common headers. */
+/** Formats the response heads of one server, each with its common headers. */
 export class Heads {
   private readonly common: HeaderBlock
-  /** Status lines with the common headers, by status. */
-  private readonly starts: string[] = []
+  /** Status line and common headers, by status. */
+  private readonly statusLines: string[] = []
 
   constructor(common: Headers) {
     this.common = new HeaderBlock(common)
   }
 
   /**
-   * Status and headers as one string for writeStatus, which writes it unchanged and ends the line: one call into C++ for
-   * any number of headers, instead of one per writeHeader.
-   * @throws on a control character or an unknown status, before anything is written.
+   * Formats status and headers as one string for writeStatus, which writes it unchanged and ends the line. It replaces
+   * one call into C++ per header with a single call.
+   * @throws on a control character, an invalid name or an unknown status, before anything is written.
    */
   text(head: ReplyHead): string {
-    const start = this.starts[head.status] ?? this.start(head.status)
+    const start = this.statusLines[head.status] ?? this.formatStatusLine(head.status)
     const block = head.block === undefined ? start : start + head.block.text
-    return head.headers.length === 0 ? block : block + lines(head.headers)
+    return head.headers.length === 0 ? block : block + formatHeaders(head.headers)
   }
 
-  private start(status: number): string {
+  private formatStatusLine(status: number): string {
     const text = STATUS_CODES[status]
-    if (text === undefined) throw new Error(`Not a status: ${status}`)
+    if (text === undefined) throw new Error(`Unknown HTTP status: ${status}`)
     const start = `${status} ${text}${this.common.text}`
-    this.starts[status] = start
+    this.statusLines[status] = start
     return start
   }
 }
 
-/** Whether responses with this status have no body and therefore no Content-Length (RFC 9110 8.6). */
+/** True if responses with this status have no body and so no Content-Length (RFC 9110, section 8.6). */
 export function isBodiless(status: number): boolean {
   return status === 204 || status === 304
 }

@@ -1,9 +1,9 @@
-import { acceptedEncoding, compressed, type Header } from './reply.ts'
+import { acceptedEncoding, compress, type Header } from './reply.ts'
 import type { EdgeRequest, ReplyHead, Responder } from './server.ts'
 
 type HeadOf = (status: number, headers: readonly Header[]) => ReplyHead
 
-/** A text that is sent many times: encoded once, and compressed once for each encoding that clients accept. */
+/** A text that is sent many times: encoded once, and compressed once per content coding. */
 export class KeptText {
   private readonly contentType: string
   private readonly bytes: Buffer
@@ -21,15 +21,15 @@ export class KeptText {
       ['vary', 'accept-encoding'],
     ]
     if (encoding !== null) headers.push(['content-encoding', encoding])
-    // No needless await: requests that arrive in one read are answered in the turn that reads them.
-    const body = encoding === null ? this.bytes : await this.encoded(encoding)
+    // Without an await, requests that arrive in one read are answered in the same turn.
+    const body = encoding === null ? this.bytes : await this.compress(encoding)
     responder.send({ ...head(200, headers), body, head: request.method === 'HEAD' })
   }
 
-  private encoded(encoding: 'br' | 'gzip'): Promise<Buffer> {
+  private compress(encoding: 'br' | 'gzip'): Promise<Buffer> {
     let bytes = this.encodings.get(encoding)
     if (bytes === undefined) {
-      bytes = compressed(encoding, this.bytes)
+      bytes = compress(encoding, this.bytes)
       this.encodings.set(encoding, bytes)
     }
     return bytes

@@ -1,12 +1,12 @@
-/** A part of some content, by byte position. */
+/** A byte range of some content. */
 export interface ByteRange {
   readonly from: number
   readonly length: number
 }
 
 /**
- * Parses a `Range` header (RFC 9110, section 14). Only a single byte range is served; several ranges or another unit
- * are ignored, which the RFC permits. `unsatisfiable` means 416.
+ * Parses a `Range` header (RFC 9110, section 14). Null ignores the header, as the RFC permits for several ranges or
+ * another unit. `unsatisfiable` means 416.
  */
 export function parseRange(header: string, size: number): ByteRange | null | 'unsatisfiable' {
   const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header.trim())
@@ -21,7 +21,7 @@ export function parseRange(header: string, size: number): ByteRange | null | 'un
   return from >= size ? 'unsatisfiable' : { from, length: last - from + 1 }
 }
 
-/** Whether an `If-None-Match` names the entity tag (RFC 9110, section 13.1.2: weak comparison). */
+/** True if `If-None-Match` lists the entity tag (weak comparison, RFC 9110, section 13.1.2). */
 export function matchesEtag(header: string, etag: string): boolean {
   if (header.trim() === '*') return true
   return header.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag)

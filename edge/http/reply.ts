@@ -9,17 +9,17 @@ import type { EdgeRequest, Responder } from './server.ts'
 
 export type Header = readonly [string, string]
 
-/** A finished response, in a form that can be stored. */
+/** A complete response that can be stored. */
 export interface KeptAnswer {
   readonly status: number
   readonly headers: readonly Header[]
   readonly body: string
 }
 
-const brotli = promisify(brotliCompress)
-const gunzippable = promisify(gzip)
+const brotliAsync = promisify(brotliCompress)
+const gzipAsync = promisify(gzip)
 
-// Below this size, the extra headers cost more than compression saves.
+// Below this size the extra headers cost more than compression saves.
 const COMPRESS_FROM = 1024
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
 
@@ -27,16 +27,16 @@ const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
 export function commonHeaders(settings: Settings): readonly Header[] {
   const common: Header[] = [
     ['x-content-type-options', 'nosniff'],
-    // uWS closes a connection that is idle for 8 to 12 s, and a request that meets the closing is lost.
+    // uWS closes connections that are idle for 8 to 12 s; a request sent during the close would be lost.
     ['keep-alive', 'timeout=7'],
   ]
-  // Browsers would remember it for whatever else is served at localhost.
+  // On localhost, browsers would apply it to other services too.
   if (isHttps(settings) && !isLoopback(new URL(settings.publicBaseUrl).hostname))
     common.push(['strict-transport-security', 'max-age=31536000'])
   return common
 }
 
-/** Sends a JSON text, compressed if that pays off and the client accepts it. Resolves once it is handed over. */
+/** Sends JSON, compressed if it is large enough and the client accepts that. Resolves once the responder has it. */
 export function sendJson(
   request: EdgeRequest,
   responder: Responder,
@@ -55,17 +55,17 @@ export function sendJson(
     responder.send({ status, block: JSON_BLOCK, headers: varied, body: text, head })
     return
   }
-  return compressed(encoding, text).then((body) => {
+  return compress(encoding, text).then((body) => {
     const headers: Header[] = [...varied, ['content-encoding', encoding]]
     responder.send({ status, block: JSON_BLOCK, headers, body, head })
   })
 }
 
-export function compressed(encoding: 'br' | 'gzip', text: string | Buffer): Promise<Buffer> {
-  return encoding === 'br' ? brotli(text, BROTLI) : gunzippable(text, { level: 5 })
+export function compress(encoding: 'br' | 'gzip', text: string | Buffer): Promise<Buffer> {
+  return encoding === 'br' ? brotliAsync(text, BROTLI) : gzipAsync(text, { level: 5 })
 }
 
-/** The best coding that both the client and we support (RFC 9110, section 12.5.3); null for none. */
+/** Negotiates the content coding (RFC 9110, section 12.5.3); null means no compression. */
 export function acceptedEncoding(header: string): 'br' | 'gzip' | null {
   const weights = new Map<string, number>()
   for (const item of header.split(',')) {
@@ -78,19 +78,21 @@ export function acceptedEncoding(header: string): 'br' | 'gzip' | null {
     )
     weights.set(coding.trim().replace(/^x-gzip$/, 'gzip'), Number.isNaN(q) ? 0 : q)
   }
-  // A star stands for the codings that are not named.
-  const weigh = (name: string): number => weights.get(name) ?? weights.get('*') ?? 0
-  const [br, gzip] = [weigh('br'), weigh('gzip')]
+  // `*` matches every coding that the header does not list.
+  const weightOf = (name: string): number => weights.get(name) ?? weights.get('*') ?? 0
+  const [br, gzip] = [weightOf('br'), weightOf('gzip')]
   if (br > 0 && br >= gzip) return 'br'
   return gzip > 0 ? 'gzip' : null
 }
 
-/** The body of a failure: `{detail}`, for invalid input its problems as `errors`, and for some what clients tell it by as `code`. */
+/** JSON body of a failure: `detail`, `errors` for invalid input, and `code` for failures that clients handle. */
 export function failureBody({ code, detail, problems }: Failure): string {
   return JSON.stringify({ detail, errors: problems, code: errorRow(code).code })
 }
 
-/** Lets a page of an allowed origin read the response (https://fetch.spec.whatwg.org/#http-cors-protocol). */
+/**
+ * Headers that let a page of an allowed origin read the response (https://fetch.spec.whatwg.org/#http-cors-protocol).
+ */
 export function corsHeaders(settings: Settings, request: EdgeRequest): readonly Header[] {
   if (settings.corsOrigins.size === 0) return []
   const origin = request.header('origin')
@@ -121,8 +123,8 @@ export function preflightHeaders(allow: string): readonly Header[] {
 }
 
 /**
- * Whether a page of another site sent the request: `Origin` is neither ours nor allowed, or the browser says so itself
- * (https://www.w3.org/TR/fetch-metadata/). With `strict`, another origin of our site counts as another site too.
+ * True if a page of another site sent the request: `Origin` is neither this service nor allowed, or `Sec-Fetch-Site`
+ * says so (https://www.w3.org/TR/fetch-metadata/). With `strict`, another origin of the same site also counts.
  */
 export function isCrossSite(settings: Settings, request: EdgeRequest, strict: boolean): boolean {
   const origin = request.header('origin')

@@ -1,28 +1,28 @@
-import { HEADERS, type LowerCaseHeaderName } from './names.ts'
+import { HEADERS, type LowerCaseHeaderName } from './request-headers.ts'
 import type { EdgeRequest, NativeRequest, NativeResponse, RequestBody, Responder } from './types.ts'
 
 const INDEX = new Map<string, number>(HEADERS.map((name, i) => [name, i]))
 const FORWARDED_FOR = HEADERS.indexOf('x-forwarded-for')
 const HOST = HEADERS.indexOf('host')
-const LENGTH = HEADERS.indexOf('content-length')
-const CODING = HEADERS.indexOf('transfer-encoding')
+const CONTENT_LENGTH = HEADERS.indexOf('content-length')
+const TRANSFER_ENCODING = HEADERS.indexOf('transfer-encoding')
 const NO_VALUES: readonly string[] = HEADERS.map(() => '')
 
-// forEach calls back synchronously and one request is copied at a time, so one visitor serves all.
-let target: string[] = []
-let hosts = 0
+// forEach is synchronous, so all requests share one callback and its state.
+let targetValues: string[] = []
+let hostCount = 0
 let misframed = false
-const visit = (name: string, value: string) => {
+const copyHeader = (name: string, value: string) => {
   const i = INDEX.get(name)
   if (i === undefined) return
-  if (i === HOST) hosts++
-  // 10 ns per request for both. The core uses the first length, and reads any coding, even an empty one, as chunked or
-  // none.
-  else if (i === LENGTH) misframed ||= target[i] !== '' && target[i] !== value
-  else if (i === CODING) misframed ||= target[i] !== '' || value.toLowerCase() !== 'chunked'
-  if (target[i] === '') target[i] = value
-  // Some proxies add a line of their own (RFC 9110, section 5.3), which the client's must not hide.
-  else if (i === FORWARDED_FOR) target[i] += `, ${value}`
+  if (i === HOST) hostCount++
+  // Both checks cost 10 ns per request. uWS uses the first length, and treats any coding, even an empty one, as chunked
+  // or none.
+  else if (i === CONTENT_LENGTH) misframed ||= targetValues[i] !== '' && targetValues[i] !== value
+  else if (i === TRANSFER_ENCODING) misframed ||= targetValues[i] !== '' || value.toLowerCase() !== 'chunked'
+  if (targetValues[i] === '') targetValues[i] = value
+  // Some proxies add another line (RFC 9110, section 5.3); the client's line must not hide it.
+  else if (i === FORWARDED_FOR) targetValues[i] += `, ${value}`
 }
 
 const NO_BODY: RequestBody = {
@@ -30,30 +30,30 @@ const NO_BODY: RequestBody = {
   stream: () => Promise.resolve(0),
 }
 
-/** A copy of the request that outlives uWS's own, which is invalid once the handler returns. */
+/** A copy of uWS's request, which is invalid once the handler returns. */
 export class Request implements EdgeRequest {
   readonly method: string
   readonly path: string
   readonly query: string
-  /** Other parsers may disagree on where it ends or which host it is for (RFC 9112, sections 3.2 and 6.3). */
+  /** True if other parsers may disagree on its end or its host (RFC 9112, sections 3.2 and 6.3). */
   readonly misframed: boolean
   body: RequestBody = NO_BODY
   private readonly values: string[]
   private readonly res: NativeResponse
   private readonly responder: Responder
-  private text: string | undefined = undefined
+  private cachedAddress: string | undefined = undefined
 
   constructor(method: string, res: NativeResponse, req: NativeRequest, responder: Responder) {
     this.method = method
     this.path = req.getUrl()
-    // Read once, in full: getQuery(key) decodes in place and corrupts every later read. Undefined when there is none.
+    // Reads the whole query: getQuery(key) decodes in place and corrupts later reads. Undefined if there is no query.
     this.query = req.getQuery() ?? ''
     this.values = NO_VALUES.slice()
-    target = this.values
-    hosts = 0
+    targetValues = this.values
+    hostCount = 0
     misframed = false
-    req.forEach(visit)
-    this.misframed = misframed || hosts !== 1
+    req.forEach(copyHeader)
+    this.misframed = misframed || hostCount !== 1
     this.res = res
     this.responder = responder
   }
@@ -63,15 +63,15 @@ export class Request implements EdgeRequest {
   }
 
   get address(): string {
-    if (this.text === undefined) {
-      // getpeername and a copy, 0.6 µs: too expensive for every request.
-      this.text = this.responder.done ? '' : addressText(new Uint8Array(this.res.getRemoteAddress()))
+    if (this.cachedAddress === undefined) {
+      // Costs 0.6 µs (getpeername and a copy), too much for every request.
+      this.cachedAddress = this.responder.done ? '' : addressText(new Uint8Array(this.res.getRemoteAddress()))
     }
-    return this.text
+    return this.cachedAddress
   }
 }
 
-/** The text of 4 or 16 bytes of an IP address, IPv6 as in RFC 5952; '' for any other length. */
+/** Formats the 4 or 16 bytes of an IP address, IPv6 as in RFC 5952; '' for any other length. */
 export function addressText(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join('.')
   if (bytes.length !== 16) return ''

@@ -4,11 +4,11 @@ import { Body } from './body.ts'
 import { UwsExchange } from './exchange.ts'
 import { Heads } from './head.ts'
 import { Request } from './request.ts'
-import type { EdgeServer, Handler, Headers, NativeRequest, NativeResponse, Shared } from './types.ts'
+import type { EdgeServer, Handler, Headers, NativeRequest, NativeResponse, ServerState } from './types.ts'
 
 export { HeaderBlock } from './head.ts'
-export { HEADERS, type LowerCaseHeaderName } from './names.ts'
 export { addressText } from './request.ts'
+export { HEADERS, type LowerCaseHeaderName } from './request-headers.ts'
 export type {
   BodyWriter,
   ChunkWriter,
@@ -23,12 +23,12 @@ export type {
   Responder,
 } from './types.ts'
 
-// Registering each method makes its name a constant; any() covers the rest, since uWS would answer unknown methods with
-// a page of its own.
+// One registration per method makes its name a constant. any() covers the rest: uWS would answer unknown methods with
+// its own page.
 const METHODS = ['get', 'head', 'options', 'post', 'put', 'patch', 'del', 'any'] as const
-const NAMES: Readonly<Record<string, string>> = { del: 'DELETE', any: '' }
+const METHOD_NAMES: Readonly<Record<string, string>> = { del: 'DELETE', any: '' }
 
-// LIBUS_LISTEN_DEFAULT shares the port with every process that uses the same option (SO_REUSEPORT).
+// LIBUS_LISTEN_DEFAULT sets SO_REUSEPORT: every process that uses this option shares the port.
 const SHARED_PORT = 0
 const EXCLUSIVE = 1
 
@@ -38,27 +38,27 @@ export interface ServerOptions {
   readonly headers?: Headers
 }
 
-// Leaves out the header `uWebSockets: 20`. Its types do not know it.
+// Removes the header `uWebSockets: 20`. The type definitions lack this function.
 const core = uWS as typeof uWS & { _cfg(key: 'silent'): void }
 core._cfg('silent')
 
 /**
- * An HTTP server that turns uWebSockets.js into plain requests and responders; no uWS value is visible above it. What a
- * handler throws goes to `onError`, and the client gets a 500 unless a response has already begun.
+ * Creates an HTTP server that hides uWebSockets.js behind plain requests and responders. Exceptions of a handler go to
+ * `onError`; the client gets a 500 unless a response has already begun.
  */
 export function createServer(handler: Handler, options: ServerOptions): EdgeServer {
-  const shared = sharedOf(options)
+  const shared = createState(options)
   const app = uWS.App()
   for (const method of METHODS) {
-    const name = NAMES[method] ?? method.toUpperCase()
-    app[method]('/*', (res, req) => serve(handler, shared, name, res as NativeResponse, req))
+    const name = METHOD_NAMES[method] ?? method.toUpperCase()
+    app[method]('/*', (res, req) => serveRequest(handler, shared, name, res as NativeResponse, req))
   }
-  let deserted: (() => void) | undefined
-  const counted = (_: unknown, change: number): void => {
+  let onDeserted: (() => void) | undefined
+  const countConnection = (_: unknown, change: number): void => {
     shared.connections += change
-    if (shared.connections === 0) deserted?.()
+    if (shared.connections === 0) onDeserted?.()
   }
-  app.filter(counted)
+  app.filter(countConnection)
   let listening: uWS.us_listen_socket | undefined
   const stopListening = () => {
     if (listening !== undefined) uWS.us_listen_socket_close(listening)
@@ -70,19 +70,19 @@ export function createServer(handler: Handler, options: ServerOptions): EdgeServ
       return { port: uWS.us_socket_local_port(listening as uWS.us_socket) }
     },
     async leave() {
-      shared.leaving = true
-      const held: (() => void)[] = []
-      shared.held = held
-      await quietTurn()
+      shared.isDraining = true
+      const heldRequests: (() => void)[] = []
+      shared.heldRequests = heldRequests
+      await waitForQuietTurn()
       stopListening()
-      shared.held = undefined
-      for (const handle of held) handle()
+      shared.heldRequests = undefined
+      for (const run of heldRequests) run()
     },
     async deserted() {
-      if (shared.connections > 0) await new Promise<void>((resolve) => (deserted = resolve))
+      if (shared.connections > 0) await new Promise<void>((resolve) => (onDeserted = resolve))
     },
     async taken() {
-      if (shared.untaken > 0) await new Promise<void>((resolve) => (shared.whenTaken = resolve))
+      if (shared.unsentResponses > 0) await new Promise<void>((resolve) => (shared.onAllSent = resolve))
     },
     close() {
       stopListening()
@@ -94,17 +94,17 @@ export function createServer(handler: Handler, options: ServerOptions): EdgeServ
   }
 }
 
-function sharedOf({ onError, headers = [] }: ServerOptions): Shared {
+function createState({ onError, headers = [] }: ServerOptions): ServerState {
   return {
     heads: new Heads(headers),
     openStreams: 0,
     connections: 0,
-    untaken: 0,
-    whenTaken: undefined,
-    bodiless: 0,
-    leaving: false,
-    held: undefined,
-    // An exception that reaches uWS ends the process; a failing log must not.
+    unsentResponses: 0,
+    onAllSent: undefined,
+    bodilessCount: 0,
+    isDraining: false,
+    heldRequests: undefined,
+    // An exception that reaches uWS ends the process, so a failing logger must not throw.
     onError: (error) => {
       try {
         onError(error)
@@ -113,33 +113,35 @@ function sharedOf({ onError, headers = [] }: ServerOptions): Shared {
   }
 }
 
-// A turn of the event loop shorter than this only accepted connections; and how many turns to wait for one at most.
+// An event loop turn shorter than this only accepted connections.
 const QUIET_MS = 0.2
+// Maximum number of turns to wait for a quiet one.
 const MAX_TURNS = 20
 
 /**
- * Resolves right after the event loop has accepted all connections that the kernel had queued. What arrives between
- * that and the closing of the listening socket is reset, on Linux even where another process shares the port, unless
- * net.ipv4.tcp_migrate_req is set. So requests are held meanwhile, and this waits for a short turn.
+ * Resolves right after the event loop has accepted all connections that the kernel had queued. The kernel resets
+ * connections that arrive between that point and the closing of the listening socket. On Linux that also holds if
+ * another process shares the port, unless net.ipv4.tcp_migrate_req is set. A short turn keeps this gap small, so the
+ * server holds requests until one occurs.
  */
-async function quietTurn(): Promise<void> {
-  // The rest of this turn tells nothing: all sockets are polled only between one such point and the next.
-  await endOfTurn()
+async function waitForQuietTurn(): Promise<void> {
+  // The current turn is partial: only a full turn polls all sockets.
+  await nextTurn()
   for (let turns = 0, tookMs = QUIET_MS; turns < MAX_TURNS && tookMs >= QUIET_MS; turns++) {
     const startedAt = performance.now()
-    await endOfTurn()
+    await nextTurn()
     tookMs = performance.now() - startedAt
   }
 }
 
-function endOfTurn(): Promise<void> {
+function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
 /** Handles one request. It must not throw: an exception that reaches uWS ends the process. */
-function serve(
+function serveRequest(
   handler: Handler,
-  shared: Shared,
+  shared: ServerState,
   name: string,
   res: NativeResponse,
   req: NativeRequest,
@@ -148,27 +150,27 @@ function serve(
   try {
     const method = name === '' ? req.getCaseSensitiveMethod().toUpperCase() : name
     const request = new Request(method, res, req, exchange)
-    exchange.isLast = request.misframed
-    // The body of a misframed request is unknown.
+    exchange.isMisframed = request.misframed
+    // The end of a misframed body is ambiguous.
     if (!request.misframed) attachBody(request, exchange, res)
-    if (shared.held === undefined) handle(handler, request, exchange)
-    else shared.held.push(() => handle(handler, request, exchange))
+    if (shared.heldRequests === undefined) runHandler(handler, request, exchange)
+    else shared.heldRequests.push(() => runHandler(handler, request, exchange))
   } catch (error) {
-    exchange.failed(error)
+    exchange.handleError(error)
   }
   exchange.corked = false
 }
 
-function handle(handler: Handler, request: Request, exchange: UwsExchange): void {
+function runHandler(handler: Handler, request: Request, exchange: UwsExchange): void {
   try {
     const result = handler(request, exchange)
-    if (result !== undefined) result.then(undefined, (error: unknown) => exchange.failed(error))
+    if (result !== undefined) result.then(undefined, (error: unknown) => exchange.handleError(error))
   } catch (error) {
-    exchange.failed(error)
+    exchange.handleError(error)
   }
 }
 
-/** Called at once, because uWS discards what arrives before onData. */
+/** Must run before the handler: uWS discards data that arrives before onData is registered. */
 function attachBody(request: Request, exchange: UwsExchange, res: NativeResponse): void {
   const length = request.header('content-length')
   const chunked = request.header('transfer-encoding') !== ''
@@ -177,29 +179,29 @@ function attachBody(request: Request, exchange: UwsExchange, res: NativeResponse
   request.body = exchange.incoming
 }
 
-/** Why the core could not listen, which it does not say. */
-async function refusal(host: string, port: number): Promise<StartError> {
+/** Finds out why listening failed: uWS gives no reason. */
+async function listenError(host: string, port: number): Promise<StartError> {
   const { portProblem } = await import('../../tasks/port.ts')
   const problem = await portProblem(host, port)
-  return new StartError(problem ?? `Port ${port} of ${host} was in use a moment ago: start again`)
+  return new StartError(problem ?? `Port ${port} on ${host} was in use but is free now; restart the process`)
 }
 
 function bind(app: uWS.TemplatedApp, target: { host: string; port: number; exclusive: boolean }) {
   const { host, port, exclusive } = target
-  // The core does not check the number.
-  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new RangeError(`Not a port: ${port}`)
+  // uWS does not validate the port.
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new RangeError(`Invalid port: ${port}`)
   return new Promise<uWS.us_listen_socket>((resolve, reject) => {
-    const bound = (socket: uWS.us_listen_socket | false) => {
+    const onListen = (socket: uWS.us_listen_socket | false) => {
       if (socket !== false) return resolve(socket)
-      refusal(host, port).then(reject, reject)
+      listenError(host, port).then(reject, reject)
     }
-    // The core supports this combination, but the types lack it.
+    // uWS supports this signature, but its type definitions lack it.
     const listen = app.listen as unknown as (
       host: string,
       port: number,
       options: number,
       bound: (socket: uWS.us_listen_socket | false) => void,
     ) => void
-    listen.call(app, host, port, exclusive ? EXCLUSIVE : SHARED_PORT, bound)
+    listen.call(app, host, port, exclusive ? EXCLUSIVE : SHARED_PORT, onListen)
   })
 }

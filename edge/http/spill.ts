@@ -8,8 +8,8 @@ const READ_BYTES = 256 * 1024
 const readAsync = promisify(read)
 
 /**
- * A queue of bytes in an unnamed temporary file, which the system removes when its last descriptor closes. Writing is
- * synchronous, a copy into the page cache: it is for callers that cannot wait.
+ * A queue of bytes in an unlinked temporary file, which the system removes when the descriptor closes. Writes are
+ * synchronous, for callers that cannot wait; they only copy into the page cache.
  */
 export class Spill {
   private readonly fd: number
@@ -18,7 +18,7 @@ export class Spill {
   private reading = false
   private closed = false
 
-  /** @throws when there is no room for a temporary file, as does push(). */
+  /** @throws if the temporary file cannot be created. push() throws if the disk is full. */
   constructor() {
     const path = join(tmpdir(), `millrace-body-${randomUUID()}`)
     this.fd = openSync(path, 'wx+', 0o600)
@@ -30,14 +30,14 @@ export class Spill {
   }
 
   push(bytes: Uint8Array): void {
-    for (let at = 0; at < bytes.length; ) {
-      const count = writeSync(this.fd, bytes, at, bytes.length - at, this.writtenTo)
-      at += count
+    for (let offset = 0; offset < bytes.length; ) {
+      const count = writeSync(this.fd, bytes, offset, bytes.length - offset, this.writtenTo)
+      offset += count
       this.writtenTo += count
     }
   }
 
-  /** The next bytes, owned by the caller. One call at a time, and only when not empty. */
+  /** Returns the next bytes, which the caller owns. Allows one call at a time, and only if the queue is not empty. */
   async shift(): Promise<Uint8Array> {
     const bytes = new Uint8Array(Math.min(READ_BYTES, this.writtenTo - this.readTo))
     this.reading = true
@@ -51,7 +51,7 @@ export class Spill {
     }
   }
 
-  /** Closes now, or after a read that is under way: the number of a closed descriptor may be reused. */
+  /** Closes immediately, or after a pending read: the system may reuse the number of a closed descriptor. */
   close(): void {
     if (this.closed) return
     this.closed = true

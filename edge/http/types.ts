@@ -1,31 +1,31 @@
-import type { LowerCaseHeaderName } from './names.ts'
+import type { LowerCaseHeaderName } from './request-headers.ts'
 
 export interface EdgeRequest {
-  /** Upper case. */
+  /** In upper case. */
   readonly method: string
-  /** As sent: without the query, not decoded. */
+  /** As sent: not decoded, without the query. */
   readonly path: string
-  /** As sent, without '?'; '' when there is none. */
+  /** As sent, without '?'; '' if there is none. */
   readonly query: string
-  /** '' when absent. The first one counts when a client sends a header twice. */
+  /** Returns the header's value; '' if absent. If a client sends a header twice, the first value counts. */
   header(name: LowerCaseHeaderName): string
   /**
-   * Dotted IPv4, compressed IPv6, v4-mapped as v4. The first read makes a system call, so read it only where it is
-   * needed; it is '' when that first read comes after the response or after the client left.
+   * IP address of the peer: IPv4 dotted, IPv6 compressed, IPv4-mapped as IPv4. The first read makes a system call, so
+   * read it only if needed. It is '' if the first read comes after the response or a disconnect.
    */
   readonly address: string
   readonly body: RequestBody
-  /** Its headers disagree about its end or its host; it has no body, and is the last of its connection. */
+  /** True if its headers contradict each other on its end or host. It has no body and ends its connection. */
   readonly misframed?: boolean
 }
 
-/** What the client sent. Read at most once, by one of the two methods. */
+/** The body that the client sent. Read it at most once, by one of the two methods. */
 export interface RequestBody {
-  /** @throws fail('request.too_large') over `max`, fail('request.incomplete') when the client left. */
+  /** @throws fail('request.too_large') above `max` bytes, fail('request.incomplete') if the client disconnects. */
   bytes(max: number): Promise<Uint8Array>
   /**
-   * Feeds owned copies to the sink in order and waits for its promises; the client is slowed down meanwhile.
-   * Resolves with the byte count. @throws as bytes(), and whatever the sink throws.
+   * Passes chunks, which the sink owns, in order. Waits for the sink's promises and slows the client meanwhile.
+   * Resolves with the byte count. @throws the errors of bytes() and of the sink.
    */
   stream(sink: (chunk: Uint8Array) => void | Promise<void>, max: number): Promise<number>
 }
@@ -34,105 +34,106 @@ export type Headers = readonly (readonly [string, string])[]
 
 export interface ReplyHead {
   readonly status: number
-  /** Constant headers, checked and formatted once; they precede `headers`. */
+  /** Constant headers, validated and formatted once; they precede `headers`. */
   readonly block?: { readonly text: string }
   readonly headers: Headers
 }
 
 export interface Reply extends ReplyHead {
   readonly body?: string | Uint8Array
-  /** Sends headers with the body's length, but no body. */
+  /** True for a response to HEAD: it has the body's Content-Length but no body. */
   readonly head?: boolean
 }
 
 export interface Responder {
-  /** True once a response or stream has begun, or the client is gone. */
+  /** True once a response or stream has begun or the client has disconnected. */
   readonly done: boolean
   /** Bytes of the response body so far. */
   readonly bytes: number
-  /** Called when the client leaves before the response or stream has ended. Several listeners are possible. */
+  /** Adds a listener that runs if the client disconnects before the response or stream has ended. */
   onClose(listener: () => void): void
-  /** Sends the whole response in one corked write. Does nothing when done. @throws on control characters in headers. */
+  /** Sends the whole response in one corked write. No-op if done. @throws on control characters in headers. */
   send(reply: Reply): void
-  /** Begins a body in pieces whose total length is known. */
+  /** Begins a body of known length that is written in pieces. */
   body(head: ReplyHead, totalBytes: number): BodyWriter
-  /** Begins a body in pieces of unknown total length, in chunked encoding. */
+  /** Begins a body of unknown length that is written in pieces, in chunked encoding. */
   chunks(head: ReplyHead): ChunkWriter
-  /** Opens an event stream: headers and `first` (a comment by default) are sent, the response stays open. */
+  /** Opens an event stream: sends headers and `first` (by default a comment), and keeps the response open. */
   events(head: ReplyHead, first?: Uint8Array | string): EventSink
 }
 
 export interface BodyWriter {
-  /** One call at a time. Resolves when it can take more. @throws fail('request.incomplete') when the client left. */
+  /** One call at a time. Resolves once it accepts more. @throws fail('request.incomplete') after a disconnect. */
   write(chunk: Uint8Array): Promise<void>
-  /** Cuts the connection, so that the client sees that the body is incomplete. Does nothing after the last byte. */
+  /** Closes the connection, so that the client detects the incomplete body. No-op after the last byte. */
   abort(): void
 }
 
 export interface ChunkWriter {
-  /** One call at a time. Resolves when it can take more. @throws fail('request.incomplete') when the client left. */
+  /** One call at a time. Resolves once it accepts more. @throws fail('request.incomplete') after a disconnect. */
   write(chunk: Uint8Array): Promise<void>
   end(): void
-  /** Cuts the connection, so that the client sees that the body is incomplete. Does nothing after the end. */
+  /** Closes the connection, so that the client detects the incomplete body. No-op after end(). */
   abort(): void
 }
 
 export interface EventSink {
   /**
-   * One corked write of whole events (the sink puts comments between writes). False when the client is slow:
-   * keep the latest state and wait for onWritable. After close it returns false and does nothing.
+   * Writes whole events in one corked write; the sink inserts comments between writes. Returns false if the client is
+   * slow: keep the latest state and wait for onWritable. After close it returns false and does nothing.
    */
   write(data: Uint8Array | string): boolean
-  /** False from a refused write until the kernel has everything that was buffered. */
+  /** False from a write that returned false until the kernel has accepted all buffered bytes. */
   readonly writable: boolean
-  /** One listener, the owner's; a later call replaces it. */
+  /** Sets the only listener; a later call replaces it. */
   onWritable(listener: () => void): void
-  /** The client is gone; not called after end(). Several listeners are possible. */
+  /** Adds a listener for a disconnect; it does not run after end(). */
   onClose(listener: () => void): void
   end(last?: Uint8Array | string): void
   readonly closed: boolean
-  /** Bytes written since the client became slow: an upper bound of what is buffered in this process. */
+  /** Bytes written since the client became slow: an upper bound of the bytes buffered in this process. */
   readonly buffered: number
 }
 
 export type Handler = (request: EdgeRequest, responder: Responder) => void | Promise<void>
 
 export interface EdgeServer {
-  /** @throws when the port is not available; `exclusive` refuses to share it with another process. */
+  /** `exclusive`: does not share the port with other processes. @throws if the port is unavailable. */
   listen(options: { host: string; port: number; exclusive: boolean }): Promise<{ port: number }>
   /**
-   * Accepts the connections that are already waiting, refuses new ones, and makes every response its connection's last
-   * (`Connection: close`), so that clients move elsewhere without losing anything.
+   * Drains the server: accepts the connections that already wait, then stops listening. Every response becomes its
+   * connection's last (`Connection: close`), so that clients reconnect elsewhere without losing requests.
    */
   leave(): Promise<void>
-  /** Resolves when no connection is open. */
+  /** Resolves once no connection is open. */
   deserted(): Promise<void>
-  /** Resolves when no answer is held for a client that has not taken all of it. */
+  /** Resolves once the kernel has accepted all held responses. */
   taken(): Promise<void>
-  /** Cuts every connection. */
+  /** Closes the listening socket and every connection. */
   close(): void
-  /** Event streams now open. */
+  /** Number of open event streams. */
   readonly openStreams: number
 }
 
-/** What all requests of one server share. */
-export interface Shared {
+/** State that all requests of one server share. */
+export interface ServerState {
   readonly heads: { text(head: ReplyHead): string }
   readonly onError: (error: unknown) => void
   openStreams: number
   connections: number
-  /** Answers of which the kernel has not taken all, and what to call when there are none left. */
-  untaken: number
-  whenTaken: (() => void) | undefined
-  /** Responses without a body so far. */
-  bodiless: number
-  /** Every response is its connection's last. */
-  leaving: boolean
-  /** Requests held back while the listening socket closes. */
-  held: (() => void)[] | undefined
+  /** Number of responses that the kernel has not fully accepted. */
+  unsentResponses: number
+  /** Called when `unsentResponses` becomes 0; undefined if no caller waits. */
+  onAllSent: (() => void) | undefined
+  /** Number of responses without a body. */
+  bodilessCount: number
+  /** True if every response is its connection's last. */
+  isDraining: boolean
+  /** Requests held while the listening socket closes; undefined otherwise. */
+  heldRequests: (() => void)[] | undefined
 }
 
-/** The part of uWS.HttpResponse in use. It throws after the response and after an abort: every caller checks first. */
+/** The part of uWS.HttpResponse in use. It throws after the response and after an abort: check first. */
 export interface NativeResponse {
   onAborted(handler: () => void): unknown
   onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): unknown

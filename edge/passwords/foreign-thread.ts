@@ -1,10 +1,10 @@
-import { answerWork } from './answering.ts'
 import { verifyForeign } from './foreign.ts'
-import type { PasswordWork } from './work.ts'
+import type { PasswordRequest } from './messages.ts'
+import { serveRequests } from './serve-requests.ts'
 
-/** The code of the thread that verifies hashes of passwords from elsewhere. */
+/** Entry point of the thread that verifies imported password hashes. */
 
-answerWork(async (work) => {
-  const { against, password } = work as PasswordWork
+serveRequests(async (request) => {
+  const { against, password } = request as PasswordRequest
   return verifyForeign(against!, password)
 })

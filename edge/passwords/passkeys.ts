@@ -5,13 +5,13 @@ import {
   verifyRegistrationResponse,
 } from '@simplewebauthn/server'
 import { decodeAttestationObject, isoBase64URL, isoCBOR } from '@simplewebauthn/server/helpers'
-import type { PasskeyAnswer, PasskeyWork } from './work.ts'
+import type { PasskeyRequest, PasskeyResult } from './messages.ts'
 
-/** Verifies what authenticators have signed (https://www.w3.org/TR/webauthn-3/#sctn-rp-operations). */
+/** Verifies responses of authenticators (https://www.w3.org/TR/webauthn-3/#sctn-rp-operations). */
 
-export async function verifyPasskey(work: PasskeyWork): Promise<PasskeyAnswer> {
-  const { challenge, origin, rpId } = work
-  // An authenticator that knows its user by a PIN or a finger is two factors in one.
+export async function verifyPasskey(request: PasskeyRequest): Promise<PasskeyResult> {
+  const { challenge, origin, rpId } = request
+  // With user verification (PIN or biometrics), a passkey counts as two factors.
   const expected = {
     expectedChallenge: challenge,
     expectedOrigin: origin,
@@ -19,7 +19,9 @@ export async function verifyPasskey(work: PasskeyWork): Promise<PasskeyAnswer> {
     requireUserVerification: true,
   }
   try {
-    return work.kind === 'registration' ? await registered(work, expected) : await signedIn(work, expected)
+    return request.kind === 'registration'
+      ? await verifyRegistration(request, expected)
+      : await verifySignIn(request, expected)
   } catch (error) {
     return { refused: String(error) }
   }
@@ -32,40 +34,40 @@ interface Expected {
   readonly requireUserVerification: boolean
 }
 
-async function registered({ response }: PasskeyWork, expected: Expected): Promise<PasskeyAnswer> {
+async function verifyRegistration({ response }: PasskeyRequest, expected: Expected): Promise<PasskeyResult> {
   const { verified, registrationInfo } = await verifyRegistrationResponse({
     ...expected,
-    response: unattested(response as unknown as RegistrationResponseJSON),
+    response: stripAttestation(response as unknown as RegistrationResponseJSON),
   })
-  if (!verified || registrationInfo === undefined) return { refused: 'its signature is wrong' }
+  if (!verified || registrationInfo === undefined) return { refused: 'invalid signature' }
   const { credential, credentialBackedUp: isSynced } = registrationInfo
   return { ...credential, isSynced }
 }
 
 /**
- * The answer without what attests to the make of its authenticator, as browsers give it to whom asks for none (section 5.1.3). To
- * verify that would mean to fetch what its certificates say is revoked, from wherever their maker, who may be anybody, likes.
+ * Removes the attestation of the authenticator's model, as browsers do if the service requests none (section 5.1.3).
+ * Verifying it would fetch revocation lists from any URL that the certificates name.
  */
-function unattested(answer: RegistrationResponseJSON): RegistrationResponseJSON {
-  const authData = decodeAttestationObject(isoBase64URL.toBuffer(answer.response.attestationObject)).get(
+function stripAttestation(response: RegistrationResponseJSON): RegistrationResponseJSON {
+  const authData = decodeAttestationObject(isoBase64URL.toBuffer(response.response.attestationObject)).get(
     'authData',
   )
-  const none = new Map<string, string | Uint8Array | Map<string, string>>([
+  const withoutAttestation = new Map<string, string | Uint8Array | Map<string, string>>([
     ['fmt', 'none'],
     ['attStmt', new Map<string, string>()],
     ['authData', authData],
   ])
-  const attestationObject = isoBase64URL.fromBuffer(isoCBOR.encode(none))
-  return { ...answer, response: { ...answer.response, attestationObject } }
+  const attestationObject = isoBase64URL.fromBuffer(isoCBOR.encode(withoutAttestation))
+  return { ...response, response: { ...response.response, attestationObject } }
 }
 
-async function signedIn({ response, known }: PasskeyWork, expected: Expected): Promise<PasskeyAnswer> {
+async function verifySignIn({ response, known }: PasskeyRequest, expected: Expected): Promise<PasskeyResult> {
   const { verified, authenticationInfo } = await verifyAuthenticationResponse({
     ...expected,
     response: response as unknown as AuthenticationResponseJSON,
     credential: { ...known!, publicKey: Uint8Array.from(known!.publicKey) },
   })
-  if (!verified) return { refused: 'its signature is wrong' }
+  if (!verified) return { refused: 'invalid signature' }
   const { newCounter: counter, credentialBackedUp: isSynced } = authenticationInfo
   return { id: known!.id, publicKey: known!.publicKey, counter, isSynced }
 }

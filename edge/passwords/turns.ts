@@ -1,6 +1,6 @@
 import { createSemaphore, type Semaphore } from '../../sql/semaphore.ts'
 
-/** Work for one key runs one at a time, in order; work for others does not wait for it. */
+/** A keyed mutex: runs one function per key at a time, in order. Different keys do not wait for each other. */
 export class Turns {
   readonly #turns = new Map<string, Semaphore>()
 
@@ -10,7 +10,7 @@ export class Turns {
     try {
       return await turn.run(work)
     } finally {
-      // A turn is handed on: none is active only if none waits.
+      // release() passes the turn on, so 0 active means that no caller waits.
       if (turn.active === 0) this.#turns.delete(key)
     }
   }

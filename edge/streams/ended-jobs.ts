@@ -1,32 +1,32 @@
 import { ENDS_AT_ONCE, readEndedIds } from '../../sql/jobs.ts'
 import type { Reads } from '../../sql/slow-reads.ts'
 
-/** A position among the ended jobs. */
-export interface EndedAfter {
-  /** When it ended, in ms since the epoch, to the microsecond. */
+/** A cursor among the ended jobs. */
+export interface EndedCursor {
+  /** Time of the end, in ms since 1970, to the microsecond. */
   readonly ms: number
-  /** The last job read of those that ended at that time; null: none has been read. */
+  /** The last job read among those that ended at that time; null if none was read. */
   readonly jobId: string | null
 }
 
-/** Ids of jobs in the order in which they ended, and where to continue; null: there are no more for now. */
-export interface EndedJobs {
+/** Ids of jobs in the order of their ends, and the next cursor; null if there are no more for now. */
+export interface EndedPage {
   readonly ids: readonly string[]
-  readonly next: EndedAfter | null
+  readonly next: EndedCursor | null
 }
 
-const BEFORE_ALL = '00000000-0000-0000-0000-000000000000'
+const NIL_UUID = '00000000-0000-0000-0000-000000000000'
 
-/** The viewer: an account, and whether everything is visible to it. */
+/** A viewer; `everything` is true if all jobs are visible to it. */
 export type Viewer = readonly [accountId: number | null, everything: boolean]
 
-/** The next ended jobs that the viewer may see. */
+/** Reads the next page of ended jobs that are visible to the viewer. */
 export async function readEnded(
   reader: Pick<Reads, 'texts'>,
   viewer: Viewer,
-  after: EndedAfter,
-): Promise<EndedJobs> {
-  const lines = await reader.texts(readEndedIds, [...viewer, after.ms, after.jobId ?? BEFORE_ALL])
+  after: EndedCursor,
+): Promise<EndedPage> {
+  const lines = await reader.texts(readEndedIds, [...viewer, after.ms, after.jobId ?? NIL_UUID])
   const ended = lines.map((line) => line.split('\t') as [id: string, ms: string, visible: string])
   const [jobId, ms] = ended[ENDS_AT_ONCE - 1] ?? []
   return {

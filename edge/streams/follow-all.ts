@@ -1,99 +1,106 @@
-import type { EndedAfter, EndedJobs } from './ended-jobs.ts'
+import type { EndedCursor, EndedPage } from './ended-jobs.ts'
 import type { Hub } from './hub.ts'
-import { ENDED, type JobEvent, parseLine, rankOf } from './job-event.ts'
+import { ENDED_RANK, type JobEvent, parseLine, rankOf } from './job-event.ts'
 import type { SseStream, StreamSource } from './sse.ts'
 
-/** The stream of all jobs that a caller sees. */
+/** Streams all jobs that a caller may see. */
 
-// The latest state sent is remembered for this many jobs: a terminal one must not be sent twice.
+// Number of jobs whose last sent state is kept: a terminal state must not be sent twice.
 const MAX_REMEMBERED = 10_000
-// The most job ids that are kept for a slow reader.
+// Maximum number of job ids to keep for a slow subscriber.
 const MAX_WAITING = 10_000
-// The states of this many jobs are read at once and sent in parts; one part waits in memory for a slow reader.
-const STATES_AT_ONCE = 32
+// Number of jobs whose states one statement reads.
+const STATES_PER_READ = 32
+// States are sent in parts of this size; a slow subscriber holds at most one part in memory.
 const PART_CHARS = 32 * 1024
 
-export interface EverythingOptions {
+export interface FollowAllOptions {
+  /** True if the subscriber may see the owner's jobs. */
   readonly sees: (ownerId: number | null) => boolean
-  /** When the reader was last here, in ms since the epoch; null: jobs that have ended are not sent. */
+  /** `Last-Event-ID` of the subscriber, in ms since 1970; null sends no jobs that have already ended. */
   readonly since: number | null
-  /** Ids of the live jobs that the reader sees. */
+  /** Reads the ids of the live jobs that the subscriber may see. */
   readonly live: () => Promise<readonly string[]>
-  readonly ended: (after: EndedAfter) => Promise<EndedJobs>
-  /** Lines of the current states of jobs, ordered by id. */
+  /** Reads the next page of ended jobs that the subscriber may see. */
+  readonly ended: (after: EndedCursor) => Promise<EndedPage>
+  /** Reads the current states of jobs as lines, ordered by id. */
   readonly states: (ids: readonly string[]) => Promise<readonly string[]>
   readonly onError: (error: unknown) => void
 }
 
 /**
- * Follows every job that the caller sees: its latest state whenever it has changed. An id is a moment, in ms by the database's
- * clock: a reader that comes back with it, to whatever process, has been sent every end before it. For a slow reader only job
- * ids are kept, and if they are too many, none: it is then sent what it would be sent if it came back.
+ * Follows every job that the caller may see, and sends its latest state after each change. An event id is a time in
+ * ms on the database's clock. All ends before it have been sent, so a subscriber can resume with it at any process. For
+ * a slow subscriber only job ids are kept. If there are too many, they are dropped, and it catches up as if it had
+ * reconnected.
  */
-export function followEverything(hub: Hub, options: EverythingOptions): Exclude<StreamSource, 'ended'> {
+export function followEverything(hub: Hub, options: FollowAllOptions): Exclude<StreamSource, 'ended'> {
   return {
     open: (stream) => {
-      const stop = hub.watchAll((states) => reader.take(states))
-      const reader = new Follower(hub, stream, options)
+      const stop = hub.watchAll((states) => subscriber.receive(states))
+      const subscriber = new AllJobsSubscriber(hub, stream, options)
       return () => {
         stop()
-        reader.close()
+        subscriber.close()
       }
     },
   }
 }
 
-/** One reader: what was sent to it, and what is still to be read and sent. */
-class Follower {
+/** One subscriber: the states sent to it and the jobs still to read and send. */
+class AllJobsSubscriber {
   readonly #hub: Pick<Hub, 'knownUntil'>
   readonly #stream: SseStream
-  readonly #options: EverythingOptions
-  /** The last state sent of each job; the job that has been quiet for longest comes first. */
-  readonly #sent = new Map<string, number>()
-  /** Jobs whose state is still to be read and sent, and since when there have been any. */
-  readonly #waiting = new Set<string>()
+  readonly #options: FollowAllOptions
+  /** Rank of the last state sent, by job; ordered by the time of sending, oldest first. */
+  readonly #sentRanks = new Map<string, number>()
+  /** Jobs whose state must be read and sent. */
+  readonly #waitingIds = new Set<string>()
+  /** Time before which no waiting job has ended, in ms. */
   #waitingSince = 0
-  #liveMissed = true
-  /** Where to continue among ended jobs, and since when others of them may have been missed. */
-  #nextEnds: EndedAfter | null = null
-  #endsMissed: number | null
-  /** Whether something is left to be read and sent, and until when the reader has been sent everything. */
-  #working = false
+  #mustReadLive = true
+  /** Next page of ended jobs; null if none is left. */
+  #endedCursor: EndedCursor | null = null
+  /** Time after which the subscriber may have missed ends, in ms; null if it has missed none. */
+  #endsMissedSince: number | null
+  #isCatchingUp = false
+  /** Time before which all ends have been sent, in ms. */
   #completeUntil: number
   #wake = (): void => {}
 
-  constructor(hub: Pick<Hub, 'knownUntil'>, stream: SseStream, options: EverythingOptions) {
+  constructor(hub: Pick<Hub, 'knownUntil'>, stream: SseStream, options: FollowAllOptions) {
     this.#hub = hub
     this.#stream = stream
     this.#options = options
-    this.#endsMissed = options.since
+    this.#endsMissedSince = options.since
     this.#completeUntil = options.since ?? hub.knownUntil
     stream.onWritable(() => this.#wake())
-    this.#work()
+    this.#startCatchUp()
   }
 
-  /** News of the hub: sent at once, or kept as ids. */
-  take(states: readonly JobEvent[]): void {
-    if (!this.#working) this.#completeUntil = Math.max(this.#completeUntil, this.#hub.knownUntil)
-    const dealtWith = this.#working ? 0 : this.#send(states)
-    if (dealtWith === states.length) return
-    this.#wait(states.slice(dealtWith))
-    this.#work()
+  /** Receives states from the hub: sends them immediately or keeps their ids. */
+  receive(states: readonly JobEvent[]): void {
+    if (!this.#isCatchingUp) this.#completeUntil = Math.max(this.#completeUntil, this.#hub.knownUntil)
+    const handledCount = this.#isCatchingUp ? 0 : this.#send(states)
+    if (handledCount === states.length) return
+    this.#keepIds(states.slice(handledCount))
+    this.#startCatchUp()
   }
 
-  /** Wakes a loop that waits for the stream, which has closed. */
+  /** Wakes the catch-up loop after the stream has closed. */
   close(): void {
     this.#wake()
   }
 
-  /** Sends what is new, in parts, as long as the reader takes them. Returns how many of the states are dealt with. */
+  /** Sends unsent states in parts while the stream is writable. Returns the number of states handled. */
   #send(states: readonly JobEvent[]): number {
     let next = 0
     while (next < states.length && this.#stream.writable) {
       const part: JobEvent[] = []
       for (let chars = 0; next < states.length && chars < PART_CHARS; next++) {
         const state = states[next]!
-        if (!this.#options.sees(state.ownerId) || (this.#sent.get(state.jobId) ?? -1) >= state.seq) continue
+        if (!this.#options.sees(state.ownerId) || (this.#sentRanks.get(state.jobId) ?? -1) >= state.seq)
+          continue
         part.push(state)
         chars += state.frame.length
       }
@@ -104,29 +111,29 @@ class Follower {
 
   #write(states: readonly JobEvent[]): void {
     for (const state of states) {
-      this.#sent.delete(state.jobId)
-      this.#sent.set(state.jobId, rankOf(state))
+      this.#sentRanks.delete(state.jobId)
+      this.#sentRanks.set(state.jobId, rankOf(state))
     }
-    for (const jobId of this.#sent.keys()) {
-      if (this.#sent.size <= MAX_REMEMBERED) break
-      this.#sent.delete(jobId)
+    for (const jobId of this.#sentRanks.keys()) {
+      if (this.#sentRanks.size <= MAX_REMEMBERED) break
+      this.#sentRanks.delete(jobId)
     }
     const id = String(Math.floor(this.#completeUntil))
     this.#stream.send(states.map((state) => ({ event: 'status', id, data: state.frame })))
   }
 
-  #wait(states: readonly JobEvent[]): void {
-    if (this.#waiting.size === 0) this.#waitingSince = this.#hub.knownUntil
-    for (const { jobId, ownerId } of states) if (this.#options.sees(ownerId)) this.#waiting.add(jobId)
-    if (this.#waiting.size <= MAX_WAITING) return
-    this.#waiting.clear()
-    this.#liveMissed = true
-    this.#endsMissed = Math.min(this.#waitingSince, this.#endsMissed ?? this.#waitingSince)
+  #keepIds(states: readonly JobEvent[]): void {
+    if (this.#waitingIds.size === 0) this.#waitingSince = this.#hub.knownUntil
+    for (const { jobId, ownerId } of states) if (this.#options.sees(ownerId)) this.#waitingIds.add(jobId)
+    if (this.#waitingIds.size <= MAX_WAITING) return
+    this.#waitingIds.clear()
+    this.#mustReadLive = true
+    this.#endsMissedSince = Math.min(this.#waitingSince, this.#endsMissedSince ?? this.#waitingSince)
   }
 
-  #work(): void {
-    if (this.#working) return
-    this.#working = true
+  #startCatchUp(): void {
+    if (this.#isCatchingUp) return
+    this.#isCatchingUp = true
     this.#catchUp().catch((error) => {
       this.#options.onError(error)
       this.#stream.end()
@@ -135,51 +142,51 @@ class Follower {
 
   async #catchUp(): Promise<void> {
     for (;;) {
-      await this.#untilWritable()
+      await this.#waitUntilWritable()
       if (this.#stream.closed) return
-      if (this.#liveMissed) {
-        this.#liveMissed = false
+      if (this.#mustReadLive) {
+        this.#mustReadLive = false
         await this.#deliver(await this.#options.live())
-      } else if (this.#nextEnds !== null || this.#endsMissed !== null) {
+      } else if (this.#endedCursor !== null || this.#endsMissedSince !== null) {
         await this.#deliverEnds()
-      } else if (this.#waiting.size > 0) {
-        const ids = [...this.#waiting]
-        this.#waiting.clear()
+      } else if (this.#waitingIds.size > 0) {
+        const ids = [...this.#waitingIds]
+        this.#waitingIds.clear()
         await this.#deliver(ids)
       } else {
-        this.#working = false
+        this.#isCatchingUp = false
         return
       }
     }
   }
 
   async #deliverEnds(): Promise<void> {
-    const from = earlier(this.#nextEnds, this.#endsMissed)
-    this.#endsMissed = null
-    // Beyond it, ends may be under way.
+    const from = earlierCursor(this.#endedCursor, this.#endsMissedSince)
+    this.#endsMissedSince = null
+    // Read before the page: transactions with later ends may still be open.
     const { knownUntil } = this.#hub
     const { ids, next } = await this.#options.ended(from)
-    await this.#deliver(ids.filter((id) => this.#sent.get(id) !== ENDED))
-    this.#nextEnds = next
+    await this.#deliver(ids.filter((id) => this.#sentRanks.get(id) !== ENDED_RANK))
+    this.#endedCursor = next
     if (next === null) return
-    const sentUntil = this.#waiting.size === 0 ? next.ms : Math.min(next.ms, this.#waitingSince)
+    const sentUntil = this.#waitingIds.size === 0 ? next.ms : Math.min(next.ms, this.#waitingSince)
     this.#completeUntil = Math.max(this.#completeUntil, Math.min(sentUntil, knownUntil))
   }
 
-  /** Reads and sends states as the reader takes them; only the ids of unsent ones are kept. */
+  /** Reads and sends states at the subscriber's pace; keeps only the ids of unsent ones. */
   async #deliver(ids: readonly string[]): Promise<void> {
     let left = ids
     for (;;) {
-      await this.#untilWritable()
+      await this.#waitUntilWritable()
       if (left.length === 0 || this.#stream.closed) return
-      const some = left.slice(0, STATES_AT_ONCE)
-      const states = (await this.#options.states(some)).map(parseLine)
+      const batch = left.slice(0, STATES_PER_READ)
+      const states = (await this.#options.states(batch)).map(parseLine)
       const next = states[this.#send(states)]
-      left = left.slice(next === undefined ? some.length : some.indexOf(next.jobId))
+      left = left.slice(next === undefined ? batch.length : batch.indexOf(next.jobId))
     }
   }
 
-  async #untilWritable(): Promise<void> {
+  async #waitUntilWritable(): Promise<void> {
     while (!this.#stream.writable && !this.#stream.closed)
       await new Promise<void>((resolve) => {
         this.#wake = resolve
@@ -187,7 +194,7 @@ class Follower {
   }
 }
 
-/** Where to read: the earlier of the two, of which at least one is given. */
-function earlier(next: EndedAfter | null, since: number | null): EndedAfter {
+/** The earlier of both cursors; at least one must not be null. */
+function earlierCursor(next: EndedCursor | null, since: number | null): EndedCursor {
   return next !== null && (since === null || next.ms <= since) ? next : { ms: since!, jobId: null }
 }

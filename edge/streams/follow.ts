@@ -3,8 +3,8 @@ import { isTerminal, type JobEvent } from './job-event.ts'
 import type { SseFrame, SseStream, StreamSource } from './sse.ts'
 
 /**
- * Job streams: the current state at once, then every change in order, exactly one terminal frame, then the end. A
- * reader that cannot keep up is sent the latest state once it can, never a backlog.
+ * Streams one job: the current state, then every change in order, then exactly one terminal frame. A slow subscriber
+ * gets the latest state once it can receive again, never a backlog.
  */
 
 const frameOf = (event: JobEvent): SseFrame => ({
@@ -13,18 +13,18 @@ const frameOf = (event: JobEvent): SseFrame => ({
   data: event.frame,
 })
 
-// All readers of a job get the same events, which are turned into frames once.
-const framed = new WeakMap<readonly JobEvent[], readonly SseFrame[]>()
+// All subscribers of a job get the same array of events, so its frames are built once.
+const framesByEvents = new WeakMap<readonly JobEvent[], readonly SseFrame[]>()
 
 function framesOf(events: readonly JobEvent[]): readonly SseFrame[] {
-  const known = framed.get(events)
-  if (known !== undefined) return known
+  const cached = framesByEvents.get(events)
+  if (cached !== undefined) return cached
   const frames = events.map(frameOf)
-  framed.set(events, frames)
+  framesByEvents.set(events, frames)
   return frames
 }
 
-/** Follows one job from its present `state`, or from the event after `lastSeen` for a reader who comes back. */
+/** Follows one job from its current `state`, or, if a subscriber resumes, from the event after `lastSeen`. */
 export function followJob(
   hub: Hub,
   state: JobEvent,
@@ -38,10 +38,10 @@ export function followJob(
       const push = (events: readonly JobEvent[]): void => {
         if (stream.closed) return
         const last = events.findIndex(isTerminal)
-        const news = last === -1 ? events : events.slice(0, last + 1)
-        cursor = news[news.length - 1]!.seq
-        if (last !== -1) finish(stream, stop, news)
-        else if (!stream.send(framesOf(news))) stop()
+        const unseen = last === -1 ? events : events.slice(0, last + 1)
+        cursor = unseen[unseen.length - 1]!.seq
+        if (last !== -1) finish(stream, stop, unseen)
+        else if (!stream.send(framesOf(unseen))) stop()
       }
 
       if (lastSeen === null) {
@@ -52,10 +52,10 @@ export function followJob(
         stream.send([frameOf(state)])
       }
       stop = hub.watchJob(state.jobId, cursor, push)
-      // What a slow reader missed is in the table; of a run of states it is sent only the last.
+      // Missed events are read from the table; of several states only the last is sent.
       stream.onWritable(() => {
         stop()
-        stop = hub.watchJob(state.jobId, cursor, (events) => push(latest(events)))
+        stop = hub.watchJob(state.jobId, cursor, (events) => push(dropReplacedStates(events)))
       })
       return () => stop()
     },
@@ -67,8 +67,8 @@ function finish(stream: SseStream, stop: () => void, events: readonly JobEvent[]
   stream.end(framesOf(events))
 }
 
-/** Drops states that a later state has replaced. */
-function latest(events: readonly JobEvent[]): readonly JobEvent[] {
+/** Drops all states except the last; keeps other events. */
+function dropReplacedStates(events: readonly JobEvent[]): readonly JobEvent[] {
   const newest = events.findLast(({ kind }) => kind === 'status')
   return events.filter((event) => event.kind !== 'status' || event === newest)
 }

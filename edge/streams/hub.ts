@@ -3,29 +3,28 @@ import { JobWatchers } from './job-watchers.ts'
 import { POLL_MS, StateWatchers, type WatchersOptions } from './state-watchers.ts'
 
 /**
- * Fans the ledger's events out to the subscribers in this process. A notification only says where to look; what is
- * delivered is read from the table, after each subscriber's cursor: in order and without gaps, however many
- * notifications arrived or were lost.
+ * Fans the ledger's events out to the subscribers in this process. A notification only triggers a read of the table
+ * after each subscriber's cursor. So delivery is in order and without gaps, even if notifications are lost or repeated.
  */
 export interface Hub {
-  /** Pushes events of a job after a cursor, in batches, beginning with those already stored. Returns how to stop. */
+  /** Pushes all events of a job after a cursor, in batches, including stored ones. Returns a function that stops it. */
   watchJob(jobId: string, after: number, push: (events: readonly JobEvent[]) => void): () => void
-  /** Pushes each new state of any job. Returns how to stop. */
+  /** Pushes each new state of any job. Returns a function that stops it. */
   watchAll(push: (states: readonly JobEvent[]) => void): () => void
-  /** The time in ms of which watchers of all jobs have been told every end before it. */
+  /** Time in ms before which watchers of all jobs have received every end. */
   readonly knownUntil: number
-  /** Handles a payload of the channel `job_events`; null after a reconnect, when anything may have been missed. */
+  /** Handles a payload of the channel `job_events`; null after a reconnect: any notification may be lost. */
   notified(payload: string | null): void
-  /** The job's terminal event, or null if it does not come in time. */
+  /** Waits for the job's terminal event; null after `waitMs`, an abort or stopWaiting(). */
   terminal(jobId: string, waitMs: number, signal?: AbortSignal): Promise<JobEvent | null>
-  /** Ends every wait for a terminal event, as if its time were up; none begins any more. */
+  /** Ends all current and future waits for terminal events, as after their timeout. */
   stopWaiting(): void
   readonly watchers: number
   close(): void
 }
 
 export interface HubOptions extends WatchersOptions {
-  /** Gets read errors; a later read makes up for a failed one. */
+  /** Receives read errors; the next read retries. */
   readonly onError: (error: unknown) => void
 }
 
@@ -34,16 +33,16 @@ export function createHub(options: HubOptions): Hub {
 }
 
 /**
- * Two loops that read for all subscribers, one read at a time each, until nothing is left to read: what has changed, and
- * what may have been missed, which can take long.
+ * Two loops read for all subscribers, each with one read at a time, until nothing is left. One reads changed jobs. The
+ * other reads possibly missed states, which can take long.
  */
 class LedgerHub implements Hub {
   readonly #jobs: JobWatchers
   readonly #states: StateWatchers
   readonly #onError: (error: unknown) => void
-  /** Functions that give up a wait for a terminal event. */
-  readonly #waiting = new Set<() => void>()
-  #waitsNoMore = false
+  /** Functions that end a wait for a terminal event. */
+  readonly #pendingWaits = new Set<() => void>()
+  #hasStoppedWaiting = false
   readonly #poll: NodeJS.Timeout
   #isReading = false
   #isCatchingUp = false
@@ -82,18 +81,18 @@ class LedgerHub implements Hub {
   }
 
   terminal(jobId: string, waitMs: number, signal?: AbortSignal): Promise<JobEvent | null> {
-    if (this.#waitsNoMore) return Promise.resolve(null)
+    if (this.#hasStoppedWaiting) return Promise.resolve(null)
     return new Promise((resolve) => {
       const finish = (event: JobEvent | null): void => {
         clearTimeout(timer)
-        this.#waiting.delete(giveUp)
+        this.#pendingWaits.delete(giveUp)
         stop()
         signal?.removeEventListener('abort', giveUp)
         resolve(event)
       }
       const giveUp = (): void => finish(null)
       const timer = setTimeout(giveUp, waitMs)
-      this.#waiting.add(giveUp)
+      this.#pendingWaits.add(giveUp)
       const stop = this.watchJob(jobId, 0, (events) => {
         const last = events.find(isTerminal)
         if (last !== undefined) finish(last)
@@ -104,8 +103,8 @@ class LedgerHub implements Hub {
   }
 
   stopWaiting(): void {
-    this.#waitsNoMore = true
-    for (const giveUp of this.#waiting) giveUp()
+    this.#hasStoppedWaiting = true
+    for (const giveUp of this.#pendingWaits) giveUp()
   }
 
   get watchers(): number {
@@ -116,7 +115,7 @@ class LedgerHub implements Hub {
     clearInterval(this.#poll)
   }
 
-  /** Any notification may have been lost. */
+  /** Reads all watched jobs, because any notification may be lost. */
   #readEverything(): void {
     this.#jobs.markAllChanged()
     this.#states.markMissed()
@@ -140,7 +139,7 @@ class LedgerHub implements Hub {
         if (this.#states.hasChanges) await this.#states.readChanged()
       }
     } catch (error) {
-      // The next notification or poll reads again from the same cursors.
+      // The next notification or poll retries from the same cursors.
       this.#onError(error)
     } finally {
       this.#isReading = false

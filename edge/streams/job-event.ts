@@ -4,31 +4,31 @@ import { compact } from '../http/compact.ts'
 export interface JobEvent {
   readonly jobId: string
   readonly seq: number
-  /** `status` for frames of the job itself, else what its task emitted. */
+  /** `status` for a change of the job's status, otherwise the kind of an event that its task emitted. */
   readonly kind: string
-  /** The job's status, when the kind is `status`. */
+  /** The job's status if the kind is `status`. */
   readonly status: string
   readonly ownerId: number | null
-  /** JSON text for the client. */
+  /** JSON for the client. */
   readonly frame: string
 }
 
-/** The states of a job that are its end. */
+/** Statuses of a job that has ended. */
 export const TERMINAL: ReadonlySet<string> = new Set(['done', 'failed', 'cancelled'])
 
-/** Whether it is the last event of its job. */
+/** True for the last event of a job. */
 export function isTerminal(event: JobEvent): boolean {
   return event.kind === 'status' && TERMINAL.has(event.status)
 }
 
-/** Greater than the number of any state. */
-export const ENDED = Number.POSITIVE_INFINITY
+/** Greater than the seq of any state. */
+export const ENDED_RANK = Number.POSITIVE_INFINITY
 
-/** The rank of a state among those of its job: nothing follows a terminal one. */
-export const rankOf = (state: JobEvent): number => (isTerminal(state) ? ENDED : state.seq)
+/** Rank of a state among those of its job; a terminal state ranks last. */
+export const rankOf = (state: JobEvent): number => (isTerminal(state) ? ENDED_RANK : state.seq)
 
-/** Splits events by job; they must be ordered by job, then by number. */
-export function* byJob(events: readonly JobEvent[]): Generator<readonly JobEvent[]> {
+/** Groups events by job; they must be ordered by job, then by seq. */
+export function* groupByJob(events: readonly JobEvent[]): Generator<readonly JobEvent[]> {
   for (let start = 0; start < events.length; ) {
     let end = start + 1
     while (end < events.length && events[end]!.jobId === events[start]!.jobId) end++
@@ -37,10 +37,10 @@ export function* byJob(events: readonly JobEvent[]): Generator<readonly JobEvent
   }
 }
 
-/** A copy of a text: a slice would keep the text that it was cut from alive, and ids are remembered for long. */
-const copied = (slice: string): string => Buffer.from(slice, 'latin1').toString('latin1')
+/** Copies a string: a slice would keep its source alive, and ids are stored for long. */
+const copyString = (slice: string): string => Buffer.from(slice, 'latin1').toString('latin1')
 
-/** Parses a line of `sql/jobs.ts`: job id, number, kind, status, owner, frame, separated by tabs. */
+/** Parses a line of `sql/jobs.ts`: job id, seq, kind, status, owner and frame, separated by tabs. */
 export function parseLine(line: string): JobEvent {
   const fields: string[] = []
   let from = 0
@@ -51,7 +51,7 @@ export function parseLine(line: string): JobEvent {
   }
   const [jobId = '', seq = '', kind = '', status = '', owner = ''] = fields
   return {
-    jobId: copied(jobId),
+    jobId: copyString(jobId),
     seq: Number(seq),
     kind,
     status,

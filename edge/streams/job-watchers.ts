@@ -1,18 +1,18 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { EVENTS_AT_ONCE, readEventsAfter } from '../../sql/jobs.ts'
 import type { Reads } from '../../sql/slow-reads.ts'
-import { byJob, type JobEvent, parseLine } from './job-event.ts'
+import { groupByJob, type JobEvent, parseLine } from './job-event.ts'
 
-// A burst for thousands of readers costs 14 µs each: requests get their turn in between.
-const TURN_MS = 0.25
+// A burst costs 14 µs per watcher; with thousands of them, requests must run in between.
+const MAX_TURN_MS = 0.25
 
-/** A watcher of one job, and the number of the last event that it received. */
+/** A watcher of one job; `after` is the seq of the last event that it received. */
 interface JobWatcher {
   after: number
   readonly push: (events: readonly JobEvent[]) => void
 }
 
-/** Watchers of single jobs: each receives every event after its cursor. */
+/** Watchers of single jobs; each receives every event after its cursor. */
 export class JobWatchers {
   readonly #reader: Reads
   readonly #byJob = new Map<string, Set<JobWatcher>>()
@@ -27,12 +27,12 @@ export class JobWatchers {
     return this.#count
   }
 
-  /** Whether there are events to read. */
+  /** True if events must be read. */
   get hasChanges(): boolean {
     return this.#changed.size > 0
   }
 
-  /** Returns how to stop. */
+  /** Adds a watcher. Returns a function that removes it. */
   add(jobId: string, after: number, push: JobWatcher['push']): () => void {
     const watcher = { after, push }
     const watchers = this.#byJob.get(jobId) ?? new Set()
@@ -55,24 +55,24 @@ export class JobWatchers {
   }
 
   async readChanged(): Promise<void> {
-    const cursors = this.#takeCursors()
+    const cursors = this.#collectCursors()
     if (cursors.size === 0) return
     const lines = await this.#reader.texts(readEventsAfter, [[...cursors.keys()], [...cursors.values()]])
-    let turnEnds = performance.now() + TURN_MS
-    for (const events of byJob(lines.map(parseLine))) {
+    let turnEnds = performance.now() + MAX_TURN_MS
+    for (const events of groupByJob(lines.map(parseLine))) {
       const { jobId } = events[0]!
       if (events.length === EVENTS_AT_ONCE) this.#changed.add(jobId)
       for (const watcher of this.#byJob.get(jobId) ?? []) {
         deliver(watcher, cursors.get(jobId)!, events)
         if (performance.now() < turnEnds) continue
         await nextTurn()
-        turnEnds = performance.now() + TURN_MS
+        turnEnds = performance.now() + MAX_TURN_MS
       }
     }
   }
 
-  /** The lowest cursor among the watchers of each changed job. Afterwards no job counts as changed. */
-  #takeCursors(): Map<string, number> {
+  /** Returns the lowest cursor of each changed job's watchers, and clears the set of changed jobs. */
+  #collectCursors(): Map<string, number> {
     const cursors = new Map<string, number>()
     for (const id of this.#changed) {
       const watchers = this.#byJob.get(id)
@@ -84,8 +84,8 @@ export class JobWatchers {
 }
 
 /**
- * `from`: the cursor after which the events were read. A watcher that has since joined with a lower cursor waits for
- * its own read.
+ * Delivers the events that a watcher has not received. `from`: the cursor of the read. A watcher that joined meanwhile
+ * with a lower cursor waits for its own read.
  */
 function deliver(watcher: JobWatcher, from: number, events: readonly JobEvent[]): void {
   if (watcher.after < from) return

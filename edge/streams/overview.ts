@@ -4,20 +4,20 @@ import { compact } from '../http/compact.ts'
 import type { SseFrame, SseStream, StreamSource } from './sse.ts'
 
 /**
- * What the monitor shows, for all who watch it in this process: read when a notification says that something has
- * changed, and the changed parts are pushed. Each part is complete in itself, so a slow reader is sent only the latest.
+ * The monitor's data, shared by all its watchers in this process. Notifications trigger a read, and changed parts are
+ * pushed. Each part is self-contained, so a slow subscriber needs only the latest ones.
  */
 export interface Overview {
-  /** Pushes parts as they change, beginning with all of them. Returns how to stop. */
+  /** Pushes all parts, then each part that changes. Returns a function that stops it. */
   watch(push: (parts: readonly Part[]) => void): () => void
-  /** Every part as it was last read. */
+  /** All parts as last read. */
   whole(): readonly Part[]
-  /** Called when a job has changed, or a worker has come or gone. */
+  /** Must be called after a change of a job or of the set of workers. */
   notified(): void
   close(): void
 }
 
-/** One part: the name of its event, and the JSON text of its data. */
+/** One part: its event name and its data as JSON. */
 export interface Part {
   readonly event: PartName
   readonly data: string
@@ -26,45 +26,46 @@ export interface Part {
 const PARTS = ['queues', 'workers', 'running', 'waiting', 'failed'] as const
 type PartName = (typeof PARTS)[number]
 
-// Often enough for a smooth progress bar.
-const GAP_MS = 250
-// Reads take at most a fifth of the time: with a million jobs in the queues they are less frequent.
-const REST = 4
-// For what no notification reports: memory, a worker that has vanished, a lost notification.
-const TICK_MS = 5_000
+// Minimum time between reads; short enough for a smooth progress bar.
+const MIN_GAP_MS = 250
+// The pause after a read, as a multiple of its duration: reads take at most a fifth of the time, even with a million
+// jobs.
+const REST_RATIO = 4
+// Covers changes without a notification: memory, a vanished worker, a lost notification.
+const REFRESH_MS = 5_000
 
-/** `keptSeconds`: how long ended jobs are kept. `onError` gets read errors; a later read makes up for a failed one. */
+/** `retentionSeconds`: retention of ended jobs. `onError` receives read errors; the next read retries. */
 export function createOverview(
   reader: Reads,
-  keptSeconds: number,
+  retentionSeconds: number,
   onError: (error: unknown) => void,
 ): Overview {
-  return new SharedOverview(reader, keptSeconds, onError)
+  return new SharedOverview(reader, retentionSeconds, onError)
 }
 
-/** Reads while somebody watches, with gaps in between, and once more if it was notified meanwhile. */
+/** Reads only while there are watchers, with pauses, and again after a notification during a read. */
 class SharedOverview implements Overview {
   readonly #reader: Reads
-  readonly #keptSeconds: number
+  readonly #retentionSeconds: number
   readonly #onError: (error: unknown) => void
   readonly #watchers = new Set<(parts: readonly Part[]) => void>()
   readonly #snapshot = new Snapshot()
   readonly #tick: NodeJS.Timeout
-  /** `outdated`: reading, and something has changed since it began. */
+  /** `outdated`: reading, and a notification has arrived since the read began. */
   #phase: 'idle' | 'scheduled' | 'reading' | 'outdated' = 'idle'
   #timer: NodeJS.Timeout | undefined
-  /** When the next read may begin. */
-  #restUntil = 0
+  /** Earliest time of the next read. */
+  #nextReadAt = 0
 
-  constructor(reader: Reads, keptSeconds: number, onError: (error: unknown) => void) {
+  constructor(reader: Reads, retentionSeconds: number, onError: (error: unknown) => void) {
     this.#reader = reader
-    this.#keptSeconds = keptSeconds
+    this.#retentionSeconds = retentionSeconds
     this.#onError = onError
-    this.#tick = setInterval(() => this.notified(), TICK_MS).unref()
+    this.#tick = setInterval(() => this.notified(), REFRESH_MS).unref()
   }
 
   watch(push: (parts: readonly Part[]) => void): () => void {
-    // Nobody has watched for a while, so the snapshot is stale.
+    // Without watchers there were no reads, so the snapshot is stale.
     if (this.#watchers.size === 0) this.#snapshot.expire()
     this.#watchers.add(push)
     const parts = this.whole()
@@ -81,7 +82,7 @@ class SharedOverview implements Overview {
     if (this.#phase === 'reading') this.#phase = 'outdated'
     if (this.#phase !== 'idle' || this.#watchers.size === 0) return
     this.#phase = 'scheduled'
-    const restMs = Math.max(0, this.#restUntil - performance.now())
+    const restMs = Math.max(0, this.#nextReadAt - performance.now())
     this.#timer = setTimeout(() => this.#read(), restMs).unref()
   }
 
@@ -100,50 +101,50 @@ class SharedOverview implements Overview {
     const startedAt = performance.now()
     try {
       const parts = this.#snapshot.update(
-        monitorOf(await this.#reader.texts(readMonitor, [this.#keptSeconds])),
+        monitorOf(await this.#reader.texts(readMonitor, [this.#retentionSeconds])),
       )
       if (parts.length > 0) for (const push of this.#watchers) push(parts)
     } catch (error) {
-      // The next notification or tick reads again.
+      // The next notification or refresh retries.
       this.#onError(error)
     } finally {
-      this.#rest(startedAt)
+      this.#finishRead(startedAt)
     }
   }
 
-  #rest(startedAt: number): void {
+  #finishRead(startedAt: number): void {
     const outdated = this.#phase === 'outdated'
     this.#phase = 'idle'
     const now = performance.now()
-    this.#restUntil = now + Math.max(GAP_MS, (now - startedAt) * REST)
+    this.#nextReadAt = now + Math.max(MIN_GAP_MS, (now - startedAt) * REST_RATIO)
     if (outdated) this.notified()
   }
 }
 
-/** What was last read. */
+/** The result of the last read. */
 class Snapshot {
   readonly #items = new Map<PartName, string>()
-  /** The database's time of the read; empty before the first one, or after it has expired. */
+  /** The database's time of the read; '' before the first read and after expire(). */
   #at = ''
 
-  /** Starts over with the next row. */
+  /** Drops the data, so that the next update returns every part. */
   expire(): void {
     this.#at = ''
     this.#items.clear()
   }
 
-  /** Every part; none before there is a row. */
+  /** Every part; empty before the first update. */
   whole(): readonly Part[] {
     if (this.#at === '') return []
     return PARTS.map((name) => this.#part(name, this.#items.get(name)!))
   }
 
-  /** Returns the parts that have changed, or all of them for the first row. */
+  /** Returns the changed parts; for the first row all parts. */
   update(row: Monitor): readonly Part[] {
-    const first = this.#at === ''
+    const isFirst = this.#at === ''
     this.#at = row.at
     const changed = this.#updateItems(row)
-    return first ? this.whole() : changed
+    return isFirst ? this.whole() : changed
   }
 
   #updateItems(row: Monitor): Part[] {
@@ -162,22 +163,22 @@ class Snapshot {
   }
 }
 
-/** Follows the overview. Ids are the time of sending in ms; a reader who comes back is sent every part. */
+/** Streams the overview. Event ids are the time of sending in ms; a resumed stream begins with every part. */
 export function followOverview(overview: Overview): Exclude<StreamSource, 'ended'> {
   return {
     open: (stream: SseStream) => {
-      let behind = false
+      let isBehind = false
       const send = (parts: readonly Part[]): void => {
         if (!stream.writable) {
-          behind = true
+          isBehind = true
           return
         }
         const id = String(Date.now())
         stream.send(parts.map(({ event, data }): SseFrame => ({ event, id, data })))
       }
       stream.onWritable(() => {
-        if (!behind) return
-        behind = false
+        if (!isBehind) return
+        isBehind = false
         send(overview.whole())
       })
       return overview.watch(send)

@@ -2,26 +2,26 @@ import { fail } from '../../sql/errors.ts'
 import { networkOf } from '../../tasks/addresses.ts'
 import type { Settings } from '../../tasks/settings.ts'
 
-/** Whose limit a stream counts against. */
+/** The owner of a stream: it counts against the owner's quota. */
 export interface StreamOwner {
-  /** Null without a credential: counted by address. */
+  /** Null without a credential: the stream then counts against the quota of its address. */
   readonly accountId: number | null
   readonly address: string
 }
 
-/** A stream's place within its owner's limit, from before its work begins until it ends. */
+/** A permit within the owner's stream quota: acquired before the handler runs, released when the stream ends. */
 export interface Place {
-  /** Whether a stream has it, and gives it up when it ends. */
+  /** True once a stream holds the permit and will release it. */
   taken: boolean
-  /** Further calls have no effect. */
+  /** Releases the permit; further calls have no effect. */
   giveUp(): void
 }
 
-/** @throws fail('stream.limited'). The caller opens a stream with the place or gives it up. */
-export type PlaceOf = (owner: StreamOwner) => Place
+/** Acquires a permit, which the caller must pass to a stream or release. @throws fail('stream.limited') */
+export type AcquirePermit = (owner: StreamOwner) => Place
 
-/** Counts the open streams of a process. */
-export function createPlaces({ perAddress, perAccount }: Settings['maxStreams']): PlaceOf {
+/** Limits the open streams of a process per owner; a limit of 0 means unlimited. */
+export function createStreamQuota({ perAddress, perAccount }: Settings['maxStreams']): AcquirePermit {
   const counts = new Map<string, number>()
   return ({ accountId, address }) => {
     const max = accountId === null ? perAddress : perAccount
@@ -29,15 +29,15 @@ export function createPlaces({ perAddress, perAccount }: Settings['maxStreams'])
     const count = counts.get(owner) ?? 0
     if (max > 0 && count >= max) throw fail('stream.limited')
     counts.set(owner, count + 1)
-    let given = true
+    let isHeld = true
     return {
       taken: false,
       giveUp: () => {
-        if (!given) return
-        given = false
-        const left = counts.get(owner)! - 1
-        if (left === 0) counts.delete(owner)
-        else counts.set(owner, left)
+        if (!isHeld) return
+        isHeld = false
+        const remaining = counts.get(owner)! - 1
+        if (remaining === 0) counts.delete(owner)
+        else counts.set(owner, remaining)
       },
     }
   }

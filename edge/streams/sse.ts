@@ -1,45 +1,45 @@
 import type { Settings } from '../../tasks/settings.ts'
 import type { EventSink, Responder } from '../http/server.ts'
-import { createPlaces, type Place, type PlaceOf } from './places.ts'
+import { type AcquirePermit, createStreamQuota, type Place } from './places.ts'
 
 /**
- * Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html). A source pushes frames; it may
- * leave out what a slow reader cannot take, since the table has it.
+ * Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html). A source pushes frames. It may
+ * skip frames for a slow subscriber, since the table stores them.
  */
 
 export interface SseFrame {
   readonly event: string
   readonly id: string
-  /** JSON text without line breaks. */
+  /** JSON without line breaks. */
   readonly data: string
 }
 
 export interface SseStream {
-  /** Sends frames in one write. False: the reader is slow; wait for `onWritable`, then send the latest. */
+  /** Sends frames in one write. False if the subscriber is slow: wait for `onWritable`, then send the latest. */
   send(frames: readonly SseFrame[]): boolean
   readonly writable: boolean
   onWritable(listener: () => void): void
-  /** Sends what is left and ends the stream. */
+  /** Sends the last frames and ends the stream. */
   end(frames?: readonly SseFrame[]): void
   readonly closed: boolean
 }
 
-/** What a stream route returns: a source, or that nothing follows `Last-Event-ID` (204 stops a reconnect). */
+/** Result of a stream route: a source, or `ended` if no event follows `Last-Event-ID` (the 204 stops reconnects). */
 export type StreamSource = { open(stream: SseStream): () => void } | 'ended'
 
-/** The reader of a stream. */
+/** The subscriber of a stream. */
 export interface Subscriber {
-  /** Null: no account, of which nothing can change. */
+  /** Null without an account: then there is no account that can change. */
   readonly accountId: number | null
-  /** Whether the reader would still be let in. Rejects when that cannot be determined now. */
+  /** True if the subscriber still has access. Rejects if the check fails. */
   isAuthorized(): Promise<boolean>
   /** Called before frames are sent. */
   beforeSending(): void
 }
 
-/** All streams of a process: one timer keeps them alive, one call ends them. */
+/** All streams of a process. One timer sends their heartbeats; close() ends them all. */
 export interface Streams {
-  readonly place: PlaceOf
+  readonly place: AcquirePermit
   open(
     responder: Responder,
     head: { status: number; headers: readonly (readonly [string, string])[] },
@@ -47,64 +47,65 @@ export interface Streams {
     subscriber: Subscriber,
     place: Place,
   ): void
-  /** An account has changed (null: any may have): ends the streams of readers who would no longer be let in. */
+  /** Rechecks the streams of a changed account (null: of all accounts) and ends those that have lost access. */
   recheck(accountId: number | null): void
   readonly count: number
-  /** Ends every stream and asks its reader to come back at once, to another process. */
+  /** Ends every stream and asks its subscriber to reconnect, to another process. */
   close(): void
 }
 
 const HEARTBEAT_MS = 15_000
-// How long a reader waits before it comes back: short, since streams end when a process restarts.
-const RETRY = 'retry: 1000\n\n'
+// Clients wait 1 s before they reconnect: short, since streams end when a process restarts.
+const RETRY_FIELD = 'retry: 1000\n\n'
 
 export const SSE_HEADERS: readonly (readonly [string, string])[] = [
   ['content-type', 'text/event-stream; charset=utf-8'],
   ['cache-control', 'no-store'],
-  // A proxy that buffers would hold the events back.
+  // Stops proxies from buffering, which would delay the events.
   ['x-accel-buffering', 'no'],
 ]
 
 export function createStreams(limits: Settings['maxStreams']): Streams {
-  const open = new Map<EventSink, Reading>()
+  const open = new Map<EventSink, OpenStream>()
   let closed = false
   const timer = setInterval(() => {
     for (const sink of open.keys()) if (sink.writable) sink.write(':\n\n')
   }, HEARTBEAT_MS).unref()
 
   return {
-    place: createPlaces(limits),
+    place: createStreamQuota(limits),
     open: (responder, head, source, subscriber, place) => {
       const sink = responder.events(head)
       if (sink.closed) return
       if (closed) {
-        sink.end(RETRY)
+        sink.end(RETRY_FIELD)
         return
       }
       place.taken = true
       let stop: (() => void) | null = null
-      const forget = (): void => {
+      const release = (): void => {
         open.delete(sink)
         place.giveUp()
         stop?.()
       }
       const end = (): void => {
-        sink.end(RETRY)
-        forget()
+        sink.end(RETRY_FIELD)
+        release()
       }
-      const reading = { subscriber, end }
-      open.set(sink, reading)
-      sink.write(RETRY)
-      sink.onClose(forget)
-      stop = source.open(streamOver(sink, subscriber, forget))
+      const stream = { subscriber, end }
+      open.set(sink, stream)
+      sink.write(RETRY_FIELD)
+      sink.onClose(release)
+      stop = source.open(wrapSink(sink, subscriber, release))
       if (sink.closed) stop()
-      // The account may have changed since its reader was let in.
-      else check(sink, reading)
+      // The account may have changed since the access check.
+      else recheckStream(sink, stream)
     },
     recheck: (accountId) => {
-      for (const [sink, reading] of open) {
-        const { accountId: reader } = reading.subscriber
-        if (reader !== null && (accountId === null || accountId === reader)) check(sink, reading)
+      for (const [sink, stream] of open) {
+        const { accountId: subscriberId } = stream.subscriber
+        if (subscriberId !== null && (accountId === null || accountId === subscriberId))
+          recheckStream(sink, stream)
       }
     },
     get count() {
@@ -113,29 +114,29 @@ export function createStreams(limits: Settings['maxStreams']): Streams {
     close: () => {
       closed = true
       clearInterval(timer)
-      for (const sink of open.keys()) sink.end(RETRY)
+      for (const sink of open.keys()) sink.end(RETRY_FIELD)
     },
   }
 }
 
-interface Reading {
+interface OpenStream {
   readonly subscriber: Subscriber
   end(): void
 }
 
-/** Ends a stream whose reader is no longer authorized. While the database is down none ends: all are checked later. */
-function check(sink: EventSink, { subscriber, end }: Reading): void {
+/** Ends a stream that has lost access. If the check fails, the stream stays open: after an outage all are rechecked. */
+function recheckStream(sink: EventSink, { subscriber, end }: OpenStream): void {
   const authorized = subscriber.isAuthorized().catch(() => true)
-  void authorized.then((still) => {
-    if (!still && !sink.closed) end()
+  void authorized.then((isAuthorized) => {
+    if (!isAuthorized && !sink.closed) end()
   })
 }
 
-function streamOver(sink: EventSink, subscriber: Subscriber, ended: () => void): SseStream {
+function wrapSink(sink: EventSink, subscriber: Subscriber, ended: () => void): SseStream {
   return {
     send: (frames) => {
       subscriber.beforeSending()
-      return sink.write(textOf(frames))
+      return sink.write(encodeFrames(frames))
     },
     get writable() {
       return sink.writable
@@ -143,7 +144,7 @@ function streamOver(sink: EventSink, subscriber: Subscriber, ended: () => void):
     onWritable: (listener) => sink.onWritable(listener),
     end: (frames = []) => {
       subscriber.beforeSending()
-      sink.end(textOf(frames))
+      sink.end(encodeFrames(frames))
       ended()
     },
     get closed() {
@@ -152,18 +153,18 @@ function streamOver(sink: EventSink, subscriber: Subscriber, ended: () => void):
   }
 }
 
-// Readers of one job are sent the same frames.
-const texts = new WeakMap<readonly SseFrame[], string>()
+// All subscribers of a job get the same array of frames, so it is encoded once.
+const encodedFrames = new WeakMap<readonly SseFrame[], string>()
 
-function textOf(frames: readonly SseFrame[]): string {
-  const known = texts.get(frames)
-  if (known !== undefined) return known
+function encodeFrames(frames: readonly SseFrame[]): string {
+  const cached = encodedFrames.get(frames)
+  if (cached !== undefined) return cached
   const text = frames.map(frameText).join('')
-  texts.set(frames, text)
+  encodedFrames.set(frames, text)
   return text
 }
 
-/** A frame as it is sent. */
+/** Encodes a frame in the SSE format. */
 export function frameText({ event, id, data }: SseFrame): string {
   return `event: ${event}\nid: ${id}\ndata: ${data}\n\n`
 }

@@ -1,33 +1,36 @@
 import { readLiveIds } from '../../sql/jobs/lists.ts'
 import { readStates } from '../../sql/jobs.ts'
 import type { Reads } from '../../sql/slow-reads.ts'
-import { type EndedAfter, type EndedJobs, readEnded, type Viewer } from './ended-jobs.ts'
-import { ENDED, type JobEvent, parseLine, rankOf } from './job-event.ts'
+import { type EndedCursor, type EndedPage, readEnded, type Viewer } from './ended-jobs.ts'
+import { ENDED_RANK, type JobEvent, parseLine, rankOf } from './job-event.ts'
 
-// How soon a lost notification is made up for: a crash between storing and notifying loses only the notification.
+// Maximum delay after a lost notification. A crash between commit and notify loses only the notification.
 export const POLL_MS = 5_000
 const MAX_TRACKED = 200_000
-const EVERYBODY: Viewer = [null, true]
+const ALL_JOBS: Viewer = [null, true]
 
 export interface WatchersOptions {
   readonly reader: Reads
-  /** Reads what may be long. */
+  /** For reads that can return many rows. */
   readonly lists: Reads
   /** The database's time in ms. */
   readonly now: () => number
-  /** The time in ms before which jobs have ended visibly, or never will: they end at the time at which a transaction began. */
+  /**
+   * The visibility horizon in ms: all ends before it are visible. An end has the start time of its transaction, so it
+   * can become visible after a later one.
+   */
   readonly settledUntil: () => number
 }
 
-/** Watchers of all jobs: they receive the latest state of each changed job, and no state twice. */
+/** Watchers of all jobs; they receive the latest state of each changed job, and no state twice. */
 export class StateWatchers {
   readonly #reader: Reads
   readonly #lists: Reads
   readonly #now: () => number
-  readonly #settledUntil: () => number
+  readonly #visibilityHorizon: () => number
   readonly #pushes = new Set<(states: readonly JobEvent[]) => void>()
   readonly #changed = new Set<string>()
-  // The states pushed: two notifications may find the same one, and a poll finds most of them again.
+  // Drops repeated states: two notifications may find the same one, and a poll finds most of them again.
   readonly #pushed: DedupWindow
   #missed = false
   #knownUntil = 0
@@ -36,11 +39,11 @@ export class StateWatchers {
     this.#reader = reader
     this.#lists = lists
     this.#now = now
-    this.#settledUntil = settledUntil
+    this.#visibilityHorizon = settledUntil
     this.#pushed = new DedupWindow(now())
   }
 
-  /** The time in ms of which the watchers know every end of a job before it; they may have missed later ones. */
+  /** Time in ms before which the watchers have received every end; they may have missed later ones. */
   get knownUntil(): number {
     return this.#knownUntil
   }
@@ -49,19 +52,19 @@ export class StateWatchers {
     return this.#pushes.size
   }
 
-  /** Whether there are jobs known to have changed, whose states are still to be read. */
+  /** True if states of changed jobs must be read. */
   get hasChanges(): boolean {
     return this.#changed.size > 0
   }
 
-  /** Whether any job may have changed. */
+  /** True if watchers may have missed changes of any job. */
   get hasMissed(): boolean {
     return this.#missed
   }
 
-  /** Returns how to stop. */
+  /** Adds a watcher. Returns a function that removes it. */
   add(push: (states: readonly JobEvent[]) => void): () => void {
-    if (this.#pushes.size === 0) this.#knownUntil = this.#settledUntil()
+    if (this.#pushes.size === 0) this.#knownUntil = this.#visibilityHorizon()
     this.#pushes.add(push)
     return () => this.#pushes.delete(push)
   }
@@ -80,42 +83,42 @@ export class StateWatchers {
     await this.#readStates(ids)
   }
 
-  /** Reads the live jobs, and those that ended since, page by page; what changes meanwhile may be read at the same time. */
+  /** Reads the live jobs, then by page those that have ended since `knownUntil`. readChanged() may run meanwhile. */
   async readMissed(): Promise<void> {
     this.#missed = false
-    const settledUntil = this.#settledUntil()
+    const horizon = this.#visibilityHorizon()
     await this.#readStates(await this.#lists.texts(readLiveIds.all, [null]))
-    let from: EndedAfter | null = { ms: this.#knownUntil, jobId: null }
+    let from: EndedCursor | null = { ms: this.#knownUntil, jobId: null }
     while (from !== null) {
-      const { ids, next }: EndedJobs = await readEnded(this.#lists, EVERYBODY, from)
+      const { ids, next }: EndedPage = await readEnded(this.#lists, ALL_JOBS, from)
       const unseen = ids.filter((id) => !this.#pushed.hasEnded(id))
       if (unseen.length > 0) await this.#readStates(unseen)
       from = next
     }
-    this.#knownUntil = settledUntil
-    this.#pushed.forget(settledUntil, this.#now())
+    this.#knownUntil = horizon
+    this.#pushed.prune(horizon, this.#now())
   }
 
   async #readStates(ids: readonly string[]): Promise<void> {
     const lines = await this.#reader.texts(readStates, [ids])
-    const fresh = lines.map(parseLine).filter((state) => this.#pushed.isNew(state))
-    if (fresh.length > 0) for (const push of this.#pushes) push(fresh)
+    const newStates = lines.map(parseLine).filter((state) => this.#pushed.recordIfNew(state))
+    if (newStates.length > 0) for (const push of this.#pushes) push(newStates)
   }
 }
 
-/** Recent states: kept for as long as reads are repeated, and at most twice `MAX_TRACKED` of them. */
+/** Recent states, kept while reads may return them again; at most twice `MAX_TRACKED`. */
 class DedupWindow {
   #recent = new Map<string, number>()
   #previous = new Map<string, number>()
   #rotatedAt: number
 
-  /** @param now the database's time in ms, as all of them. */
+  /** @param now the database's time in ms; all times here are on its clock. */
   constructor(now: number) {
     this.#rotatedAt = now
   }
 
-  /** Whether this state is later than the last new one of its job. From then on it is not new. */
-  isNew(state: JobEvent): boolean {
+  /** Records a state. Returns true if it is later than the last recorded one of its job. */
+  recordIfNew(state: JobEvent): boolean {
     if (this.#rankOf(state.jobId) >= state.seq) return false
     if (this.#recent.size >= MAX_TRACKED) this.#rotate()
     this.#recent.set(state.jobId, rankOf(state))
@@ -123,12 +126,12 @@ class DedupWindow {
   }
 
   hasEnded(jobId: string): boolean {
-    return this.#rankOf(jobId) === ENDED
+    return this.#rankOf(jobId) === ENDED_RANK
   }
 
-  /** What ended before `until` is not read again. */
-  forget(until: number, now: number): void {
-    if (this.#rotatedAt >= until) return
+  /** Rotates the window if its last rotation is before `horizon`: later reads begin there. */
+  prune(horizon: number, now: number): void {
+    if (this.#rotatedAt >= horizon) return
     this.#rotate()
     this.#rotatedAt = now
   }

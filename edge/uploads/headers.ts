@@ -1,43 +1,46 @@
-/** Names are lower case; values are binary strings, one character for each byte. */
+/** Headers of a part: lower-case names; values are binary strings, one character per byte. */
 export type PartHeaders = Readonly<Record<string, readonly string[]>>
 
-/** The names in Content-Disposition; undefined when it is not that of a form field. */
+/** The names in Content-Disposition; undefined if it is not `form-data`. */
 export function disposition(headers: PartHeaders): {
   name: string | undefined
   fileName: string | undefined
 } {
-  const text = utf8(headers['content-disposition']?.[0] ?? '')
+  const text = decodeUtf8(headers['content-disposition']?.[0] ?? '')
   if (!/^form-data\s*(;|$)/i.test(text)) return { name: undefined, fileName: undefined }
-  const found = parameters(text)
-  return { name: found.get('name'), fileName: extended(found.get('filename*')) ?? found.get('filename') }
+  const found = parseParameters(text)
+  return {
+    name: found.get('name'),
+    fileName: decodeExtended(found.get('filename*')) ?? found.get('filename'),
+  }
 }
 
-/** Lower case, without parameters; undefined when it is missing or malformed. */
+/** The media type in lower case, without parameters; undefined if missing or malformed. */
 export function mediaTypeOf(headers: PartHeaders): string | undefined {
   const type = headers['content-type']?.[0]?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
   return /^[a-z0-9!#$&^_.+-]{1,127}\/[a-z0-9!#$&^_.+-]{1,127}$/.test(type) ? type : undefined
 }
 
-function utf8(binary: string): string {
+function decodeUtf8(binary: string): string {
   return Buffer.from(binary, 'latin1').toString()
 }
 
-/** `; name=value` and `; name="value"`; the first of equal names counts. */
-export function parameters(text: string): Map<string, string> {
+/** Parses `; name=value` and `; name="value"`; if a name repeats, the first value counts. */
+export function parseParameters(text: string): Map<string, string> {
   const found = new Map<string, string>()
   for (const match of text.matchAll(
     /;\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)=(?:"((?:[^"\\]|\\.)*)"|([^;"\s]*))/g,
   )) {
     const name = (match[1] as string).toLowerCase()
-    // Only quotes and backslashes are escaped: old browsers send full Windows paths as they are.
+    // Unescapes only quotes and backslashes: old browsers send Windows paths unescaped.
     const value = match[3] ?? (match[2] as string).replace(/\\(["\\])/g, '$1')
     if (!found.has(name)) found.set(name, value)
   }
   return found
 }
 
-/** An extended value (RFC 5987), `UTF-8''na%C3%AFve`; undefined when it cannot be read. */
-function extended(value: string | undefined): string | undefined {
+/** Decodes an extended value (RFC 5987) such as `UTF-8''na%C3%AFve`; undefined if malformed. */
+function decodeExtended(value: string | undefined): string | undefined {
   const match = /^(utf-8|iso-8859-1)'[^']*'(.*)$/is.exec(value ?? '')
   if (match === null) return undefined
   const text = match[2] as string
@@ -49,10 +52,10 @@ function extended(value: string | undefined): string | undefined {
   }
 }
 
-/** The base name without control characters, at most 255 characters; '' when nothing is left. */
+/** The base name without control characters, at most 255 characters; '' if nothing is left. */
 export function cleanFileName(given = ''): string {
   const base = given.slice(Math.max(given.lastIndexOf('/'), given.lastIndexOf('\\')) + 1)
-  // By code points, so that no character is cut in two.
+  // Counts code points, so that the limit splits no character.
   const clean = Array.from(base.replace(/\p{Cc}/gu, '').trim())
     .slice(0, 255)
     .join('')

@@ -8,19 +8,20 @@ import type { Edge } from '../pipeline/context.ts'
 import { parsePart } from '../pipeline/input.ts'
 import { readMultipart, type UploadedFile } from '../uploads.ts'
 
-/** A file that has arrived, not yet part of a document, and what came with it. */
+/** An uploaded file that is not yet part of a document, and its form fields. */
 export interface StoredUpload<F> {
   readonly blob: UploadedBlob
   readonly file: UploadedFile
   readonly fields: F
-  /** What the bytes are. */
+  /** Sniffed from the bytes. */
   readonly mediaType: string
 }
 
 /**
- * Streams the file of a form into the store of documents; of one that is refused, nothing is left. An empty field counts
- * as not filled in.
- * @throws fail('document.file_required'), fail('document.empty'), fail('document.store_failed'), those of `readMultipart`.
+ * Streams the file of a form into the blob store. Discards the bytes if the upload is rejected. An empty field counts
+ * as absent.
+ * @throws fail('document.file_required' | 'document.empty' | 'document.store_failed') and the errors of
+ *   `readMultipart`.
  */
 export async function storeUpload<F extends z.ZodObject>(
   edge: Edge,

@@ -42,9 +42,9 @@ test('the admin of the settings is made once by edges that start at once, and ca
   }
   assert.deepEqual(await trail(query), ['account.registered'])
   const said = edges.flatMap((edge) => edge.said.filter((line) => line.includes('ADMIN_EMAIL'))).sort()
-  assert.match(said.shift()!, /is an admin already/)
-  assert.match(said.shift()!, /is an admin already/)
-  assert.match(said.shift()!, /was created/)
+  assert.match(said.shift()!, /Created the account/)
+  assert.match(said.shift()!, /is already an admin/)
+  assert.match(said.shift()!, /is already an admin/)
 })
 
 test('the port accepts nothing before the admin is there', async () => {
@@ -75,7 +75,7 @@ test('an account that has verified its address is made admin and active again, a
   assert.equal(status, 200)
   assert.equal((await again.get('/api/v1/auth/users', { token: json.access_token })).status, 200)
   assert.deepEqual(await trail(query), ['account.role_changed'])
-  assert.ok(said.some((line) => /made an active admin; it keeps its password/.test(line)))
+  assert.ok(said.some((line) => /Made the account of ADMIN_EMAIL an active admin/.test(line)))
 })
 
 test('an account that has not gets the password of the settings, and whoever registered it is out at once', async () => {
@@ -109,7 +109,7 @@ test('an account that has not gets the password of the settings, and whoever reg
   assert.deepEqual([me.json.id, me.json.role, me.json.is_verified], [squatter.id, 'admin', true])
   assert.equal((await api.get('/api/v1/auth/me', { token: other.token })).status, 200)
   assert.deepEqual(await trail(query), ['account.role_changed', 'account.password_reset', 'account.verified'])
-  const told = edges.flatMap(({ said }) => said.filter((line) => /had not verified its address/.test(line)))
+  const told = edges.flatMap(({ said }) => said.filter((line) => /ADMIN_EMAIL was unverified/.test(line)))
   assert.equal(told.length, 1)
 })
 

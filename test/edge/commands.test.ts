@@ -36,12 +36,12 @@ test('create-admin makes an account with a password of its own, shown once', asy
 test('create-admin promotes who is there, at once, and leaves the password unless told', async () => {
   const ann = await api.register('ann@example.com')
   assert.equal((await api.get('/api/v1/auth/users', { token: ann.token })).status, 403)
-  const kept = 'ann@example.com is an admin now; its password is unchanged (--new-password sets a new one)'
+  const kept = 'ann@example.com is now an admin; its password is unchanged (--new-password sets a new one)'
   assert.deepEqual(await run('create-admin', 'ann@example.com'), [kept, 'There are 2 active admins'])
   await until('the edge hears of it', () => answers('/api/v1/auth/users', ann.token, 200))
   assert.equal((await signIn('ann@example.com', PASSWORD)).status, 200)
   const lines = await run('create-admin', 'ann@example.com', '--new-password')
-  assert.equal(lines[0], 'ann@example.com is an admin already')
+  assert.equal(lines[0], 'ann@example.com is already an admin')
   await until('old sessions are ended', () => answers('/api/v1/auth/me', ann.token, 401))
   assert.equal((await signIn('ann@example.com', PASSWORD)).status, 401)
   assert.equal((await signIn('ann@example.com', passwordIn(lines))).status, 200)
@@ -71,10 +71,10 @@ test('unlock lifts the lock of an address', async () => {
 test('switch-off-totp lets in who has lost their device', async () => {
   const { id, email } = await secured(api, await api.register('lost@example.com'))
   assert.equal((await signIn(email, PASSWORD)).status, 401)
-  assert.deepEqual(await run('switch-off-totp', email), [`${email} signs in without one-time codes now`])
+  assert.deepEqual(await run('switch-off-totp', email), [`One-time codes of ${email} are disabled`])
   assert.equal((await signIn(email, PASSWORD)).status, 200)
   assert.deepEqual(await run('switch-off-totp', email), [`${email} has no one-time codes`])
-  await assert.rejects(run('switch-off-totp', 'no@example.com'), /There is no account no@example.com/)
+  await assert.rejects(run('switch-off-totp', 'no@example.com'), /No account with the address no@example.com/)
   const events = await database.query(
     `select data from audit_event where kind = 'account.totp_disabled' and account_id = $1`,
     [id],
@@ -188,8 +188,8 @@ test('a wrong call says how it is done', async () => {
   ] as const)
     await assert.rejects(
       run('retry-failed', option, value),
-      new RegExp(`^Error: ${option} needs .*, not ${value}$`),
+      new RegExp(`^Error: ${option} must be .*, not ${value}$`),
     )
-  await assert.rejects(run('unlock', 'nobody'), /nobody is not an email address/)
-  await assert.rejects(run('revoke-sessions', 'no@example.com'), /There is no account no@example.com/)
+  await assert.rejects(run('unlock', 'nobody'), /Not an email address: nobody/)
+  await assert.rejects(run('revoke-sessions', 'no@example.com'), /No account with the address no@example.com/)
 })

@@ -200,14 +200,14 @@ test('the server, the cookie and the schemes are those of the settings', () => {
     bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
     signIn: {
       type: 'oauth2',
-      description: 'Signs in here, for a token of 15 minutes',
+      description: 'Sign in here to get an access token for 15 minutes',
       flows: { password: { tokenUrl: '/api/v1/auth/token', scopes: {} } },
     },
     key: {
       type: 'http',
       scheme: 'bearer',
       bearerFormat: 'mill_live_…',
-      description: 'An API key with the scope that the operation names, or one that includes it',
+      description: 'An API key with the scope that the operation requires, or a scope that includes it',
     },
     session: { type: 'apiKey', in: 'cookie', name: '__Host-mill_session' },
   })
@@ -223,9 +223,9 @@ test('security says who may call, and which scope an API key needs', () => {
   assert.deepEqual(paths['/api/v1/auth/keys']!.get!.security, signedIn)
   const says = (path: string, method: string, text: RegExp) =>
     assert.match(paths[path]![method]!.description, text)
-  says('/api/v1/documents', 'get', /An API key needs `documents:read`\.$/)
-  says('/api/v1/documents', 'post', /An API key needs `documents:write`\.$/)
-  says('/api/v1/auth/keys', 'get', /API keys are refused/)
+  says('/api/v1/documents', 'get', /An API key needs the scope `documents:read`\.$/)
+  says('/api/v1/documents', 'post', /An API key needs the scope `documents:write`\.$/)
+  says('/api/v1/auth/keys', 'get', /API keys are rejected/)
   says('/health', 'get', /No credential is needed/)
 })
 

@@ -230,5 +230,5 @@ test('more pieces than announced are refused', async (t) => {
   const { port, errors } = await serve(t, (_, responder) => responder.body(OK, 3).write(new Uint8Array(4)))
   const client = await Client.connect(t, port)
   await client.send(request('GET /')).isClosed()
-  assert.match(String(errors), /More than the announced 3 bytes/)
+  assert.match(String(errors), /exceeds its Content-Length of 3 bytes/)
 })

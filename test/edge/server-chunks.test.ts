@@ -141,7 +141,7 @@ test('one piece at a time', async () => {
   const path = at(async (writer) => {
     const big = randomBytes(30_000_000)
     const first = writer.write(big)
-    await assert.rejects(writer.write(big), /not written yet/)
+    await assert.rejects(writer.write(big), /before the previous write finished/)
     await first
     writer.end()
     writer.end()

@@ -1,6 +1,6 @@
 /**
- * The headers a request keeps; all others are dropped. Copied by one forEach: 0.1 µs per header sent, 0.75 µs for 8.
- * A getHeader per name costs 0.05 µs each, so 0.95 µs for a list of this length, whatever the client sent.
+ * The headers that a request keeps; all others are dropped. One forEach copies them: 0.1 µs per header sent, 0.75 µs
+ * for 8. A getHeader per name costs 0.05 µs each, so 1.8 µs for 36 names, regardless of the headers sent.
  */
 export const HEADERS = [
   'accept',

@@ -1,24 +1,24 @@
-/** The bytes of the file between the splitter and its only reader. */
+/** A queue of the file's bytes between the splitter and the only reader. */
 export class FileChunks implements AsyncIterable<Uint8Array> {
   private queue: Uint8Array[] = []
   private state: 'open' | 'ended' | 'stopped' = 'open'
   private failure: { readonly error: unknown } | undefined = undefined
-  private wake: (() => void) | undefined = undefined
-  private taken: (() => void) | undefined = undefined
+  private wakeListener: (() => void) | undefined = undefined
+  private drainListener: (() => void) | undefined = undefined
 
-  /** Chunks are waiting for the reader, or it is working on one. */
+  /** True if chunks wait for the reader or it is processing one. */
   get isBusy(): boolean {
-    return this.queue.length > 0 || (this.state === 'open' && this.wake === undefined)
+    return this.queue.length > 0 || (this.state === 'open' && this.wakeListener === undefined)
   }
 
-  /** More may come. */
+  /** True if more chunks may come. */
   get isOpen(): boolean {
     return this.state === 'open'
   }
 
-  /** Called once, when the reader asks for more than there is, or has stopped. */
-  onTaken(listener: () => void): void {
-    this.taken = listener
+  /** Calls the listener once: when the queue is empty and the reader requests more, or when it stops. */
+  onDrained(listener: () => void): void {
+    this.drainListener = listener
   }
 
   push(chunk: Uint8Array): void {
@@ -37,11 +37,11 @@ export class FileChunks implements AsyncIterable<Uint8Array> {
     this.wakeReader()
   }
 
-  /** The reader wants no more: the rest is dropped, so that the parts after the file are read. */
+  /** Stops the reader and drops the rest, so that the parts after the file can be read. */
   stop(): void {
     this.state = 'stopped'
     this.queue = []
-    this.tellTaken()
+    this.notifyDrained()
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
@@ -50,26 +50,26 @@ export class FileChunks implements AsyncIterable<Uint8Array> {
       const chunk = this.queue.shift()
       if (chunk !== undefined) yield chunk
       else if (this.state !== 'open') return
-      else await this.more()
+      else await this.waitForMore()
     }
   }
 
-  private more(): Promise<void> {
+  private waitForMore(): Promise<void> {
     return new Promise((resolve) => {
-      this.wake = resolve
-      this.tellTaken()
+      this.wakeListener = resolve
+      this.notifyDrained()
     })
   }
 
   private wakeReader(): void {
-    const { wake } = this
-    this.wake = undefined
-    wake?.()
+    const { wakeListener } = this
+    this.wakeListener = undefined
+    wakeListener?.()
   }
 
-  private tellTaken(): void {
-    const { taken } = this
-    this.taken = undefined
-    taken?.()
+  private notifyDrained(): void {
+    const { drainListener } = this
+    this.drainListener = undefined
+    drainListener?.()
   }
 }

@@ -1,23 +1,23 @@
 import { fail } from '../../sql/errors.ts'
 import type { ChunkWriter, NativeResponse } from './types.ts'
 
-// How much of each piece is held back, and how much of that is written at a time to make uWS flush its buffer.
-const RESERVE = 1024
-const NUDGE = 16
+// Bytes of each piece that are held back.
+const RESERVE_BYTES = 1024
+// Held-back bytes per write that makes uWS flush its buffer.
+const NUDGE_BYTES = 16
 
 /**
- * A response body of unknown length, written piece by piece at the client's pace. Once a writability listener is
- * registered, uWS drains nothing by itself: its buffer moves only with the next write, and only a write tells whether
- * all of it was sent. So the end of each piece is held back, and a few bytes of it are written whenever the kernel has
- * room.
+ * Writes a response body of unknown length piece by piece, at the client's pace. Once a writability listener is
+ * registered, uWS flushes its buffer only on the next write, and only a write reports that everything is sent. So this
+ * class holds back the end of each piece, and writes a few bytes of it whenever the kernel has room.
  */
-export class Chunks implements ChunkWriter {
-  /** Ended, or the client left. */
+export class ChunkedBodyWriter implements ChunkWriter {
+  /** True once the response has ended or the client has disconnected. */
   closed: boolean
   /** Bytes passed to write() so far. */
   bytes = 0
   private readonly res: NativeResponse
-  /** Status and headers until they have been written. */
+  /** Status and headers; undefined once written. */
   private head: string | undefined
   private reserve: Uint8Array = new Uint8Array(0)
   private waiting: { readonly resolve: () => void; readonly reject: (error: unknown) => void } | undefined =
@@ -27,19 +27,20 @@ export class Chunks implements ChunkWriter {
     this.res = res
     this.head = head
     this.closed = !open
-    // Registered before any write can be refused; uWS keeps one listener.
+    // Registered before the first write can return false; uWS keeps one listener.
     if (open) res.onWritable(() => this.drain())
   }
 
   write(chunk: Uint8Array): Promise<void> {
     if (this.closed) return Promise.reject(fail('request.incomplete'))
-    if (this.waiting !== undefined) return Promise.reject(new Error('The previous piece is not written yet'))
+    if (this.waiting !== undefined)
+      return Promise.reject(new Error('write() was called before the previous write finished'))
     this.bytes += chunk.length
     const all = this.reserve.length === 0 ? chunk : Buffer.concat([this.reserve, chunk])
-    const size = Math.max(all.length - RESERVE, 0)
-    // A copy, because the caller may reuse the piece once it has been written.
+    const size = Math.max(all.length - RESERVE_BYTES, 0)
+    // Copies the reserve, because the caller may reuse its buffer.
     this.reserve = Uint8Array.from(all.subarray(size))
-    if (size === 0 || this.offer(all.subarray(0, size))) return Promise.resolve()
+    if (size === 0 || this.tryWrite(all.subarray(0, size))) return Promise.resolve()
     return new Promise((resolve, reject) => {
       this.waiting = { resolve, reject }
     })
@@ -58,16 +59,16 @@ export class Chunks implements ChunkWriter {
     if (!this.closed) this.res.close()
   }
 
-  /** The client left: `res` must not be touched from here on. */
-  leave(): void {
+  /** Handles a disconnect: `res` must not be used afterwards. */
+  handleAbort(): void {
     this.closed = true
     const { waiting } = this
     this.waiting = undefined
     waiting?.reject(fail('request.incomplete'))
   }
 
-  /** Passes bytes to uWS, never an empty chunk, which this core takes for the end. True when it has sent them all. */
-  private offer(bytes: Uint8Array): boolean {
+  /** Passes bytes to uWS. Returns true if all are sent. The chunk must not be empty: uWS takes that for the end. */
+  private tryWrite(bytes: Uint8Array): boolean {
     let sent = false
     this.res.cork(() => {
       if (this.head !== undefined) this.res.writeStatus(this.head)
@@ -80,9 +81,9 @@ export class Chunks implements ChunkWriter {
   private drain(): boolean {
     const { waiting } = this
     if (this.closed || waiting === undefined) return true
-    const nudge = this.reserve.subarray(0, NUDGE)
+    const nudge = this.reserve.subarray(0, NUDGE_BYTES)
     this.reserve = this.reserve.subarray(nudge.length)
-    if (nudge.length > 0 && !this.offer(nudge)) return true
+    if (nudge.length > 0 && !this.tryWrite(nudge)) return true
     this.waiting = undefined
     waiting.resolve()
     return true

@@ -1,0 +1,49 @@
+/** Messages to and from the threads that hash passwords and verify passkeys. */
+
+/** Cost of a new hash, and so of guessing: memory in KiB and passes over it. */
+export interface PasswordCost {
+  readonly memoryCost: number
+  readonly timeCost: number
+}
+
+export interface PasswordRequest {
+  readonly password: string
+  /** Hash to compare with; absent to compute a new one. */
+  readonly against?: string
+}
+
+export interface CommonPasswordRequest {
+  /** Password to look up among the common ones. */
+  readonly common: string
+}
+
+/** A public key credential of an authenticator; `id` is in base64url. */
+export interface PasskeyCredential {
+  readonly id: string
+  /** In COSE format. */
+  readonly publicKey: Uint8Array
+  readonly counter: number
+}
+
+export interface PasskeyRequest {
+  readonly kind: 'registration' | 'sign-in'
+  /** The browser's response, as its `toJSON()` returns it. */
+  readonly response: Readonly<Record<string, unknown>>
+  /** In base64url. */
+  readonly challenge: string
+  readonly origin: string
+  readonly rpId: string
+  /** The stored credential; only for a sign-in. */
+  readonly known?: PasskeyCredential
+}
+
+/** The credential in its new state, or the reason for its rejection, which clients do not get. */
+export type PasskeyResult =
+  | (PasskeyCredential & { readonly isSynced: boolean })
+  | { readonly refused: string }
+
+export type ThreadRequest = PasswordRequest | PasskeyRequest | CommonPasswordRequest
+export type ThreadResult = string | boolean | PasskeyResult
+
+/** Reply of a thread. */
+export type ThreadReply = { readonly result: ThreadResult } | { readonly error: string }
