@@ -1,7 +1,7 @@
 -- Claims the jobs that deliveries announce, for a lease. Takes at most `slots` due jobs per mailbox, oldest first, from
 -- a range of ordinals, and respects the mailbox limit. Each mailbox appears once, with the task of its delivery. Sends
 -- the next delivery for each mailbox that has more jobs. Returns the jobs in order as JSON, one list per job in the
--- format of `claimedJob`; null: none. Reading one value takes a third of the time of reading rows.
+-- form that `toClaimed` reads; null: none. Reading one value takes a third of the time of reading rows.
 --
 -- Every queued job has a delivery that starts at it or before it. A job added behind others has none of its own (see
 -- job_enqueue): its transaction shares the mailbox's lock until its commit. So the start of the next delivery, or its
