@@ -2,13 +2,13 @@ import { keepCode } from '../tasks/code-cache.ts'
 
 keepCode()
 const { runCommand, say, UsageError } = await import('../tasks/command.ts')
-const { examine } = await import('./doctor/examine.ts')
-const { report } = await import('./doctor/findings.ts')
+const { runChecks: examine } = await import('./doctor/checks.ts')
+const { formatReport } = await import('./doctor/findings.ts')
 
-// `npm run doctor`: looks at everything that a start and the work need. Status 1 when something is wrong.
+// `npm run doctor`: checks everything that the service needs. Exit status 1 if there is a problem.
 await runCommand(async () => {
   if (process.argv.length > 2) throw new UsageError('Usage: npm run doctor')
   const findings = await examine()
-  for (const line of report(findings)) say(line)
+  for (const line of formatReport(findings)) say(line)
   if (findings.some(({ level }) => level === 'problem')) process.exitCode = 1
 })

@@ -46,9 +46,9 @@ test('beside a running service it finds all as it should be, but for what the te
     /^ok +migrations +all are applied$/,
     /^ok +clock /,
     /^ok +connections +WEB_CONCURRENCY=1/,
-    /^ok +workers +1 run, and serve all that waits$/,
-    /^ok +files +postgres takes and removes them$/,
-    /^note +payments +off: PROVIDER_SECRET_KEY not set$/,
+    /^ok +workers +1 running; they serve all waiting jobs$/,
+    /^ok +files +postgres stores and deletes files$/,
+    /^note +payments +disabled: PROVIDER_SECRET_KEY not set$/,
     /^1 problem, \d+ notes$/,
   ])
     assert.ok(
@@ -70,8 +70,8 @@ test('functions of another version are named, and a folder that takes no files i
   await query(`update migration_functions set digest = '${digest}' where area = 'jobs'`)
   assert.equal(status, 1)
   for (const what of [
-    /^note +migrations +the functions of jobs are another version's/,
-    /^PROBLEM files +BLOB_STORE=file\S* takes none: \S/,
+    /^note +migrations +the SQL functions of jobs have another version: /,
+    /^PROBLEM files +BLOB_STORE=file\S* fails: \S/,
   ])
     assert.ok(
       lines.some((line) => what.test(line)),
@@ -90,7 +90,7 @@ test('it goes on after what is wrong, names it, and ends with status 1', async (
   for (const what of [
     /^PROBLEM port .* is in use/,
     /^PROBLEM DATA_DIR /,
-    /^PROBLEM database +DATABASE_URL can't be/,
+    /^PROBLEM database +can't use DATABASE_URL: /,
   ])
     assert.ok(
       lines.some((line) => what.test(line)),
@@ -128,9 +128,9 @@ test('without a database it looks at the folder of files', async () => {
   writeFileSync(file, '')
   const production = { NODE_ENV: 'production', DATABASE_URL: '', PUBLIC_BASE_URL: 'http://mill.internal' }
   for (const [store, expected] of [
-    [`file:${folder}/blobs/here`, /^ok +files +file:\S+ can be written to$/],
+    [`file:${folder}/blobs/here`, /^ok +files +file:\S+ is writable$/],
     [`file:${file}`, /^PROBLEM files +\S+ is not a folder$/],
-    ['postgres', /^note +files +not checked: the database has to be usable and migrated$/],
+    ['postgres', /^note +files +not checked: it needs a working, migrated database$/],
   ] as const) {
     const { lines } = await doctor({ ...production, BLOB_STORE: store })
     for (const what of [
@@ -176,27 +176,27 @@ describe('what it makes of a database', () => {
   test('nothing, of a good one', () => assert.deepEqual(levels({}), []))
 
   for (const [change, level, text] of [
-    [{ version: 140_012 }, 'problem', /^PostgreSQL 14\.12 at db:5432: it has to be 15 or newer$/],
-    [{ readOnly: true }, 'problem', /name the primary/],
-    [{ isSuperuser: true }, 'note', /^its role is a superuser/],
+    [{ version: 140_012 }, 'problem', /^PostgreSQL 14\.12 at db:5432: version 15 or newer is required$/],
+    [{ readOnly: true }, 'problem', /use the URL of the primary/],
+    [{ isSuperuser: true }, 'note', /^the role is a superuser/],
     [{ fsync: false }, 'problem', /set fsync = on$/],
     [{ autovacuum: false }, 'problem', /set autovacuum = on$/],
-    [{ pendingMigrations: ['000001-x'] }, 'problem', /^000001-x to be applied: npm run migrate$/],
+    [{ pendingMigrations: ['000001-x'] }, 'problem', /^000001-x not applied: run npm run migrate$/],
     [
       { otherFunctions: ['jobs'] },
       'note',
-      /^the functions of jobs are another version's: npm run migrate, unless/,
+      /^the SQL functions of jobs have another version: run npm run migrate, unless/,
     ],
-    [{ vector: null }, 'note', /a superuser says: create extension vector$/],
+    [{ vector: null }, 'note', /a superuser runs: create extension vector$/],
     [{ vector: null, isVectorInstalled: false }, 'note', /^not installed: every edge keeps/],
     [{ clockOffsetMs: -61_000 }, 'problem', /^the database is 61 s behind this machine/],
     [{ clockOffsetMs: 1_600 }, 'problem', /^the database is 2 s ahead of this machine/],
     [
       { connections: { max: 97, ofOthers: 40 } },
       'problem',
-      /take 71 at most, others 40, of 97: lower WORKER_THREADS/,
+      /use up to 71 of 97, others use 40: lower WORKER_THREADS/,
     ],
-    [{ unserved: ['ai', 'rag'] }, 'problem', /^none serves ai, rag, where jobs wait$/],
+    [{ unserved: ['ai', 'rag'] }, 'problem', /^jobs wait in queues without a worker: ai, rag$/],
     [{ workers: 0 }, 'note', /^none runs$/],
   ] as const)
     test(`${JSON.stringify(change)} is a ${level}`, () => {
@@ -262,7 +262,7 @@ describe('what it makes of providers', () => {
       COHERE_API_KEY: KEY,
     })
     assert.deepEqual(
-      found.map(({ what, level }) => `${what} ${level}`),
+      found.map(({ name: what, level }) => `${what} ${level}`),
       [
         'email ok',
         'email domains ok',
@@ -310,11 +310,14 @@ describe('what it makes of providers', () => {
       EMAIL_PROVIDER_FROM_EMAIL: 'mill@example.com',
     })
     assert.deepEqual(
-      found.map(({ what, level }) => `${what} ${level}`),
+      found.map(({ name: what, level }) => `${what} ${level}`),
       ['email problem', 'telephony note', 'payments note', 'openai problem', 'anthropic problem'],
     )
-    assert.match(found[0]!.text, /^127\.0\.0\.1:9 does not take mail: /)
-    assert.equal(found[4]!.text, `${base()} answers 503: try again, or look at its status page`)
+    assert.match(found[0]!.text, /^127\.0\.0\.1:9 does not accept mail: /)
+    assert.equal(
+      found[4]!.text,
+      `${base()} responds with status 503: try again later, or see its status page`,
+    )
   })
 
   test('a part of what sending needs is a problem, and none of it a note', async () => {
@@ -327,20 +330,25 @@ describe('what it makes of providers', () => {
       EMAIL_SMTP_URL: '',
     }
     const lines = async (env: Record<string, string>) =>
-      (await check({ ...production, ...env })).map(({ level, what, text }) => `${level} ${what} ${text}`)
+      (await check({ ...production, ...env })).map(
+        ({ level, name: what, text }) => `${level} ${what} ${text}`,
+      )
     const none = await lines({})
     assert.ok(
-      none.includes('note email off: EMAIL_PROVIDER_API_KEY and EMAIL_PROVIDER_FROM_EMAIL not set'),
+      none.includes('note email disabled: EMAIL_PROVIDER_API_KEY and EMAIL_PROVIDER_FROM_EMAIL not set'),
       none.join('\n'),
     )
     for (const [env, expected] of [
-      [{ EMAIL_SMTP_URL: 'smtp://mail.x' }, 'problem email off: EMAIL_PROVIDER_FROM_EMAIL not set'],
-      [{ EMAIL_PROVIDER_FROM_EMAIL: 'a@b.example' }, 'problem email off: EMAIL_PROVIDER_API_KEY not set'],
+      [{ EMAIL_SMTP_URL: 'smtp://mail.x' }, 'problem email disabled: EMAIL_PROVIDER_FROM_EMAIL not set'],
+      [
+        { EMAIL_PROVIDER_FROM_EMAIL: 'a@b.example' },
+        'problem email disabled: EMAIL_PROVIDER_API_KEY not set',
+      ],
       [
         { TELEPHONY_AUTH_TOKEN: KEY },
-        'problem telephony off: TELEPHONY_ACCOUNT_SID and TELEPHONY_PHONE_NUMBER not set',
+        'problem telephony disabled: TELEPHONY_ACCOUNT_SID and TELEPHONY_PHONE_NUMBER not set',
       ],
-      [TELEPHONY, 'problem telephony off: TELEPHONY_AUTH_TOKEN not set'],
+      [TELEPHONY, 'problem telephony disabled: TELEPHONY_AUTH_TOKEN not set'],
     ] as const) {
       const found = await lines(env)
       assert.ok(found.includes(expected), found.join('\n'))
@@ -350,7 +358,7 @@ describe('what it makes of providers', () => {
     assert.deepEqual(
       sender.slice(0, 2).map(({ level, text }) => [level, text]),
       [
-        ['ok', `127.0.0.1:${port} accepts the account`],
+        ['ok', `127.0.0.1:${port} accepts the login`],
         ['problem', 'the sender is millrace@localhost: set EMAIL_PROVIDER_FROM_EMAIL'],
       ],
     )

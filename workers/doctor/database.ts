@@ -5,16 +5,16 @@ import type { DatabaseUrls } from '../../tasks/process.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { type Finding, note, ok, problem } from './findings.ts'
 
-// The oldest one that the tests have run on.
+// The oldest PostgreSQL that the tests run on.
 const OLDEST_MAJOR = 15
-// Beyond this, times that people compare look wrong.
-const CLOCK_MS = 1_000
-// How many connections each opens at most, see "Connections" in deploy/database.md.
-const OF_EDGE = 9
-const OF_WORKER = 14
-const OF_THREAD = 6
+// A larger offset becomes visible when users compare times.
+const MAX_CLOCK_OFFSET_MS = 1_000
+// Maximum number of connections of each, see "Connections" in deploy/database.md.
+const EDGE_CONNECTIONS = 9
+const WORKER_CONNECTIONS = 14
+const THREAD_CONNECTIONS = 6
 
-/** Whether the database suits the service, and these processes, and whether it is migrated. */
+/** Checks that the database suits the service and is migrated. `isMigrated` is false if it can't be reached. */
 export async function checkDatabase(
   settings: Settings,
   urls: DatabaseUrls,
@@ -27,86 +27,89 @@ export async function checkDatabase(
     const facts = await inspect(directUrl, settings.projectName)
     return { findings: judge(settings, facts), isMigrated: facts.pendingMigrations.length === 0 }
   } catch (error) {
-    const unusable = problem('database', `DATABASE_URL can't be used: ${reasonOf(error)}`)
+    const unusable = problem('database', `can't use DATABASE_URL: ${reasonOf(error)}`)
     return { findings: [unusable], isMigrated: false }
   }
 }
 
-/** What the facts mean. */
+/** Turns the facts about the database into findings. */
 export const judge = (settings: Settings, facts: Facts): Finding[] => [
-  ...server(settings, facts),
-  migrations(settings, facts),
-  vectors(facts),
-  clock(facts),
-  connections(settings, facts),
-  ...workers(facts),
+  ...judgeServer(settings, facts),
+  judgeMigrations(settings, facts),
+  judgeVectors(facts),
+  judgeClock(facts),
+  judgeConnections(settings, facts),
+  ...judgeWorkers(facts),
 ]
 
-function server({ databaseUrl }: Settings, facts: Facts): Finding[] {
+function judgeServer({ databaseUrl }: Settings, facts: Facts): Finding[] {
   const { version, address, readOnly, isSuperuser, fsync, autovacuum } = facts
-  const what = 'database'
-  const name = `PostgreSQL ${Math.floor(version / 10_000)}.${version % 10_000} at ${address}`
+  const name = 'database'
+  const server = `PostgreSQL ${Math.floor(version / 10_000)}.${version % 10_000} at ${address}`
   return [
     version < OLDEST_MAJOR * 10_000
-      ? problem(what, `${name}: it has to be ${OLDEST_MAJOR} or newer`)
-      : ok(what, name),
-    ...(readOnly ? [problem(what, 'it takes no writes: name the primary, not a standby')] : []),
+      ? problem(name, `${server}: version ${OLDEST_MAJOR} or newer is required`)
+      : ok(name, server),
+    ...(readOnly ? [problem(name, 'it is read-only: use the URL of the primary, not of a standby')] : []),
     ...(isSuperuser && databaseUrl !== undefined
       ? [
           note(
-            what,
-            'its role is a superuser, which the service need not be: see "Roles" in deploy/database.md',
+            name,
+            'the role is a superuser, which the service does not need: see "Roles" in deploy/database.md',
           ),
         ]
       : []),
-    ...(fsync ? [] : [problem(what, 'a crash of its machine can destroy it: set fsync = on')]),
-    ...(autovacuum ? [] : [problem(what, 'its tables grow for ever: set autovacuum = on')]),
+    ...(fsync ? [] : [problem(name, 'a crash of the server machine can corrupt it: set fsync = on')]),
+    ...(autovacuum ? [] : [problem(name, 'its tables grow without limit: set autovacuum = on')]),
   ]
 }
 
-function migrations(
+function judgeMigrations(
   { databaseUrl }: Settings,
   { pendingMigrations: pending, otherFunctions }: Facts,
 ): Finding {
-  const what = 'migrations'
-  if (pending.length === 0 && otherFunctions.length === 0) return ok(what, 'all are applied')
-  if (databaseUrl === undefined) return note(what, 'npm start applies them')
-  if (pending.length > 0) return problem(what, `${pending.join(', ')} to be applied: npm run migrate`)
-  // Processes of the version before run on the functions of a newer one.
+  const name = 'migrations'
+  if (pending.length === 0 && otherFunctions.length === 0) return ok(name, 'all are applied')
+  if (databaseUrl === undefined) return note(name, 'npm start applies them')
+  if (pending.length > 0) return problem(name, `${pending.join(', ')} not applied: run npm run migrate`)
+  // Only a note: processes of the previous version work with the functions of a newer one.
   const areas = otherFunctions.join(', ')
   return note(
-    what,
-    `the functions of ${areas} are another version's: npm run migrate, unless it is a newer one`,
+    name,
+    `the SQL functions of ${areas} have another version: run npm run migrate, unless that version is newer`,
   )
 }
 
-function vectors({ vector, isVectorInstalled }: Facts): Finding {
+function judgeVectors({ vector, isVectorInstalled }: Facts): Finding {
   if (vector !== null) return ok('pgvector', vector)
-  const instead = 'every edge keeps the vectors of its collections in memory'
+  const fallback = 'every edge keeps the vectors of its collections in memory'
   return isVectorInstalled
-    ? note('pgvector', `${instead}, until a superuser says: create extension vector`)
-    : note('pgvector', `not installed: ${instead}`)
+    ? note('pgvector', `${fallback} until a superuser runs: create extension vector`)
+    : note('pgvector', `not installed: ${fallback}`)
 }
 
-function clock({ clockOffsetMs }: Facts): Finding {
-  if (Math.abs(clockOffsetMs) <= CLOCK_MS) return ok('clock', 'it agrees with the database')
+function judgeClock({ clockOffsetMs }: Facts): Finding {
+  if (Math.abs(clockOffsetMs) <= MAX_CLOCK_OFFSET_MS) return ok('clock', 'matches the database')
   const seconds = Math.round(Math.abs(clockOffsetMs) / 1000)
   const where = clockOffsetMs > 0 ? 'ahead of' : 'behind'
   return problem('clock', `the database is ${seconds} s ${where} this machine: synchronize both (NTP)`)
 }
 
-function connections(settings: Settings, { connections: { max, ofOthers } }: Facts): Finding {
+function judgeConnections(settings: Settings, { connections: { max, ofOthers } }: Facts): Finding {
   const { webConcurrency: edges, workerProcesses: workers, workerThreads: threads } = settings
-  const need = edges * OF_EDGE + workers * (OF_WORKER + threads * OF_THREAD)
-  const sum = `WEB_CONCURRENCY=${edges}, WORKER_PROCESSES=${workers} and WORKER_THREADS=${threads} take ${need} at most, others ${ofOthers}, of ${max}`
-  if (need + ofOthers <= max) return ok('connections', sum)
-  return problem('connections', `${sum}: lower WORKER_THREADS, raise max_connections, or use PgBouncer`)
+  const needed = edges * EDGE_CONNECTIONS + workers * (WORKER_CONNECTIONS + threads * THREAD_CONNECTIONS)
+  const usage = `WEB_CONCURRENCY=${edges}, WORKER_PROCESSES=${workers} and WORKER_THREADS=${threads} use up to ${needed} of ${max}, others use ${ofOthers}`
+  if (needed + ofOthers <= max) return ok('connections', usage)
+  return problem('connections', `${usage}: lower WORKER_THREADS, raise max_connections, or use PgBouncer`)
 }
 
-function workers({ workers: alive, unserved }: Facts): Finding[] {
+function judgeWorkers({ workers: alive, unserved }: Facts): Finding[] {
   if (alive === null) return []
-  if (unserved.length > 0) return [problem('workers', `none serves ${unserved.join(', ')}, where jobs wait`)]
+  if (unserved.length > 0)
+    return [problem('workers', `jobs wait in queues without a worker: ${unserved.join(', ')}`)]
   return [
-    alive === 0 ? note('workers', 'none runs') : ok('workers', `${alive} run, and serve all that waits`),
+    alive === 0
+      ? note('workers', 'none runs')
+      : ok('workers', `${alive} running; they serve all waiting jobs`),
   ]
 }

@@ -1,29 +1,29 @@
-/** What a check has found. A problem keeps something from working; a note names what is off or could be better. */
+/** The result of a check. A problem breaks a feature; a note names a disabled feature or a possible improvement. */
 export interface Finding {
   readonly level: 'ok' | 'note' | 'problem'
-  readonly what: string
+  readonly name: string
   readonly text: string
 }
 
-const found =
+const createFinding =
   (level: Finding['level']) =>
-  (what: string, text: string): Finding => ({ level, what, text })
+  (name: string, text: string): Finding => ({ level, name, text })
 
-export const ok = found('ok')
-export const note = found('note')
-export const problem = found('problem')
+export const ok = createFinding('ok')
+export const note = createFinding('note')
+export const problem = createFinding('problem')
 
 const MARKS = { ok: 'ok     ', note: 'note   ', problem: 'PROBLEM' } as const
 
-/** Findings as lines, with a last one that counts. */
-export function report(findings: readonly Finding[]): string[] {
-  const width = Math.max(...findings.map(({ what }) => what.length))
-  const count = (wanted: Finding['level'], name: string): string => {
-    const found = findings.filter(({ level }) => level === wanted).length
-    return `${found} ${name}${found === 1 ? '' : 's'}`
+/** Formats findings as lines; the last line counts problems and notes. */
+export function formatReport(findings: readonly Finding[]): string[] {
+  const width = Math.max(...findings.map(({ name }) => name.length))
+  const count = (level: 'problem' | 'note'): string => {
+    const total = findings.filter((finding) => finding.level === level).length
+    return `${total} ${level}${total === 1 ? '' : 's'}`
   }
   return [
-    ...findings.map(({ level, what, text }) => `${MARKS[level]} ${what.padEnd(width)}  ${text}`),
-    `${count('problem', 'problem')}, ${count('note', 'note')}`,
+    ...findings.map(({ level, name, text }) => `${MARKS[level]} ${name.padEnd(width)}  ${text}`),
+    `${count('problem')}, ${count('note')}`,
   ]
 }

@@ -6,40 +6,40 @@ import { reasonOf } from '../../tasks/outage.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { type Finding, ok, problem } from './findings.ts'
 
-/** The folders of the settings. */
+/** Checks of the folders that settings name. */
 
 export function checkDataDir({ dataDir }: Settings): Finding {
-  return found('DATA_DIR', `${dataDir} can be written to`, () => openDataDir(dataDir))
+  return checkFolder('DATA_DIR', `${dataDir} is writable`, () => openDataDir(dataDir))
 }
 
 export function checkRagRoot({ rag: { root } }: Settings): Finding {
   const folder = resolve(root)
-  return found('RAG_ROOT', `${root} can be read`, () => {
+  return checkFolder('RAG_ROOT', `${root} is readable`, () => {
     if (!statSync(folder).isDirectory()) throw new Error(`${folder} is not a folder`)
     accessSync(folder, constants.R_OK | constants.X_OK)
   })
 }
 
-/** The folder of stored files, or where it will be made; null if they are not in a folder. */
+/** Checks the folder of stored files, or its nearest existing parent; null if files are not stored in a folder. */
 export function checkBlobFolder({ blobs: { store } }: Settings): Finding | null {
   const location = parseLocation(store)
   if (location?.kind !== 'files') return null
-  return found('files', `${store} can be written to`, () => {
-    const folder = existing(resolve(location.folder))
+  return checkFolder('files', `${store} is writable`, () => {
+    const folder = nearestExisting(resolve(location.folder))
     if (!statSync(folder).isDirectory()) throw new Error(`${folder} is not a folder`)
     accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK)
   })
 }
 
-/** The folder itself, or the nearest one above it that exists. */
-const existing = (folder: string): string =>
-  statSync(folder, { throwIfNoEntry: false }) === undefined ? existing(dirname(folder)) : folder
+/** The folder itself, or its nearest existing parent. */
+const nearestExisting = (folder: string): string =>
+  statSync(folder, { throwIfNoEntry: false }) === undefined ? nearestExisting(dirname(folder)) : folder
 
-function found(what: string, text: string, check: () => void): Finding {
+function checkFolder(name: string, text: string, check: () => void): Finding {
   try {
     check()
-    return ok(what, text)
+    return ok(name, text)
   } catch (error) {
-    return problem(what, reasonOf(error))
+    return problem(name, reasonOf(error))
   }
 }

@@ -5,83 +5,84 @@ import type { Settings } from '../../tasks/settings.ts'
 import { verifyServer } from '../providers/comms/email.ts'
 import { type Finding, note, ok, problem } from './findings.ts'
 
-/** Whether providers answer to the keys of the settings. Nothing is sent, and nothing costs anything. */
+/** Checks that providers accept the API keys of the settings. The requests send no messages and cost nothing. */
 
-const ANSWER_MS = 10_000
+const TIMEOUT_MS = 10_000
 
-interface Ask {
-  readonly what: string
-  /** The setting that is wrong when the key is refused. */
+interface KeyCheck {
+  readonly name: string
+  /** The setting to blame if the provider refuses the key. */
   readonly setting: string
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
-  /** Statuses of a key that serves, besides success: one that may only send, for example. */
-  readonly alsoGood?: readonly number[]
+  /** Other statuses of a valid key, such as one that may only send. */
+  readonly alsoAccepted?: readonly number[]
 }
 
-async function ask({ what, setting, url, headers, alsoGood = [] }: Ask): Promise<Finding> {
+async function checkKey({ name, setting, url, headers, alsoAccepted = [] }: KeyCheck): Promise<Finding> {
   const { origin } = new URL(url)
   try {
-    const signal = AbortSignal.timeout(ANSWER_MS)
-    const { ok: isGood, status } = await fetch(url, { headers, redirect: 'manual', signal })
-    if (isGood || alsoGood.includes(status)) return ok(what, `${origin} accepts ${setting}`)
+    const signal = AbortSignal.timeout(TIMEOUT_MS)
+    const { ok: isSuccess, status } = await fetch(url, { headers, redirect: 'manual', signal })
+    if (isSuccess || alsoAccepted.includes(status)) return ok(name, `${origin} accepts ${setting}`)
     if (status === 401 || status === 403)
-      return problem(what, `${origin} refuses ${setting} (status ${status}): replace it`)
+      return problem(name, `${origin} refuses ${setting} (status ${status}): replace it`)
     if (status < 500)
-      return note(what, `${origin} answers ${status}: whether it accepts ${setting} is not known`)
-    return problem(what, `${origin} answers ${status}: try again, or look at its status page`)
+      return note(name, `${origin} responds with status ${status}: can't tell if ${setting} is valid`)
+    return problem(name, `${origin} responds with status ${status}: try again later, or see its status page`)
   } catch (error) {
-    return problem(what, `${origin} can't be reached: ${reasonOf(error)}`)
+    return problem(name, `can't reach ${origin}: ${reasonOf(error)}`)
   }
 }
 
-/** Nothing is sent without all settings: a problem if some of them are set. */
-const off = (what: string, missing: readonly string[], isBegun: boolean): Finding =>
-  (isBegun ? problem : note)(what, `off: ${missing.join(' and ')} not set`)
+/** Finding for a feature without all its settings: a problem if some of them are set, else a note. */
+const disabled = (name: string, missing: readonly string[], isPartlySet: boolean): Finding =>
+  (isPartlySet ? problem : note)(name, `disabled: ${missing.join(' and ')} not set`)
 
-const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
+const bearerHeader = (key: string) => ({ authorization: `Bearer ${key}` })
 
 export async function checkMail({ email, dataDir }: Settings): Promise<Finding[]> {
   const missing = missingForEmail(email)
   const findings: Finding[] = []
-  if (missing.length > 0) findings.push(off('email', missing, missing.length === 1))
-  else if (email.smtpUrl === 'outbox:') findings.push(note('email', `mails are files in ${dataDir}/outbox`))
-  else findings.push(await smtp(email.smtpUrl!), ...defaultSender(email))
+  if (missing.length > 0) findings.push(disabled('email', missing, missing.length === 1))
+  else if (email.smtpUrl === 'outbox:')
+    findings.push(note('email', `emails are written to files in ${dataDir}/outbox`))
+  else findings.push(await checkSmtp(email.smtpUrl!), ...checkSender(email))
   if (email.apiKey !== null)
     findings.push(
-      await ask({
-        what: 'email domains',
+      await checkKey({
+        name: 'email domains',
         setting: 'EMAIL_PROVIDER_API_KEY',
         url: `${email.apiBaseUrl}/domains`,
-        headers: bearer(email.apiKey),
+        headers: bearerHeader(email.apiKey),
       }),
     )
   return findings
 }
 
-/** Servers of others refuse the sender of development. */
-const defaultSender = ({ from }: Settings['email']): Finding[] =>
+/** Mail servers refuse the default sender of development. */
+const checkSender = ({ from }: Settings['email']): Finding[] =>
   from.endsWith('@localhost')
     ? [problem('email', `the sender is ${from}: set EMAIL_PROVIDER_FROM_EMAIL`)]
     : []
 
-async function smtp(url: string): Promise<Finding> {
+async function checkSmtp(url: string): Promise<Finding> {
   const { host } = new URL(url)
   try {
     await verifyServer(url)
-    return ok('email', `${host} accepts the account`)
+    return ok('email', `${host} accepts the login`)
   } catch (error) {
-    return problem('email', `${host} does not take mail: ${reasonOf(error)}`)
+    return problem('email', `${host} does not accept mail: ${reasonOf(error)}`)
   }
 }
 
 export async function checkTelephony({ telephony: settings }: Settings): Promise<Finding[]> {
   const missing = missingForTelephony(settings)
-  if (missing.length > 0) return [off('telephony', missing, missing.length < 3)]
+  if (missing.length > 0) return [disabled('telephony', missing, missing.length < 3)]
   const { accountSid, authToken, apiBaseUrl } = settings
   return [
-    await ask({
-      what: 'telephony',
+    await checkKey({
+      name: 'telephony',
       setting: 'TELEPHONY_AUTH_TOKEN',
       url: `${apiBaseUrl}/2010-04-01/Accounts/${accountSid}.json`,
       headers: { authorization: `Basic ${Buffer.from(`${accountSid}:${authToken}`).toString('base64')}` },
@@ -92,35 +93,37 @@ export async function checkTelephony({ telephony: settings }: Settings): Promise
 export async function checkPayments({
   payments: { secretKey, webhookSecrets, apiBaseUrl },
 }: Settings): Promise<Finding[]> {
-  if (secretKey === undefined) return [note('payments', 'off: PROVIDER_SECRET_KEY not set')]
-  const account = await ask({
-    what: 'payments',
+  if (secretKey === undefined) return [note('payments', 'disabled: PROVIDER_SECRET_KEY not set')]
+  const account = await checkKey({
+    name: 'payments',
     setting: 'PROVIDER_SECRET_KEY',
     url: `${apiBaseUrl}/v1/balance`,
-    headers: bearer(secretKey),
-    // A restricted key that may not read the balance: https://docs.stripe.com/keys#limit-access
-    alsoGood: [403],
+    headers: bearerHeader(secretKey),
+    // A restricted key without permission to read the balance: https://docs.stripe.com/keys#limit-access
+    alsoAccepted: [403],
   })
   if (webhookSecrets.length > 0) return [account]
   return [
     account,
-    problem('payments', 'no event of the provider is accepted: PROVIDER_WEBHOOK_SECRET not set'),
+    problem('payments', 'all events of the provider are rejected: PROVIDER_WEBHOOK_SECRET not set'),
   ]
 }
 
 export async function checkModels({ ai }: Settings): Promise<Finding[]> {
-  if (!ai.enabled) return [note('models', 'off: AI_ENABLED is false')]
-  const known = AI_PROVIDERS.filter((provider) => ai.endpoints[provider].apiKey !== null)
-  const asked = known.map((provider) => {
+  if (!ai.enabled) return [note('models', 'disabled: AI_ENABLED is false')]
+  const configured = AI_PROVIDERS.filter((provider) => ai.endpoints[provider].apiKey !== null)
+  const checks = configured.map((provider) => {
     const { apiKey, baseUrl } = ai.endpoints[provider]
     const setting = keyName(provider)
     // https://docs.anthropic.com/en/api/models-list
     const headers =
-      provider === 'anthropic' ? { 'x-api-key': apiKey!, 'anthropic-version': '2023-06-01' } : bearer(apiKey!)
-    return ask({ what: provider, setting, url: `${baseUrl}/models`, headers })
+      provider === 'anthropic'
+        ? { 'x-api-key': apiKey!, 'anthropic-version': '2023-06-01' }
+        : bearerHeader(apiKey!)
+    return checkKey({ name: provider, setting, url: `${baseUrl}/models`, headers })
   })
-  const findings = await Promise.all(asked)
-  if (known.includes(ai.provider)) return findings
-  const text = `agents that name no model can't answer: ${keyName(ai.provider)} not set`
+  const findings = await Promise.all(checks)
+  if (configured.includes(ai.provider)) return findings
+  const text = `agents without a model can't answer: ${keyName(ai.provider)} not set`
   return [note('models', text), ...findings]
 }

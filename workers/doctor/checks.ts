@@ -1,0 +1,128 @@
+import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
+import { withDatabase, withPool } from '../../tasks/command.ts'
+import { createBlobs } from '../../tasks/documents/blobs.ts'
+import { hideEnvironment } from '../../tasks/environment.ts'
+import { reasonOf } from '../../tasks/outage.ts'
+import { portProblem } from '../../tasks/port.ts'
+import { loadEnvFile, settingWarnings } from '../../tasks/setting-warnings.ts'
+import { parseLoosely, type Settings } from '../../tasks/settings.ts'
+import { checkDatabase } from './database.ts'
+import { type Finding, note, ok, problem } from './findings.ts'
+import { checkBlobFolder, checkDataDir, checkRagRoot } from './folders.ts'
+import { checkMail, checkModels, checkPayments, checkTelephony } from './providers.ts'
+
+// The settings on which each check depends.
+const PORT = /^(HOST|PORT)$/
+const DATABASE = /^DATABASE_/
+const FILES = /^(BLOB_STORE|S3_)/
+const EMAIL = /^EMAIL_/
+const TELEPHONY = /^TELEPHONY_/
+const PAYMENTS = /^(PROVIDER|STRIPE)_/
+const MODELS = new RegExp(`^(AI|${AI_PROVIDERS.join('|').toUpperCase()})_`)
+
+/** Runs all checks; reports those that depend on an invalid setting as not checked. */
+export async function runChecks(): Promise<Finding[]> {
+  loadEnvFile()
+  hideEnvironment()
+  const { settings, problems } = parseLoosely(process.env)
+  const checkIfValid = createConditionalCheck(problems.map((line) => line.slice(0, line.indexOf(':'))))
+  const findings = [
+    problems.length === 0 ? checkSettings(settings) : problems.map((line) => problem('settings', line)),
+    settingWarnings(settings).map((line) => note('settings', line)),
+    // First: the embedded database takes a port, too.
+    await checkIfValid(PORT, 'port', () => checkPort(settings)),
+    checkDataDir(settings),
+    checkRagRoot(settings),
+    checkStores(settings, checkIfValid),
+    checkIfValid(EMAIL, 'email', () => checkMail(settings)),
+    checkIfValid(TELEPHONY, 'telephony', () => checkTelephony(settings)),
+    checkIfValid(PAYMENTS, 'payments', () => checkPayments(settings)),
+    checkIfValid(MODELS, 'models', () => checkModels(settings)),
+  ]
+  return (await Promise.all(findings)).flat()
+}
+
+type ConditionalCheck = (
+  dependsOn: RegExp,
+  name: string,
+  check: () => Finding[] | Promise<Finding[]>,
+) => Promise<Finding[]>
+
+/** Runs a check unless a setting on which it depends is invalid. */
+const createConditionalCheck =
+  (invalidSettings: readonly string[]): ConditionalCheck =>
+  async (dependsOn, name, check) => {
+    const causes = new Set(invalidSettings.filter((setting) => dependsOn.test(setting)))
+    return causes.size === 0 ? check() : [notChecked(name, `${[...causes].join(', ')} is invalid`)]
+  }
+
+const notChecked = (name: string, reason: string): Finding => note(name, `not checked: ${reason}`)
+
+function checkSettings({ production, secretKey, openAreas, publicBaseUrl, trustProxy }: Settings): Finding[] {
+  const mode = production ? 'production' : 'development'
+  const open = openAreas.size === 0 ? 'nothing' : [...openAreas].join(', ')
+  const findings = [ok('settings', `valid, for ${mode}; open without a credential: ${open}`)]
+  if (!production && secretKey === undefined)
+    findings.push(note('settings', 'SECRET_KEY is generated in DATA_DIR: set it to use several machines'))
+  if (production && publicBaseUrl.startsWith('https:') && !trustProxy)
+    findings.push(
+      note(
+        'settings',
+        'behind a proxy, set TRUST_PROXY=true: without it, all clients have the address of the proxy',
+      ),
+    )
+  return findings
+}
+
+/** Checks that the port is free, or that an edge of Millrace listens there. */
+async function checkPort({ host, port }: Settings): Promise<Finding[]> {
+  const error = await portProblem(host, port)
+  if (error === null) return [ok('port', `${port} of ${host} is free`)]
+  const hostname = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '[::1]' : host
+  const health = await fetch(`http://${hostname}:${port}/health`, { signal: AbortSignal.timeout(2_000) })
+    .then((response) => response.text())
+    .catch(() => '')
+  const isOurs = health === '{"status":"ok"}'
+  return [isOurs ? ok('port', `an edge listens on ${port} of ${host}`) : problem('port', error)]
+}
+
+async function checkStores(settings: Settings, checkIfValid: ConditionalCheck): Promise<Finding[]> {
+  let files: Finding[] | null = null
+  const database = await checkIfValid(DATABASE, 'database', () =>
+    withDatabase(settings, async ({ url: databaseUrl, directUrl }) => {
+      const { findings, isMigrated } = await checkDatabase(settings, { databaseUrl, directUrl })
+      // The migrations create the table of files.
+      if (isMigrated) files = await checkIfValid(FILES, 'files', () => checkFiles(settings, databaseUrl))
+      return settings.databaseUrl === undefined
+        ? [note('database', `embedded, in ${settings.dataDir}`), ...findings]
+        : findings
+    }).catch((error) => [problem('database', reasonOf(error))]),
+  )
+  return [...database, ...(files ?? (await checkIfValid(FILES, 'files', () => checkFolderOfFiles(settings))))]
+}
+
+/** Stores a small file and deletes it. */
+function checkFiles(settings: Settings, databaseUrl: string): Promise<Finding[]> {
+  const store = settings.blobs.store
+  return withPool(settings, databaseUrl, 'doctor', async (db) => {
+    const blobs = createBlobs(db, settings)
+    try {
+      const { at } = await blobs.store(
+        (async function* () {
+          yield Buffer.from('doctor')
+        })(),
+      )
+      await blobs.discard(at)
+      return [ok('files', `${store} stores and deletes files`)]
+    } catch (error) {
+      return [problem('files', `BLOB_STORE=${store} fails: ${reasonOf(error)}`)]
+    } finally {
+      await blobs.close()
+    }
+  })
+}
+
+/** Checks only the folder: storing a file needs the database. */
+const checkFolderOfFiles = (settings: Settings): Finding[] => [
+  checkBlobFolder(settings) ?? notChecked('files', 'it needs a working, migrated database'),
+]
