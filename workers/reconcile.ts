@@ -11,7 +11,8 @@ const { settingsOrExit } = await import('../tasks/process.ts')
 const { createChildPool } = await import('./children/pool.ts')
 const { createProviders } = await import('./providers/index.ts')
 
-// `npm run reconcile`: does at once, beside any worker, what the schedule does anyway. Workers apply what it ingests.
+// `npm run reconcile`: runs the scheduled reconciliation of payments immediately, next to any worker. Workers apply the
+// ingested events.
 const settings = settingsOrExit()
 if (settings.databaseUrl === undefined) {
   process.stderr.write('DATABASE_URL: required\n')
@@ -26,7 +27,7 @@ const db = createDatabase({
 })
 const log = await createLog(settings.logLevel, 'reconcile')
 const context: Omit<TaskContext, 'blobs' | 'secretKey'> = {
-  // This is not a job, and no worker can take it over.
+  // Not a job: no worker can take it over.
   job: { id: uuidv7(), attempt: 1, ownerId: null, requestId: null },
   db,
   settings,

@@ -3,21 +3,21 @@ import { createLog, type Log } from '../tasks/log.ts'
 import { databaseOf, secretKeyOf, settingsOrExit, startOrExit, stopOnSignals } from '../tasks/process.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { onParentGone } from '../tasks/supervised.ts'
-import { createJobLines, type JobLines } from './attempts/lines.ts'
+import { createJobLog, type JobLog } from './attempts/job-log.ts'
 import { startWorker } from './worker.ts'
 
 const STOP_MS = 9_000
 
-/** One worker process. */
+/** Runs one worker process. */
 export async function runWorker(): Promise<void> {
   const settings = settingsOrExit()
-  const lines = createJobLines()
-  const log = await createLog(settings.logLevel, 'worker', lines.take)
-  await startOrExit(settings, log, () => start(settings, log, lines))
+  const jobLog = createJobLog()
+  const log = await createLog(settings.logLevel, 'worker', jobLog.take)
+  await startOrExit(settings, log, () => start(settings, log, jobLog))
 }
 
-async function start(settings: Settings, log: Log, lines: JobLines): Promise<void> {
-  // Until there is anything to stop.
+async function start(settings: Settings, log: Log, jobLog: JobLog): Promise<void> {
+  // Until the worker exists, there is nothing to stop.
   let stop = (_reason: string): void => process.exit()
   onParentGone(() => stop('the parent process is gone'))
   const database = await databaseOf(settings, log)
@@ -25,11 +25,11 @@ async function start(settings: Settings, log: Log, lines: JobLines): Promise<voi
     settings: { ...settings, secretKey: secretKeyOf(settings) },
     ...database,
     log,
-    lines,
+    jobLog,
   })
   stop = stopOnSignals(log, STOP_MS, () => worker.stop())
   log.info({ lease: worker.lease.id }, 'The worker is fetching jobs')
   process.send?.({ ready: true, lease: worker.lease.id })
-  // Now, because a killed process writes no cache at exit.
+  // Flush now: a killed process writes no cache at exit.
   flushCompileCache()
 }

@@ -17,16 +17,16 @@ import type { AnyTask } from '../tasks/task.ts'
 import { openTracing } from '../tasks/telemetry/open.ts'
 import { type FinishedSpan, logSlowStatements, type Tracing, within } from '../tasks/telemetry/tracing.ts'
 import { createExecutor, type Executor } from './attempts/executor.ts'
+import type { JobLog } from './attempts/job-log.ts'
 import { holdLease, type Lease, type LeaseOptions } from './attempts/lease.ts'
 import { createLedger } from './attempts/ledger.ts'
-import type { JobLines } from './attempts/lines.ts'
-import { type Repair, startRepair } from './attempts/repair.ts'
+import { type Rescuer, startRescuer } from './attempts/rescue.ts'
 import { createTallies } from './attempts/tally.ts'
 import { addLostSpans } from './attempts/telemetry.ts'
 import { createChildPool } from './children/pool.ts'
-import { createAlone } from './processes/alone.ts'
+import { createIsolatedRunner } from './processes/isolated-runner.ts'
+import { type QueueLimits, startQueueLimits } from './queue/limits.ts'
 import { type QueueRunner, startQueueRunner } from './queue/runner.ts'
-import { keepShares, type Shares } from './queue/shares.ts'
 import { createPools } from './threads/pools.ts'
 import { type WebhookWatch, watchWebhooks } from './webhooks.ts'
 
@@ -34,74 +34,79 @@ import { type WebhookWatch, watchWebhooks } from './webhooks.ts'
 export interface Worker {
   readonly lease: Lease
   readonly executor: Executor
-  /** Stops in order and in bounded time: fetches no more, lets jobs end or releases them, deletes the lease. */
+  /** Stops in bounded time: stops fetching, lets running jobs end or releases them, deletes the lease. */
   stop(): Promise<void>
 }
 
 export interface WorkerOptions {
   readonly settings: Settings
   readonly databaseUrl: string
-  /** A direct connection for LISTEN, when the other one goes through a pooler. */
+  /** URL of a direct connection for LISTEN, in case `databaseUrl` goes through a pooler. */
   readonly directUrl: string
   readonly log: Log
-  /** Keeps what the log says about jobs; by default nothing is kept. */
-  readonly lines?: JobLines
+  /** Stores log lines about jobs; by default none are stored. */
+  readonly jobLog?: JobLog
   /** Modules with more tasks, see `loadTasks`. */
   readonly taskModules?: readonly string[]
   /** Delay before a job's first retry, in ms. Default 1000. */
   readonly retryMs?: number
-  /** How often to look for jobs that nothing would start, in ms. Default 20,000. */
-  readonly repairMs?: number
+  /** Interval of the search for jobs without a delivery, in ms. Default 20,000. */
+  readonly rescueMs?: number
 }
 
-// A platform gives a process 10 s to stop: 4 s for jobs to end by themselves, 2 s to obey the signal, and the overhead.
-const DRAIN_MS = 4000
-const END_MS = 8000
+// Platforms give a process 10 s to stop: 4 s for jobs to end, 2 s for them to obey their abort signal, and overhead.
+const RELEASE_AFTER_MS = 4000
+const MAX_DRAIN_MS = 8000
 
 const MAX_QUEUE_CONNECTIONS = 6
 
 /**
- * Starts a worker; resolves when it holds its lease and fetches jobs.
+ * Starts a worker; resolves once it holds its lease and fetches jobs.
  *
- * @throws StartError when WORKER_QUEUES names a queue that no task has.
+ * @throws StartError if WORKER_QUEUES names a queue that no task has.
  */
 export async function startWorker(options: WorkerOptions): Promise<Worker> {
-  const { settings, taskModules = [], repairMs, log } = options
+  const { settings, taskModules = [], rescueMs, log } = options
   const tasks = await loadTasks(taskModules)
-  const all = queuesOf(tasks)
-  const queues = settings.workerQueues ?? all
-  const unknown = queues.filter((queue) => !all.includes(queue))
+  const allQueues = queuesOf(tasks)
+  const queues = settings.workerQueues ?? allQueues
+  const unknown = queues.filter((queue) => !allQueues.includes(queue))
   if (unknown.length > 0)
-    throw new StartError(`WORKER_QUEUES has no ${unknown.join(', ')}: the queues are ${all.join(', ')}`)
+    throw new StartError(
+      `WORKER_QUEUES: unknown queue ${unknown.join(', ')}; the queues are ${allQueues.join(', ')}`,
+    )
   const runners: QueueRunner[] = []
   const connections = new Connections()
-  // Nothing asks for the lease before it exists, because nothing is claimed until then.
+  // Only claims read the lease id, and nothing is claimed before the lease exists.
   const tracing = await openTracing(settings.tracing, 'worker', log)
   const parts = createParts(options, { tasks, connections, tracing, leaseId: () => lease.id })
-  const pulse = await untilReached(log, () => feelPulse(options, connections, parts))
+  const healthCheck = await untilReached(log, () => probeDatabase(options, connections, parts))
   const lease: Lease = await untilReached(log, () => holdLease(leaseOptions(options, queues, parts, runners)))
-  let shares: Shares | null = null
-  const queuePool = await openQueue(options, queues, connections, () => shares?.look())
+  let queueLimits: QueueLimits | null = null
+  const queuePool = await openQueue(options, queues, connections, () => queueLimits?.refresh())
   for (const queue of queues) {
-    const own = tasks.filter((task) => task.queue === queue)
-    runners.push(startRunner(options, queue, own, parts, lease, queuePool))
+    const queueTasks = tasks.filter((task) => task.queue === queue)
+    runners.push(startRunner(options, queue, queueTasks, parts, lease, queuePool))
   }
-  shares = await untilReached(log, () => keepShares({ db: parts.db, log, leaseId: () => lease.id, runners }))
-  const repair = startRepair(parts.db, options.log, repairMs)
+  queueLimits = await untilReached(log, () =>
+    startQueueLimits({ db: parts.db, log, leaseId: () => lease.id, runners }),
+  )
+  const rescuer = startRescuer(parts.db, log, rescueMs)
   await untilReached(log, () => parts.db.run(storePendingQuota(settings.quotas)))
-  const watch = queues.includes('webhooks') ? watchWebhooks(parts.db, log, settings) : null
+  const webhookWatch = queues.includes('webhooks') ? watchWebhooks(parts.db, log, settings) : null
   return {
     lease,
     executor: parts.executor,
-    stop: () => stopWorker({ ...parts, pulse, lease, runners, queuePool, repair, shares, watch }),
+    stop: () =>
+      stopWorker({ ...parts, healthCheck, lease, runners, queuePool, rescuer, queueLimits, webhookWatch }),
   }
 }
 
 type Parts = ReturnType<typeof createParts>
 
-/** Creates what runs jobs and reports on them to the database and its listeners. */
+/** Creates the parts that run jobs, store their progress and outcomes, and notify listeners. */
 function createParts(
-  { settings, databaseUrl, log, lines, taskModules = [], retryMs }: WorkerOptions,
+  { settings, databaseUrl, log, jobLog, taskModules = [], retryMs }: WorkerOptions,
   {
     tasks,
     connections,
@@ -119,7 +124,7 @@ function createParts(
   const slow = logSlowStatements(settings.slowQueryMs, (data, message) => log.warn(data, message))
   const common = { url: databaseUrl, applicationName, connections, slow }
   const db = createDatabase({ ...common, size: 6, validateRows, pooled, statementMs })
-  const publisher = createPublisher(db, (error) => log.warn({ err: error }, 'A notification was not sent'))
+  const publisher = createPublisher(db, (error) => log.warn({ err: error }, 'Failed to send a notification'))
   const ledger = createLedger({
     db,
     publisher,
@@ -146,34 +151,34 @@ function createParts(
     taskModules,
     onKill: () => tallies.count('threads_killed'),
   })
-  const alone = createAlone({ settings, databaseUrl, taskModules, log, onEvent, onSpan })
+  const isolatedRunner = createIsolatedRunner({ settings, databaseUrl, taskModules, log, onEvent, onSpan })
   const executor = createExecutor({
     ledger,
     pools,
-    alone,
+    isolatedRunner,
     log,
     tracing,
     taskNamed: finderOf(tasks),
     tallies,
     ...(retryMs === undefined ? {} : { retryMs }),
   })
-  lines?.open(db, log)
-  return { db, publisher, ledger, tallies, lines, children, pools, alone, executor, tracing }
+  jobLog?.open(db, log)
+  return { db, publisher, ledger, tallies, jobLog, children, pools, isolatedRunner, executor, tracing }
 }
 
-/** Asks the database once a second whether it is there; what was asked of one that is not is given up, and tried again. */
-function feelPulse(
+/** Probes the database every second. If it does not answer, all connections break, and their statements are retried. */
+function probeDatabase(
   { settings, databaseUrl: url, log }: WorkerOptions,
   connections: Connections,
   { pools }: Parts,
 ): Promise<Pulse> {
   return startPulse({
     url,
-    applicationName: `${settings.projectName}-worker-pulse`,
+    applicationName: `${settings.projectName}-worker-health`,
     connections,
     onChange: (state, error) => {
-      if (state === 'writable') return log.info('The database answers, and takes writes')
-      log.warn({ err: error, state }, 'The database does not answer, or takes no writes: waiting for it')
+      if (state === 'writable') return log.info('The database answers and accepts writes')
+      log.warn({ err: error, state }, 'Waiting for the database: it does not answer or rejects writes')
       pools.breakConnections()
     },
   })
@@ -200,7 +205,7 @@ function leaseOptions(
       const { ids } = executor
       executor.supersedeAll()
       db.run(spareJobs(ids)).catch((error) =>
-        log.warn({ err: error }, "The interruptions of a late worker's jobs could not be taken back"),
+        log.warn({ err: error }, 'Failed to refund the interruptions of jobs after a late lease renewal'),
       )
     },
     onRecovered: async (ids) => {
@@ -224,10 +229,10 @@ function openQueue(
     pooled: settings.databasePooled,
     directUrl,
     applicationName: `${settings.projectName}-queue`,
-    // A runner needs one for some milliseconds at a time, and most runners wait.
+    // A runner uses a connection for a few milliseconds at a time, and most runners are idle.
     size: Math.min(queues.length + 2, MAX_QUEUE_CONNECTIONS),
     onError: (error) => log.warn({ err: error }, 'A queue connection failed'),
-    // Another worker that comes or goes has a share of each limit.
+    // Workers divide each queue limit among them, so a worker that starts or stops changes it.
     also: { channels: [QUEUE_CHANGED, WORKER_CHANGED], onChange },
   })
 }
@@ -248,54 +253,54 @@ function startRunner(
     log,
     ledger,
     executor,
-    cron: cronOf(queue, db, settings, tracing),
-    // Until it is known what is asked of the queue.
-    places: 0,
-    // Stores the pool's id with the lease at once, so that its locks are freed if this process dies.
+    cron: cronEntries(queue, db, settings, tracing),
+    // Fetch nothing until the queue limits are known.
+    concurrency: 0,
+    // Store the pool's id with the lease immediately: whoever rescues our jobs frees the pool's locks, too.
     onPool: () => lease.renew(),
     unlock: async (poolId) => void (await db.run(unlockPools([poolId]))),
   })
 }
 
 interface Stoppable extends Parts {
-  readonly pulse: Pulse
+  readonly healthCheck: Pulse
   readonly lease: Lease
   readonly runners: readonly QueueRunner[]
   readonly queuePool: QueuePool
-  readonly repair: Repair
-  readonly shares: Shares
-  readonly watch: WebhookWatch | null
+  readonly rescuer: Rescuer
+  readonly queueLimits: QueueLimits
+  readonly webhookWatch: WebhookWatch | null
 }
 
 const stopWorker = (worker: Stoppable): Promise<void> =>
   shutDown([
-    step('stop repairs', () => worker.repair.stop()),
-    step('stop looking for webhooks', () => worker.watch?.stop()),
-    step('stop looking at the queues', () => worker.shares.stop()),
-    step('drain the jobs', () => drain(worker.runners, worker.executor), END_MS),
+    step('stop the rescuer', () => worker.rescuer.stop()),
+    step('stop the search for webhook deliveries', () => worker.webhookWatch?.stop()),
+    step('stop reading the queue limits', () => worker.queueLimits.stop()),
+    step('drain the jobs', () => drain(worker.runners, worker.executor), MAX_DRAIN_MS),
     step('flush the ledger', () => worker.ledger.idle()),
-    step('store the figures', () => worker.tallies.close()),
-    step('store the log lines of jobs', () => worker.lines?.close()),
+    step('store the job statistics', () => worker.tallies.close()),
+    step('store the job log', () => worker.jobLog?.close()),
     step('flush the notifications', () => worker.publisher.close()),
-    step('give the lease back', () => worker.lease.close()),
-    step('end the processes of suspects', () => worker.alone.close()),
-    step('end the threads', () => worker.pools.close()),
-    step('end the child processes', () => worker.children.close()),
+    step('release the lease', () => worker.lease.close()),
+    step('kill the isolated processes', () => worker.isolatedRunner.close()),
+    step('stop the threads', () => worker.pools.close()),
+    step('stop the child processes', () => worker.children.close()),
     step('send the last spans', () => worker.tracing?.close()),
     step('disconnect from the queue', () => worker.queuePool.end()),
     step('disconnect from the database', () => worker.db.close()),
-    step('stop the pulse', () => worker.pulse.close()),
+    step('stop the health check', () => worker.healthCheck.close()),
   ])
 
-/** Stops fetching; running jobs have some time to end, and are released after that. */
+/** Stops fetching. Running jobs have `RELEASE_AFTER_MS` to end; then they are aborted and released. */
 async function drain(runners: readonly QueueRunner[], executor: Executor): Promise<void> {
-  const release = setTimeout(() => executor.releaseAll(), DRAIN_MS)
+  const release = setTimeout(() => executor.releaseAll(), RELEASE_AFTER_MS)
   await Promise.all(runners.map((runner) => runner.stop()))
   clearTimeout(release)
 }
 
-/** Cron only adds a job, unless its entry is paused: the work itself is visible and retried like any other job. */
-function cronOf(queue: string, db: Database, settings: Settings, tracing: Tracing | null) {
+/** Cron entries of a queue. Each only enqueues a job, unless the entry is paused: the job is visible and retried. */
+function cronEntries(queue: string, db: Database, settings: Settings, tracing: Tracing | null) {
   const options = { settings, evenPaused: false }
   return new Map(
     schedule
@@ -305,16 +310,16 @@ function cronOf(queue: string, db: Database, settings: Settings, tracing: Tracin
         {
           match: entry.match,
           run: async () => {
-            const add = () => runEntry(db, entry, options)
-            await (tracing === null ? add() : asTrace(tracing, entry.identifier, add))
+            const enqueue = () => runEntry(db, entry, options)
+            await (tracing === null ? enqueue() : runTraced(tracing, entry.identifier, enqueue))
           },
         },
       ]),
   )
 }
 
-/** A trace that begins with the schedule, and not with a request. */
-async function asTrace<T>(tracing: Tracing, identifier: string, work: () => Promise<T>): Promise<T> {
+/** Runs the work in a new trace, whose root is the cron entry. */
+async function runTraced<T>(tracing: Tracing, identifier: string, work: () => Promise<T>): Promise<T> {
   const span = tracing.start(`cron ${identifier}`, 'producer', null, {})
   const origin = { traceParent: span.traceParent, about: () => null, record: null }
   let error: string | null = 'internal'

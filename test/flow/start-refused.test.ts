@@ -53,7 +53,7 @@ describe('a process is refused', () => {
     'worker',
     'one of its queues is none',
     { WORKER_QUEUES: 'ai,loadtest' },
-    /^WORKER_QUEUES has no loadtest: the queues are accounts, ai, .*, voice, webhooks$/,
+    /^WORKER_QUEUES: unknown queue loadtest; the queues are accounts, ai, .*, voice, webhooks$/,
   )
   refused('edge', 'the database is missing', NO_DATABASE, /^DATABASE_URL can't be used: .*"nowhere" does not/)
   refused(
@@ -96,7 +96,7 @@ describe('a start of everything ends', () => {
     'when its edge finds its port in use',
     { PORT },
     /is in use: stop/,
-    /"edge-1 can't start: it says why above"/,
+    /"edge-1 can't start; see its error above"/,
   )
   ends('when its folder is a file', { DATABASE_URL: '', DATA_DIR: FILE }, /DATA_DIR can't be .*: a part of/)
   ends(

@@ -41,9 +41,9 @@ const attemptRuns = (id: string, attempt: number) =>
 /** The process in which this worker runs an attempt of a job with nothing beside it, by its log. */
 function aloneOf(worker: Child, jobId: string, attempt: number): number | null {
   for (const line of worker.log) {
-    if (!line.includes('runs alone')) continue
-    const said = JSON.parse(line) as { jobId: string; attempt: number; alonePid: number }
-    if (said.jobId === jobId && said.attempt === attempt) return said.alonePid
+    if (!line.includes('runs in an isolated process')) continue
+    const said = JSON.parse(line) as { jobId: string; attempt: number; isolatedPid: number }
+    if (said.jobId === jobId && said.attempt === attempt) return said.isolatedPid
   }
   return null
 }
@@ -94,7 +94,7 @@ test('after two deaths a job runs alone; what kills that is given up, its neighb
   assert.deepEqual(row, {
     status: 'failed',
     error_code: 'job.crashed',
-    error_detail: 'The job was given up: the process that ran only this job died 3 times',
+    error_detail: 'The job was given up after 3 crashes of its isolated process',
     attempt: 5,
   })
   assert.equal(last.process.exitCode, null)

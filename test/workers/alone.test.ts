@@ -2,7 +2,11 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { after, test } from 'node:test'
 import { uuidv7 } from '../../sql/ids.ts'
-import { type Alone, type AloneOptions, createAlone } from '../../workers/processes/alone.ts'
+import {
+  createIsolatedRunner,
+  type IsolatedRunner,
+  type IsolatedRunnerOptions,
+} from '../../workers/processes/isolated-runner.ts'
 import type { Outcome } from '../../workers/threads/protocol.ts'
 import { sharedDatabase } from '../sql/shared-database.ts'
 import { until } from '../until.ts'
@@ -13,8 +17,8 @@ import { log, settingsFor, TASKS } from './parts.ts'
 const { url } = await sharedDatabase()
 const events: { id: string; n: number; kind: string; data: unknown }[] = []
 
-function open(more: Partial<AloneOptions> = {}): Alone {
-  const alone = createAlone({
+function open(more: Partial<IsolatedRunnerOptions> = {}): IsolatedRunner {
+  const alone = createIsolatedRunner({
     settings: settingsFor(url),
     databaseUrl: url,
     taskModules: [TASKS],
@@ -82,7 +86,7 @@ test('its failures are what they are in a thread', async () => {
 for (const name of ['io.kill', 'io.exit', 'cpu.memory'])
   test(`${name}: that it died is known to be its own doing, and the next one runs`, async () => {
     const [dying, next] = [start(name), start('io.echo', 1)]
-    assert.deepEqual(await dying.outcome, { kind: 'crashed', among: 'nobody' })
+    assert.deepEqual(await dying.outcome, { kind: 'crashed', host: 'isolated' })
     assert.deepEqual(await next.outcome, { kind: 'done', result: '1' })
   })
 
@@ -132,7 +136,7 @@ function processes(): number {
   return readdirSync('/proc').filter((pid) => {
     try {
       const parent = Number(/\) \S (\d+) /.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1])
-      return parent === process.pid && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('alone-main')
+      return parent === process.pid && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('isolated-main')
     } catch {
       return false
     }

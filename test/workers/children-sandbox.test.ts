@@ -112,7 +112,7 @@ if (process.platform === 'linux')
       'edge/main',
       'workers/main',
       'workers/start',
-      'workers/processes/alone-main',
+      'workers/processes/isolated-main',
       'tasks/migrate-main',
     ])
       test(main, async () => {

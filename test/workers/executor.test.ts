@@ -64,7 +64,7 @@ async function open() {
     taskNamed,
     tallies: { ended: (attempt) => void ended.push(attempt), count: (what) => void counted.push(what) },
     pools: runner(false),
-    alone: runner(true),
+    isolatedRunner: runner(true),
   })
   const heartbeat = async () =>
     executor.reconcile((await db.maybeOne(renewLease(lease, IDLE, 60_000)))!.running)
@@ -331,7 +331,7 @@ describe('the executor', () => {
   test('a dead thread that others were in as well counts as an interruption, and no try', async () => {
     const { start } = await open()
     const job = await start({ max_tries: 1 })
-    job.thread.end({ kind: 'crashed', among: 'others' })
+    job.thread.end({ kind: 'crashed', host: 'shared' })
     await job.ended
     const row = await help.row(job.id)
     assert.deepEqual([row.status, row.tries, row.interruptions], ['queued', 0, 1])
@@ -344,7 +344,7 @@ describe('the executor', () => {
       for (let attempt = 1; attempt <= SUSPECT_FROM; attempt++) {
         const running = await thread(job.id, attempt)
         assert.equal(running.isAlone, false)
-        running.end({ kind: 'crashed', among: 'others' })
+        running.end({ kind: 'crashed', host: 'shared' })
         await until(
           'it is sent again',
           async () =>
@@ -364,7 +364,7 @@ describe('the executor', () => {
       const attempt = SUSPECT_FROM + crashes
       const running = await thread(one.id, attempt)
       assert.equal(running.isAlone, true)
-      running.end({ kind: 'crashed', among: 'nobody' })
+      running.end({ kind: 'crashed', host: 'isolated' })
       await until('its crash is stored', async () => (await help.row(one.id)).interruptions === attempt)
       await base.query('update job set run_at = now() where id = $1', [one.id])
       if (crashes < MAX_CRASHES) void run(one.id)
@@ -372,7 +372,7 @@ describe('the executor', () => {
     const row = await help.row(one.id)
     assert.deepEqual(
       [row.status, row.error_code, row.error_detail],
-      ['failed', 'job.crashed', 'The job was given up: the process that ran only this job died 3 times'],
+      ['failed', 'job.crashed', 'The job was given up after 3 crashes of its isolated process'],
     )
   })
 })

@@ -76,7 +76,7 @@ describe('the worker ledger', () => {
     await help.enqueue(job)
     db.error = () => Object.assign(new Error('permission denied'), { code: '42501' })
     db.fault = () => 'before'
-    await ledger.sendAgain(await help.deliveryOf(job.id))
+    await ledger.redeliver(await help.deliveryOf(job.id))
     await ledger.idle()
   })
 
@@ -195,7 +195,7 @@ describe('the worker ledger', () => {
     )
     assert.deepEqual(
       [rows[1]!.error_code, rows[1]!.error_detail],
-      ['internal', 'The result of the job could not be stored'],
+      ['internal', 'The job result could not be stored'],
     )
     for (const { id } of jobs) await help.assertSound(id)
   })
@@ -265,7 +265,7 @@ describe('the worker ledger', () => {
       'mailbox',
       'scheduled',
     ])
-    await Promise.all(taken.map((delivery) => ledger.sendAgain(delivery)))
+    await Promise.all(taken.map((delivery) => ledger.redeliver(delivery)))
     for (const id of due) {
       const deliveries = (await help.deliveries()).filter(({ mailbox }) => mailbox === 'scheduled')
       const claimed = await Promise.all(deliveries.map((delivery) => ledger.claim(delivery, 1)))
@@ -283,7 +283,7 @@ describe('the worker ledger', () => {
     const job = spec()
     await help.enqueue(job)
     const delivery = await help.deliveryOf(job.id)
-    await ledger.sendAgain(delivery)
+    await ledger.redeliver(delivery)
     const [first, again, ...more] = await help.deliveries(job.id)
     assert.deepEqual({ ...again, row: 0, run_at: 0 }, { ...first, row: 0, run_at: 0 })
     assert.deepEqual([again!.run_at > first!.run_at, more], [true, []])
@@ -292,7 +292,7 @@ describe('the worker ledger', () => {
   test('deliveries of one mailbox that are put back together come again as one', async () => {
     const { ledger } = open()
     const of = (first: number, last: number | null, mailbox = 'doubled') =>
-      ledger.sendAgain({ task: 'test.task', mailbox, limit: null, first, last, owner: null })
+      ledger.redeliver({ task: 'test.task', mailbox, limit: null, first, last, owner: null })
     await Promise.all([
       of(9, 9, 'other'),
       ...Array.from({ length: 50 }, (_, n) => of(5 + (n % 2), 6 + (n % 2))),

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { uuidv7 } from '../../sql/ids.ts'
 import { keepLines, MAX_LINES } from '../../sql/jobs/log.ts'
 import { deleteExpiredJobs } from '../../sql/jobs.ts'
-import { createJobLines } from '../../workers/attempts/lines.ts'
+import { createJobLog } from '../../workers/attempts/job-log.ts'
 import { lockAwaited, testDatabase } from '../database.ts'
 import { ledgerOf, spec, withClient } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
@@ -39,7 +39,7 @@ const stored = (id: string) => query('select message, data from job_log where jo
 
 test('lines that name a job are stored at intervals, the rest at the end, without what the job says already', async () => {
   const id = await job()
-  const lines = createJobLines(20)
+  const lines = createJobLog(20)
   lines.take(line(id))
   lines.open(db, log)
   lines.take(JSON.stringify({ level: 50, time: AT, msg: 'Not about a job' }))
@@ -55,7 +55,7 @@ test('lines that name a job are stored at intervals, the rest at the end, withou
 
 test('admins alone see them', async () => {
   const id = await job()
-  const lines = createJobLines()
+  const lines = createJobLog()
   lines.open(db, log)
   lines.take(line(id))
   await lines.close()
@@ -66,7 +66,7 @@ test('admins alone see them', async () => {
 
 test('a long line is cut, and a flood of lines is left to the log', async () => {
   const [id, other] = [await job(), await job()]
-  const lines = createJobLines()
+  const lines = createJobLog()
   lines.open(db, log)
   lines.take(line(id, { stack: 'x'.repeat(10_000) }))
   for (let n = 0; n < 1000; n++) lines.take(line(other, { n }))
@@ -99,7 +99,7 @@ test('they go with their job, and of a job that is gone none are kept', async ()
 test('they wait for whoever ends or deletes their jobs at this moment', async () => {
   const [ending, gone] = [await ledger.running(), await job()]
   const end = JSON.stringify([{ ...ending, outcome: 'failed', code: 'internal' }])
-  const lines = createJobLines()
+  const lines = createJobLog()
   lines.open(db, log)
   for (const id of [ending.id, gone]) lines.take(line(id))
   const closing = await withClient(url, async (client) => {
@@ -131,13 +131,13 @@ test('housekeeping does not wait for jobs whose lines are being stored: they wou
 test('what can not be stored is told, and stops nothing', async () => {
   const id = await job()
   await query('alter table job_log rename to elsewhere')
-  const lines = createJobLines()
+  const lines = createJobLog()
   const told: unknown[] = []
   lines.open(db, { ...log, warn: (...words: unknown[]) => told.push(words[1]) } as unknown as typeof log)
   lines.take(line(id))
   await lines.close()
   await query('alter table elsewhere rename to job_log')
-  assert.deepEqual(told, ['Log lines of jobs are not on their pages'])
+  assert.deepEqual(told, ['Failed to store log lines for the job pages'])
   lines.take(line(id))
   await lines.close()
   assert.equal((await stored(id)).length, 1)

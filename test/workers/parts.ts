@@ -9,7 +9,7 @@ import { parse, type Settings } from '../../tasks/settings.ts'
 import { createExecutor, type Executor } from '../../workers/attempts/executor.ts'
 import { createLedger, type Ledger } from '../../workers/attempts/ledger.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
-import { createAlone } from '../../workers/processes/alone.ts'
+import { createIsolatedRunner } from '../../workers/processes/isolated-runner.ts'
 import { createPools, type Pools } from '../../workers/threads/pools.ts'
 import { startWorker, type Worker, type WorkerOptions } from '../../workers/worker.ts'
 import type { TestDatabase } from '../database.ts'
@@ -103,7 +103,7 @@ export async function startParts(
     taskModules: [TASKS],
     onEvent,
   })
-  const alone = createAlone({
+  const alone = createIsolatedRunner({
     settings,
     databaseUrl: base.url,
     taskModules: [TASKS],
@@ -113,7 +113,7 @@ export async function startParts(
   executor = createExecutor({
     ledger,
     pools,
-    alone,
+    isolatedRunner: alone,
     log,
     taskNamed: finderOf(await loadTasks([TASKS])),
     tallies: { ended: () => {}, count: () => {} },

@@ -82,8 +82,8 @@ describe('a pool of one thread', () => {
     const sleeping = run('floating.sleep', { ms: 60_000 })
     assert.equal((await run('cpu.echo', 1)).kind, 'done')
     assert.deepEqual(await Promise.all([sleeping, run('cpu.exit', {})]), [
-      { kind: 'crashed', among: 'others' },
-      { kind: 'crashed', among: 'others' },
+      { kind: 'crashed', host: 'shared' },
+      { kind: 'crashed', host: 'shared' },
     ])
     assert.deepEqual(await run('cpu.exit', {}), { kind: 'crashed' })
     await among.close()

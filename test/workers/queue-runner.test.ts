@@ -30,7 +30,7 @@ async function prefetched(pool: QueuePool) {
       if (++claims > 3) await ended
       return []
     },
-    sendAgain: async () => {},
+    redeliver: async () => {},
   })
   await until('it has more than it can handle', async () => (await locked()) > 256)
   return { runner, end }
@@ -113,7 +113,7 @@ test('a delivery is claimed with no more places than it can fill', async () => {
       places.set(mailbox, max)
       return []
     },
-    sendAgain: async () => {},
+    redeliver: async () => {},
   })
   await until('all are claimed', () => places.size === deliveries.length)
   await runner.stop()
@@ -157,7 +157,7 @@ for (const [what, text] of [
           claims++
           return []
         },
-        sendAgain: async () => {},
+        redeliver: async () => {},
       })
       await until('the delivery is handled', () => hasLost() && claims === 1)
       await runner.stop()

@@ -59,7 +59,7 @@ test('a child says that it is ready, with what it wants to tell', async (t) => {
   const message = (await supervisor.ready('one')) as { ready: boolean; pid: number }
   assert.equal(message.ready, true)
   assert.equal(process.kill(message.pid, 0), true)
-  assert.throws(() => supervisor.start(spec('one')), /one can't be started/)
+  assert.throws(() => supervisor.start(spec('one')), /one already exists/)
   assert.throws(() => supervisor.ready('two'), /No child named two/)
 })
 
@@ -109,7 +109,7 @@ test('children stop all at once', async (t) => {
   }
   await Promise.all([supervisor.stop(), supervisor.stop()])
   assert.deepEqual(lines().slice(3).sort(), ['one SIGTERM', 'three SIGTERM', 'two SIGTERM'])
-  assert.throws(() => supervisor.start(spec('four')), /four can't be started/)
+  assert.throws(() => supervisor.start(spec('four')), /four already exists, or the supervisor is stopping/)
 })
 
 test('a child that does not stop in time is killed, and the others need not wait for it', async (t) => {

@@ -133,7 +133,7 @@ test('a call to a provider is part of its attempt, also of a job that runs alone
     assert.deepEqual(call.attributes, { 'peer.service': 'somebody', 'server.address': 'somebody.example' })
     assert.ok(call.endMs > call.startMs)
   }
-  await lineOf(alone, 'A suspect job, under which processes have died, runs alone')
+  await lineOf(alone, 'A suspect job runs in an isolated process')
 })
 
 test('each try has a span of its own', async () => {
@@ -155,7 +155,7 @@ test('a line of a job has its task, attempt, request and trace', async () => {
   assert.partialDeepStrictEqual(await lineOf(id, 'A task failed'), ids)
   assert.partialDeepStrictEqual(await lineOf(id, 'An attempt ended'), ids)
   const unsent = await add('io.emit-function', {})
-  const line = await lineOf(unsent, 'A report could not be sent from its thread')
+  const line = await lineOf(unsent, 'Failed to send a report from the task thread')
   assert.partialDeepStrictEqual(line, { ...ids, jobId: unsent, task: 'io.emit-function' })
 })
 

@@ -19,7 +19,7 @@ const { db, query, url } = base
 const help = ledgerOf(base)
 const taskNamed = finderOf(await loadTasks([TASKS]))
 // For all tests of queues that have no worker of their own.
-await startTestWorker(url, 'flaky,io,cpu', { repairMs: 500 })
+await startTestWorker(url, 'flaky,io,cpu', { rescueMs: 500 })
 
 async function add(
   name: string,
@@ -216,7 +216,7 @@ describe('a queue runner that ends by itself', { concurrency: false }, () => {
     await until('they have begun', async () => (await help.status(slow.at(-1)!)) !== 'queued')
     const ids = [...slow, ...(await add('other.echo', numbers(300)))]
     await allEnded(ids)
-    await until('the runner is started again', () => warnings.some((line) => line.includes('restarted')))
+    await until('the runner is started again', () => warnings.some((line) => line.includes('restarting')))
     await query('drop trigger fail_completion on graphile_worker._private_jobs')
     const more = await add('other.echo', numbers(50))
     await allEnded(more)

@@ -4,30 +4,30 @@ import { type FinishEntry, type Heartbeat, MAX_CRASHES, SUSPECT_FROM } from '../
 import type { Log } from '../../tasks/log.ts'
 import type { TaskFinder } from '../../tasks/task.ts'
 import type { Span, Tracing } from '../../tasks/telemetry/tracing.ts'
-import type { Alone } from '../processes/alone.ts'
+import type { IsolatedRunner } from '../processes/isolated-runner.ts'
 import type { Pools } from '../threads/pools.ts'
 import type { AbortReason, Outcome } from '../threads/protocol.ts'
 import type { Ledger } from './ledger.ts'
 import type { Tallies } from './tally.ts'
-import { aboutPoolJob, endAttemptSpan, startAttemptSpan } from './telemetry.ts'
+import { endAttemptSpan, poolJobLogFields, startAttemptSpan } from './telemetry.ts'
 
-/** Runs claimed jobs, each on a thread or alone, until their outcome is stored. */
+/** Runs claimed jobs on threads or in isolated processes, and stores their outcomes. */
 export interface Executor {
   /** Runs a claimed job; resolves when its outcome is stored. Never rejects. */
   run(job: Claimed): Promise<void>
   /**
-   * Compares the jobs that the database lists as running here with those that are, and aborts cancelled ones. `whole`:
-   * the list is complete, and not limited to `ids`.
+   * Aborts cancelled jobs. Releases jobs that the database lists as running here, but this process does not run.
+   * `isComplete` is true if the list has all jobs of the lease, not only those in `ids`.
    */
-  reconcile(running: Heartbeat['running'], whole?: boolean): void
-  /** How log lines name a job that runs here. */
+  reconcile(running: Heartbeat['running'], isComplete?: boolean): void
+  /** Log fields that identify a job running here. */
   about(id: string): object
-  /** The jobs that are known to run here. */
+  /** Ids of the jobs that run here. */
   readonly ids: readonly string[]
-  /** The lease is lost: all jobs here belong to other workers now. */
+  /** Aborts all jobs here after the lease is lost: they belong to other workers now. */
   supersedeAll(): void
   supersede(id: string, attempt: number): void
-  /** An attempt has reported something: it has not stalled. */
+  /** Restarts the stall timer of an attempt that has reported something. */
   touch(event: { id: string; attempt: number }): void
   /** Aborts all running jobs and releases them for other workers. */
   releaseAll(): void
@@ -37,44 +37,43 @@ export interface Executor {
 const DEFAULT_TIMEOUT_SECONDS = 3600
 // The first retry comes after about a second, the tenth after about five minutes.
 const RETRY_BASE_MS = 1000
-const RETRY_MOST_MS = 300_000
+const MAX_RETRY_MS = 300_000
 
-// The precision of limits: one timer checks all running jobs, so that thousands a second need no timers of their own.
+// Precision of the time limits. One timer checks all running jobs: thousands start per second.
 const SWEEP_MS = 100
 
 interface Running {
-  /** With its attempt's span as what it belongs to, if it is traced. */
+  /** The claimed job; if traced, its `trace_parent` is the span of this attempt. */
   readonly job: Claimed
-  /** By `performance.now()`, as the times below. */
+  /** By `performance.now()`, like the times below. */
   readonly startedAt: number
+  /** Null if not traced. */
   readonly span: Span | null
-  /**
-   * By when it must have ended, and by when it must have reported something; never while it waits for a thread or a
-   * process.
-   */
-  endsBy: number
-  reportsBy: number
-  readonly silenceMs: number
-  /** Which limit it has exceeded. */
-  overdue: string | null
+  /** Infinity until the job has a thread or process. */
+  deadline: number
+  /** When the attempt stalls unless it reports something. Infinity until the job has a thread or process. */
+  stallsAt: number
+  readonly stallMs: number
+  /** The error detail once a time limit is exceeded; null before. */
+  timeoutDetail: string | null
 }
 
-/** A job that the database lists as running here, but that is not known here. */
-interface Unknown {
+/** A job that the database lists as running here, but that this process does not run. */
+interface UnknownJob {
   readonly attempt: number
-  /** How many claims had been answered when it was first seen. */
-  readonly answered: number
+  /** Number of claims answered when the job was first seen. */
+  readonly claimsAnswered: number
 }
 
 export interface ExecutorOptions {
   readonly ledger: Ledger
   readonly pools: Pick<Pools, 'run' | 'abort'>
-  /** For suspects, which share their process with no other job. */
-  readonly alone: Pick<Alone, 'run' | 'abort'>
+  /** Runs suspects, each in its own process. */
+  readonly isolatedRunner: Pick<IsolatedRunner, 'run' | 'abort'>
   readonly log: Log
   readonly taskNamed: TaskFinder
-  readonly tallies: Pick<Tallies, 'ended' | 'count'>
-  /** Absent, null: nothing is traced. */
+  readonly tallies: Omit<Tallies, 'close'>
+  /** Null or absent: nothing is traced. */
   readonly tracing?: Tracing | null
   /** Delay before the first retry, in ms; it doubles with each further retry. */
   readonly retryMs?: number
@@ -88,7 +87,7 @@ class JobExecutor implements Executor {
   readonly #options: ExecutorOptions
   readonly #retryMs: number
   readonly #running = new Map<string, Running>()
-  #unknown = new Map<string, Unknown>()
+  #unknown = new Map<string, UnknownJob>()
   #sweeper: NodeJS.Timeout | undefined
 
   constructor(options: ExecutorOptions) {
@@ -102,7 +101,7 @@ class JobExecutor implements Executor {
 
   about(id: string): object {
     const found = this.#running.get(id)
-    return found === undefined ? { jobId: id } : aboutPoolJob(found.job)
+    return found === undefined ? { jobId: id } : poolJobLogFields(found.job)
   }
 
   get running(): number {
@@ -114,120 +113,124 @@ class JobExecutor implements Executor {
     const { queue, pool, stallSeconds } = taskNamed(claimed.name)
     const span = tracing == null ? null : startAttemptSpan(tracing, claimed, queue)
     const job = span === null ? claimed : { ...claimed, trace_parent: span.traceParent }
-    // The job was taken over and has come back here: its old attempt is void.
-    const old = this.#running.get(job.id)
-    if (old !== undefined) this.#abort(old, 'superseded')
-    const mine: Running = {
+    // Another worker took the job over, and it has come back here: stop the stale attempt.
+    const stale = this.#running.get(job.id)
+    if (stale !== undefined) this.#abort(stale, 'superseded')
+    const attempt: Running = {
       job,
       span,
       startedAt: performance.now(),
-      endsBy: Number.POSITIVE_INFINITY,
-      reportsBy: Number.POSITIVE_INFINITY,
-      silenceMs: (stallSeconds ?? Number.POSITIVE_INFINITY) * 1000,
-      overdue: null,
+      deadline: Number.POSITIVE_INFINITY,
+      stallsAt: Number.POSITIVE_INFINITY,
+      stallMs: (stallSeconds ?? Number.POSITIVE_INFINITY) * 1000,
+      timeoutDetail: null,
     }
-    this.#running.set(job.id, mine)
+    this.#running.set(job.id, attempt)
     this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS)
-    await this.#end(mine, await this.#runnerOf(job).run(queue, pool, job, () => this.#begin(mine)))
+    const outcome = await this.#chooseRunner(job).run(queue, pool, job, () => this.#startLimits(attempt))
+    await this.#finish(attempt, outcome)
   }
 
-  reconcile(held: Heartbeat['running'], whole = true): void {
-    const { answered, isUnderWay } = this.#options.ledger.claims
-    const still = new Map<string, Unknown>()
-    for (const { id, attempt, cancel } of held) {
-      const found = this.#running.get(id)
-      if (found !== undefined && cancel) this.#abort(found, 'cancelled')
-      if (found !== undefined) continue
-      const seen = this.#unknown.get(id)
-      // Claimed, but the answer never arrived: the job is released once that is certain.
-      if (seen?.attempt === attempt && (!isUnderWay || answered > seen.answered))
+  reconcile(listed: Heartbeat['running'], isComplete = true): void {
+    const { answered: claimsAnswered, isUnderWay } = this.#options.ledger.claims
+    const stillUnknown = new Map<string, UnknownJob>()
+    for (const { id, attempt, cancel } of listed) {
+      const running = this.#running.get(id)
+      if (running !== undefined && cancel) this.#abort(running, 'cancelled')
+      if (running !== undefined) continue
+      const known = this.#unknown.get(id)
+      const seen = known?.attempt === attempt ? known : undefined
+      // A claim whose answer was lost: release the job once no answer can be on its way.
+      if (seen !== undefined && (!isUnderWay || claimsAnswered > seen.claimsAnswered))
         void this.#options.ledger.finish({ id, attempt, outcome: 'release' })
-      else still.set(id, seen?.attempt === attempt ? seen : { attempt, answered })
+      else stillUnknown.set(id, seen ?? { attempt, claimsAnswered })
     }
-    if (whole) this.#unknown = still
+    if (isComplete) this.#unknown = stillUnknown
   }
 
   supersede(id: string, attempt: number): void {
-    const found = this.#running.get(id)
-    if (found?.job.attempt === attempt) this.#abort(found, 'superseded')
+    const running = this.#running.get(id)
+    if (running?.job.attempt === attempt) this.#abort(running, 'superseded')
   }
 
   supersedeAll(): void {
-    for (const one of this.#running.values()) this.#abort(one, 'superseded')
+    for (const attempt of this.#running.values()) this.#abort(attempt, 'superseded')
   }
 
   releaseAll(): void {
-    for (const one of this.#running.values()) this.#abort(one, 'stopping')
+    for (const attempt of this.#running.values()) this.#abort(attempt, 'stopping')
   }
 
   touch({ id, attempt }: { id: string; attempt: number }): void {
-    const found = this.#running.get(id)
-    if (found?.job.attempt === attempt && found.overdue === null)
-      found.reportsBy = performance.now() + found.silenceMs
+    const running = this.#running.get(id)
+    if (running?.job.attempt === attempt && running.timeoutDetail === null)
+      running.stallsAt = performance.now() + running.stallMs
   }
 
-  #runnerOf(job: Claimed): Pick<Pools, 'run' | 'abort'> {
-    return job.interruptions < SUSPECT_FROM ? this.#options.pools : this.#options.alone
+  #chooseRunner(job: Claimed): Pick<Pools, 'run' | 'abort'> {
+    return job.interruptions < SUSPECT_FROM ? this.#options.pools : this.#options.isolatedRunner
   }
 
-  /** Its limits count from here. */
-  #begin(mine: Running): void {
-    const { timeoutSeconds = DEFAULT_TIMEOUT_SECONDS } = this.#options.taskNamed(mine.job.name)
+  /** Starts the time limits, once a thread or process has the job. */
+  #startLimits(attempt: Running): void {
+    const { timeoutSeconds = DEFAULT_TIMEOUT_SECONDS } = this.#options.taskNamed(attempt.job.name)
     const now = performance.now()
-    mine.endsBy = now + timeoutSeconds * 1000
-    mine.reportsBy = now + mine.silenceMs
+    attempt.deadline = now + timeoutSeconds * 1000
+    attempt.stallsAt = now + attempt.stallMs
   }
 
   #abort({ job }: Running, reason: AbortReason): void {
-    this.#runnerOf(job).abort(job.id, job.attempt, reason)
+    this.#chooseRunner(job).abort(job.id, job.attempt, reason)
   }
 
-  #count({ job, startedAt }: Running, entry: FinishEntry): void {
+  #tally({ job, startedAt }: Running, entry: FinishEntry): void {
     this.#options.tallies.ended({
       queue: this.#options.taskNamed(job.name).queue,
       name: job.name,
-      outcome: tallied(entry, job),
+      outcome: tallyOutcome(entry, job),
       runSeconds: (performance.now() - startedAt) / 1000,
       waitSeconds: job.waited,
     })
   }
 
-  /** Aborts jobs that have exceeded one of their limits. */
+  /** Aborts jobs that have exceeded a time limit. */
   #sweep(): void {
     const now = performance.now()
-    for (const one of this.#running.values()) {
-      if (now < one.endsBy && now < one.reportsBy) continue
-      const { timeoutSeconds = DEFAULT_TIMEOUT_SECONDS, stallSeconds } = this.#options.taskNamed(one.job.name)
-      one.overdue =
-        now < one.endsBy
+    for (const attempt of this.#running.values()) {
+      if (now < attempt.deadline && now < attempt.stallsAt) continue
+      const { timeoutSeconds = DEFAULT_TIMEOUT_SECONDS, stallSeconds } = this.#options.taskNamed(
+        attempt.job.name,
+      )
+      attempt.timeoutDetail =
+        now < attempt.deadline
           ? `The job reported nothing for ${stallSeconds} s`
           : `The job exceeded its time limit of ${timeoutSeconds} s`
-      one.endsBy = Number.POSITIVE_INFINITY
-      one.reportsBy = Number.POSITIVE_INFINITY
-      this.#abort(one, 'timeout')
+      attempt.deadline = Number.POSITIVE_INFINITY
+      attempt.stallsAt = Number.POSITIVE_INFINITY
+      this.#abort(attempt, 'timeout')
     }
   }
 
-  /** Stores the outcome of an attempt, then forgets the attempt. */
-  async #end(mine: Running, outcome: Outcome): Promise<void> {
+  /** Stores the outcome of an attempt, then removes the attempt from the running ones. */
+  async #finish(attempt: Running, outcome: Outcome): Promise<void> {
     const { ledger, log, tallies } = this.#options
-    const { job } = mine
-    const entry = finishEntry(mine, outcome, this.#retryMs)
+    const { job, span } = attempt
+    const entry = finishEntryOf(attempt, outcome, this.#retryMs)
     if (outcome.kind === 'failed' && outcome.code === 'database.too_slow')
       tallies.count('statements_too_slow')
     const isStored = entry !== null && (await ledger.finish(entry))
-    if (isStored) this.#count(mine, entry)
-    if (mine.span !== null) endAttemptSpan(mine.span, outcome, isStored ? entry : null)
-    if (this.#running.get(job.id) === mine) this.#running.delete(job.id)
-    if (entry?.outcome !== 'done') log.info({ ...aboutPoolJob(job), outcome }, 'An attempt ended')
+    if (isStored) this.#tally(attempt, entry)
+    if (span !== null) endAttemptSpan(span, outcome, isStored ? entry : null)
+    if (this.#running.get(job.id) === attempt) this.#running.delete(job.id)
+    if (entry?.outcome !== 'done') log.info({ ...poolJobLogFields(job), outcome }, 'An attempt ended')
     if (this.#running.size > 0) return
     clearInterval(this.#sweeper)
     this.#sweeper = undefined
   }
 }
 
-/** What an outcome comes to: a job that only crashes fails in the end. */
-function tallied({ outcome }: FinishEntry, { interruptions }: Claimed): TallyOutcome {
+/** The outcome to count. A crash is an interruption until the ledger gives the job up, then a failure. */
+function tallyOutcome({ outcome }: FinishEntry, { interruptions }: Claimed): TallyOutcome {
   if (outcome !== 'crashed') return outcome
   return interruptions + 1 >= SUSPECT_FROM + MAX_CRASHES ? 'failed' : 'interrupted'
 }
@@ -235,48 +238,53 @@ function tallied({ outcome }: FinishEntry, { interruptions }: Claimed): TallyOut
 const CRASHED = { code: 'job.crashed', detail: 'The worker thread crashed while running the job' }
 const GIVEN_UP = {
   code: 'job.crashed',
-  detail: `The job was given up: the process that ran only this job died ${MAX_CRASHES} times`,
+  detail: `The job was given up after ${MAX_CRASHES} crashes of its isolated process`,
 }
 
-/** The ledger entry for an outcome; null when the attempt is not ours to end. */
-function finishEntry({ job, overdue }: Running, outcome: Outcome, retryMs: number): FinishEntry | null {
+/** The ledger entry for an outcome; null if another worker has taken the job over. */
+function finishEntryOf(
+  { job, timeoutDetail }: Running,
+  outcome: Outcome,
+  retryMs: number,
+): FinishEntry | null {
   const { id, attempt } = job
   const limited = job.mailbox_limit === null ? null : job.mailbox
   switch (outcome.kind) {
     case 'done':
       return { id, attempt, outcome: 'done', result: outcome.result, limited }
     case 'failed':
-      return failed(job, outcome, retryMs)
+      return failureEntry(job, outcome, retryMs)
     case 'crashed':
-      // Any one of them may be the cause, and the others have done nothing wrong: it counts as no job's failure.
-      if (outcome.among === 'others') return { id, attempt, outcome: 'interrupted', delay_ms: retryMs }
-      if (outcome.among === 'nobody')
+      // Any job in the thread may be the cause: this does not count as a failure of any of them.
+      if (outcome.host === 'shared') return { id, attempt, outcome: 'interrupted', delay_ms: retryMs }
+      if (outcome.host === 'isolated')
         return { id, attempt, outcome: 'crashed', ...GIVEN_UP, delay_ms: retryMs }
-      return failed(job, { ...CRASHED, retryable: true }, retryMs)
+      return failureEntry(job, { ...CRASHED, retryable: true }, retryMs)
     case 'aborted':
       if (outcome.reason === 'superseded') return null
       if (outcome.reason === 'cancelled') return { id, attempt, outcome: 'cancelled' }
       if (outcome.reason === 'stopping') return { id, attempt, outcome: 'release' }
-      return failed(
+      return failureEntry(
         job,
-        { code: 'job.timeout', detail: overdue ?? 'The job took too long', retryable: true },
+        { code: 'job.timeout', detail: timeoutDetail ?? 'The job took too long', retryable: true },
         retryMs,
       )
   }
 }
 
-function failed(
+/** A retry with backoff, a failure, or a release if the database was down. */
+function failureEntry(
   job: Claimed,
   failure: Omit<Outcome & { kind: 'failed' }, 'kind'>,
   retryMs: number,
 ): FinishEntry {
   const { id, attempt, tries } = job
   const { code, detail, retryable, retryAfter = 0 } = failure
-  // An outage is not the job's failure: a long job may see any number of them.
+  // A database outage does not count as a try: a long job may see many of them.
   if (code === 'database.down') return { id, attempt, outcome: 'release', code, detail, delay_ms: retryMs }
   if (!retryable || tries >= job.max_tries) return { id, attempt, outcome: 'failed', code, detail }
-  const backoff = Math.min(retryMs * 2 ** (tries - 1), RETRY_MOST_MS) * (0.75 + Math.random() / 2)
-  // A pause that a provider asked for is granted, but it doesn't hold a job forever.
-  const delay_ms = Math.round(Math.max(backoff, Math.min(retryAfter * 1000, RETRY_MOST_MS)))
+  const backoff = Math.min(retryMs * 2 ** (tries - 1), MAX_RETRY_MS) * (0.75 + Math.random() / 2)
+  // A provider's Retry-After extends the delay, but only up to the cap.
+  const delay_ms = Math.round(Math.max(backoff, Math.min(retryAfter * 1000, MAX_RETRY_MS)))
   return { id, attempt, outcome: 'retry', code, detail, delay_ms }
 }

@@ -13,10 +13,10 @@ import { workerChanged } from '../../sql/notify.ts'
 import type { Log } from '../../tasks/log.ts'
 import { createCostThrottle } from './throttle.ts'
 
-/** This process's claim to be alive, by the database's clock. When it expires, another worker takes over the jobs. */
+/** Proof that this process is alive, by the database's clock. When it expires, another worker takes over its jobs. */
 export interface Lease {
   readonly id: string
-  /** Renews at once, because what it lists has changed. */
+  /** Renews immediately, to store a changed list of queue pools. */
   renew(): void
   close(): Promise<void>
 }
@@ -25,29 +25,29 @@ export interface LeaseOptions {
   readonly db: Database
   readonly log: Log
   readonly queues: readonly string[]
-  /** The queue pools that hold deliveries in this process's name. */
+  /** Ids of the queue pools under which this process has locked deliveries. */
   readonly poolIds: () => readonly string[]
   readonly threads: () => number
-  /** How many of them have work. */
+  /** Number of threads that have a job. */
   readonly busy: () => number
   /** Resident memory of this process and its children. */
   readonly memoryBytes: () => number
-  /** The jobs that run here. */
+  /** Ids of the jobs that run here. */
   readonly running: () => readonly string[]
-  /** Receives the jobs that the database lists as running here: all of them, or only those among `running`. */
-  readonly onHeartbeat: (heartbeat: Heartbeat, full: boolean) => void
+  /** Receives the jobs that the database lists as running here: all if `isFull`, else only those in `running`. */
+  readonly onHeartbeat: (heartbeat: Heartbeat, isFull: boolean) => void
   readonly onLost: () => void
   readonly onRecovered: (jobIds: readonly string[]) => Promise<void> | void
-  /** How long the lease is valid without renewal. */
+  /** Lifetime of the lease without renewal, in ms. */
   readonly ttlMs: number
 }
 
-// Within its lifetime a lease is renewed four times, and other workers' leases are checked eight times. With a lifetime
-// of 2 s, a job whose worker was killed runs again within 3 s.
-const RENEWALS = 4
-const LOOKS = 8
+// Renewals of this lease, and checks of other workers' leases, within one lifetime. With a lifetime of 2 s, a job whose
+// worker was killed runs again within 3 s.
+const RENEWALS_PER_TTL = 4
+const CHECKS_PER_TTL = 8
 
-/** Inserts a lease and maintains it until it is closed. */
+/** Inserts a lease and renews it until it is closed. */
 export async function holdLease(options: LeaseOptions): Promise<Lease> {
   const lease = new HeldLease(options)
   await lease.start()
@@ -57,9 +57,9 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
 class HeldLease implements Lease {
   readonly #options: LeaseOptions
   readonly #upkeep: Upkeep
-  // Both statements are fast as long as no transaction holds an old snapshot.
+  // Both statements are fast unless a transaction holds an old snapshot.
   readonly #heartbeatThrottle = createCostThrottle(0.01)
-  readonly #recoveryThrottle = createCostThrottle(0.01)
+  readonly #rescueThrottle = createCostThrottle(0.01)
   #id: string = randomUUID()
   #replacing: Promise<void> | null = null
 
@@ -74,8 +74,8 @@ class HeldLease implements Lease {
 
   async start(): Promise<void> {
     await this.#insert(this.#id)
-    this.#upkeep.every(this.#options.ttlMs / RENEWALS, () => this.#renew())
-    this.#upkeep.every(this.#options.ttlMs / LOOKS, () => this.#recover())
+    this.#upkeep.every(this.#options.ttlMs / RENEWALS_PER_TTL, () => this.#renew())
+    this.#upkeep.every(this.#options.ttlMs / CHECKS_PER_TTL, () => this.#rescue())
   }
 
   renew(): void {
@@ -84,75 +84,76 @@ class HeldLease implements Lease {
 
   async close(): Promise<void> {
     const { db, log } = this.#options
-    // A renewal after the deletion would consider the lease lost, and leave another one behind.
+    // A renewal after the deletion would find the lease lost and insert a new one.
     await this.#upkeep.stop()
     await db
       .run(deleteLease(this.#id))
-      .catch((error) => log.warn({ err: error }, 'The lease could not be deleted'))
+      .catch((error) => log.warn({ err: error }, 'Failed to delete the lease'))
     await this.#notify()
   }
 
   async #insert(id: string): Promise<void> {
     const { db, queues, ttlMs } = this.#options
     const name = `${hostname()}/${process.pid}`
-    await db.run(insertLease({ id, name, queues, use: this.#use() }, ttlMs))
+    await db.run(insertLease({ id, name, queues, use: this.#usage() }, ttlMs))
     await this.#notify()
   }
 
-  // For listeners; those that miss it read the table a little later.
+  // Listeners that miss it read the table a little later.
   async #notify(): Promise<void> {
     const { db, log } = this.#options
-    await db.run(workerChanged()).catch((error) => log.warn({ err: error }, 'A notification was not sent'))
+    await db.run(workerChanged()).catch((error) => log.warn({ err: error }, 'Failed to send a notification'))
   }
 
   async #renew(): Promise<void> {
     const { db, ttlMs, running, onHeartbeat } = this.#options
     const { ready: isFull } = this.#heartbeatThrottle
-    const renewed = this.#id
+    const id = this.#id
     const row = isFull
-      ? await this.#heartbeatThrottle.run(() => db.maybeOne(renewLease(renewed, this.#use(), ttlMs)))
-      : await db.maybeOne(renewLease(renewed, this.#use(), ttlMs, running()))
+      ? await this.#heartbeatThrottle.run(() => db.maybeOne(renewLease(id, this.#usage(), ttlMs)))
+      : await db.maybeOne(renewLease(id, this.#usage(), ttlMs, running()))
     if (row !== null) return onHeartbeat(row, isFull)
-    // Two concurrent renewals may find the same lease lost; it is replaced once.
-    if (renewed !== this.#id) return
+    // Two concurrent renewals may find the same lease lost: replace it once.
+    if (id !== this.#id) return
     this.#replacing ??= this.#replace().finally(() => {
       this.#replacing = null
     })
     return this.#replacing
   }
 
-  // Jobs may be claimed only under a lease that is in the table: under any other they would be taken over at once.
+  // The new id is used only once its row is in the table: other workers take over jobs claimed without one.
   async #replace(): Promise<void> {
     const { log, onLost } = this.#options
-    log.warn({ lease: this.#id }, 'The lease was lost: the jobs of this worker have been taken over')
+    log.warn({ lease: this.#id }, 'The lease is lost: other workers take over the jobs of this worker')
     onLost()
-    const fresh = randomUUID()
-    await this.#insert(fresh)
-    this.#id = fresh
+    const newId = randomUUID()
+    await this.#insert(newId)
+    this.#id = newId
   }
 
-  /** Takes over the jobs of workers that are gone. */
-  async #recover(): Promise<void> {
+  /** Takes over the jobs of workers whose lease has expired. */
+  async #rescue(): Promise<void> {
     const { db, log, ttlMs, onRecovered } = this.#options
-    // Those that the first look leaves have no lease any more, and are found by looking at the whole.
-    for (let whole = this.#recoveryThrottle.ready; !this.#upkeep.isStopped; whole = true) {
+    // The first statement deletes the expired leases, even if it takes only some of their jobs. So the next ones look
+    // for jobs without a lease, too.
+    for (let isFull = this.#rescueThrottle.ready; !this.#upkeep.isStopped; isFull = true) {
       const judge = { lease: this.#id, steadyMs: ttlMs }
-      const recovered = whole
-        ? await this.#recoveryThrottle.run(() => db.any(recoverJobs(judge)))
+      const rescued = isFull
+        ? await this.#rescueThrottle.run(() => db.any(recoverJobs(judge)))
         : await db.any(recoverJobs(judge, false))
-      if (recovered.length === 0) return
-      log.warn({ jobs: recovered.map((row) => row.id) }, 'Took over the jobs of a worker that is gone')
-      await onRecovered(recovered.map((row) => row.id))
+      if (rescued.length === 0) return
+      log.warn({ jobs: rescued.map((row) => row.id) }, 'Rescued jobs from a worker whose lease has expired')
+      await onRecovered(rescued.map((row) => row.id))
     }
   }
 
-  #use(): LeaseUse {
+  #usage(): LeaseUse {
     const { poolIds, threads, busy, memoryBytes } = this.#options
     return { poolIds: poolIds(), threads: threads(), busy: busy(), memoryBytes: memoryBytes() }
   }
 }
 
-/** Runs the upkeep of a lease, at intervals and on demand. It waits for a database that is late. */
+/** Runs a lease's statements at intervals and on demand, and waits for those that run when it stops. */
 class Upkeep {
   readonly #log: Log
   readonly #timers: NodeJS.Timeout[] = []
@@ -167,7 +168,7 @@ class Upkeep {
     return this.#isStopped
   }
 
-  /** Runs the work at this interval, never twice at the same time. */
+  /** Runs the work at this interval, and skips a run while the last one has not ended. */
   every(ms: number, work: () => Promise<void>): void {
     let isBusy = false
     const onTimer = (): void => {
@@ -180,22 +181,22 @@ class Upkeep {
     this.#timers.push(setInterval(onTimer, ms))
   }
 
-  /** Runs the work at once. */
+  /** Runs the work immediately. */
   trigger(work: () => Promise<void>): void {
     if (!this.#isStopped) void this.#run(work)
   }
 
-  /** Starts nothing more; resolves when what is under way has ended. */
+  /** Starts no more work; resolves once running work has ended. */
   stop(): Promise<unknown> {
     this.#isStopped = true
     for (const timer of this.#timers) clearInterval(timer)
     return Promise.all(this.#underway)
   }
 
-  /** Runs work that `stop` has to wait for. */
+  /** Runs work for which `stop` waits. */
   #run(work: () => Promise<void>): Promise<void> {
     const done = work()
-      .catch((error) => this.#log.warn({ err: error }, 'The lease could not be maintained'))
+      .catch((error) => this.#log.warn({ err: error }, 'Failed to maintain the lease'))
       .finally(() => this.#underway.delete(done))
     this.#underway.add(done)
     return done

@@ -14,21 +14,20 @@ import { MAX_IDS_PER_PAYLOAD, type Publisher } from '../../sql/notify.ts'
 import type { Log } from '../../tasks/log.ts'
 
 /**
- * Writes what this process does with its jobs to the database, in batches: while one statement is under way, the next
- * one fills up, so the busier the process, the more jobs share a commit. The order of calls is kept per job. An outage
- * delays writes, but never drops them.
+ * Batches this process's writes about its jobs. While one statement runs, the next batch fills up, so a busier process
+ * has more jobs per commit. Calls keep their order per job. An outage delays writes, but never drops them.
  */
 export interface Ledger {
-  /** Claims the jobs of a delivery for this worker, in order, at most `places` of them. */
-  claim(delivery: Delivery, places: number): Promise<readonly Claimed[]>
-  /** How many claim statements have been answered, and whether one is under way. */
+  /** Claims up to `slots` jobs of a delivery for this worker, in order. */
+  claim(delivery: Delivery, slots: number): Promise<readonly Claimed[]>
+  /** The number of claim statements answered so far; `isUnderWay` is true while one runs. */
   readonly claims: { readonly answered: number; readonly isUnderWay: boolean }
-  /** Puts a delivery back for other workers. */
-  sendAgain(delivery: Delivery): Promise<void>
+  /** Returns a delivery to the queue, for workers with a free slot. */
+  redeliver(delivery: Delivery): Promise<void>
   progress(entry: ProgressEntry): void
-  /** Resolves once the outcome is stored (true) or refused because the attempt is not the running one (false). */
+  /** Resolves with true once the outcome is stored, with false if the fence refused it as stale. */
   finish(entry: FinishEntry): Promise<boolean>
-  /** Resolves when nothing is left to store. */
+  /** Resolves once everything is stored. */
   idle(): Promise<void>
 }
 
@@ -37,23 +36,23 @@ export interface LedgerOptions {
   readonly publisher: Publisher
   readonly log: Log
   readonly leaseId: () => string
-  /** How log lines name a job. */
+  /** Log fields that identify a job. */
   readonly about: (id: string) => object
-  /** Called for an attempt whose progress the database refused: it has been taken over. */
+  /** Called if the fence refused an attempt's progress: another worker has taken the job over. */
   readonly onSuperseded: (id: string, attempt: number) => void
 }
 
-// Enough to amortize a commit, and the claim of a whole delivery: with half as many a job costs a tenth more, and the worker waits
-// more often. More would only hold row locks longer.
-const MAX_ENTRIES = 1000
-// Readers are notified every 25 ms: one statement per interval is enough for the progress of a busy job.
+// Amortizes a commit and covers the claim of a whole delivery. At 500, a job costs 10 % more and the worker waits more
+// often. A larger batch only holds row locks longer.
+const MAX_BATCH_SIZE = 1000
+// Subscribers are notified every 25 ms: a busy job's progress needs only one statement per interval.
 const GATHER_MS = 15
-// After this time a delivery that finds no slot here is offered to other workers, in the queue's order.
-const AGAIN_MS = 20
-// Clients wait for what a task emits, such as pieces of an answer: only what comes at the same moment shares a batch.
+// Delay until a delivery without a slot here is due again for any worker, in the queue's order.
+const REDELIVER_MS = 20
+// Clients wait for a task's events, such as pieces of an answer: only simultaneous ones share a batch.
 const GATHER_EVENTS_MS = 2
 
-interface Waiting<T, R> {
+interface Pending<T, R> {
   readonly item: T
   readonly resolve: (result: R) => void
 }
@@ -64,17 +63,18 @@ export function createLedger(options: LedgerOptions): Ledger {
 
 class BatchedLedger implements Ledger {
   readonly #options: LedgerOptions
-  readonly #claims: Waiting<Wanted, readonly Claimed[]>[] = []
-  readonly #again: Waiting<Delivery, void>[] = []
+  readonly #claims: Pending<Wanted, readonly Claimed[]>[] = []
+  readonly #redeliveries: Pending<Delivery, void>[] = []
   readonly #progress: ProgressEntry[] = []
-  readonly #finishes: Waiting<FinishEntry, boolean>[] = []
-  #answered = 0
+  readonly #finishes: Pending<FinishEntry, boolean>[] = []
+  #claimsAnswered = 0
   #claiming: Promise<void> | null = null
-  #sending: Promise<void> | null = null
+  #redelivering: Promise<void> | null = null
   #writing: Promise<void> | null = null
   #gatheredAt = 0
-  // Whether the gathered progress includes an event that a task emitted.
+  // True if the gathered progress includes an event that a task emitted.
   #hasEvents = false
+  // Ends the wait for more progress.
   #flush = (): void => {}
 
   constructor(options: LedgerOptions) {
@@ -82,20 +82,20 @@ class BatchedLedger implements Ledger {
   }
 
   get claims() {
-    return { answered: this.#answered, isUnderWay: this.#claiming !== null }
+    return { answered: this.#claimsAnswered, isUnderWay: this.#claiming !== null }
   }
 
-  claim(delivery: Delivery, places: number): Promise<readonly Claimed[]> {
+  claim(delivery: Delivery, slots: number): Promise<readonly Claimed[]> {
     return new Promise((resolve) => {
-      this.#claims.push({ item: { delivery, places }, resolve })
+      this.#claims.push({ item: { delivery, places: slots }, resolve })
       this.#claiming ??= this.#claimLoop()
     })
   }
 
-  sendAgain(item: Delivery): Promise<void> {
+  redeliver(item: Delivery): Promise<void> {
     return new Promise((resolve) => {
-      this.#again.push({ item, resolve })
-      this.#sending ??= this.#sendLoop()
+      this.#redeliveries.push({ item, resolve })
+      this.#redelivering ??= this.#redeliverLoop()
     })
   }
 
@@ -117,38 +117,38 @@ class BatchedLedger implements Ledger {
   }
 
   async idle(): Promise<void> {
-    while (this.#writing !== null || this.#claiming !== null || this.#sending !== null)
-      await Promise.all([this.#writing, this.#claiming, this.#sending])
+    while (this.#writing !== null || this.#claiming !== null || this.#redelivering !== null)
+      await Promise.all([this.#writing, this.#claiming, this.#redelivering])
   }
 
   async #claimLoop(): Promise<void> {
     await nextTurn()
     while (this.#claims.length > 0) {
-      await claimAll(this.#options, this.#claims.splice(0, MAX_ENTRIES))
-      this.#answered++
+      await claimAll(this.#options, this.#claims.splice(0, MAX_BATCH_SIZE))
+      this.#claimsAnswered++
     }
     this.#claiming = null
   }
 
   /**
-   * What outages and lost answers have doubled becomes one again: a busy worker would send two of everything from then on, and
-   * be busy with that.
+   * Merges the deliveries of a mailbox. Outages and lost answers duplicate deliveries, and a busy worker would
+   * redeliver the duplicates forever.
    */
-  async #sendLoop(): Promise<void> {
+  async #redeliverLoop(): Promise<void> {
     const { db, log } = this.#options
     await nextTurn()
-    while (this.#again.length > 0) {
-      const batch = this.#again.splice(0, MAX_ENTRIES)
-      const deliveries = byMailbox(batch, ({ item }) => item).map((group) =>
-        unionOf(group.map(({ item }) => item)),
+    while (this.#redeliveries.length > 0) {
+      const batch = this.#redeliveries.splice(0, MAX_BATCH_SIZE)
+      const deliveries = groupByMailbox(batch, ({ item }) => item).map((group) =>
+        mergeDeliveries(group.map(({ item }) => item)),
       )
-      await untilStored(log, () => db.run(sendAgain(deliveries, AGAIN_MS))).catch((error) => {
-        // The repair sends others.
-        log.error({ err: error }, 'Deliveries could not be put back')
+      await untilStored(log, () => db.run(sendAgain(deliveries, REDELIVER_MS))).catch((error) => {
+        // The rescuer will find their jobs.
+        log.error({ err: error }, 'Failed to redeliver')
       })
       for (const { resolve } of batch) resolve()
     }
-    this.#sending = null
+    this.#redelivering = null
   }
 
   async #writeLoop(): Promise<void> {
@@ -157,20 +157,20 @@ class BatchedLedger implements Ledger {
       if (this.#progress.length > 0) await this.#gather()
       this.#gatheredAt = performance.now()
       this.#hasEvents = false
-      // All progress reported before these outcomes is stored before them.
-      const ends = this.#finishes.splice(0, MAX_ENTRIES)
+      // Store all progress reported before these outcomes first.
+      const finishes = this.#finishes.splice(0, MAX_BATCH_SIZE)
       while (this.#progress.length > 0)
-        await progressBatch(this.#options, this.#progress.splice(0, MAX_ENTRIES))
-      // Jobs that are done, which most are, have a statement of their own: that is faster.
-      const done = ends.filter(isDone)
+        await progressBatch(this.#options, this.#progress.splice(0, MAX_BATCH_SIZE))
+      // Most jobs end as done: a separate statement for them is faster.
+      const done = finishes.filter(isDone)
       if (done.length > 0) await finishBatch(this.#options, done)
-      const others = ends.filter((end) => !isDone(end))
+      const others = finishes.filter((finish) => !isDone(finish))
       if (others.length > 0) await finishBatch(this.#options, others)
     } while (this.#progress.length > 0 || this.#finishes.length > 0)
     this.#writing = null
   }
 
-  /** Waits for more progress to share a statement; the first of a burst goes at once, and no outcome waits for it. */
+  /** Waits for more progress to share a statement. The first of a burst and any outcome do not wait. */
   async #gather(): Promise<void> {
     for (;;) {
       const gatherMs = this.#hasEvents ? GATHER_EVENTS_MS : GATHER_MS
@@ -192,22 +192,24 @@ function nextTurn(): Promise<void> {
 }
 
 /**
- * Claims a batch; a delivery whose claim fails for good fails alone. It is lost here, and the repair sends another: a worker that
- * ended for it would interrupt all jobs that it runs, and meet it again.
+ * Claims a batch; after a permanent failure, claims each delivery separately. A delivery that still fails is dropped,
+ * and the rescuer sends another. Ending the worker instead would interrupt all its jobs, and the delivery would return.
  */
 async function claimAll(
   options: LedgerOptions,
-  batch: readonly Waiting<Wanted, readonly Claimed[]>[],
+  batch: readonly Pending<Wanted, readonly Claimed[]>[],
 ): Promise<void> {
   try {
     await claimBatch(options, batch)
   } catch (error) {
-    if (batch.length > 1) for (const each of batch) await claimAll(options, [each])
-    if (batch.length > 1) return
+    if (batch.length > 1) {
+      for (const claim of batch) await claimAll(options, [claim])
+      return
+    }
     const { item, resolve } = batch[0]!
     options.log.error(
       { err: error, mailbox: item.delivery.mailbox },
-      'The jobs of a delivery could not be claimed',
+      'Failed to claim the jobs of a delivery',
     )
     resolve([])
   }
@@ -215,15 +217,15 @@ async function claimAll(
 
 async function claimBatch(
   { db, publisher, log, leaseId }: LedgerOptions,
-  batch: readonly Waiting<Wanted, readonly Claimed[]>[],
+  batch: readonly Pending<Wanted, readonly Claimed[]>[],
 ): Promise<void> {
   const notifies = publisher.claimSlot()
-  // Of several deliveries of a mailbox the one with the most places gets the jobs.
-  const groups = byMailbox(batch, ({ item }) => item.delivery).map((group) =>
+  // Among deliveries of one mailbox, the one with the most slots gets the jobs.
+  const groups = groupByMailbox(batch, ({ item }) => item.delivery).map((group) =>
     group.toSorted((a, b) => b.item.places - a.item.places),
   )
   const wanted = groups.map((group) => ({
-    delivery: unionOf(group.map(({ item }) => item.delivery)),
+    delivery: mergeDeliveries(group.map(({ item }) => item.delivery)),
     places: group[0]!.item.places,
   }))
   const { claims } = await untilStored(log, () => db.one(claimJobs(leaseId(), wanted, notifies)))
@@ -236,12 +238,12 @@ async function claimBatch(
   }
 }
 
-const byMailbox = <T>(items: readonly T[], deliveryOf: (item: T) => Delivery): readonly T[][] => [
+const groupByMailbox = <T>(items: readonly T[], deliveryOf: (item: T) => Delivery): readonly T[][] => [
   ...Map.groupBy(items, (item) => deliveryOf(item).mailbox).values(),
 ]
 
-/** One delivery that covers several of the same mailbox. */
-function unionOf(deliveries: readonly Delivery[]): Delivery {
+/** Merges deliveries of one mailbox into one that covers their ordinals. */
+function mergeDeliveries(deliveries: readonly Delivery[]): Delivery {
   const lasts = deliveries.flatMap(({ last }) => last ?? [])
   return {
     ...deliveries[0]!,
@@ -251,11 +253,11 @@ function unionOf(deliveries: readonly Delivery[]): Delivery {
 }
 
 async function progressBatch(options: LedgerOptions, batch: readonly ProgressEntry[]): Promise<void> {
-  const stored = await isolated(options, batch, async (entries) => {
+  const stored = await storeBatch(options, batch, async (entries) => {
     return new Set((await options.db.any(storeProgress(entries))).map((row) => row.id))
   })
   for (const { id, attempt, kind } of batch) {
-    // Streams wait for a task's own events; its progress may arrive a moment later.
+    // Clients wait for a task's own events; its progress may arrive a moment later.
     if (stored.has(id)) options.publisher.notify(id, kind === 'status' ? 'next' : 'soon')
     else options.onSuperseded(id, attempt)
   }
@@ -265,26 +267,31 @@ const isDone = ({ item }: { item: FinishEntry }): boolean => item.outcome === 'd
 
 async function finishBatch(
   options: LedgerOptions,
-  batch: readonly Waiting<FinishEntry, boolean>[],
+  batch: readonly Pending<FinishEntry, boolean>[],
 ): Promise<void> {
   const entries = batch.map(({ item }) => item)
   const store = (some: readonly FinishEntry[]): Promise<Set<string>> => endJobs(options.db, some)
-  const ended = await isolated(options, entries, store, ({ id, attempt }) => {
-    const detail = 'The result of the job could not be stored'
+  const storedIds = await storeBatch(options, entries, store, ({ id, attempt }) => {
+    const detail = 'The job result could not be stored'
     return store([{ id, attempt, outcome: 'failed', code: 'internal', detail }])
   })
   for (const { item, resolve } of batch) {
-    if (ended.has(item.id)) options.publisher.notify(item.id)
-    resolve(ended.has(item.id))
+    if (storedIds.has(item.id)) options.publisher.notify(item.id)
+    resolve(storedIds.has(item.id))
   }
 }
 
-/** Stores a batch; an entry that can't be stored at all fails alone. */
-async function isolated<T extends { id: string }>(
+/**
+ * Stores a batch; after a permanent failure, stores each entry separately.
+ *
+ * @param fallback replaces an entry that can't be stored. Without one, the entry is dropped and counts as stored.
+ * @returns the ids of the stored entries; the fence refused the others.
+ */
+async function storeBatch<T extends { id: string }>(
   { log, about }: LedgerOptions,
   batch: readonly T[],
   store: (entries: readonly T[]) => Promise<Set<string>>,
-  instead?: (entry: T) => Promise<Set<string>>,
+  fallback?: (entry: T) => Promise<Set<string>>,
 ): Promise<Set<string>> {
   try {
     return await untilStored(log, () => store(batch))
@@ -292,8 +299,8 @@ async function isolated<T extends { id: string }>(
     const stored = new Set<string>()
     for (const entry of batch) {
       const ids = await untilStored(log, () => store([entry])).catch(() => {
-        log.error({ err: error, ...about(entry.id) }, 'An entry of the job ledger could not be stored')
-        return instead === undefined ? new Set([entry.id]) : untilStored(log, () => instead(entry))
+        log.error({ err: error, ...about(entry.id) }, 'Failed to store an entry of the job ledger')
+        return fallback === undefined ? new Set([entry.id]) : untilStored(log, () => fallback(entry))
       })
       for (const id of ids) stored.add(id)
     }
@@ -301,7 +308,7 @@ async function isolated<T extends { id: string }>(
   }
 }
 
-/** Repeats through outages and deadlocks, for as long as they last; throws any other error. */
+/** Retries through outages and deadlocks, however long they last; throws any other error. */
 async function untilStored<T>(log: Log, store: () => Promise<T>): Promise<T> {
   for (let failures = 0; ; failures++) {
     try {

@@ -1,50 +1,48 @@
-/** Work that is done at intervals, never twice at the same time. */
+/** Work that runs at intervals, never twice at the same time. */
 export interface Periodic {
-  /** Does it now, unless it is under way; resolves when it is done. Never rejects. */
-  now(): Promise<void> | null
-  /** Ends the intervals; resolves when nothing is under way. */
+  /** Runs the work now, or joins a run under way. Never rejects; null if there is nothing to do. */
+  runNow(): Promise<void> | null
+  /** Stops the timer; resolves once no run is under way. */
   stop(): Promise<void>
 }
 
-/** @param work begins it; null: there is nothing to do. */
-export function periodically(
+/** @param work starts a run, or returns null if there is nothing to do. */
+export function runPeriodically(
   everyMs: number,
   work: () => Promise<unknown> | null,
   onError: (error: unknown) => void,
 ): Periodic {
-  let working: Promise<void> | null = null
+  let running: Promise<void> | null = null
   const now = (): Promise<void> | null => {
-    working ??=
+    running ??=
       work()
         ?.then(() => {}, onError)
         .finally(() => {
-          working = null
+          running = null
         }) ?? null
-    return working
+    return running
   }
   const timer = setInterval(now, everyMs).unref()
   return {
-    now,
+    runNow: now,
     stop: async () => {
       clearInterval(timer)
-      await working
+      await running
     },
   }
 }
 
 /**
- * Stores what this process gathers: at intervals, never twice at the same time, and the rest at the end. A write that failed is
- * not repeated, since it may have been committed.
- *
- * @param store takes what was gathered and begins to store it; null: there is nothing.
- * @returns what ends it, once the rest is stored. Never rejects.
+ * Stores collected data at intervals, never twice at the same time, and the rest at the end. A failed write is not
+ * retried: it may have been committed. `store` takes the collected data and starts to store it, or returns null if
+ * there is none. The returned function stops the timer and stores the rest; it never rejects.
  */
 export function storePeriodically(
   storeMs: number,
   store: () => Promise<unknown> | null,
   onError: (error: unknown) => void,
 ): () => Promise<void> {
-  const { now, stop } = periodically(storeMs, store, onError)
+  const { runNow: now, stop } = runPeriodically(storeMs, store, onError)
   return async () => {
     await stop()
     await now()

@@ -3,12 +3,12 @@ import { addTallies, BOUNDS, type Counter, type Tally, type TallyOutcome } from 
 import type { Log } from '../../tasks/log.ts'
 import { storePeriodically } from './periodic.ts'
 
-/** Counts how attempts end, and what else happens in this process, and adds it to what is kept of all workers. */
+/** Counts ended attempts and other events of this process, and adds them to the statistics of all workers. */
 export interface Tallies {
-  /** Counts an attempt that has ended. */
+  /** Counts an ended attempt. */
   ended(attempt: EndedAttempt): void
-  count(what: Counter): void
-  /** Stores what is left. Never rejects. */
+  count(counter: Counter): void
+  /** Stores the remaining counts. Never rejects. */
   close(): Promise<void>
 }
 
@@ -17,14 +17,14 @@ export interface EndedAttempt {
   readonly name: string
   readonly outcome: TallyOutcome
   readonly runSeconds: number
-  /** From when it was due until it was claimed. */
+  /** Time between due and claimed. */
   readonly waitSeconds: number
 }
 
-// Nobody sees the past more exactly than this.
+// The statistics have spans of 10 s and longer.
 const STORE_MS = 2_000
 
-interface Counted extends Omit<Tally, 'attempts' | 'run_seconds' | 'wait_seconds'> {
+interface MutableTally extends Omit<Tally, 'attempts' | 'run_seconds' | 'wait_seconds'> {
   attempts: number
   run_seconds: number
   wait_seconds: number
@@ -39,7 +39,7 @@ export function createTallies(db: Database, log: Log, storeMs = STORE_MS): Talli
 class StoredTallies implements Tallies {
   readonly close: () => Promise<void>
   readonly #db: Database
-  #tallies = new Map<string, Counted>()
+  #tallies = new Map<string, MutableTally>()
   #counters: Partial<Record<Counter, number>> = {}
 
   constructor(db: Database, log: Log, storeMs: number) {
@@ -47,7 +47,7 @@ class StoredTallies implements Tallies {
     this.close = storePeriodically(
       storeMs,
       () => this.#store(),
-      (error) => log.warn({ err: error }, 'Figures of ended jobs were not stored'),
+      (error) => log.warn({ err: error }, 'Failed to store job statistics'),
     )
   }
 
@@ -74,11 +74,11 @@ class StoredTallies implements Tallies {
     tally.waits[bucketOf(waitSeconds)]!++
   }
 
-  count(what: Counter): void {
-    this.#counters[what] = (this.#counters[what] ?? 0) + 1
+  count(counter: Counter): void {
+    this.#counters[counter] = (this.#counters[counter] ?? 0) + 1
   }
 
-  /** What is lost with a write is not counted, and nothing is counted twice. */
+  /** Drops the counts of a failed write: nothing is counted twice. */
   #store(): Promise<unknown> | null {
     if (this.#tallies.size === 0 && Object.keys(this.#counters).length === 0) return null
     const [tallies, counters] = [[...this.#tallies.values()], this.#counters]
@@ -90,7 +90,7 @@ class StoredTallies implements Tallies {
 
 const zeros = (): number[] => new Array(BOUNDS.length + 1).fill(0)
 
-/** The number of the bucket that counts a time: that of the first of `BOUNDS` that it does not exceed. */
+/** Index of the first of `BOUNDS` that is not below the time; past the last bound, `BOUNDS.length`. */
 export function bucketOf(seconds: number): number {
   let [low, high] = [0, BOUNDS.length]
   while (low < high) {

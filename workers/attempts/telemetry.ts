@@ -7,8 +7,8 @@ import type { Log } from '../../tasks/log.ts'
 import { type Attributes, type Span, type Tracing, traceIdOf } from '../../tasks/telemetry/tracing.ts'
 import type { Outcome, PoolJob, ThreadJob } from '../threads/protocol.ts'
 
-/** What every log line on a job carries. */
-export const aboutJob = ({
+/** Fields of every log line about a job. */
+export const jobLogFields = ({
   id,
   name,
   attempt,
@@ -22,16 +22,16 @@ export const aboutJob = ({
   ...(traceParent === null ? {} : { traceId: traceIdOf(traceParent) }),
 })
 
-/** The same of a job on its way to a thread. */
-export const aboutPoolJob = ({ id, name, attempt, request_id, trace_parent }: PoolJob) =>
-  aboutJob({ id, name, attempt, requestId: request_id, traceParent: trace_parent })
+/** The same fields, from a job before a thread has it. */
+export const poolJobLogFields = ({ id, name, attempt, request_id, trace_parent }: PoolJob) =>
+  jobLogFields({ id, name, attempt, requestId: request_id, traceParent: trace_parent })
 
 type Attempt = Pick<LostAttempt, 'id' | 'name' | 'attempt' | 'waited' | 'request_id'>
 
 /**
- * The id of an attempt's span: every worker knows it, so that the one that finds the attempt lost gives its span the id that
- * calls to providers, which may have been sent before, name as their parent. A worker that was not dead, but late, then sends
- * a second span with this id, as `superseded`: both tell of the same attempt.
+ * The span id of an attempt, computable by every worker. The worker that rescues the job adds the lost attempt's span
+ * under this id, which spans of its provider calls already name as their parent. If the first worker was only late, it
+ * sends a second span with this id, as `superseded`; both describe the same attempt.
  */
 const spanIdOf = ({ id, attempt }: Attempt): string =>
   createHash('sha256').update(`${id}:${attempt}`).digest('hex').slice(0, 16)
@@ -45,14 +45,18 @@ const attributesOf = ({ id, name, attempt, waited, request_id }: Attempt, queue:
   'request.id': request_id,
 })
 
-/** Begins the span of an attempt, below the span that added the job. */
+/** Starts the span of an attempt, as a child of the span that enqueued the job. */
 export const startAttemptSpan = (tracing: Tracing, job: Claimed, queue: string): Span =>
   tracing.start(job.name, 'consumer', job.trace_parent, attributesOf(job, queue), spanIdOf(job))
 
-/** Ends it with what became of the attempt. `entry`: what was stored; null: it was not this worker's to end any more. */
+/**
+ * Ends the span of an attempt.
+ *
+ * @param entry the stored ledger entry; null if another worker has taken the job over.
+ */
 export function endAttemptSpan(span: Span, outcome: Outcome, entry: FinishEntry | null): void {
-  const ended = entry?.outcome ?? 'superseded'
-  span.end({ attributes: { 'job.outcome': ended }, error: errorOf(outcome) })
+  const jobOutcome = entry?.outcome ?? 'superseded'
+  span.end({ attributes: { 'job.outcome': jobOutcome }, error: errorOf(outcome) })
 }
 
 function errorOf(outcome: Outcome): string | null {
@@ -61,10 +65,10 @@ function errorOf(outcome: Outcome): string | null {
   return outcome.kind === 'aborted' && outcome.reason === 'timeout' ? 'job.timeout' : null
 }
 
-// A whole worker's `io` jobs may be lost at once, and a statement may not take long.
-const MAX_AT_ONCE = 500
+// One worker may lose thousands of `io` jobs: batches keep the statements short.
+const LOST_BATCH_SIZE = 500
 
-/** Adds the spans of attempts whose process died with them, for jobs that were just taken over from it. Never rejects. */
+/** Adds the spans of lost attempts, for jobs just rescued from a dead worker. Never rejects. */
 export async function addLostSpans(
   tracing: Tracing,
   db: Queries,
@@ -72,18 +76,17 @@ export async function addLostSpans(
   jobIds: readonly string[],
 ): Promise<void> {
   try {
-    for (let at = 0; at < jobIds.length; at += MAX_AT_ONCE)
-      for (const lost of await db.any(lostAttempts(jobIds.slice(at, at + MAX_AT_ONCE))))
+    for (let start = 0; start < jobIds.length; start += LOST_BATCH_SIZE)
+      for (const lost of await db.any(lostAttempts(jobIds.slice(start, start + LOST_BATCH_SIZE))))
         addLostSpan(tracing, lost)
   } catch (error) {
-    log.warn({ err: error, jobs: jobIds }, 'The spans of lost attempts could not be added')
+    log.warn({ err: error, jobs: jobIds }, 'Failed to add the spans of lost attempts')
   }
 }
 
 /**
- * It ends when the job was taken over: until then the job could not go on, and its history, which the monitor shows, says the
- * same. When the process died nobody knows; its last renewal was up to a lifetime of the lease before, perhaps before this
- * attempt began, and calls to providers have been made since.
+ * Adds a span that ends when the job was taken over, as the history in the monitor does. The time of the process's
+ * death is unknown. Its last lease renewal may predate this attempt and its provider calls.
  */
 function addLostSpan(tracing: Tracing, lost: LostAttempt): void {
   tracing.add({

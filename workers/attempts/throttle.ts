@@ -1,17 +1,18 @@
 /**
- * Limits work that is usually cheap but may become expensive: it runs as often as wanted while it is cheap, and
- * otherwise as often as its share of the time allows.
+ * Limits work that is usually cheap but may become expensive. Cheap work runs as often as wanted, expensive work only
+ * for its share of the time.
  */
 export interface CostThrottle {
+  /** True if the pause after the last run is over. */
   readonly ready: boolean
-  /** Runs the work and records how long it took; what fails, such as in an outage, costs nothing. */
+  /** Runs the work and sets the pause by its duration. A failed run, as in an outage, causes no pause. */
   run<T>(work: () => Promise<T>): Promise<T>
 }
 
-// What waited, such as for a lock, looks as if it had cost that much, but the next run may be needed soon.
-const MAX_MS = 10_000
+// A run that waited for a lock looks expensive, but the next one may be needed soon.
+const MAX_PAUSE_MS = 10_000
 
-/** @param share of the time, below 1; the pause after a run is 10 s at most. */
+/** @param share fraction of the time, below 1; the pause after a run is 10 s at most. */
 export function createCostThrottle(share: number, now: () => number = () => performance.now()): CostThrottle {
   let nextAt = Number.NEGATIVE_INFINITY
   return {
@@ -22,7 +23,7 @@ export function createCostThrottle(share: number, now: () => number = () => perf
       const startedAt = now()
       const result = await work()
       const endedAt = now()
-      nextAt = endedAt + Math.min(MAX_MS, (endedAt - startedAt) * (1 / share - 1))
+      nextAt = endedAt + Math.min(MAX_PAUSE_MS, (endedAt - startedAt) * (1 / share - 1))
       return result
     },
   }

@@ -20,28 +20,28 @@ import type { Settings } from '../../tasks/settings.ts'
 import { START_REFUSED } from '../../tasks/supervised.ts'
 import { createSupervisor, type Supervisor } from './supervise.ts'
 
-// A child has 8 s of it, and the database goes last.
+// Children have 8 s of it to stop; the database stops last.
 const STOP_MS = 10_000
 const CHILD_STOP_MS = 8_000
-// A child that keeps dying before it is ready would otherwise be restarted forever.
+// Without this limit, a child that keeps dying before it is ready would be restarted forever.
 const READY_MS = 45_000
 
 const USAGE = `Usage: npm start
 
-Runs everything on this machine until Ctrl-C: edges, workers and, unless DATABASE_URL is set, a PostgreSQL of its own.
-Settings come from the environment and from .env; .env.example lists all of them with their defaults:
+Runs edges, workers and, unless DATABASE_URL is set, an embedded PostgreSQL on this machine until Ctrl-C.
+Settings come from the environment and .env; .env.example lists them all with their defaults:
 
-  HOST=127.0.0.1 PORT=8000   where the edges listen
-  WEB_CONCURRENCY=1          how many edges
-  WORKER_PROCESSES=1         how many workers, with WORKER_THREADS=8 threads each
-  DATA_DIR=.data             the embedded database, mails that were not sent, a generated key
-  DATABASE_URL=              another PostgreSQL
+  HOST=127.0.0.1 PORT=8000   address of the edges
+  WEB_CONCURRENCY=1          number of edges
+  WORKER_PROCESSES=1         number of workers, with WORKER_THREADS=8 threads each
+  DATA_DIR=.data             embedded database, unsent mails, generated key
+  DATABASE_URL=              an external PostgreSQL
 
-npm run doctor   checks the settings and what they lead to
-npm run demo     uploads a document and shows how it is read
+npm run doctor   checks the settings and the services that they name
+npm run demo     uploads a document and shows its extraction
 `
 
-/** The whole service on one machine: database, migrations, then edges and workers as children that are kept running. */
+/** Runs the whole service on one machine: database, migrations, then edges and workers as supervised children. */
 export async function startAll(args: readonly string[]): Promise<void> {
   if (args.length > 0) {
     const isHelp = args[0] === '--help' || args[0] === '-h'
@@ -56,14 +56,14 @@ export async function startAll(args: readonly string[]): Promise<void> {
 async function start(settings: Settings, log: Log): Promise<void> {
   const supervisor = createSupervisor({ log: (level, data, message) => log[level](data, message) })
   let database: EmbeddedDatabase | null = null
-  let stopping = false
+  let isStopping = false
   stopOnSignals(log, STOP_MS, async () => {
-    stopping = true
+    isStopping = true
     await supervisor.stop()
     await database?.stop()
   })
   try {
-    await refuseTakenPort(settings)
+    await checkPort(settings)
     if (settings.databaseUrl === undefined) database = await startDatabase(settings, log)
     const urls =
       database === null
@@ -73,19 +73,23 @@ async function start(settings: Settings, log: Log): Promise<void> {
       log: (line) => log.warn(line),
       appRole: database?.appRole ?? settings.databaseAppRole,
     })
-    if (applied.length > 0) log.info({ applied }, 'The database was migrated')
+    if (applied.length > 0) log.info({ applied }, 'Migrated the database')
     const { port, lacksAdmin } = await startChildren(supervisor, settings, urls)
-    announce(settings, port, lacksAdmin)
+    printAddress(settings, port, lacksAdmin)
   } catch (error) {
-    if (stopping) return
+    if (isStopping) return
     await supervisor.stop()
     await database?.stop()
     throw error
   }
 }
 
-/** Edges that share a port would share it with those of another service, too. */
-async function refuseTakenPort({ webConcurrency, host, port }: Settings): Promise<void> {
+/**
+ * Refuses a port in use when several edges share one: they would also share it with the edges of another service.
+ *
+ * @throws StartError
+ */
+async function checkPort({ webConcurrency, host, port }: Settings): Promise<void> {
   if (webConcurrency === 1 || process.env.SHARE_PORT === '1') return
   const problem = await portProblem(host, port)
   if (problem !== null) throw new StartError(problem)
@@ -96,9 +100,10 @@ async function startDatabase(settings: Settings, log: Log): Promise<EmbeddedData
   return startEmbedded({ dataDir: resolve(settings.dataDir), log: (line) => log.info(line) })
 }
 
-/** What an edge says when it is ready. */
-interface EdgeReady {
+/** The message of an edge once it is ready. */
+interface EdgeReadyMessage {
   readonly port: number
+  /** True if no admin account exists yet. */
   readonly lacksAdmin: boolean
 }
 
@@ -106,42 +111,42 @@ async function startChildren(
   supervisor: Supervisor,
   settings: Settings,
   { databaseUrl, directUrl }: DatabaseUrls,
-): Promise<EdgeReady> {
+): Promise<EdgeReadyMessage> {
   const env = {
     DATABASE_URL: databaseUrl,
     DATABASE_URL_UNPOOLED: directUrl,
     SECRET_KEY: secretKeyOf(settings),
     [ALL_IN_ONE]: '1',
-    // A session's cookies and a long token exceed uWebSockets.js's default of 4096 bytes.
+    // Session cookies plus a long token exceed uWebSockets.js's default of 4096 bytes.
     UWS_HTTP_MAX_HEADERS_SIZE: '16384',
     NODE_COMPILE_CACHE: join(resolve(settings.dataDir), 'compile-cache'),
   }
-  const script = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
+  const scriptPath = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
   const edges = Array.from({ length: settings.webConcurrency }, (_, n) => `edge-${n + 1}`)
   const workers = Array.from({ length: settings.workerProcesses }, (_, n) => `worker-${n + 1}`)
   for (const name of workers)
     supervisor.start({
       name,
-      script: script('../main.ts'),
+      script: scriptPath('../main.ts'),
       env: { ...WORKER_MALLOC, ...env },
       stopTimeoutMs: CHILD_STOP_MS,
     })
   for (const name of edges)
-    supervisor.start({ name, script: script('../../edge/main.ts'), env, stopTimeoutMs: CHILD_STOP_MS })
-  const late = AbortSignal.timeout(READY_MS)
-  const tooLate = new Promise<never>((_, reject) => {
-    late.addEventListener('abort', () =>
+    supervisor.start({ name, script: scriptPath('../../edge/main.ts'), env, stopTimeoutMs: CHILD_STOP_MS })
+  const signal = AbortSignal.timeout(READY_MS)
+  const timeout = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () =>
       reject(new Error(`A child process was not ready within ${READY_MS / 1000} s`)),
     )
   })
   const [first] = await Promise.race([
     Promise.all([...edges, ...workers].map((name) => supervisor.ready(name))),
-    tooLate,
+    timeout,
   ])
-  return first as EdgeReady
+  return first as EdgeReadyMessage
 }
 
-function announce(settings: Settings, port: number, lacksAdmin: boolean): void {
+function printAddress(settings: Settings, port: number, lacksAdmin: boolean): void {
   const url = settings.port === port ? settings.publicBaseUrl : `http://${settings.host}:${port}`
   const open = settings.authLevel === 'none' ? 'everything' : [...settings.openAreas].join(', ') || 'nothing'
   process.stdout.write(

@@ -8,85 +8,84 @@ export interface ChildSpec {
   readonly name: string
   /** Absolute path of a `.ts` file. */
   readonly script: string
-  /** On top of our own environment. */
+  /** Added to the environment of this process. */
   readonly env: Readonly<Record<string, string>>
-  /** How long it may take to stop before SIGKILL. */
+  /** Time between SIGTERM and SIGKILL. */
   readonly stopTimeoutMs: number
 }
 
 export interface Supervisor {
   /**
-   * Starts a child and keeps it running: one that dies unasked is started again (see `restartDelay`), unless none of its
-   * processes was ready yet and this one's status is START_REFUSED.
+   * Starts a child and restarts it whenever it dies, see `restartDelay`. A child that exits with START_REFUSED before
+   * it was ever ready is not restarted.
    */
   start(spec: ChildSpec): void
   /**
-   * Resolves with the message `{ ready: true, … }` that the child sends (`process.send`); after a restart, with the
-   * next one's. Keeps waiting through restarts.
+   * Resolves with the message `{ ready: true, … }` that the child sends with `process.send`. Waits through restarts.
    *
-   * @throws when the child is not started again (StartError), or the supervisor stops first.
+   * @throws StartError if the child is not restarted, another error if the supervisor stops first.
    */
   ready(name: string): Promise<unknown>
-  /** Stops the children, all at once: SIGTERM, then `stopTimeoutMs`. Safe to call twice. */
+  /** Stops all children together: SIGTERM, then SIGKILL after `stopTimeoutMs`. Safe to call twice. */
   stop(): Promise<void>
-  /** SIGKILL, at once. The child is started again like any that dies unasked, unless the supervisor is stopping. */
+  /** Sends SIGKILL. The child is restarted, unless the supervisor is stopping. */
   kill(name: string): void
 }
 
 export interface SupervisorOptions {
   readonly log: (level: 'info' | 'warn' | 'error', data: object, message: string) => void
-  /** A child that lived this long was healthy: its next death counts as the first. Default 10,000. */
+  /** Lifetime of a healthy child, in ms: a later death counts as the first. Default 10,000. */
   readonly healthyMs?: number
 }
 
 interface Child {
   readonly spec: ChildSpec
   process: ChildProcess | undefined
-  /** Resolves when `process` has ended. */
+  /** Resolves once `process` has ended. */
   ended: Promise<void>
   startedAt: number
-  /** Deaths in a row, each after less than `healthyMs`. */
+  /** Consecutive deaths, each after less than `healthyMs`. */
   deaths: number
   restart: NodeJS.Timeout | undefined
   readiness: PromiseWithResolvers<unknown>
   isReady: boolean
-  /** Whether any of its processes was ready. */
+  /** True if any process of this child was ever ready. */
   wasReady: boolean
 }
 
-/** How long to wait after the nth death in a row: nothing at first, then 250 ms doubling up to 10 s. */
+/** Restart delay in ms after a number of consecutive deaths: 0 after the first, then 250 ms doubling up to 10 s. */
 export function restartDelay(deaths: number): number {
   return deaths <= 1 ? 0 : Math.min(10_000, 250 * 2 ** (deaths - 2))
 }
 
 /**
- * Runs child processes under Node itself, with our own loader flags. Each child leads a session of its own, so that
- * Ctrl-C in the terminal, which signals the whole foreground group, reaches only us: we decide the order.
+ * Runs child processes with this process's Node flags. Each child leads its own session: Ctrl-C, which signals the
+ * terminal's foreground group, reaches only this process, which decides the order of the shutdown.
  */
 export function createSupervisor(options: SupervisorOptions): Supervisor {
   const { log, healthyMs = 10_000 } = options
   const children = new Map<string, Child>()
   let stopped: Promise<void> | undefined
 
-  const onEnd = (child: Child, code: number | null, signal: NodeJS.Signals | null) => {
+  const onExit = (child: Child, code: number | null, signal: NodeJS.Signals | null) => {
     if (stopped !== undefined) return
     if (code === START_REFUSED && !child.wasReady)
-      return child.readiness.reject(new StartError(`${child.spec.name} can't start: it says why above`))
+      return child.readiness.reject(new StartError(`${child.spec.name} can't start; see its error above`))
     if (child.isReady) Object.assign(child, awaitReadiness())
     child.deaths = performance.now() - child.startedAt >= healthyMs ? 1 : child.deaths + 1
     const waitMs = restartDelay(child.deaths)
-    log('error', { child: child.spec.name, code, signal, waitMs }, 'Child process died; starting it again')
+    log('error', { child: child.spec.name, code, signal, waitMs }, 'Child process died; restarting it')
     child.restart = setTimeout(() => {
       try {
-        launch(child, log, onEnd)
+        launch(child, log, onExit)
       } catch (error) {
-        // A system short of memory or handles refuses a process outright; it may have some later.
+        // A system short of memory or file handles refuses to start a process; retry later.
         log('error', { child: child.spec.name, error: (error as Error).message }, 'Child process failed')
-        onEnd(child, null, null)
+        onExit(child, null, null)
       }
     }, waitMs)
   }
-  const named = (name: string) => {
+  const findChild = (name: string) => {
     const child = children.get(name)
     if (!child) throw new Error(`No child named ${name}`)
     return child
@@ -94,7 +93,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   return {
     start: (spec) => {
       if (stopped !== undefined || children.has(spec.name))
-        throw new Error(`The child ${spec.name} can't be started`)
+        throw new Error(`Child ${spec.name} already exists, or the supervisor is stopping`)
       const child: Child = {
         spec,
         process: undefined,
@@ -106,70 +105,70 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
         ...awaitReadiness(),
       }
       children.set(spec.name, child)
-      launch(child, log, onEnd)
+      launch(child, log, onExit)
     },
-    ready: (name) => named(name).readiness.promise,
+    ready: (name) => findChild(name).readiness.promise,
     stop: () => {
       stopped ??= stopAll([...children.values()], log)
       return stopped
     },
-    kill: (name) => killGroup(named(name).process),
+    kill: (name) => killGroup(findChild(name).process),
   }
 }
 
-type OnEnd = (child: Child, code: number | null, signal: NodeJS.Signals | null) => void
+type OnExit = (child: Child, code: number | null, signal: NodeJS.Signals | null) => void
 
-function launch(child: Child, log: SupervisorOptions['log'], onEnd: OnEnd): void {
+function launch(child: Child, log: SupervisorOptions['log'], onExit: OnExit): void {
   const { name, script, env } = child.spec
   Object.assign(child, { startedAt: performance.now(), restart: undefined })
-  const started = fork(script, [], {
+  const childProcess = fork(script, [], {
     execArgv: childFlags(process.execArgv),
     env: { ...process.env, ...env, [SUPERVISED]: '1' },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     detached: true,
   })
   const { promise, resolve } = Promise.withResolvers<void>()
-  const end = (code: number | null, signal: NodeJS.Signals | null) => {
+  const finish = (code: number | null, signal: NodeJS.Signals | null) => {
     resolve()
-    onEnd(child, code, signal)
+    onExit(child, code, signal)
   }
-  started.once('exit', end)
-  started.on('error', (error) => {
+  childProcess.once('exit', finish)
+  childProcess.on('error', (error) => {
     log('error', { child: name, error: error.message }, 'Child process failed')
-    if (started.pid === undefined) end(null, null) // It never ran, so no exit will come.
+    if (childProcess.pid === undefined) finish(null, null) // A process that never ran emits no `exit`.
   })
-  started.on('message', (message) => {
+  childProcess.on('message', (message) => {
     if (child.isReady || (message as { ready?: unknown } | null)?.ready !== true) return
     child.isReady = true
     child.wasReady = true
     child.readiness.resolve(message)
   })
-  Object.assign(child, { process: started, ended: promise })
-  log('info', { child: name, pid: started.pid }, 'Child process started')
+  Object.assign(child, { process: childProcess, ended: promise })
+  log('info', { child: name, pid: childProcess.pid }, 'Child process started')
 }
 
-/** Our own flags, which a child needs to find its modules, without those that only one process can have. */
-export function childFlags(own: readonly string[]): string[] {
-  const quiet = '--disable-warning=ExperimentalWarning' // Node warns on every start that it strips types.
-  return [quiet, ...own.filter((flag) => flag !== quiet && !/^--(inspect|test|watch)/.test(flag))]
+/** Node flags for a child: this process's, without those that only one process can have, such as `--inspect`. */
+export function childFlags(flags: readonly string[]): string[] {
+  const quiet = '--disable-warning=ExperimentalWarning' // Node warns on each start that it strips types.
+  return [quiet, ...flags.filter((flag) => flag !== quiet && !/^--(inspect|test|watch)/.test(flag))]
 }
 
 function awaitReadiness(): Pick<Child, 'readiness' | 'isReady'> {
   const readiness = Promise.withResolvers<unknown>()
-  readiness.promise.catch(() => {}) // A rejection that nobody waits for is no failure.
+  readiness.promise.catch(() => {}) // Without a caller of `ready`, its rejection must not end the process.
   return { readiness, isReady: false }
 }
 
 async function stopAll(children: readonly Child[], log: SupervisorOptions['log']): Promise<void> {
   for (const child of children) {
     clearTimeout(child.restart)
-    child.readiness.reject(new Error(`The child ${child.spec.name} was stopped before it was ready`))
+    child.readiness.reject(new Error(`Child ${child.spec.name} was stopped before it was ready`))
   }
-  // Together: a worker that still ran would take the jobs that another gives back.
-  await Promise.all(children.map((child) => stopOne(child, log)))
+  // Together: a worker that still ran would claim the jobs that another releases.
+  await Promise.all(children.map((child) => stopChild(child, log)))
 }
 
-async function stopOne(child: Child, log: SupervisorOptions['log']): Promise<void> {
+async function stopChild(child: Child, log: SupervisorOptions['log']): Promise<void> {
   const { name, stopTimeoutMs } = child.spec
   child.process?.kill('SIGTERM')
   const timer = setTimeout(() => {
@@ -180,7 +179,7 @@ async function stopOne(child: Child, log: SupervisorOptions['log']): Promise<voi
   clearTimeout(timer)
 }
 
-/** Ends a child together with the processes that it started. */
+/** Kills a child together with the processes that it started. */
 function killGroup(child: ChildProcess | undefined): void {
   if (child?.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
   try {

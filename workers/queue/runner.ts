@@ -11,13 +11,14 @@ import type { AnyTask, PoolName } from '../../tasks/task.ts'
 import type { Executor } from '../attempts/executor.ts'
 import type { Ledger } from '../attempts/ledger.ts'
 
-/** One queue group's part of this process: its own graphile-worker runner and slots. */
+/** Runs the jobs of one queue in this process, with its own graphile-worker runner and slots. */
 export interface QueueRunner {
   readonly queue: string
+  /** Id of the graphile-worker pool that locks deliveries; null before the first runner has started. */
   readonly poolId: string | null
-  /** How many jobs may run here at once; null: as many as there are slots; 0: none are fetched. Those that run go on. */
-  allow(places: number | null): void
-  /** Stops fetching; resolves when the deliveries in hand and their jobs are done. */
+  /** Limits the jobs that run here together: 0 fetches none, null allows all slots. Running jobs continue. */
+  setConcurrency(concurrency: number | null): void
+  /** Stops fetching; resolves once the fetched deliveries and their jobs are done. */
   stop(): Promise<void>
 }
 
@@ -27,57 +28,61 @@ export interface QueueRunnerOptions {
   readonly settings: Settings
   readonly pool: QueuePool
   readonly log: Log
-  readonly ledger: Pick<Ledger, 'claim' | 'sendAgain'>
+  readonly ledger: Pick<Ledger, 'claim' | 'redeliver'>
   readonly executor: Pick<Executor, 'run'>
-  /** Cron entries of this group: identifier -> schedule and action. */
+  /** Cron entries of this queue: identifier -> schedule and action. */
   readonly cron: ReadonlyMap<string, { match: string; run: () => Promise<void> }>
-  /** As for `allow`; default null. */
-  readonly places?: number | null
-  /** Called when a runner has started with a queue pool of its own. */
+  /** Initial value, as for `setConcurrency`; default null. */
+  readonly concurrency?: number | null
+  /** Called once a runner has started and `poolId` has changed. */
   readonly onPool: () => void
-  /** Frees what an ended runner left locked. */
+  /** Unlocks the deliveries that an ended runner still holds. */
   readonly unlock: (poolId: string) => Promise<void>
 }
 
-// Deliveries that a group handles at once. A delivery is done once its jobs are claimed, which takes milliseconds.
+// Deliveries that a queue handles concurrently. A delivery is done once its jobs are claimed, which takes milliseconds.
 const DELIVERIES = { io: 256, other: 8 }
-// Jobs of `io` that a group runs at once. Other pools have at most one slot for each of `workerThreads`.
+// Jobs of `io` that a queue runs concurrently. Other pools have at most one slot for each of `workerThreads`.
 const IO_SLOTS = 2048
-// Jobs that a delivery claims at once: enough to amortize a commit. Jobs that fill a thread are claimed one by one, so
-// that any free worker can take the next.
+// Jobs that a delivery claims together: enough to amortize a commit. Jobs that fill a thread are claimed one by one, so
+// that any free worker can claim the next.
 const IO_CLAIM = 1000
-// A delivery that gets no slot within this time is put back, for workers that have one.
+// A delivery that gets no slot within this time is redelivered to workers that have one.
 const SLOT_WAIT_MS = 250
-// Polling only finds what LISTEN has missed; normally a notification wakes the runner.
+// A notification normally wakes the runner; polling finds deliveries whose notification was lost.
 const POLL_MS = 1000
-// For how long completed deliveries gather to share a statement.
+// Time in which completed deliveries gather to share a statement.
 const COMPLETE_MS = 2
-// How long a stopping runner may take once it has nothing in hand.
-const END_MS = 2000
-// The pause before the next runner grows up to this: after an outage all queues are served again within about a second.
-const MAX_PAUSE_MS = 1000
-// The end of a runner that lived this long is no sign that the next one will fail: the backoff starts over.
-const LIVED_MS = 60_000
+// Grace period for a stopping runner once its jobs have ended.
+const STOP_GRACE_MS = 2000
+// Cap of the backoff before the next runner: after an outage, all queues run again within about a second.
+const MAX_BACKOFF_MS = 1000
+// The backoff starts over after a runner that lived this long.
+const HEALTHY_MS = 60_000
 
 /**
- * Keeps a runner going until stopped; one whose statement failed is replaced. graphile-worker ends by itself when a batched
- * completion fails (graphile/worker #636), and usually hangs while doing so because its count of open batches is wrong. A
- * failed fetch may have locked deliveries for it, and after a failed lookup of its tasks it would never fetch again. Its jobs
- * are in our ledger, so it is abandoned, another one is started, and the deliveries that it still held are freed.
+ * Keeps a runner going until stopped, and replaces it once one of its statements fails:
+ *
+ * - A failed batch of completions ends graphile-worker (graphile/worker #636). It usually hangs while ending, because
+ *   it miscounts its open batches.
+ * - A failed fetch may leave deliveries locked for the runner.
+ * - After a failed lookup of its tasks, the runner never fetches again.
+ *
+ * The jobs are in our ledger, so the runner is abandoned and its deliveries are unlocked.
  */
 export function startQueueRunner(options: QueueRunnerOptions): QueueRunner {
-  return new GroupRunner(options)
+  return new ReplacingRunner(options)
 }
 
-class GroupRunner implements QueueRunner {
+class ReplacingRunner implements QueueRunner {
   readonly #options: QueueRunnerOptions
   readonly #slots: ReadonlyMap<PoolName, Slots>
   readonly #handle: Handle
-  readonly #looping: Promise<void>
-  // Jobs that run here, and how many may.
+  readonly #loopPromise: Promise<void>
+  // Jobs that run here or have reserved a part of the concurrency.
   #running = 0
-  #places: number | null
-  // Deliveries that wait for a place.
+  #concurrency: number | null
+  // Wakes the deliveries that wait for a part of the concurrency.
   readonly #waiting = new Set<() => void>()
   #resume: (() => void) | null = null
   #current: Runner | null = null
@@ -86,14 +91,14 @@ class GroupRunner implements QueueRunner {
 
   constructor(options: QueueRunnerOptions) {
     this.#options = options
-    this.#places = options.places ?? null
+    this.#concurrency = options.concurrency ?? null
     this.#slots = new Map(poolsOf(options).map((pool) => [pool, createSlots(slotsOf(options, pool))]))
     const poolOf = new Map(options.tasks.map(({ name, pool }) => [name, pool]))
     this.#handle = (delivery) => {
       const pool = poolOf.get(delivery.task)!
       return this.#handleDelivery(delivery, this.#slots.get(pool)!, pool === 'io' ? IO_CLAIM : 1)
     }
-    this.#looping = this.#loop()
+    this.#loopPromise = this.#loop()
   }
 
   get queue(): string {
@@ -104,12 +109,12 @@ class GroupRunner implements QueueRunner {
     return this.#poolId
   }
 
-  allow(places: number | null): void {
-    if (places === this.#places) return
-    this.#places = places
+  setConcurrency(concurrency: number | null): void {
+    if (concurrency === this.#concurrency) return
+    this.#concurrency = concurrency
     for (const wake of this.#waiting) wake()
-    if (places === 0 && this.#current !== null) this.#stopRunner(this.#current)
-    if (places !== 0) this.#resume?.()
+    if (concurrency === 0 && this.#current !== null) this.#stopRunner(this.#current)
+    if (concurrency !== 0) this.#resume?.()
   }
 
   async stop(): Promise<void> {
@@ -117,7 +122,7 @@ class GroupRunner implements QueueRunner {
     this.#resume?.()
     const idle = this.#closeSlots()
     if (this.#current !== null) this.#stopRunner(this.#current)
-    await this.#looping
+    await this.#loopPromise
     await idle
   }
 
@@ -125,29 +130,29 @@ class GroupRunner implements QueueRunner {
   async #loop(): Promise<void> {
     const { queue, log } = this.#options
     for (let failures = 0; ; failures++) {
-      await this.#resumed()
+      await this.#waitWhilePaused()
       if (this.#isStopped) return
-      if (failures > 0) await delay(Math.min(100 * 2 ** failures, MAX_PAUSE_MS))
+      if (failures > 0) await delay(Math.min(100 * 2 ** failures, MAX_BACKOFF_MS))
       const startedAt = performance.now()
       await this.#runOnce().catch((error) => log.warn({ err: error, queue }, 'A queue runner failed'))
-      if (performance.now() - startedAt > LIVED_MS) failures = 0
+      if (performance.now() - startedAt > HEALTHY_MS) failures = 0
       this.#current = null
-      if (this.#places === 0) failures = -1
-      else if (!this.#isStopped) log.warn({ queue }, 'A queue runner ended by itself and is being restarted')
+      if (this.#concurrency === 0) failures = -1
+      else if (!this.#isStopped) log.warn({ queue }, 'A queue runner ended unexpectedly; restarting it')
       await this.#unlock()
     }
   }
 
-  /** Waits while the queue is paused. */
-  async #resumed(): Promise<void> {
-    while (this.#places === 0 && !this.#isStopped)
+  /** Waits while the concurrency is 0. */
+  async #waitWhilePaused(): Promise<void> {
+    while (this.#concurrency === 0 && !this.#isStopped)
       await new Promise<void>((resolve) => {
         this.#resume = resolve
       })
     this.#resume = null
   }
 
-  /** Frees what its last pool has locked; while the database is away, again and again. */
+  /** Unlocks the deliveries of the last pool; retries while the database is down. */
   async #unlock(): Promise<void> {
     const { queue, log, unlock } = this.#options
     for (let failures = 0; this.#poolId !== null; failures++) {
@@ -155,9 +160,9 @@ class GroupRunner implements QueueRunner {
         await unlock(this.#poolId)
         return
       } catch (error) {
-        log.warn({ err: error, queue }, 'Could not free deliveries')
+        log.warn({ err: error, queue }, 'Failed to unlock deliveries')
         if (this.#isStopped) return
-        await delay(Math.min(100 * 2 ** failures, MAX_PAUSE_MS))
+        await delay(Math.min(100 * 2 ** failures, MAX_BACKOFF_MS))
       }
     }
   }
@@ -168,69 +173,69 @@ class GroupRunner implements QueueRunner {
       this.#poolId = workerPool.id
       this.#options.onPool()
     })
-    holdUntilReleased(events)
+    waitForRelease(events)
     let hasFailed = false
-    const pool = watched(this.#options.pool, () => {
+    const pool = watchPool(this.#options.pool, () => {
       hasFailed = true
       if (this.#current !== null) this.#stopRunner(this.#current)
     })
-    const overdue = once(events, 'pool:gracefulShutdown').then(async () => {
+    const graceEnd = once(events, 'pool:gracefulShutdown').then(async () => {
       if (this.#isStopped) await this.#closeSlots()
-      await delay(END_MS, undefined, { ref: false })
+      await delay(STOP_GRACE_MS, undefined, { ref: false })
     })
     const runner = await startOnce({ ...this.#options, pool }, this.#handle, events)
     this.#current = runner
-    if (this.#isStopped || hasFailed || this.#places === 0) this.#stopRunner(runner)
-    await Promise.race([runner.promise, overdue])
+    if (this.#isStopped || hasFailed || this.#concurrency === 0) this.#stopRunner(runner)
+    await Promise.race([runner.promise, graceEnd])
     // A hanging runner would still run its cron entries.
     if (!this.#isStopped) this.#stopRunner(runner)
   }
 
   #stopRunner(runner: Runner): void {
     const { queue, log } = this.#options
-    runner.stop().catch((error) => log.debug({ err: error, queue }, 'A queue runner had stopped already'))
+    runner.stop().catch((error) => log.debug({ err: error, queue }, 'The queue runner has stopped already'))
   }
 
-  /** Claims and runs as many jobs of a delivery as there are places and slots; without any, puts the delivery back. */
+  /** Claims and runs as many jobs of a delivery as concurrency and slots allow; redelivers it if they allow none. */
   async #handleDelivery(delivery: Delivery, slots: Slots, max: number): Promise<void> {
     const { ledger, executor } = this.#options
     const owner = delivery.owner ?? 0
-    const places = await this.#place(Math.min(max, maxJobsOf(delivery)))
-    const reserved = places === 0 ? 0 : await slots.reserve(owner, places, SLOT_WAIT_MS)
-    this.#free(places - reserved)
-    if (reserved === 0) return ledger.sendAgain(delivery)
-    const release = (n: number): void => {
-      slots.release(owner, n)
-      this.#free(n)
+    const allowed = await this.#acquire(Math.min(max, maxJobsOf(delivery)))
+    const reserved = allowed === 0 ? 0 : await slots.reserve(owner, allowed, SLOT_WAIT_MS)
+    this.#release(allowed - reserved)
+    if (reserved === 0) return ledger.redeliver(delivery)
+    const release = (count: number): void => {
+      slots.release(owner, count)
+      this.#release(count)
     }
     const jobs = await ledger.claim(delivery, reserved)
     release(reserved - jobs.length)
     for (const job of jobs) void executor.run(job).finally(() => release(1))
   }
 
-  /** Takes as many of the wanted places as are allowed; waits for the first one, but for no longer than for a slot. */
-  async #place(wanted: number): Promise<number> {
-    const end = performance.now() + SLOT_WAIT_MS
+  /** Acquires up to `wanted` of the concurrency; waits up to `SLOT_WAIT_MS` for the first, then returns 0. */
+  async #acquire(wanted: number): Promise<number> {
+    const deadline = performance.now() + SLOT_WAIT_MS
     for (;;) {
-      const free = this.#places === null ? wanted : Math.min(wanted, this.#places - this.#running)
+      const free = this.#concurrency === null ? wanted : Math.min(wanted, this.#concurrency - this.#running)
       if (free > 0) {
         this.#running += free
         return free
       }
-      const leftMs = end - performance.now()
+      const leftMs = deadline - performance.now()
       if (leftMs <= 0) return 0
-      await this.#freed(leftMs)
+      await this.#waitForChange(leftMs)
     }
   }
 
-  #free(places: number): void {
-    if (places === 0) return
-    this.#running -= places
+  #release(count: number): void {
+    if (count === 0) return
+    this.#running -= count
     for (const wake of this.#waiting) wake()
   }
 
-  /** Resolves when a place may be free, or after some time. */
-  #freed(ms: number): Promise<void> {
+  /** Resolves once concurrency may be free, or after `ms`. */
+  #waitForChange(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const wake = (): void => {
         clearTimeout(timer)
@@ -243,12 +248,12 @@ class GroupRunner implements QueueRunner {
   }
 
   async #closeSlots(): Promise<void> {
-    await Promise.all([...this.#slots.values()].map((one) => one.close()))
+    await Promise.all([...this.#slots.values()].map((slots) => slots.close()))
   }
 }
 
-/** The pool as a runner sees it; `onFailure` is called for each connection or statement that fails. */
-function watched(pool: QueuePool, onFailure: () => void): QueuePool {
+/** Wraps the pool of a runner; calls `onFailure` for each connection or statement that fails. */
+function watchPool(pool: QueuePool, onFailure: () => void): QueuePool {
   const report = (error: unknown): never => {
     onFailure()
     throw error
@@ -258,23 +263,23 @@ function watched(pool: QueuePool, onFailure: () => void): QueuePool {
     const query = async (text: string, values?: unknown[]) => client.query(text, values).catch(report)
     return { query: query as QueueClient['query'], release: () => client.release() }
   }
-  // The library passes a callback only for LISTEN.
-  const connect = (listening?: Parameters<QueuePool['connect']>[0]) =>
-    listening === undefined ? open() : pool.connect(listening)
+  // graphile-worker passes a callback only for LISTEN.
+  const connect = (callback?: Parameters<QueuePool['connect']>[0]) =>
+    callback === undefined ? open() : pool.connect(callback)
   return Object.assign(Object.create(pool), { connect })
 }
 
-/** What of graphile-worker's class is used here, though it calls it private. */
+/** The method of graphile-worker's class that we use, although it is private. */
 interface LocalQueue {
   background(held: Promise<void>): void
 }
 
 /**
- * Keeps a stopping runner waiting until what it had prefetched is back in the queue. graphile-worker 0.18.0 doesn't wait, because
- * a queue with nothing in the background counts as released (`LocalQueue.background`); nobody handles the error of a return
- * that fails then, which would end the process. So something is in the background until the queue is released.
+ * Makes a stopping runner wait until its prefetched deliveries are back in the queue. Version 0.18.0 of graphile-worker
+ * counts a queue without background work as released (`LocalQueue.background`). If the return then fails, the unhandled
+ * error ends the process. So we keep background work until the queue is released.
  */
-function holdUntilReleased(events: EventEmitter): void {
+function waitForRelease(events: EventEmitter): void {
   events.once('localQueue:init', ({ localQueue }: { localQueue: LocalQueue }) => {
     const { promise, resolve } = Promise.withResolvers<void>()
     localQueue.background(promise)
@@ -284,7 +289,7 @@ function holdUntilReleased(events: EventEmitter): void {
   })
 }
 
-/** Slots are kept until a claim is answered: no more than the delivery can need. */
+/** Upper bound of a delivery's jobs: slots stay reserved until the claim is answered, so reserve no more. */
 const maxJobsOf = ({ limit, first, last }: Delivery): number =>
   first === last ? 1 : (limit ?? Number.POSITIVE_INFINITY)
 
@@ -323,9 +328,9 @@ function startOnce(options: QueueRunnerOptions, handle: Handle, events: EventEmi
       worker: {
         concurrentJobs: deliveries,
         pollInterval: POLL_MS,
-        // Prefetching hoards deliveries while other processes idle, so it is only used where jobs are short.
+        // Prefetching hoards deliveries while other processes idle: use it only for short jobs.
         ...(io ? { localQueue: { size: deliveries } } : {}),
-        // Without a batch nobody awaits the completion of a delivery, and its failure would end the process.
+        // Without batches, graphile-worker does not await completions, and a failed one would end the process.
         completeJobBatchDelay: COMPLETE_MS,
         failJobBatchDelay: COMPLETE_MS,
       },
@@ -344,7 +349,7 @@ function taskList({ tasks, cron }: QueueRunnerOptions, handle: Handle): TaskList
 function queueLogger(log: Log, queue: string): Logger {
   return new Logger(() => (level, message, meta) => {
     if (level === 'error') log.error({ queue, meta }, message)
-    // There are more concurrent deliveries than connections on purpose: our tasks do not use the queue's pool.
+    // Concurrent deliveries exceed connections on purpose: our tasks do not use the queue's pool.
     else if (level === 'warning' && !message.includes('maxPoolSize')) log.warn({ queue }, message)
   })
 }

@@ -6,7 +6,7 @@ import type { Log } from '../../tasks/log.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { PoolName } from '../../tasks/task.ts'
 import type { FinishedSpan } from '../../tasks/telemetry/tracing.ts'
-import { aboutPoolJob } from '../attempts/telemetry.ts'
+import { poolJobLogFields } from '../attempts/telemetry.ts'
 import { serveChildren } from '../children/client.ts'
 import type { Children } from '../children/ports.ts'
 import type {
@@ -22,21 +22,21 @@ import type {
 } from './protocol.ts'
 
 /**
- * The thread pools of a worker process, by queue group and kind of work, so that a flood in one group never takes the
- * threads of another. A pool is created for its first job.
+ * The thread pools of a worker process. Each queue has its own pool for each kind of work, so a flood in one queue
+ * never takes another's threads. A pool is created for its first job.
  */
 export interface Pools {
   /**
-   * Runs a job on a thread; always resolves. Jobs passed in the same turn of the event loop share batches.
-   * @param onBegun called when a thread has it: until then it waits for one.
+   * Runs a job on a thread; never rejects. Jobs passed in the same turn of the event loop share batches.
+   * @param onStarted called once a thread has the job.
    */
-  run(queue: string, pool: PoolName, job: PoolJob, onBegun?: () => void): Promise<Outcome>
-  /** Tells the thread to stop the job; if it does not stop within the grace period, its thread is killed. */
+  run(queue: string, pool: PoolName, job: PoolJob, onStarted?: () => void): Promise<Outcome>
+  /** Signals the thread to stop the job; kills the thread if the job outlives the grace period. */
   abort(id: string, attempt: number, reason: AbortReason): void
-  /** Has all threads give up their connections to the database: what they wait for there is not answered any more. */
+  /** Makes all threads break their database connections, so that pending statements fail and are retried. */
   breakConnections(): void
   readonly threads: number
-  /** How many threads have a job. */
+  /** Number of threads that have a job. */
   readonly busy: number
   close(): Promise<void>
 }
@@ -47,52 +47,54 @@ export interface PoolsOptions {
   readonly children: Children
   readonly log: Log
   readonly onEvent: (event: { id: string; attempt: number; n: number; kind: string; data: unknown }) => void
-  /** Called when a thread is killed because its job did not stop. */
+  /** Called whenever a thread is killed because its job did not stop. */
   readonly onKill?: () => void
-  /** Takes the spans of calls to providers, while they are traced. */
+  /** Receives the spans of provider calls; absent if nothing is traced. */
   readonly onSpan?: ((span: FinishedSpan) => void) | undefined
-  /** How long a job may take to obey its abort signal, in ms. */
+  /** Time that a job has to obey its abort signal, in ms. Default 2000. */
   readonly killGraceMs?: number
   /** Modules with more tasks, see `loadTasks`. */
   readonly taskModules?: readonly string[]
 }
 
-/** One attempt on a thread, or on its way to one. */
+/** An attempt that a thread runs, or that waits for one. */
 interface Running {
   readonly attemptId: number
   readonly job: PoolJob
-  readonly onBegun: (() => void) | undefined
+  readonly onStarted: (() => void) | undefined
   readonly settle: (outcome: Outcome) => void
   readonly pool: ThreadPool
-  /** How many threads of its pool had been killed when the job was passed to it. */
-  readonly kills: number
+  /** Value of `pool.kills` when the job was passed to the pool. */
+  readonly killsBefore: number
+  /** Null until a thread has the job. */
   threadId: number | null
   abort: { reason: AbortReason; kill: NodeJS.Timeout } | null
 }
 
-/** A piscina pool, and the jobs to be passed to it at the end of this turn. */
+/** A piscina pool, and the jobs that it gets at the end of this turn of the event loop. */
 interface ThreadPool {
   readonly piscina: Piscina
   readonly maxBatchSize: number
-  readonly perThread: number
-  /** Set for `model`, whose runtime can't be loaded a second time in one process. */
+  readonly batchesPerThread: number
+  /** True for `model`: its runtime can't be loaded twice in one process. */
   readonly neverKill: boolean
   readonly jobs: Running[]
+  /** Number of killed threads that have exited. */
   kills: number
-  /** Threads lost since the last message from one of them. */
-  lost: number
+  /** Number of threads that died since the last message from one. */
+  deaths: number
 }
 
-// Each batch wakes both sides, so many jobs share one.
+// A batch wakes both threads once, however many jobs share it.
 const MAX_BATCH_SIZE = 256
 const RESTART_MS = 50
 const MAX_RESTART_MS = 5000
-// Threads wait for I/O most of the time, so a few carry many jobs; the runner bounds how many.
+// These threads mostly wait for I/O, so a few carry many jobs; the queue runner limits the number of jobs.
 const IO_THREADS = 2
 const IO_BATCHES_PER_THREAD = 1024
 // These jobs wait for child processes to compute, so one thread carries them all.
 const CHILDREN_THREADS = 1
-// Bounds a task's memory; the pool replaces a thread that exceeds it.
+// Limits a task's memory; the pool replaces a thread that exceeds it.
 const CPU_HEAP_MB = 384
 
 export function createPools(options: PoolsOptions): Pools {
@@ -106,43 +108,44 @@ class ThreadPools implements Pools {
   readonly #pools = new Map<string, ThreadPool>()
   readonly #running = new Map<number, Running>()
   readonly #killed = new Set<number>()
-  // Threads that have died with several jobs in them.
-  readonly #crowded = new Set<number>()
+  // Dead threads that ran several jobs.
+  readonly #sharedThreads = new Set<number>()
+  // Batches that no thread has acknowledged, with their attempts.
   readonly #notStarted = new Map<number, readonly number[]>()
-  #lastAttempt = 0
-  #lastBatch = 0
-  #isScheduled = false
+  #lastAttemptId = 0
+  #lastBatchId = 0
+  #isDispatchScheduled = false
   #isClosed = false
 
   constructor(options: PoolsOptions) {
     this.#options = options
   }
 
-  run(queue: string, name: PoolName, job: PoolJob, onBegun?: () => void): Promise<Outcome> {
+  run(queue: string, name: PoolName, job: PoolJob, onStarted?: () => void): Promise<Outcome> {
     return new Promise((settle) => {
-      const pool = this.#poolOf(queue, name)
-      const attemptId = ++this.#lastAttempt
-      const { kills } = pool
-      const given: Running = { attemptId, job, onBegun, settle, pool, kills, threadId: null, abort: null }
-      this.#running.set(attemptId, given)
-      pool.jobs.push(given)
-      if (this.#isScheduled) return
-      this.#isScheduled = true
+      const pool = this.#openPool(queue, name)
+      const attemptId = ++this.#lastAttemptId
+      const state = { killsBefore: pool.kills, threadId: null, abort: null }
+      const running: Running = { attemptId, job, onStarted, settle, pool, ...state }
+      this.#running.set(attemptId, running)
+      pool.jobs.push(running)
+      if (this.#isDispatchScheduled) return
+      this.#isDispatchScheduled = true
       setImmediate(() => this.#dispatch())
     })
   }
 
   abort(id: string, attempt: number, reason: AbortReason): void {
-    // Aborts are rare enough for a linear search; a key by id and attempt would cost every job a string.
+    // Aborts are rare enough for a linear search: a key of id and attempt would cost every job a string.
     const found = [...this.#running.values()].find(({ job }) => job.id === id && job.attempt === attempt)
     if (found === undefined || found.abort !== null) return
-    this.#tell({ attemptId: found.attemptId, reason })
+    this.#broadcast({ attemptId: found.attemptId, reason })
     const kill = setTimeout(() => this.#kill(found), this.#options.killGraceMs ?? 2000)
     found.abort = { reason, kill }
   }
 
   breakConnections(): void {
-    this.#tell('break connections')
+    this.#broadcast('break connections')
   }
 
   get threads(): number {
@@ -159,58 +162,61 @@ class ThreadPools implements Pools {
     this.#channel.close()
   }
 
-  /** Tells all threads; once they have been told to end, nobody. */
-  #tell(command: Command): void {
+  /** Sends a command to all threads, unless the pools are closed. */
+  #broadcast(command: Command): void {
     if (!this.#isClosed) this.#channel.postMessage(command)
   }
 
-  #poolOf(queue: string, name: PoolName): ThreadPool {
+  #openPool(queue: string, name: PoolName): ThreadPool {
     const key = `${queue}/${name}`
-    const known = this.#pools.get(key)
-    if (known !== undefined) return known
+    const existing = this.#pools.get(key)
+    if (existing !== undefined) return existing
     const pool: ThreadPool = {
       piscina: createPiscina(this.#options, name, this.#channelName),
       maxBatchSize: name === 'io' ? MAX_BATCH_SIZE : 1,
-      perThread: jobsPerThread(this.#options.settings, name),
+      batchesPerThread: batchesPerThread(this.#options.settings, name),
       neverKill: name === 'model',
       jobs: [],
       kills: 0,
-      lost: 0,
+      deaths: 0,
     }
     const { children, log } = this.#options
     pool.piscina.on('message', (message: ThreadReport | ChildrenPort) => {
-      pool.lost = 0
+      pool.deaths = 0
       if ('port' in message) serveChildren(children, message.port)
       else this.#onReport(message)
     })
-    pool.piscina.on('workerDestroy', () => this.#replaceLost(pool))
+    pool.piscina.on('workerDestroy', () => this.#replaceDead(pool))
     pool.piscina.on('error', (error) => log.error({ err: error, pool: key }, 'A task thread failed'))
     this.#pools.set(key, pool)
     return pool
   }
 
-  /** After losing its last thread, or one that was still loading, a pool starts another only when given a task. */
-  #replaceLost(pool: ThreadPool): void {
+  /**
+   * Gives the pool an empty batch if jobs wait. After the death of its last thread, or of one that was still loading,
+   * piscina starts another only for a new task.
+   */
+  #replaceDead(pool: ThreadPool): void {
     const nudge = (): void => {
       if (!this.#isClosed && pool.piscina.queueSize > 0)
         pool.piscina.run({ id: 0, jobs: '[]' } satisfies Batch).catch(() => {})
     }
-    // A thread that can't load at all is not restarted at full speed.
-    setTimeout(nudge, Math.min(RESTART_MS * 2 ** pool.lost++ - RESTART_MS, MAX_RESTART_MS)).unref()
+    // The backoff limits the restarts of a thread that can't load.
+    setTimeout(nudge, Math.min(RESTART_MS * 2 ** pool.deaths++ - RESTART_MS, MAX_RESTART_MS)).unref()
   }
 
-  /** Passes on the jobs collected in this turn, in batches spread over the threads. */
+  /** Passes the jobs collected in this turn to the pools, in batches spread over the threads. */
   #dispatch(): void {
-    this.#isScheduled = false
+    this.#isDispatchScheduled = false
     for (const pool of this.#pools.values()) {
-      for (const jobs of batches(pool)) {
-        const id = ++this.#lastBatch
+      for (const jobs of splitIntoBatches(pool)) {
+        const id = ++this.#lastBatchId
         const attemptIds = jobs.map(({ attemptId }) => attemptId)
         this.#notStarted.set(id, attemptIds)
-        // A batch that ends has reported all its jobs, if perhaps on a port that is not read yet.
+        // A resolved batch has reported all its jobs, perhaps on an unread port: settle only rejected ones.
         pool.piscina
-          .run({ id, jobs: textOf(jobs) } satisfies Batch)
-          .catch(() => this.#settleLeftOver(id, attemptIds))
+          .run({ id, jobs: serializeJobs(jobs) } satisfies Batch)
+          .catch(() => this.#settleUnreported(id, attemptIds))
       }
     }
   }
@@ -219,7 +225,7 @@ class ThreadPools implements Pools {
     for (const entry of entries) this.#onEntry(entry, threadId)
     for (const [i, attemptId] of attemptIds.entries()) {
       const found = this.#running.get(attemptId)
-      if (found !== undefined) this.#end(found, { kind: 'done', result: results[i]! })
+      if (found !== undefined) this.#finish(found, { kind: 'done', result: results[i]! })
     }
   }
 
@@ -237,7 +243,7 @@ class ThreadPools implements Pools {
     const found = this.#running.get(entry.attemptId)
     if (found === undefined) return
     const { id, attempt } = found.job
-    if (entry.kind === 'ended') this.#end(found, entry.outcome)
+    if (entry.kind === 'ended') this.#finish(found, entry.outcome)
     else this.#options.onEvent({ id, attempt, n: entry.n, kind: entry.event, data: entry.data })
   }
 
@@ -245,20 +251,18 @@ class ThreadPools implements Pools {
     const found = this.#running.get(attemptId)
     if (found === undefined) return
     found.threadId = threadId
-    found.onBegun?.()
+    found.onStarted?.()
     if (found.abort === null) return
-    // Its thread was not there yet to receive the signal: the grace period starts now.
-    this.#tell({ attemptId, reason: found.abort.reason })
+    // The abort came before this thread had the job: repeat the signal and restart the grace period.
+    this.#broadcast({ attemptId, reason: found.abort.reason })
     found.abort.kill.refresh()
   }
 
-  #end(found: Running, outcome: Outcome): void {
-    if (!this.#running.delete(found.attemptId)) return
-    clearTimeout(found.abort?.kill)
-    // However an aborted job died, the abort is why it ended.
-    found.settle(
-      outcome.kind === 'crashed' && found.abort ? { kind: 'aborted', reason: found.abort.reason } : outcome,
-    )
+  #finish({ attemptId, abort, settle }: Running, outcome: Outcome): void {
+    if (!this.#running.delete(attemptId)) return
+    clearTimeout(abort?.kill)
+    // A crash after an abort counts as the abort.
+    settle(outcome.kind === 'crashed' && abort ? { kind: 'aborted', reason: abort.reason } : outcome)
   }
 
   /** Kills the thread of a job that did not obey its abort signal. */
@@ -267,46 +271,46 @@ class ThreadPools implements Pools {
     this.#killed.add(threadId)
     this.#options.onKill?.()
     const thread = pool.piscina.threads.find((candidate) => candidate.threadId === threadId)
-    this.#options.log.warn(aboutPoolJob(job), 'A job did not obey its abort signal; its thread is killed')
-    // Until it has ended, piscina passes jobs to it: these are as innocent as what was in it.
+    this.#options.log.warn(poolJobLogFields(job), 'A job ignored its abort signal; killing its thread')
+    // Until its exit, piscina passes jobs to the thread: they are bystanders, too.
     thread?.once('exit', () => pool.kills++)
     void thread?.terminate()
   }
 
-  /** Ends the jobs that no report had ended when their thread died. */
-  #settleLeftOver(batch: number, attemptIds: readonly number[]): void {
+  /** Ends the jobs of a batch whose thread died before it reported them. */
+  #settleUnreported(batch: number, attemptIds: readonly number[]): void {
     this.#notStarted.delete(batch)
     for (const attemptId of attemptIds) {
       const found = this.#running.get(attemptId)
       if (found === undefined) continue
-      // The thread was killed because of another job, maybe before it got to this one: not this job's failure.
-      const killedUnder =
-        found.threadId === null ? found.pool.kills > found.kills : this.#killed.has(found.threadId)
-      const bystander = killedUnder && found.abort === null
-      if (bystander) this.#end(found, { kind: 'aborted', reason: 'stopping' })
+      // Another job caused the kill, perhaps before the thread reached this one: release the bystander.
+      const wasKilled =
+        found.threadId === null ? found.pool.kills > found.killsBefore : this.#killed.has(found.threadId)
+      const isBystander = wasKilled && found.abort === null
+      if (isBystander) this.#finish(found, { kind: 'aborted', reason: 'stopping' })
       else
-        this.#end(found, this.#isShared(found) ? { kind: 'crashed', among: 'others' } : { kind: 'crashed' })
+        this.#finish(found, this.#isShared(found) ? { kind: 'crashed', host: 'shared' } : { kind: 'crashed' })
     }
   }
 
-  /** Whether other jobs were in its thread when that died, including those that have been ended since. */
+  /** True if the thread ran other jobs when it died, including those that are settled since. */
   #isShared({ pool, threadId }: Running): boolean {
-    if (pool.perThread === 1 || threadId === null) return false
-    const inside = [...this.#running.values()].filter((one) => one.pool === pool && one.threadId === threadId)
-    if (inside.length > 1) this.#crowded.add(threadId)
-    return this.#crowded.has(threadId)
+    if (pool.batchesPerThread === 1 || threadId === null) return false
+    const jobs = [...this.#running.values()].filter((one) => one.pool === pool && one.threadId === threadId)
+    if (jobs.length > 1) this.#sharedThreads.add(threadId)
+    return this.#sharedThreads.has(threadId)
   }
 }
 
 /** Splits the waiting jobs into batches, spread over the pool's threads. */
-function* batches({ piscina, jobs, maxBatchSize }: ThreadPool): Generator<Running[]> {
+function* splitIntoBatches({ piscina, jobs, maxBatchSize }: ThreadPool): Generator<Running[]> {
   const waiting = jobs.splice(0)
   const size = Math.min(maxBatchSize, Math.ceil(waiting.length / piscina.options.maxThreads))
   for (let start = 0; start < waiting.length; start += size) yield waiting.slice(start, start + size)
 }
 
-/** JSON text of `ThreadJob`s: payloads are JSON text already, and are inserted as they are. */
-function textOf(jobs: readonly Running[]): string {
+/** Serializes jobs as JSON text of `ThreadJob`s. Payloads are JSON text already and are inserted unchanged. */
+function serializeJobs(jobs: readonly Running[]): string {
   const texts = jobs.map(({ attemptId, job }) => {
     const { id, attempt, name, owner_id: ownerId, request_id: requestId, trace_parent: traceParent } = job
     const rest = JSON.stringify({ attemptId, id, attempt, name, ownerId, requestId, traceParent })
@@ -315,15 +319,15 @@ function textOf(jobs: readonly Running[]): string {
   return `[${texts.join()}]`
 }
 
-function threadsOf({ workerThreads }: Settings, name: PoolName): number {
+function threadCount({ workerThreads }: Settings, name: PoolName): number {
   if (name === 'io') return Math.min(workerThreads, IO_THREADS)
-  // One more than there are slots, for the extra one that `Slots` keeps for an owner who has none.
+  // One more than the slots, for the extra one that `Slots` reserves for an owner without a running job.
   if (name === 'cpu') return Math.min(workerThreads, availableParallelism()) + 1
   return name === 'children' ? CHILDREN_THREADS : 1
 }
 
-/** How many batches, of one job or many, a thread runs at once. */
-function jobsPerThread(settings: Settings, name: PoolName): number {
+/** Number of batches that a thread runs concurrently; only `io` has more than one job in a batch. */
+function batchesPerThread(settings: Settings, name: PoolName): number {
   if (name === 'io') return IO_BATCHES_PER_THREAD
   return name === 'children' ? settings.workerThreads + 1 : 1
 }
@@ -333,15 +337,15 @@ function createPiscina(
   name: PoolName,
   channel: string,
 ): Piscina {
-  const threads = threadsOf(settings, name)
+  const threads = threadCount(settings, name)
   return new Piscina({
     filename: new URL('./thread-main.ts', import.meta.url).href,
     minThreads: name === 'io' ? 1 : 0,
     maxThreads: threads,
-    concurrentTasksPerWorker: jobsPerThread(settings, name),
+    concurrentTasksPerWorker: batchesPerThread(settings, name),
     idleTimeout: name === 'model' ? Number.POSITIVE_INFINITY : 60_000,
     closeTimeout: 1000,
-    // Any other mode stops the thread's event loop between tasks, and with it its database connections.
+    // Any other mode blocks the thread's event loop between tasks, and thus its database connections.
     atomics: 'disabled',
     workerData: {
       settings,

@@ -4,16 +4,17 @@ import type { Settings } from '../../tasks/settings.ts'
 import type { PoolName } from '../../tasks/task.ts'
 import type { FinishedSpan } from '../../tasks/telemetry/tracing.ts'
 
-/** The messages between a worker's main thread and its task threads. Everything here can be cloned. */
+/** Messages between a worker's main thread and its task threads; structured clone must support them. */
 
-/** A job on its way to a thread. */
+/** The columns of a claimed job that its thread or isolated process needs. */
 export type PoolJob = Pick<
   Claimed,
   'id' | 'attempt' | 'name' | 'payload' | 'owner_id' | 'request_id' | 'trace_parent'
 >
 
-/** A job for a thread: a claimed row, and a number that identifies this attempt within the process. */
+/** A job as its thread receives it. */
 export interface ThreadJob {
+  /** Identifies the attempt within the process. */
   readonly attemptId: number
   readonly id: string
   readonly attempt: number
@@ -21,35 +22,35 @@ export interface ThreadJob {
   readonly payload: unknown
   readonly ownerId: number | null
   readonly requestId: string | null
-  /** Of its attempt's span. */
+  /** traceparent of the attempt's span (W3C Trace Context); null if nothing is traced. */
   readonly traceParent: string | null
 }
 
-/** Jobs that are sent to a thread together: one message to it, and one back that says they have arrived. */
+/** Jobs sent to a thread in one message; the thread acknowledges them with one `started` entry. */
 export interface Batch {
   readonly id: number
-  /** JSON text of `ThreadJob`s: sending it takes half the time of objects, and payloads are text anyway. */
+  /** JSON text of `ThreadJob`s: half the cost of sending objects, and payloads are JSON text anyway. */
   readonly jobs: string
 }
 
-/** How an attempt ended, as its thread saw it. */
+/** The outcome of an attempt, as its thread reports it. */
 export type Outcome =
-  /** With its result as JSON text. */
+  /** `result` is JSON text. */
   | { readonly kind: 'done'; readonly result: string }
   | {
       readonly kind: 'failed'
       readonly code: string
       readonly detail: string
       readonly retryable: boolean
-      /** Seconds before which a retry is of no use. */
+      /** Minimum delay before a retry, in seconds. */
       readonly retryAfter?: number | undefined
     }
   | { readonly kind: 'aborted'; readonly reason: AbortReason }
   /**
-   * The thread died, or was killed, with the job in it. `among` is `others` when any of several jobs may have been the
-   * cause, and `nobody` when the job had a process to itself.
+   * The thread or process died while it ran the job. `host` is `shared` if another job in the thread may be the cause.
+   * It is `isolated` if the job had a process to itself, and absent if the job had a thread to itself.
    */
-  | { readonly kind: 'crashed'; readonly among?: 'others' | 'nobody' }
+  | { readonly kind: 'crashed'; readonly host?: 'shared' | 'isolated' }
 
 export type AbortReason = 'cancelled' | 'superseded' | 'timeout' | 'stopping'
 
@@ -57,7 +58,7 @@ export type AbortReason = 'cancelled' | 'superseded' | 'timeout' | 'stopping'
 export interface ThreadReport {
   readonly threadId: number
   readonly entries: readonly ThreadEntry[]
-  /** To be read after `entries`: the attempts that are done, as most are, and in the same order their results. */
+  /** Attempts that are done, as most are, and their results in the same order; read them after `entries`. */
   readonly attemptIds: readonly number[]
   readonly results: readonly string[]
 }
@@ -77,9 +78,9 @@ export type ThreadEntry =
       readonly event: string
       readonly data: unknown
     }
-  /** With any outcome but `done`. */
+  /** For any outcome but `done`. */
   | { readonly kind: 'ended'; readonly attemptId: number; readonly id: string; readonly outcome: Outcome }
-  /** A call that an attempt has made. */
+  /** The span of a call that an attempt has made. */
   | { readonly kind: 'span'; readonly span: FinishedSpan }
   | {
       readonly kind: 'log'
@@ -91,7 +92,7 @@ export type ThreadEntry =
 /** Main -> threads, over a broadcast channel: piscina keeps each thread's own port to itself. */
 export type Command = AbortCommand | 'break connections'
 
-/** Has an attempt end. */
+/** Aborts an attempt. */
 export interface AbortCommand {
   readonly attemptId: number
   readonly reason: AbortReason

@@ -1,10 +1,10 @@
-/** The entry of a task thread. */
+/** Entry point of a task thread. */
 import { flushCompileCache } from 'node:module'
 import { keepCode } from '../../tasks/code-cache.ts'
 
 keepCode()
 const { default: runJobs } = await import('./thread.ts')
-// Now, because a killed thread writes no cache at exit.
+// Flush now: a killed thread writes no cache at exit.
 flushCompileCache()
 
 export default runJobs

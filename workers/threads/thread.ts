@@ -15,7 +15,7 @@ import {
   parseTraceParent,
   within,
 } from '../../tasks/telemetry/tracing.ts'
-import { aboutJob } from '../attempts/telemetry.ts'
+import { jobLogFields } from '../attempts/telemetry.ts'
 import { useChildren } from '../children/client.ts'
 import { createProviders } from '../providers/index.ts'
 import type {
@@ -31,12 +31,12 @@ import type {
 } from './protocol.ts'
 
 /**
- * The code inside a task thread. It runs whole task functions and reports their progress and outcome to the main
- * thread; only the main thread writes to the job ledger.
+ * The code of a task thread. It runs task functions and reports their progress and outcomes to the main thread; only
+ * the main thread writes to the job ledger.
  */
 
 const { settings, databaseUrl, channel, pool, taskModules } = workerData as ThreadData
-const taskNamed = finderOf(await loadTasks(taskModules))
+const findTask = finderOf(await loadTasks(taskModules))
 const connections = new Connections()
 const slow = logSlowStatements(settings.slowQueryMs, (data, message) => log('warn', data, message))
 const db = createDatabase({
@@ -52,11 +52,11 @@ const db = createDatabase({
 const children = useChildren((port) => parentPort!.postMessage({ port } satisfies ChildrenPort, [port]))
 const providersFor = createProviders(settings, children, databaseUrl, slow)
 const blobs = createBlobs(db, settings)
-// A fence locks its job's row against take-overs. If the process freezes inside one, and so can neither commit nor
-// disconnect, the fence ends after the lifetime of a lease, and not after the minute that other transactions have.
+// A fence locks its job's row against takeovers. A frozen process can neither commit nor disconnect, so its fence ends
+// after the lifetime of a lease instead of the usual minute.
 const FENCE_LIMIT = sql.type(noRows)`
   select set_config('idle_in_transaction_session_timeout', ${String(settings.leaseMs)}, true)`
-const aborts = new Map<number, Abort>()
+const aborts = new Map<number, AttemptAbort>()
 let outbox: ThreadEntry[] = []
 let attemptIds: number[] = []
 let results: string[] = []
@@ -69,18 +69,18 @@ commands.onmessage = (event) => {
 }
 ;(commands as unknown as { unref(): void }).unref()
 
-/** Piscina's entry point: runs jobs concurrently, and resolves when all of them have ended. Never rejects. */
+/** Piscina's entry point: runs jobs concurrently; resolves once all have ended. Never rejects. */
 export default async function runJobs({ id, jobs }: Batch): Promise<void> {
-  // Reported before any of them runs: a job that blocks the event loop can be killed only if its thread is known.
+  // Report before any job runs: a job that blocks the event loop can be killed only if its thread is known.
   outbox.push({ kind: 'started', batch: id })
   flush()
   await Promise.all((JSON.parse(jobs) as ThreadJob[]).map(runJob))
-  // Before piscina's answer, which says that no job of the batch is left.
+  // Report before piscina resolves the batch, which means that no job of it is left.
   flush()
 }
 
-/** The abort of an attempt. Its signal is created on first use: most jobs never look at it. */
-class Abort {
+/** Aborts an attempt. The signal is created on first use: most tasks never use it. */
+class AttemptAbort {
   readonly job: ThreadJob
   reason: AbortReason | null = null
   #controller: AbortController | null = null
@@ -104,10 +104,10 @@ class Abort {
 }
 
 async function runJob(job: ThreadJob): Promise<void> {
-  const abort = new Abort(job)
+  const abort = new AttemptAbort(job)
   aborts.set(job.attemptId, abort)
   const origin = new JobOrigin(job)
-  const outcome = await within(origin, () => attemptOnce(job, abort))
+  const outcome = await within(origin, () => runTask(job, abort))
   origin.end()
   aborts.delete(job.attemptId)
   if (outcome.kind !== 'done') return report({ kind: 'ended', attemptId: job.attemptId, id: job.id, outcome })
@@ -116,32 +116,32 @@ async function runJob(job: ThreadJob): Promise<void> {
   results.push(outcome.result)
 }
 
-async function attemptOnce(job: ThreadJob, abort: Abort): Promise<Outcome> {
+async function runTask(job: ThreadJob, abort: AttemptAbort): Promise<Outcome> {
   try {
-    const task = taskNamed(job.name)
+    const task = findTask(job.name)
     const payload = task.payload.parse(job.payload)
     const result = task.result.parse(await task.run(new Context(job, abort), payload))
-    return { kind: 'done', result: textOf(result) }
+    return { kind: 'done', result: serializeResult(result) }
   } catch (error) {
     if (abort.reason !== null) return { kind: 'aborted', reason: abort.reason }
     return failureOf(job, error)
   }
 }
 
-class NotJson extends Error {}
+class NotJsonError extends Error {}
 
-function textOf(result: unknown): string {
+function serializeResult(result: unknown): string {
   try {
-    return JSON.stringify(result ?? null, strict)
+    return JSON.stringify(result ?? null, rejectNonJson)
   } catch (error) {
-    throw new NotJson('A result is not JSON', { cause: error })
+    throw new NotJsonError('The task result is not JSON', { cause: error })
   }
 }
 
-/** Refuses what JSON would silently leave out. */
-function strict(_key: string, value: unknown): unknown {
+/** Throws for values that `JSON.stringify` silently drops. */
+function rejectNonJson(_key: string, value: unknown): unknown {
   if (typeof value === 'function' || typeof value === 'symbol')
-    throw new TypeError(`A result cannot hold a ${typeof value}`)
+    throw new TypeError(`A task result can't contain a ${typeof value}`)
   return value
 }
 
@@ -151,25 +151,25 @@ function failureOf(job: ThreadJob, error: unknown): Outcome {
     const { code, detail, retryable, retryAfter } = error
     return { kind: 'failed', code, detail, retryable, retryAfter }
   }
-  logOf(job).error({ error: describe(error) }, 'A task failed')
-  // A payload or result of the wrong shape stays wrong; any other unknown error may be temporary.
+  createJobLogger(job).error({ error: describeError(error) }, 'A task failed')
+  // A payload or result with the wrong shape is permanent; any other unknown error may be transient.
   return {
     kind: 'failed',
     code: 'internal',
     detail: `Internal error (job ${job.id})`,
-    retryable: !(error instanceof ZodError || error instanceof NotJson),
+    retryable: !(error instanceof ZodError || error instanceof NotJsonError),
   }
 }
 
-/** An error and its causes, as text: an error object does not reach the main thread intact. */
-function describe(error: unknown): string {
+/** Converts an error and its causes to text: structured clone loses parts of an error object. */
+function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const constraint = 'constraint' in error ? ` (constraint ${error.constraint})` : ''
-  const cause = error.cause === undefined ? '' : `\ncaused by ${describe(error.cause)}`
+  const cause = error.cause === undefined ? '' : `\ncaused by ${describeError(error.cause)}`
   return `${error.stack ?? error.message}${constraint}${cause}`
 }
 
-/** The attempt, as what its statements, calls and jobs come from. */
+/** The attempt as the origin of its statements, calls and jobs, for traces and logs. */
 class JobOrigin implements Origin {
   readonly record: Origin['record']
   readonly #job: ThreadJob
@@ -187,7 +187,7 @@ class JobOrigin implements Origin {
   }
 
   about() {
-    return this.#hasEnded ? null : aboutJob(this.#job)
+    return this.#hasEnded ? null : jobLogFields(this.#job)
   }
 
   end(): void {
@@ -199,14 +199,14 @@ function recordSpan(span: FinishedSpan): void {
   report({ kind: 'span', span })
 }
 
-/** What a task is given. Most jobs use little of it, so its parts are created on demand. */
+/** The context that a task receives. Most tasks use few parts of it, so they are created on demand. */
 class Context implements TaskContext {
   readonly job: ThreadJob
-  readonly #abort: Abort
+  readonly #abort: AttemptAbort
   #emitted = 0
   #providers: Providers | null = null
 
-  constructor(job: ThreadJob, abort: Abort) {
+  constructor(job: ThreadJob, abort: AttemptAbort) {
     this.job = job
     this.#abort = abort
   }
@@ -218,7 +218,7 @@ class Context implements TaskContext {
     return settings
   }
   get secretKey() {
-    if (settings.secretKey === undefined) throw new Error('SECRET_KEY was not handed to this thread')
+    if (settings.secretKey === undefined) throw new Error('This thread did not receive SECRET_KEY')
     return settings.secretKey
   }
   get providers() {
@@ -229,14 +229,14 @@ class Context implements TaskContext {
     return blobs
   }
   get retryJobs() {
-    const options = { taskNamed, requestId: this.job.requestId, settings }
+    const options = { taskNamed: findTask, requestId: this.job.requestId, settings }
     return (ids: readonly string[]) => retryJobs(db, ids, options)
   }
   get signal() {
     return this.#abort.signal
   }
   get log() {
-    return logOf(this.job)
+    return createJobLogger(this.job)
   }
   get emit() {
     const { attemptId, id } = this.job
@@ -258,9 +258,9 @@ class Context implements TaskContext {
   }
 }
 
-function logOf(job: ThreadJob): TaskLog {
+function createJobLogger(job: ThreadJob): TaskLog {
   const write = (level: Level) => (data: object, message: string) =>
-    log(level, { ...aboutJob(job), ...data }, message)
+    log(level, { ...jobLogFields(job), ...data }, message)
   return { info: write('info'), warn: write('warn'), error: write('error') }
 }
 
@@ -281,44 +281,44 @@ function flushSoon(): void {
 
 function flush(): void {
   if (outbox.length === 0 && attemptIds.length === 0) return
-  const news: ThreadReport = { threadId, entries: outbox, attemptIds, results }
+  const pending: ThreadReport = { threadId, entries: outbox, attemptIds, results }
   outbox = []
   attemptIds = []
   results = []
   try {
-    parentPort!.postMessage(news)
+    parentPort!.postMessage(pending)
   } catch {
-    for (const entry of news.entries) postAlone(entry)
-    parentPort!.postMessage({ ...news, entries: [] })
+    for (const entry of pending.entries) postEntry(entry)
+    parentPort!.postMessage({ ...pending, entries: [] })
   }
 }
 
-function post(entries: readonly ThreadEntry[]): void {
+function postEntries(entries: readonly ThreadEntry[]): void {
   parentPort!.postMessage({ threadId, entries, attemptIds: [], results: [] } satisfies ThreadReport)
 }
 
-/** Posts an entry, or drops it if it can't be cloned. The end of an attempt always can. */
-function postAlone(entry: ThreadEntry): void {
+/** Posts an entry; logs an error instead if it can't be cloned. An outcome always can. */
+function postEntry(entry: ThreadEntry): void {
   try {
-    post([entry])
+    postEntries([entry])
   } catch (error) {
-    post([
+    postEntries([
       {
         kind: 'log',
         level: 'error',
-        data: { ...aboutEntry(entry), error: String(error) },
-        message: 'A report could not be sent from its thread',
+        data: { ...entryLogFields(entry), error: String(error) },
+        message: 'Failed to send a report from the task thread',
       },
     ])
   }
 }
 
-/** The job that an entry is about: a line of the log has that among its other data. */
-function aboutEntry(entry: ThreadEntry): object {
+/** Log fields that identify the job of an entry. A log entry has them among its own data. */
+function entryLogFields(entry: ThreadEntry): object {
   if (entry.kind === 'log')
     return Object.fromEntries(
       Object.entries(entry.data).filter(([, value]) => ['string', 'number'].includes(typeof value)),
     )
   const job = 'attemptId' in entry ? aborts.get(entry.attemptId)?.job : undefined
-  return job === undefined ? {} : aboutJob(job)
+  return job === undefined ? {} : jobLogFields(job)
 }

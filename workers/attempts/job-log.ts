@@ -4,29 +4,29 @@ import { LEVEL_NAMES, type Log } from '../../tasks/log.ts'
 import { storePeriodically } from './periodic.ts'
 
 /**
- * Keeps what the log of this process says about jobs for their pages. Secrets are masked in it already. All of it is in
- * the log: lines beyond a bound, and those of an outage, are only there.
+ * Stores this process's log lines about jobs, for the job pages. The log masks secrets before. Lines beyond
+ * `MAX_WAITING`, or lost in an outage, are only in the log.
  */
-export interface JobLines {
-  /** Takes each line of the log, as JSON. */
+export interface JobLog {
+  /** Collects a log line, given as JSON, if it names a job. */
   readonly take: (line: string) => void
-  /** Begins to store what it has taken. */
+  /** Starts to store the collected lines. */
   open(db: Database, log: Log): void
-  /** Stores what is left. Never rejects. */
+  /** Stores the remaining lines. Never rejects. */
   close(): Promise<void>
 }
 
 const STORE_MS = 1_000
-// What is kept until the next time: 100,000 jobs that fail at once have this many lines in a second, not 100,000.
+// Lines kept between two writes: 100,000 jobs that fail together store this many lines a second, not 100,000.
 const MAX_WAITING = 500
 const MAX_CHARACTERS = 4_000
 
-export function createJobLines(storeMs = STORE_MS): JobLines {
+export function createJobLog(storeMs = STORE_MS): JobLog {
   let waiting: LogLine[] = []
   let close = (): Promise<void> => Promise.resolve()
   return {
     take: (line) => {
-      if (waiting.length < MAX_WAITING && line.includes('"jobId":')) waiting.push(lineOf(line))
+      if (waiting.length < MAX_WAITING && line.includes('"jobId":')) waiting.push(parseLine(line))
     },
     open: (db, log) => {
       const store = (): Promise<unknown> | null => {
@@ -35,14 +35,14 @@ export function createJobLines(storeMs = STORE_MS): JobLines {
         return lines.length === 0 ? null : db.run(keepLines(lines))
       }
       close = storePeriodically(storeMs, store, (error) =>
-        log.warn({ err: error }, 'Log lines of jobs are not on their pages'),
+        log.warn({ err: error }, 'Failed to store log lines for the job pages'),
       )
     },
     close: () => close(),
   }
 }
 
-function lineOf(line: string): LogLine {
+function parseLine(line: string): LogLine {
   const { level, time, process, pid, jobId, task, attempt, requestId, traceId, msg, ...data } =
     JSON.parse(line)
   const text = JSON.stringify(data)

@@ -1,0 +1,28 @@
+import type { Database } from '../../sql/db.ts'
+import { repairJobs } from '../../sql/jobs.ts'
+import type { Log } from '../../tasks/log.ts'
+import { type Periodic, runPeriodically } from './periodic.ts'
+import { createCostThrottle } from './throttle.ts'
+
+/** Looks at intervals for jobs without a delivery, whatever the cause, and sends their deliveries. */
+export type Rescuer = Pick<Periodic, 'stop'>
+
+/** Interval, and minimum time without a delivery, in ms: every such job is found within a minute. */
+const RESCUE_MS = 20_000
+
+export function startRescuer(db: Database, log: Log, everyMs = RESCUE_MS): Rescuer {
+  // The statement reads all deliveries in the queue: during a flood it may use at most 2 % of the time.
+  const throttle = createCostThrottle(0.02)
+
+  const rescue = async (): Promise<void> => {
+    const sent = await throttle.run(() => db.any(repairJobs(everyMs)))
+    if (sent.length === 0) return
+    log.warn({ jobs: sent.map(({ id }) => id) }, 'Rescued jobs that had no delivery')
+  }
+
+  return runPeriodically(
+    everyMs,
+    () => (throttle.ready ? rescue() : null),
+    (error) => log.warn({ err: error }, 'Job rescue failed'),
+  )
+}

@@ -1,0 +1,55 @@
+/** Entry point of an isolated process: runs suspects, one at a time; see `isolated-runner.ts`. */
+import { writeFileSync } from 'node:fs'
+import { keepCode } from '../../tasks/code-cache.ts'
+import { hideEnvironment, secretPaths } from '../../tasks/environment.ts'
+import type { Pools } from '../threads/pools.ts'
+import type { IsolatedCommand, IsolatedReport } from './isolated-runner.ts'
+
+keepCode()
+hideEnvironment()
+try {
+  // Makes the kernel kill this process first when memory runs out.
+  if (process.platform === 'linux') writeFileSync('/proc/self/oom_score_adj', '1000')
+} catch {
+  // Some containers forbid this.
+}
+// The worker is gone: no process is left to receive an outcome.
+process.on('disconnect', () => process.exit())
+const opened = Promise.withResolvers<Pools>()
+process.on('message', async (message: IsolatedCommand) => {
+  if (message.kind === 'settings') return opened.resolve(await openPools(message.setup))
+  const pools = await opened.promise
+  if (message.kind === 'abort') return pools.abort(message.id, message.attempt, message.reason)
+  report({ kind: 'started' })
+  const outcome = await pools.run(message.queue, message.pool, message.job)
+  // A thread that died in this process ran no other job, either.
+  report({
+    kind: 'ended',
+    outcome: outcome.kind === 'crashed' ? { kind: 'crashed', host: 'isolated' } : outcome,
+  })
+})
+
+type Setup = (IsolatedCommand & { kind: 'settings' })['setup']
+
+async function openPools({ settings, databaseUrl, taskModules }: Setup): Promise<Pools> {
+  const [{ createLog }, { createChildPool }, { createPools }] = await Promise.all([
+    import('../../tasks/log.ts'),
+    import('../children/pool.ts'),
+    import('../threads/pools.ts'),
+  ])
+  const log = await createLog(settings.logLevel, 'isolated')
+  return createPools({
+    settings: { ...settings, workerThreads: 1 },
+    databaseUrl,
+    taskModules,
+    log,
+    children: createChildPool({ log, hidden: secretPaths(settings) }),
+    onEvent: (event) => report({ kind: 'event', event }),
+    onSpan: (span) => report({ kind: 'span', span }),
+  })
+}
+
+function report(message: IsolatedReport): void {
+  // Ignore errors: if the worker is gone, `disconnect` ends this process.
+  process.send?.(message, undefined, undefined, () => {})
+}

@@ -1,0 +1,75 @@
+import type { Database } from '../../sql/db.ts'
+import { sharesOf } from '../../sql/jobs/queues.ts'
+import type { Log } from '../../tasks/log.ts'
+import type { QueueRunner } from './runner.ts'
+
+/** Applies the limits, pauses and drains that admins set to the runners of a worker. */
+export interface QueueLimits {
+  /** Reads the limits again immediately. */
+  refresh(): void
+  /** Stops reading; resolves once a read under way has ended. */
+  stop(): Promise<void>
+}
+
+export interface QueueLimitsOptions {
+  readonly db: Database
+  readonly log: Log
+  readonly leaseId: () => string
+  readonly runners: readonly QueueRunner[]
+  readonly intervalMs?: number
+}
+
+// Catches changes without a notification: lost ones, and workers whose lease has expired.
+const INTERVAL_MS = 5_000
+
+/** Resolves once the first read is applied. @throws Failure if that read fails */
+export async function startQueueLimits(options: QueueLimitsOptions): Promise<QueueLimits> {
+  const limits = new PolledQueueLimits(options)
+  await limits.start()
+  return limits
+}
+
+class PolledQueueLimits implements QueueLimits {
+  readonly #options: QueueLimitsOptions
+  #refreshing: Promise<void> | null = null
+  #isOutdated = false
+  #isStopped = false
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(options: QueueLimitsOptions) {
+    this.#options = options
+  }
+
+  async start(): Promise<void> {
+    await this.#apply()
+    this.#timer = setInterval(() => this.refresh(), this.#options.intervalMs ?? INTERVAL_MS)
+  }
+
+  refresh(): void {
+    this.#isOutdated = true
+    this.#refreshing ??= this.#refreshWhileOutdated().finally(() => {
+      this.#refreshing = null
+    })
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    clearInterval(this.#timer)
+    await this.#refreshing
+  }
+
+  async #refreshWhileOutdated(): Promise<void> {
+    while (this.#isOutdated && !this.#isStopped) {
+      this.#isOutdated = false
+      await this.#apply().catch((error) =>
+        this.#options.log.warn({ err: error }, 'Failed to read the queue limits'),
+      )
+    }
+  }
+
+  async #apply(): Promise<void> {
+    const { db, leaseId, runners } = this.#options
+    const limits = new Map((await db.any(sharesOf(leaseId()))).map((row) => [row.queue, row.places]))
+    for (const runner of runners) runner.setConcurrency(limits.get(runner.queue) ?? null)
+  }
+}
