@@ -4,19 +4,19 @@ import { traceIdOf } from '../../tasks/telemetry/tracing.ts'
 import type { RequestContext } from './request-context.ts'
 
 export interface AccessLog {
-  /** Whether it has a line of every request. */
+  /** True if it has a line for every request. */
   readonly isWhole: boolean
-  /** Logs an answered request; a stream is logged when it opens. */
+  /** Logs a request after its answer; a stream when it opens. */
   write(exchange: RequestContext): void
 }
 
 export function createAccessLog(log: Log, which: Settings['accessLog']): AccessLog {
   if (which === 'none' || !log.isLevelEnabled('info')) return { isWhole: false, write: () => {} }
-  // These lines contain no secrets, and redaction would cost 70 of 76 µs a line.
+  // These lines contain no secrets; redaction would take 70 of the 76 µs per line.
   const plain = log.child({}, { redact: [] })
   const write = (exchange: RequestContext): void => {
     const { request, responder, status, requestId, entry, caller, traceParent } = exchange
-    // No status: the client disconnected before the answer.
+    // Status 0: the client disconnected before the answer.
     if (which === 'errors' && status > 0 && status < 400) return
     const line = {
       requestId,

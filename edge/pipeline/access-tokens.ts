@@ -7,7 +7,7 @@ import { uuidv7 } from '../../sql/ids.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { Verified } from './credential-cache.ts'
 
-/** How far apart the clocks of other issuers may be. */
+/** Accepted clock skew between issuers. */
 export const LEEWAY_SECONDS = 60
 const LARGEST_INTEGER = 2_147_483_647
 
@@ -24,12 +24,12 @@ const Claims = z.object({
 /** Signs and verifies access tokens. */
 export class AccessTokens {
   readonly #key: Uint8Array
-  /** Issuer and audience of the tokens. */
+  /** Issuer and audience of each token. */
   readonly #issuer: string
   readonly #lifetimeSeconds: number
   readonly #now: () => number
 
-  /** @param now the database's time in ms: tokens are signed by one process and read by others. */
+  /** @param now the database's time in ms: one process signs a token, another verifies it. */
   constructor(settings: Settings, secretKey: string, now: () => number) {
     this.#now = now
     this.#key = new TextEncoder().encode(secretKey)
@@ -50,7 +50,7 @@ export class AccessTokens {
       if (error instanceof JOSEError) throw fail('auth.required', {}, { cause: error })
       throw error
     })
-    // The key may sign other tokens, too; only those of a session are credentials here.
+    // The key may also sign other tokens; only session tokens are credentials here.
     const claims = Claims.safeParse(payload)
     if (!claims.success) throw fail('auth.required', {}, { cause: claims.error })
     const { sub: accountId, sid: sessionId, exp: expiresAt } = claims.data
@@ -77,8 +77,8 @@ export class AccessTokens {
 }
 
 /**
- * Whether each part is the canonical base64url of its bytes: decoders also accept padding, the other alphabet, and any
- * value of the last character's spare bits. A token that is cached by its text must have only one spelling.
+ * True if each part is the canonical base64url of its bytes. Decoders also accept padding, the other alphabet, and any
+ * value of the last character's unused bits. The cache is keyed by text, so a token must have one encoding only.
  */
 function isOneSpelling(token: string): boolean {
   return token.split('.').every((part) => Buffer.from(part, 'base64url').toString('base64url') === part)

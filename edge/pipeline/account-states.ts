@@ -4,13 +4,13 @@ import { fail } from '../../sql/errors.ts'
 import type { Reader } from '../../sql/reader.ts'
 import type { Role } from './access.ts'
 
-/** What decides whether an account's callers are admitted, and with which role. */
+/** The part of an account that decides access. */
 export interface AccountState {
   readonly role: Role
   readonly active: boolean
-  /** Sessions whose access tokens are refused. */
+  /** Ended sessions; their access tokens are refused. */
   readonly ended: ReadonlySet<string>
-  /** Its API keys by id. */
+  /** API keys by id. */
   readonly keys: ReadonlyMap<string, ApiKey>
   /** The second factors of an admin; null for other roles. */
   readonly factors: { readonly totp: boolean; readonly passkeySessions: ReadonlySet<string> } | null
@@ -18,18 +18,18 @@ export interface AccountState {
   readonly readAt: number
 }
 
-/** An API key, as far as it decides access. */
+/** The part of an API key that decides access. */
 export interface ApiKey {
   readonly id: string
-  /** `AREA:read`, `AREA:write`, and `*` for every area. */
+  /** `AREA:read` or `AREA:write`; `*` is every area. */
   readonly scopes: ReadonlySet<string>
-  /** The only organization that it reaches; null: all of its account. */
+  /** The only organization that the key reaches; null: everything its account reaches. */
   readonly organizationId: number | null
-  /** Seconds since the epoch; Infinity: never. */
+  /** Seconds since the epoch; Infinity if it never expires. */
   readonly expiresAt: number
 }
 
-// A change of role or activity drops the entry by NOTIFY; this bounds the effect of a lost notification.
+// NOTIFY drops the entry of a changed account; this bounds the effect of a lost notification.
 const STATE_MS = 5_000
 const MAX_STATES = 100_000
 
@@ -56,7 +56,7 @@ const StateRow = z.object({
   ),
 })
 
-/** The access state of each account, as last read. */
+/** Cached access states of accounts. */
 export class AccountStates {
   readonly #reader: Reader
   readonly #known = new Map<number, AccountState>()
@@ -66,7 +66,7 @@ export class AccountStates {
     this.#reader = reader
   }
 
-  /** The cached state of an account, if it is fresh; changed ones were dropped. */
+  /** The cached state of an account; undefined if there is none younger than 5 s. */
   fresh(accountId: number): AccountState | undefined {
     const state = this.#known.get(accountId)
     return state !== undefined && performance.now() - state.readAt < STATE_MS ? state : undefined
@@ -76,13 +76,13 @@ export class AccountStates {
     return this.fresh(accountId) ?? this.read(accountId)
   }
 
-  /** Reads an account; concurrent callers share one read. @throws fail('auth.required') if there is none. */
+  /** Reads an account; concurrent callers share one read. @throws fail('auth.required') if the account does not exist. */
   read(accountId: number): Promise<AccountState> {
     const underWay = this.#readings.get(accountId)
     if (underWay !== undefined) return underWay
     const reading: Promise<AccountState> = this.#readRow(accountId).then(
       (state) => {
-        // Dropped while it was read: it may predate the change, and is used only this once.
+        // Dropped during the read: the state may predate the change, so this caller uses it and the cache does not.
         if (this.#readings.get(accountId) !== reading) return state
         this.#readings.delete(accountId)
         if (this.#known.size > MAX_STATES) this.#known.clear()
@@ -98,7 +98,7 @@ export class AccountStates {
     return reading
   }
 
-  /** Drops the state of an account; null: of all. */
+  /** Drops the cached state of an account; null: of all accounts. */
   forget(accountId: number | null): void {
     if (accountId === null) {
       this.#known.clear()

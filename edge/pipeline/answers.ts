@@ -3,7 +3,7 @@ import type { Entry } from './match.ts'
 import type { RequestContext } from './request-context.ts'
 import { Answer } from './route.ts'
 
-/** A handler's result as an answer with its status; in tests and development it must be what the route promises. */
+/** A handler's result as an answer with its status. Tests and development also check it against the route's schema. */
 export function checked(edge: Edge, entry: Entry, result: unknown): Answer<unknown> {
   const { route } = entry
   const given = result instanceof Answer ? result : new Answer<unknown>({ value: result })
@@ -15,7 +15,7 @@ export function checked(edge: Edge, entry: Entry, result: unknown): Answer<unkno
   return (given.status ?? 200) === status ? given : given.withStatus(status)
 }
 
-/** An answer with what is stored nowhere. */
+/** Adds the parts of an answer that are never stored (`route.complete`). */
 export function completed(edge: Edge, entry: Entry, answer: Answer<unknown>): Answer<unknown> {
   if (entry.route.complete === undefined) return answer
   const { status = 200, headers } = answer
@@ -23,14 +23,14 @@ export function completed(edge: Edge, entry: Entry, answer: Answer<unknown>): An
   return new Answer({ status, headers, json: entry.route.complete(edge, textOf(answer)) })
 }
 
-/** Sends an answer with the headers that all have. */
+/** Sends an answer with the common headers. */
 export function sendAnswer(exchange: RequestContext, answer: Answer<unknown>): Promise<void> | void {
   const status = answer.status ?? 200
   const text = textOf(answer)
   return text === '' ? exchange.empty(status, answer.headers) : exchange.json(status, answer.headers, text)
 }
 
-/** The body of an answer; '' is none. */
+/** The body of an answer; '' if it has none. */
 export function textOf(answer: Answer<unknown>): string {
   if (answer.json !== undefined) return answer.json
   return answer.value === undefined ? '' : JSON.stringify(answer.value)

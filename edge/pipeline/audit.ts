@@ -3,17 +3,17 @@ import type { Query } from '../../sql/db.ts'
 import type { Caller } from './auth.ts'
 import type { RequestContext } from './request-context.ts'
 
-/** What an event is about, and what is worth knowing of it. Never a secret. */
+/** The subject and details of an event. Never contains a secret. */
 type About = Pick<AuditEvent, 'accountId' | 'organizationId' | 'data'> & { readonly actorId?: number | null }
 
-/** The request that an event is of. */
+/** The request that causes an event. */
 export interface From {
   readonly caller: Caller | null
   readonly requestId: string
   readonly exchange: RequestContext
 }
 
-/** The event of a request; the actor is the caller unless the event says otherwise, and an API key is named. */
+/** The audit event of a request. The caller is the default actor; `data` names the caller's API key. */
 export function eventOf({ caller, requestId, exchange }: From, kind: AuditKind, about: About): AuditEvent {
   const data = caller?.key ? { ...about.data, api_key: caller.key.id } : about.data
   const made = {
@@ -26,7 +26,7 @@ export function eventOf({ caller, requestId, exchange }: From, kind: AuditKind, 
   return data === undefined ? made : { ...made, data }
 }
 
-/** Adds one event of a request to the trail, in the transaction of what it tells of. */
+/** Adds an event to the audit trail; run it in the transaction of the change that it records. */
 export function audit(from: From, kind: AuditKind, about: About): Query<unknown> {
   return appendAudit([eventOf(from, kind, about)])
 }

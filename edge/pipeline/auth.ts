@@ -15,19 +15,19 @@ import { addressOf, placeOf } from './client-place.ts'
 import { CredentialCache, type Verified } from './credential-cache.ts'
 import type { Uses } from './uses.ts'
 
-/** The caller of a request. The role is the database's, not the token's. */
+/** The caller of a request. The role comes from the database, not from the token. */
 export interface Caller {
   readonly id: number
-  /** The owner id of the caller's rows; null without authentication. */
+  /** Owner id of the caller's rows; null without authentication. */
   readonly ownerId: number | null
   readonly role: Role
-  /** True if an admin has the role `user`, because it lacks the second factor that the service requires. */
+  /** True if an admin is reduced to the role `user` because the required second factor is missing. */
   readonly lacksFactor?: boolean
-  /** The session (refresh family) of the access token; null without authentication, and with an API key. */
+  /** Session (refresh family) of the access token; null without authentication or with an API key. */
   readonly sessionId: string | null
-  /** The API key that came in place of an access token. */
+  /** The API key; null if the caller has none or uses an access token. */
   readonly key: ApiKey | null
-  /** The account as clients see it, as JSON text. */
+  /** JSON text of the account's public profile. */
   readonly profile: string
 }
 
@@ -44,7 +44,7 @@ const NOBODY = {
   deletion_at: null,
 }
 
-/** The caller of everything under `AUTH_LEVEL=none`. */
+/** The caller of every route under `AUTH_LEVEL=none`. */
 const EVERYBODY: Caller = {
   id: 0,
   ownerId: null,
@@ -54,7 +54,7 @@ const EVERYBODY: Caller = {
   profile: JSON.stringify(NOBODY),
 }
 
-/** The caller of an open area without a credential. */
+/** A caller without a credential in an open area. */
 export const ANONYMOUS: Caller = {
   id: 0,
   ownerId: null,
@@ -64,25 +64,25 @@ export const ANONYMOUS: Caller = {
   profile: JSON.stringify({ ...NOBODY, role: 'user' }),
 }
 
-/** Authentication of callers. */
+/** Authenticates callers. */
 export interface Accounts {
-  /** Null without a credential. @throws fail('auth.required') for an invalid one. */
+  /** The caller; null without a credential. @throws fail('auth.required') for an invalid credential. */
   authenticate(request: EdgeRequest): Caller | null | Promise<Caller | null>
-  /** An access token that does not outlive its session, which lasts so long; null: as long as it is used. */
+  /** Signs an access token that expires no later than its session; null: the session has no fixed end. */
   sign(account: { id: number; role: string }, sessionId: string, secondsLeft?: number | null): Promise<string>
   /**
-   * An admitted caller as their account is by now; the token's expiry does not matter.
-   * @throws fail('auth.required') when their session, key or account has ended.
+   * Reads an admitted caller's account again; ignores the token's expiry.
+   * @throws fail('auth.required') if the session has ended, the key is gone or the account is inactive.
    */
   renew(caller: Caller): Caller | Promise<Caller>
-  /** Whether {@link renew} admits a caller, and with the same role. */
+  /** True if {@link renew} still admits the caller with the same role. */
   isStillAuthorized(caller: Caller): Promise<boolean>
   /**
-   * Has every edge admit an account's callers as the transaction leaves it: this one from its commit on, the others once they are
-   * notified.
+   * Makes every edge process drop its cached state of an account: this one when the transaction commits, the others when
+   * they receive the notification.
    */
   changed(tx: Transaction, accountId: number): Promise<void>
-  /** Drops what is cached about an account that has changed; null: about all. */
+  /** Drops the cached state of an account; null: of all accounts. */
   forget(accountId: number | null): void
 }
 
@@ -95,7 +95,7 @@ interface AccountsOptions {
   readonly uses: Pick<Uses, 'key' | 'session'>
 }
 
-/** Authenticates callers by access tokens signed with `secretKey`, and by API keys. */
+/** Accepts access tokens signed with `secretKey`, and API keys. */
 export function createAccounts(options: AccountsOptions): Accounts {
   return new TokenAccounts(options)
 }
@@ -126,7 +126,7 @@ class TokenAccounts implements Accounts {
     if (given === null) return null
     const verified = this.#verified(given)
     const state = verified && this.#states.fresh(verified.accountId)
-    // The hot path: two look-ups and no await.
+    // Hot path: two cache look-ups, no await.
     return state === undefined
       ? this.#authenticateSlowly(given, request)
       : this.#callerOf(verified!, state, request)
@@ -141,13 +141,13 @@ class TokenAccounts implements Accounts {
     return this.#callerOf(verified, await this.#states.current(verified.accountId), request)
   }
 
-  /** What is known of a credential that has not expired. */
+  /** The cached verification of a credential; undefined if there is none or it has expired. */
   #verified(given: string): Verified | undefined {
     const found = this.#known.get(given)
     return found !== undefined && (found.expiresAt + LEEWAY_SECONDS) * 1000 > this.#now() ? found : undefined
   }
 
-  /** @throws fail('auth.required') for a text that is no API key. */
+  /** @throws fail('auth.required') for an unknown or malformed API key. */
   async #verifyKey(given: string): Promise<Verified> {
     const found = isApiKey(given)
       ? await this.#reader.text(readApiKey, [digestOf(given).toString('hex')])
@@ -155,12 +155,12 @@ class TokenAccounts implements Accounts {
     if (found === null) throw fail('auth.required')
     const [keyId, account] = found.split(' ') as [string, string]
     const accountId = Number(account)
-    // What is cached may be older than the key, which nobody is told of when it is made.
+    // The cached state may predate the key: creating one sends no notification.
     this.#states.forget(accountId)
     return { credential: given, accountId, sessionId: null, keyId, expiresAt: Number.POSITIVE_INFINITY }
   }
 
-  /** @throws fail('auth.required') for an account that is not active, a session that has ended, a key that is gone. */
+  /** @throws fail('auth.required') if the account is inactive, the session has ended or the key is gone. */
   #callerOf({ accountId, sessionId, keyId }: Verified, state: AccountState, request: EdgeRequest): Caller {
     const caller = this.#callerIn(state, accountId, sessionId, keyId)
     if (caller.key !== null) this.#uses.key(caller.key.id)
@@ -226,13 +226,13 @@ class TokenAccounts implements Accounts {
   }
 }
 
-/** True for an admin without one-time codes whose session no passkey has begun. */
+/** True for an admin without one-time codes whose session did not begin with a passkey. */
 function hasNoFactor({ factors }: AccountState, sessionId: string | null): boolean {
   if (factors === null || factors.totp) return false
   return sessionId === null || !factors.passkeySessions.has(sessionId)
 }
 
-/** The bearer token or API key, or else the session cookie; null when neither came. */
+/** The bearer token or API key, otherwise the session cookie; null without either. */
 function credential(request: EdgeRequest, cookie: string): string | null {
   const authorization = request.header('authorization')
   if (authorization !== '') {
@@ -245,7 +245,7 @@ function credential(request: EdgeRequest, cookie: string): string | null {
 
 const RANK: Readonly<Record<Role, number>> = { user: 0, moderator: 1, admin: 2 }
 
-/** The lowest role that an access rule requires; null: any account. */
+/** The lowest role that an access rule admits; null: any account. */
 export function roleFor(auth: Auth, settings: Settings): Role | null {
   if (auth === 'editor' || auth === 'operator') {
     if (settings.authLevel === 'basic') return null
@@ -254,14 +254,14 @@ export function roleFor(auth: Auth, settings: Settings): Role | null {
   return auth === 'admin' || auth === 'moderator' ? auth : null
 }
 
-/** The refusal of a caller whose role is too low, or null. */
+/** The refusal of a caller whose role is too low; null if it suffices. */
 export function requireRole(caller: Caller, role: Role): Failure | null {
   if (RANK[caller.role] >= RANK[role]) return null
   if (caller.lacksFactor === true) return fail('auth.admin_factor')
   return fail('auth.forbidden', { roles: role === 'moderator' ? 'moderator or admin' : role })
 }
 
-/** @throws fail('auth.required') for a caller of an open area without a credential, who has no documents. */
+/** @throws fail('auth.required') for a caller without an account who is no admin: they own no rows. */
 export function requireOwner({ ownerId, role }: Caller): void {
   if (ownerId === null && role !== 'admin') throw fail('auth.required')
 }

@@ -1,11 +1,11 @@
 import type { Settings } from '../../tasks/settings.ts'
 import type { EdgeRequest } from '../http/server.ts'
 
-/** Where a request comes from, as far as that is not just the client's word. */
+/** The origin of a request, from sources that the client cannot forge. */
 
 /**
- * The client's address: behind a trusted proxy the last one that `X-Forwarded-For` names, which the proxy has added
- * itself; those before it are the client's word.
+ * The client's IP address. Behind a trusted proxy it is the last entry of `X-Forwarded-For`, which the proxy adds; a
+ * client can forge the earlier entries.
  */
 export function addressOf({ trustProxy }: Settings, request: EdgeRequest): string {
   const forwarded = trustProxy ? request.header('x-forwarded-for').split(',').at(-1)!.trim() : ''
@@ -14,7 +14,7 @@ export function addressOf({ trustProxy }: Settings, request: EdgeRequest): strin
 
 const PLACE = /^[^\p{Cc}]{1,100}$/u
 
-/** The place of that address in the words of the trusted proxy, such as `DE`; null when it says none. */
+/** The location that the trusted proxy reports for the address, such as `DE`; null if it reports none. */
 export function placeOf({ geoHeader }: Settings, request: EdgeRequest): string | null {
   const place = geoHeader === null ? '' : request.header(geoHeader).trim()
   return PLACE.test(place) ? place : null

@@ -20,39 +20,39 @@ import type { Enqueuer } from './enqueuer.ts'
 import type { KeyLimits } from './key-limits.ts'
 import type { Limits } from './limits.ts'
 
-/** What handlers work with: made once per edge process. */
+/** The services that handlers use; created once per edge process. */
 export interface Edge {
   readonly settings: Settings
-  /** Whether the database answers, and its clock. */
+  /** Health check of the database, and its clock. */
   readonly pulse: Pulse
   /** Writes and transactions. */
   readonly db: Database
-  /** Reads by key: JSON built by PostgreSQL, passed on as it is. */
+  /** Reads by key; returns the JSON that PostgreSQL builds, unchanged. */
   readonly reader: Reader
-  /** The same, of what no failover takes back: for what tells that a job has ended. */
+  /** Like `reader`, but only data that survives a failover: for answers that report the end of a job. */
   readonly confirmed: Confirmed
-  /** Reads whose cost depends on how much there is. */
+  /** Reads whose cost grows with the amount of data. */
   readonly slowReads: SlowReads
-  /** What takes such reads from the primary; null: nothing does. */
+  /** Runs slow reads on a standby; null without one. */
   readonly replica: Replica | null
-  /** The bytes of documents. */
+  /** Stores the bytes of documents. */
   readonly blobs: Blobs
   readonly hub: Hub
   readonly overview: Overview
-  /** Jobs of requests that write nothing else. */
+  /** Adds jobs for requests that write nothing else. */
   readonly enqueuer: Enqueuer
   readonly publisher: Publisher
   readonly accounts: Accounts
   readonly passwords: Passwords
-  /** Has attempts to sign in to one address wait for each other. */
+  /** Serializes sign-in attempts for one email address. */
   readonly signInTurns: Turns
   readonly retrieval: Retrieval
   readonly limits: Limits
-  /** Null: API keys may request as much as they like. */
+  /** Rate limits of API keys; null: unlimited. */
   readonly keyLimits: KeyLimits | null
   readonly metrics: Metrics
   readonly log: Log
-  /** Null: nothing is traced. */
+  /** Null: tracing is disabled. */
   readonly tracing: Tracing | null
   readonly secretKey: string
 }

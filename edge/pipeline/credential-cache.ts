@@ -1,22 +1,22 @@
-/** What a valid credential says. */
+/** The content of a valid credential. */
 export interface Verified {
   readonly credential: string
   readonly accountId: number
   /** The session of an access token; null for an API key. */
   readonly sessionId: string | null
-  /** The row of an API key; null for an access token. */
+  /** The row id of an API key; null for an access token. */
   readonly keyId: string | null
-  /** Seconds since the epoch; Infinity for an API key, whose account's state says it. */
+  /** Seconds since the epoch; Infinity for an API key, whose expiry is in the account state. */
   readonly expiresAt: number
 }
 
-// Verifying a token costs 50-190 us, a cache look-up 0.4 us: two generations of this many are cached.
+// Verifying a token takes 50-190 us, a cache look-up 0.4 us. The cache has two generations of this size.
 const PER_GENERATION = 10_000
-// A look-up hashes its key, and each request has a new string: its end (131 secret bits of a token's signature, 95 of an
-// API key) suffices as the key.
+// Each request brings a new string to hash, so the last characters are the key: 131 secret bits of a token's signature,
+// 95 of an API key.
 const TELLING_CHARACTERS = 22
 
-/** The credentials that were verified lately. */
+/** Recently verified credentials. */
 export class CredentialCache {
   #recent = new Map<string, Verified>()
   #older = new Map<string, Verified>()

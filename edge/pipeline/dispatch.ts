@@ -20,10 +20,10 @@ import { respondWithHandle, respondWithJob, respondWithRaw, respondWithStream } 
 import { type AnyRoute, type Area, isJobBacked } from './route.ts'
 import { statusOf } from './statuses.ts'
 
-// Probes and scrapers reach processes by their addresses.
+// Probes and scrapers send the process's own address as the host.
 const PROBES: ReadonlySet<string> = new Set(['/health', '/ready', '/metrics'])
 
-/** Serves requests: finds the route, admits the caller, reads the input, runs the ending. Never rejects. */
+/** Serves a request: finds the route, admits the caller, reads the input, runs the handler. Never rejects. */
 export type Dispatch = (request: EdgeRequest, responder: Responder) => Promise<void>
 
 export function createDispatch(edge: Edge, areas: readonly Area[], streams: Streams): Dispatch {
@@ -98,7 +98,7 @@ async function readBody(edge: Edge, request: EdgeRequest, route: AnyRoute, readm
   return body
 }
 
-/** What a handler is given, see `Input`: its types are those of the route's schemas, which `read` was parsed by. */
+/** The `Input` of a handler. The route's schemas, which parsed `read`, define its types. */
 function inputOf(
   edge: Edge,
   exchange: RequestContext,
@@ -116,7 +116,7 @@ function endingOf(route: AnyRoute): (ending: Ending) => Promise<void> {
   return route.stream !== undefined ? respondWithStream : respondWithRaw
 }
 
-/** The caller, if the route admits them. @throws the refusal. */
+/** The caller; null on a public route without one. @throws the refusal of a caller that the route does not admit. */
 function admit(
   edge: Edge,
   exchange: RequestContext,
@@ -136,8 +136,8 @@ function admit(
 }
 
 /**
- * Admits the caller once more, as they are by now: the session, key or role that admitted them may have ended while the
- * body came, for which they have as long as they like. @throws the refusal.
+ * Checks the caller again after the body has arrived: meanwhile their session, key or role may have changed, and a
+ * client may send its body slowly. @throws the refusal.
  */
 async function admitAgain(
   edge: Edge,
@@ -150,7 +150,7 @@ async function admitAgain(
     exchange.caller = await permitted(edge, entry, params, () => edge.accounts.renew(caller))
 }
 
-/** The caller that `identify` finds, if the route admits them. @throws the refusal. */
+/** Applies the route's access rule to the caller that `identify` finds. @throws the refusal. */
 function permitted(
   edge: Edge,
   entry: Entry,
@@ -179,7 +179,7 @@ function permitted(
 
 type Identify = () => Caller | null | Promise<Caller | null>
 
-/** Whether a cross-site request could use a browser's cookies, set some, or spend money: then it is refused. */
+/** True if a cross-site request could use or set a browser's cookies, or spend money; such requests are refused. */
 function browserMatters(route: AnyRoute, auth: Auth, request: EdgeRequest): boolean {
   if (route.signsIn === true) return true
   if (route.spends === true) return request.header('authorization') === ''
@@ -187,7 +187,7 @@ function browserMatters(route: AnyRoute, auth: Auth, request: EdgeRequest): bool
   return request.header('authorization') === '' && request.header('cookie') !== ''
 }
 
-/** Why an API key does not admit to a route, or null. */
+/** The refusal of an API key on a route; null if the key suffices. */
 function refuseKey(key: ApiKey, { area, route, scopes }: Entry, params: Match['params']): Failure | null {
   if (route.needsSession === true) return fail('auth.session')
   if (!scopes.some((scope) => key.scopes.has(scope))) return fail('auth.scope', { scope: scopes[0]! })
@@ -196,7 +196,7 @@ function refuseKey(key: ApiKey, { area, route, scopes }: Entry, params: Match['p
   return isOwn ? null : fail('auth.key_organization')
 }
 
-/** The caller of a public route if the credential is valid, and an API key has the scope; otherwise null. */
+/** The caller of a public route; null without a valid credential, or if an API key lacks the scope. */
 async function identifyAnyway(
   identify: Identify,
   entry: Entry,
@@ -208,14 +208,14 @@ async function identifyAnyway(
     return caller?.key && refuseKey(caller.key, entry, params) !== null ? null : caller
   } catch (error) {
     if (error instanceof Failure && error.code === 'auth.required') return null
-    // Unless the route is about the session, it continues without a caller: /health works while the database is down.
+    // Routes that need no cookie continue without a caller: /health works while the database is down.
     if (error instanceof Failure && statusOf(error.code) === 503 && route.cookieAuth !== true) return null
     throw error
   }
 }
 
 function isUnsafe({ method }: EdgeRequest, route: AnyRoute): boolean {
-  // A GET that adds a job or costs money has an effect.
+  // A GET that adds a job or costs money is unsafe.
   if (method === 'GET' || method === 'HEAD') return isJobBacked(route) || route.spends === true
   return method !== 'OPTIONS'
 }
@@ -224,7 +224,7 @@ function tellsOfWrites(route: AnyRoute): boolean {
   return route.tellsOfWrites === true || route.stream !== undefined
 }
 
-/** Answers OPTIONS, and methods that the path does not support. */
+/** Answers OPTIONS and unsupported methods. */
 function answerMethod(exchange: RequestContext, methods: readonly string[]): Promise<void> | void {
   const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
   if (exchange.request.method === 'OPTIONS')
@@ -232,14 +232,14 @@ function answerMethod(exchange: RequestContext, methods: readonly string[]): Pro
   return exchange.json(405, [['allow', allow]], failureBody(fail('route.method', { allow })))
 }
 
-// Before a route is found, invalid input has the status that it has in most areas.
+// Used before a route is found: the status of most areas.
 const ANY_AREA = { invalidStatus: statusOf('request.invalid') }
 
 async function refuse(edge: Edge, exchange: RequestContext, error: unknown): Promise<void> {
   const failure = error instanceof Failure ? error : fail('internal', { requestId: exchange.requestId })
   const { status, body } = refusalOf(exchange.entry?.area ?? ANY_AREA, failure)
   edge.metrics.refused(failure.code)
-  // A database that is known not to answer is logged once, not with each request; the access log has who is refused for now.
+  // The health check logs an outage once, not per request; the access log has the refused requests.
   const isKnown = failure.cause === undefined && ['database.down', 'database.busy'].includes(failure.code)
   if (status >= 500 && !isKnown) {
     edge.log.error(

@@ -6,27 +6,27 @@ import { invalid } from './input.ts'
 import type { Entry } from './match.ts'
 import type { RequestContext } from './request-context.ts'
 
-/** The input of a route's ending: the request, admitted and read. */
+/** A request after admission and input checks, as the responders receive it. */
 export interface Ending {
   readonly edge: Edge
   readonly streams: Streams
   readonly exchange: RequestContext
   readonly entry: Entry
   readonly input: never
-  /** Admits the caller once more after what took its time: `exchange` then has them as they are by now. @throws the refusal. */
+  /** Checks the caller again after a slow step and updates `exchange.caller`. @throws the refusal. */
   readonly readmit: () => Promise<void>
-  /** What a repetition under an Idempotency-Key must equal. */
+  /** A repetition under the same Idempotency-Key must have the same fingerprint. */
   readonly fingerprint: () => Buffer
 }
 
-/** The key of a request, null when it has none or the route takes none. */
+/** The Idempotency-Key of a request; null if it has none or the route ignores it. */
 export function keyOf(exchange: RequestContext, { area, route }: Entry): KeyRef | null {
   const key = route.sideEffect === true ? exchange.request.header('idempotency-key') : ''
   if (key === '') return null
   if (key.length > 255)
     throw invalid('header', 'idempotency-key', 'must have at most 255 characters', 'too_big')
   const { caller } = exchange
-  // Without an account it is somebody of that address, as a limit counts them.
+  // Callers without an account are identified by network, as in rate limits.
   const who = caller === null || caller.ownerId === null ? networkOf(exchange.address) : caller.id
   const scope = `${who} ${route.method} ${exchange.request.path}`
   return { scope, key, invalidStatus: area.invalidStatus }

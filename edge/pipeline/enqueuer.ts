@@ -4,13 +4,13 @@ import { type Enqueued, enqueueJobs, type JobSpec } from '../../sql/jobs.ts'
 import type { Publisher } from '../../sql/notify.ts'
 
 /**
- * Adds the jobs of concurrent requests in one statement. A commit that adds jobs notifies, and such commits run one at a
- * time in the whole cluster: throughput depends on how many jobs each of them adds.
+ * Adds the jobs of concurrent requests in one statement. A commit that adds jobs sends a NOTIFY, and PostgreSQL runs
+ * such commits one at a time in the whole cluster. Throughput therefore depends on the number of jobs per commit.
  */
 export interface Enqueuer {
   /**
-   * Resolves when the jobs are committed and their notification is due: one row per spec, in order. With a transaction of
-   * the caller, they are added in it, and listeners are notified after its commit.
+   * Resolves with one row per spec, in order, after the commit. With `tx` it adds the jobs in that transaction instead,
+   * and notifies listeners after its commit.
    */
   add(specs: readonly JobSpec[], tx?: Transaction): Promise<readonly Enqueued[]>
 }
@@ -21,23 +21,23 @@ interface Request {
   reject(error: unknown): void
 }
 
-// A request that adds more than this gets a statement of its own, so that no other request waits for it.
+// A request with more jobs than this gets its own statement, so that other requests do not wait for it.
 const FEW = 50
-// The most that one statement adds: more gains nothing, and the first request would wait for the last.
+// Jobs per statement: larger batches gain nothing and delay the first request.
 const MAX_TOGETHER = 500
-// How many are announced; watchers of all jobs see any others when they start.
+// Jobs announced as queued; watchers of all jobs see the rest when they start.
 const MAX_ANNOUNCED = 1000
 
 interface Parts {
   readonly db: Pick<Database, 'any'>
   readonly publisher: Pick<Publisher, 'notify'>
-  /** The setting; 0: none. */
+  /** Maximum of waiting jobs per owner; 0: unlimited. */
   readonly waitingQuota: number
 }
 
 export function createEnqueuer({ db, publisher, waitingQuota }: Parts): Enqueuer {
   const waiting: Request[] = []
-  // Those of a refused statement: one may be the reason, such as a job of a deleted account, and the others must not fail with it.
+  // Requests of a failed batch, retried one by one: one bad job, such as one of a deleted account, must not fail the others.
   const alone: Request[] = []
   let sending = false
 
@@ -66,8 +66,8 @@ export function createEnqueuer({ db, publisher, waitingQuota }: Parts): Enqueuer
         from += specs.length
       }
     } catch (error) {
-      // The database is the reason. Tried alone, each would wait for its limit behind all before it, its job would be added long
-      // after its client had left, and one that had been added, though no answer came, would be taken for another.
+      // A database failure concerns every request, so none is retried. Retries one by one would each wait for a timeout, could
+      // add jobs long after their clients had left, and could add a job twice if only the reply was lost.
       if (error instanceof Failure && error.code.startsWith('database.'))
         for (const { reject } of [...together, ...alone.splice(0), ...waiting.splice(0)]) reject(error)
       else if (together.length > 1) alone.push(...together)
@@ -89,14 +89,14 @@ export function createEnqueuer({ db, publisher, waitingQuota }: Parts): Enqueuer
         waiting.push({ specs, resolve, reject })
         if (sending) return
         sending = true
-        // After all requests that arrived in this turn of the event loop.
+        // Runs after all requests of this event loop iteration.
         setImmediate(send)
       })
     },
   }
 }
 
-/** How many of the first requests one statement adds. */
+/** Number of leading requests that fit into one statement. */
 function fitting(waiting: readonly Request[]): number {
   let count = 0
   const next = waiting.findIndex(({ specs }) => {

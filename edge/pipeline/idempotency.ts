@@ -6,31 +6,31 @@ import { failureBody, type Header, type KeptAnswer } from '../http/reply.ts'
 import type { Edge } from './context.ts'
 import { statusOf } from './statuses.ts'
 
-/** Whose key it is: the same key of another caller, or on another route, is another key. */
+/** An Idempotency-Key within its scope: keys of different callers or paths are independent. */
 export interface KeyRef {
   readonly scope: string
   readonly key: string
-  /** What invalid input is answered with on this route. */
+  /** Status of invalid input on this route. */
   readonly invalidStatus: number
 }
 
-/** A key as a request uses it: `fingerprint` is what its repetition must equal. */
+/** An Idempotency-Key with the fingerprint that a repetition must have. */
 export interface UsedKey extends KeyRef {
   readonly fingerprint: Buffer
 }
 
 /**
- * What a request's repetition must equal: method, path, query and body. It is kept, and a body may have a password, which a
- * plain hash would let be guessed quickly: so it needs the deployment's key.
+ * Fingerprint of a request: method, path, query and body. It is stored, and a body may contain a password that a plain
+ * hash would expose to guessing; hence a MAC with the deployment's key.
  */
 export const fingerprintOf = (secretKey: string, ...parts: readonly (string | Uint8Array)[]): Buffer =>
   mac(secretKey, 'millrace.idempotency', ...parts)
 
 /**
- * Takes the key until the end of the transaction.
- * @returns the first request's row when there was one, null when this is the first.
- * @throws fail('idempotency.mismatch') when the first request was another one, fail('idempotency.running') while it has
- *   not been committed.
+ * Claims the key until the transaction ends.
+ * @returns the row of the first request; null if this request is the first.
+ * @throws fail('idempotency.mismatch') if the first request was a different one.
+ * @throws fail('idempotency.running') if the first request has not committed yet.
  */
 export async function takeKey(tx: Queries, { scope, key, fingerprint }: UsedKey): Promise<Claim | null> {
   const claim = await tx.one(claimKey(scope, key, fingerprint))
@@ -45,36 +45,37 @@ export async function takeKey(tx: Queries, { scope, key, fingerprint }: UsedKey)
 }
 
 /**
- * The kept answer of a claim.
- * @throws fail('idempotency.running') while there is none, fail('job.missing') when its job, which had it, was deleted.
+ * The stored answer of a claimed key.
+ * @throws fail('idempotency.running') if there is no answer yet.
+ * @throws fail('job.missing') if the answer was on a job that has been deleted.
  */
 export function keptAnswer(claim: Claim): KeptAnswer {
   if (claim.status === null) throw fail(claim.state === 'gone' ? 'job.missing' : 'idempotency.running')
   return { status: claim.status, headers: claim.headers ?? [], body: claim.body ?? '' }
 }
 
-/** An answer as a repetition gets it: it says that nothing was done again. */
+/** Marks an answer as a replay: nothing was executed again. */
 export function replayed(answer: KeptAnswer): KeptAnswer {
   return { ...answer, headers: [...answer.headers, REPLAYED] }
 }
 
 export const REPLAYED: Header = ['idempotent-replayed', 'true']
 
-/** Keeps the answer of a key's job for repetitions. */
+/** Stores the answer of a key's job for repetitions. */
 export async function keepAnswer(edge: Edge, { scope, key }: KeyRef, answer: KeptAnswer): Promise<void> {
   await edge.db.run(storeAnswer(scope, key, stored(answer)))
 }
 
-/** Cookies are credentials and are not kept. */
+/** The storable part of an answer: without cookies, which are credentials, and without the request id. */
 export function stored(answer: KeptAnswer): StoredAnswer {
   const headers = answer.headers.filter(([name]) => name !== 'set-cookie' && name !== 'x-request-id')
   return { ...answer, headers }
 }
 
 /**
- * Runs work in one transaction, once per key: the key and the answer are committed with what it writes, so that a
- * repetition finds all of it or nothing. A refusal is kept too, unless trying again can help.
- * @returns the kept answer of a repetition, null when the work was done.
+ * Runs work in one transaction, once per key. The key and the answer commit together with the work's writes, so a
+ * repetition finds all of them or none. Refusals are stored too, unless a retry may succeed (status 500 and above).
+ * @returns the stored answer for a repetition; null if the work ran.
  */
 export async function once(
   edge: Edge,
@@ -92,7 +93,7 @@ export async function once(
       return null
     })
   } catch (error) {
-    // What it wrote is undone; the refusal is kept by itself.
+    // The work's writes are rolled back; the refusal is stored in its own transaction.
     if (key !== null && begun && error instanceof Failure && statusOf(error.code) < 500)
       await edge.db.transaction(async (tx) => {
         const { state } = await tx.one(claimKey(key.scope, key.key, key.fingerprint))
@@ -102,7 +103,7 @@ export async function once(
   }
 }
 
-/** A refusal as it is answered. */
+/** The answer of a failure. */
 export function refusalOf({ invalidStatus }: Pick<KeyRef, 'invalidStatus'>, failure: Failure): KeptAnswer {
   const status = failure.code === 'request.invalid' ? invalidStatus : statusOf(failure.code)
   return { status, headers: [], body: failureBody(failure) }

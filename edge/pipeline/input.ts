@@ -9,7 +9,7 @@ import { textProblems } from './texts.ts'
 
 type Part = 'body' | 'query' | 'path' | 'header'
 
-/** The failure for invalid input with a single problem. */
+/** The failure for input with a single problem. */
 export function invalid(part: Part, name: string, msg: string, type: string): Failure {
   return refusal([{ loc: [part, name], msg, type }])
 }
@@ -25,7 +25,7 @@ export function refusal(problems: readonly InputProblem[]): Failure {
 /** Checks one part of a request. @throws fail('request.invalid') with every problem. */
 export function parsePart(schema: z.ZodType | undefined, part: Part, value: unknown): unknown {
   if (schema === undefined) return undefined
-  // Query parameters that the schema drops may be anything; a body is checked as a whole by its schema.
+  // The schema may drop query parameters, so only its output is checked; a body is checked as a whole, before its schema.
   const before = part === 'body' ? textProblems(value, [part]) : []
   if (before.length > 0) throw refusal(before)
   const result = schema.safeParse(part === 'body' ? withoutNulls(schema, value) : value)
@@ -43,7 +43,7 @@ export function parsePart(schema: z.ZodType | undefined, part: Part, value: unkn
   )
 }
 
-/** Names the fields that are not known, and those that are. */
+/** The message for unknown fields: it also names the known ones. */
 function unknownFields(schema: z.ZodType, { keys, path }: z.core.$ZodIssueUnrecognizedKeys): string {
   let at: z.ZodType | undefined = unwrapped(schema)
   for (const key of path) {
@@ -59,7 +59,7 @@ function unknownFields(schema: z.ZodType, { keys, path }: z.core.$ZodIssueUnreco
 const hasNo = (unknown: readonly string[], known: readonly string[]): string =>
   `has no ${shown(unknown).join(', ')}${known.length === 0 ? '' : `; its fields are ${known.join(', ')}`}`
 
-/** The problem of a body with a field that is not among those that it may have. */
+/** The problem of a body with an unknown field. */
 export const unknownField = (name: string, known: readonly string[]): InputProblem => ({
   loc: ['body'],
   msg: hasNo([name], known),
@@ -68,18 +68,18 @@ export const unknownField = (name: string, known: readonly string[]): InputProbl
 
 type Shape = Readonly<Record<string, z.ZodType>>
 
-/** What the reference says of the parameters that job-backed routes have. */
-export const BACKGROUND = 'true returns 202 with the job id at once'
-export const CALLBACK_URL = 'With `background`: told of the end of the job, as a webhook is'
+/** Descriptions of the query parameters of job-backed routes, for the reference. */
+export const BACKGROUND = 'true returns 202 with the job id immediately'
+export const CALLBACK_URL = 'With `background`: receives a webhook when the job ends'
 
 const OF_JOBS = ['background', 'callback_url']
 
 /**
- * Checks the query of a request. @throws fail('request.invalid') with every problem, or for a parameter that the route does not
- * have: what is misspelled would otherwise be ignored.
+ * Parses the query of a request. @throws fail('request.invalid') with every problem. Unknown parameters are problems too,
+ * so that typos are not ignored.
  */
 export function parseQuery({ area, route }: Entry, text: string): unknown {
-  // What most requests are: nothing to look at.
+  // Fast path: most requests have no query.
   if (text === '' && route.query === undefined) return undefined
   const given = new URLSearchParams(text)
   if (text !== '' && !area.takesAnyQuery) refuseUnknown(route, given)
@@ -90,16 +90,16 @@ function refuseUnknown(route: AnyRoute, given: URLSearchParams): void {
   const known = namesOf(route)
   const unknown = new Set([...given.keys()].filter((name) => !known.includes(name)))
   if (unknown.size === 0) return
-  const msg = `is not a parameter; ${known.length === 0 ? 'there are none' : `those are ${known.join(', ')}`}`
+  const msg = `is not a parameter; ${known.length === 0 ? 'there are none' : `valid parameters: ${known.join(', ')}`}`
   throw refusal(shown([...unknown]).map((name) => ({ loc: ['query', name], msg, type: 'unrecognized_keys' })))
 }
 
-/** Some of the names that a client chose, in a length that a message may have. */
+/** The first 10 names, cut to 100 characters each, for a message. */
 const shown = (names: readonly string[]): string[] => names.slice(0, 10).map((name) => name.slice(0, 100))
 
 const names = new WeakMap<AnyRoute, readonly string[]>()
 
-/** The parameters that a query of the route may have. */
+/** The query parameters of a route. */
 function namesOf(route: AnyRoute): readonly string[] {
   const known = names.get(route)
   if (known !== undefined) return known
@@ -112,7 +112,7 @@ function namesOf(route: AnyRoute): readonly string[] {
 
 const lists = new WeakMap<z.ZodType, readonly string[]>()
 
-/** The parameters that a query may repeat: those for which its schema takes an array. */
+/** The parameters that a query may repeat: the schema has an array for them. */
 function listsOf(schema: z.ZodType): readonly string[] {
   const known = lists.get(schema)
   if (known !== undefined) return known
@@ -122,7 +122,7 @@ function listsOf(schema: z.ZodType): readonly string[] {
   return found
 }
 
-/** The values of a query by their names: all that are given for a list, otherwise the last. */
+/** The values of a query by name: all values of a list, otherwise the last one. */
 function queryValues(schema: z.ZodType, given: URLSearchParams): Record<string, unknown> {
   const values: Record<string, unknown> = Object.fromEntries(given)
   for (const name of listsOf(schema)) if (given.has(name)) values[name] = given.getAll(name)
@@ -131,12 +131,12 @@ function queryValues(schema: z.ZodType, given: URLSearchParams): Record<string, 
 
 const JSON_BYTES = 1_048_576
 
-/** How many bytes a JSON body may have. */
+/** Maximum size of a JSON body in bytes. */
 export function jsonBytes(settings: Settings, route: Pick<AnyRoute, 'bodyBytes'> = {}): number {
   return settings.maxJsonBytes ?? route.bodyBytes ?? JSON_BYTES
 }
 
-/** Reads and checks a body. Also returns its bytes, for the fingerprint of an Idempotency-Key. */
+/** Reads and checks a body. Also returns its bytes, for the Idempotency-Key's fingerprint. */
 export async function parseBody(
   route: AnyRoute,
   request: EdgeRequest,
@@ -147,7 +147,7 @@ export async function parseBody(
   const given = mediaType(request)
   if (given !== expected && !(given.endsWith('+json') && !form)) {
     const bytes = given === '' ? await request.body.bytes(maxBytes) : null
-    // An absent body has no wrong type: the schema says what is missing.
+    // An absent body has no wrong type: the schema reports the missing fields.
     if (bytes?.length !== 0) throw fail('request.media_type', { expected })
     return { value: parsePart(route.body, 'body', form ? {} : undefined), bytes }
   }
@@ -181,8 +181,8 @@ function parseJson(text: string): unknown {
 }
 
 /**
- * Whether the caller of a job-backed route wants its job's id at once: `?background=true`, or
- * `Prefer: respond-async` (RFC 7240, section 4.1).
+ * True if the caller of a job-backed route does not wait for the job: `?background=true`, or `Prefer: respond-async`
+ * (RFC 7240, section 4.1).
  */
 export function wantsBackground(request: EdgeRequest): boolean {
   if (/(^|[\s,;])respond-async($|[\s,;=])/i.test(request.header('prefer'))) return true

@@ -3,10 +3,10 @@ import type { Database } from '../../sql/db.ts'
 import type { Rate } from '../../tasks/setting-fields.ts'
 import type { Header } from '../http/reply.ts'
 
-/** What an API key may still request in its period. */
+/** The requests that an API key has left in its current period. */
 export class Allowance {
   readonly isExceeded: boolean
-  /** Until the period is over. */
+  /** Time until the period ends. */
   readonly resetMs: number
   readonly #limit: number
   readonly #remaining: number
@@ -28,27 +28,27 @@ export class Allowance {
   }
 }
 
-/** A limit on the requests of each API key, which all edge processes share through the database. */
+/** Rate limit of each API key, shared by all edge processes through the database. */
 export interface KeyLimits {
   /** Counts a request. */
   take(keyId: string): Allowance | Promise<Allowance>
 }
 
-/** What this process has been given of a key's period. */
+/** The share of a key's period that this process has reserved. */
 interface Reservation {
   left: number
-  /** What may still be given, to any process. */
+  /** Requests that no process has reserved yet. */
   readonly elsewhere: number
-  /** When the period is over, by `performance.now()`. */
+  /** End of the period, by `performance.now()`. */
   readonly endsAt: number
 }
 
-// A process reserves a hundredth of the limit at a time: with each further process, that much of it may go unused.
+// A process reserves a hundredth of the limit at a time; each additional process may leave that much unused.
 const SHARES = 100
-// Of keys beyond that, what was reserved is lost.
+// With more keys than this, all reservations are dropped.
 const MAX_KNOWN = 100_000
 
-/** Limits each key to `max` requests in a period of `seconds`, which begins with its first request after the last one. */
+/** Limits each key to `max` requests per `seconds`. A period begins with the first request after the previous one. */
 export function createKeyLimits(db: Database, { max, seconds }: Rate): KeyLimits {
   const wanted = Math.ceil(max / SHARES)
   const reservations = new Map<string, Reservation>()
@@ -61,7 +61,7 @@ export function createKeyLimits(db: Database, { max, seconds }: Rate): KeyLimits
     reservations.set(keyId, { left: granted, elsewhere: remaining, endsAt })
   }
 
-  /** Null: more has to be reserved first. */
+  /** Null: the process must reserve more first. */
   const takeReserved = (keyId: string): Allowance | null => {
     const found = reservations.get(keyId)
     const resetMs = found === undefined ? 0 : found.endsAt - performance.now()

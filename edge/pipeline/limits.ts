@@ -5,22 +5,22 @@ import { networkOf } from '../../tasks/addresses.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { Caller } from './auth.ts'
 
-/** Limits on requests of one client or account, shared by all edge processes through the database. */
+/** Rate limits per client or account, shared by all edge processes through the database. */
 export interface Limits {
-  /** Counts a request. @throws fail('request.limited'), with the seconds until the next one is allowed. */
+  /** Counts a request. @throws fail('request.limited') with the seconds until the next request is allowed. */
   take(name: LimitName, address: string, caller: Caller | null): Promise<void>
 }
 
 export type LimitName = keyof Settings['limits']
 
-// These count by account, admins excepted; the others count by address, because nobody has signed in yet.
+// These limits count by account and exempt admins; the others count by network, because the caller has not signed in yet.
 const OF_ACCOUNTS: ReadonlySet<LimitName> = new Set(['invite', 'export'])
 
-// Enough for all clients that flood at once; a forgotten one costs one more query.
+// Remembered refusals. Clearing them costs one more query per refused client.
 const MAX_KNOWN = 10_000
 
 export function createLimits(db: Database, settings: Settings): Limits {
-  // A refused client stays refused, without a query, for the time that its refusal named: a flood must cost nothing.
+  // A refused client stays refused without a query until its wait is over: a flood must cost no queries.
   const refused = new Map<string, number>()
   return {
     take: async (name, address, caller) => {
@@ -41,7 +41,7 @@ export function createLimits(db: Database, settings: Settings): Limits {
   }
 }
 
-/** The refusal of a request that may be repeated after a time. */
+/** The refusal of a request that exceeds a rate limit; `waitMs` becomes `Retry-After`. */
 export function limited(waitMs: number): Failure {
   const seconds = Math.ceil(waitMs / 1000)
   return fail('request.limited', { seconds }, { retryAfter: seconds })
