@@ -1,8 +1,8 @@
-/** Examples generated from the schemas themselves, so that none can be wrong. */
+/** Examples for the reference, generated from the schemas, so that each one is valid. */
 
 type Json = Record<string, unknown>
 
-// Typical values by field name; those that a schema does not allow are skipped.
+// Typical values by field name; skipped where the schema does not allow them.
 const BY_NAME: Readonly<Record<string, unknown>> = {
   email: 'ann@example.com',
   username: 'ann@example.com',
@@ -154,11 +154,11 @@ const BY_FORMAT: Readonly<Record<string, string>> = {
   email: 'ann@example.com',
   uri: 'https://example.com/',
 }
-// Tried last, for strings with a pattern.
+// Tried last.
 const TEXTS = ['annual-report', '1', 'abc', 'ABC', '+14155552671', 'file.pdf', 'true', '287082']
 const DEEPEST = 8
 
-/** A value that the schema allows; undefined when none is known. */
+/** A value that the schema allows; undefined if none is known. */
 export function exampleOf(
   schema: Json,
   components: Readonly<Record<string, Json>>,
@@ -183,7 +183,7 @@ export function exampleOf(
   return type === 'null' ? null : {}
 }
 
-/** The first alternative that is not null, but null for fields that are usually empty, such as errors. */
+/** The first alternative that is not null; null for fields that are usually empty, such as errors. */
 function chosen(choices: readonly Json[], name: string, of: (schema: unknown) => unknown): unknown {
   const nullable = choices.some(({ type }) => type === 'null')
   if (nullable && /error|refus|_at$|retry_of|supersede/.test(name) && name !== 'created_at') return null

@@ -71,7 +71,7 @@ export interface Accounts {
   /** Signs an access token that expires no later than its session; null: the session has no fixed end. */
   sign(account: { id: number; role: string }, sessionId: string, secondsLeft?: number | null): Promise<string>
   /**
-   * Reads an admitted caller's account again; ignores the token's expiry.
+   * Checks an admitted caller's account again. Ignores the token's expiry.
    * @throws fail('auth.required') if the session has ended, the key is gone or the account is inactive.
    */
   renew(caller: Caller): Caller | Promise<Caller>

@@ -5,9 +5,8 @@ import type { Ending } from './ending.ts'
 import { invalid } from './input.ts'
 
 /**
- * The callback that a request names in `?callback_url=`; null if it names none.
- * @throws request.invalid for a URL that webhooks may not call, or without background=true.
- * @throws fail('webhook.no_account') for a caller without an account.
+ * The callback that a request names in `?callback_url=`; null if it names none. Throws request.invalid for a URL that
+ * webhooks may not call, or without background=true. Throws webhook.no_account for a caller without an account.
  */
 export function callbackOf(
   { edge, exchange }: Pick<Ending, 'edge' | 'exchange'>,

@@ -136,8 +136,8 @@ function admit(
 }
 
 /**
- * Checks the caller again after the body has arrived: meanwhile their session, key or role may have changed, and a
- * client may send its body slowly. @throws the refusal.
+ * Checks the caller again after the body, which a client may send slowly. Meanwhile their session, key or role may have
+ * changed. @throws the refusal.
  */
 async function admitAgain(
   edge: Edge,

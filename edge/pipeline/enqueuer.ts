@@ -66,8 +66,8 @@ export function createEnqueuer({ db, publisher, waitingQuota }: Parts): Enqueuer
         from += specs.length
       }
     } catch (error) {
-      // A database failure concerns every request, so none is retried. Retries one by one would each wait for a timeout, could
-      // add jobs long after their clients had left, and could add a job twice if only the reply was lost.
+      // A database failure concerns every request, so none is retried. Retries one by one would each wait for a timeout, and
+      // add jobs long after their clients had left. If only the reply was lost, they would add the jobs twice.
       if (error instanceof Failure && error.code.startsWith('database.'))
         for (const { reject } of [...together, ...alone.splice(0), ...waiting.splice(0)]) reject(error)
       else if (together.length > 1) alone.push(...together)

@@ -27,10 +27,8 @@ export const fingerprintOf = (secretKey: string, ...parts: readonly (string | Ui
   mac(secretKey, 'millrace.idempotency', ...parts)
 
 /**
- * Claims the key until the transaction ends.
- * @returns the row of the first request; null if this request is the first.
- * @throws fail('idempotency.mismatch') if the first request was a different one.
- * @throws fail('idempotency.running') if the first request has not committed yet.
+ * Claims the key until the transaction ends. Returns the row of the first request; null if this request is the first.
+ * Throws idempotency.mismatch if the first request was a different one, idempotency.running if it has not committed yet.
  */
 export async function takeKey(tx: Queries, { scope, key, fingerprint }: UsedKey): Promise<Claim | null> {
   const claim = await tx.one(claimKey(scope, key, fingerprint))
@@ -45,9 +43,8 @@ export async function takeKey(tx: Queries, { scope, key, fingerprint }: UsedKey)
 }
 
 /**
- * The stored answer of a claimed key.
- * @throws fail('idempotency.running') if there is no answer yet.
- * @throws fail('job.missing') if the answer was on a job that has been deleted.
+ * The stored answer of a claimed key. Throws idempotency.running if there is no answer yet, job.missing if it was on a
+ * job that has been deleted.
  */
 export function keptAnswer(claim: Claim): KeptAnswer {
   if (claim.status === null) throw fail(claim.state === 'gone' ? 'job.missing' : 'idempotency.running')

@@ -6,16 +6,16 @@ import { type Answer, json } from './route.ts'
 import { count, Day, grouped, integer, Moment } from './schemas.ts'
 import { textProblems } from './texts.ts'
 
-/** Lists in pages, all in one way: by number, as far as a list counts, and by cursor without an end. */
+/** Pagination of all lists: by page number up to the counted maximum, by cursor beyond it. */
 
-/** Fields of a list that counts no further than {@link MAX_COUNTED}. */
+/** Fields of a list that counts up to {@link MAX_COUNTED} rows. */
 const Total = {
-  total: z.int().meta({ description: `How many there are; at most ${grouped(MAX_COUNTED)}` }),
-  total_is_exact: z.boolean().meta({ description: 'false: there are more than `total`' }),
+  total: z.int().meta({ description: `Number of rows; at most ${grouped(MAX_COUNTED)}` }),
+  total_is_exact: z.boolean().meta({ description: 'false if there are more than `total`' }),
 }
 
 export const Next = {
-  next: z.string().nullable().meta({ description: 'The `cursor` of the next page; null on the last one' }),
+  next: z.string().nullable().meta({ description: 'The `cursor` of the next page; null on the last page' }),
 }
 
 const KEYS: Readonly<Record<KeyType, z.ZodType>> = {
@@ -30,18 +30,18 @@ const KEYS: Readonly<Record<KeyType, z.ZodType>> = {
   }),
 }
 
-/** The fields of a list in numbered pages, beside its items. */
+/** Fields of a numbered list besides its items. */
 export const Paged = { ...Total, page: z.int(), page_size: z.int(), ...Next }
 
-/** What orders a list, as its statement declares it. */
+/** Sort key of a list: its columns and their types, as the statement declares them. */
 type Order = Readonly<Record<string, KeyType>>
 
-// A title has 300 characters, each of up to 6 bytes in JSON, and base64 makes 4 of 3; a path may be longer.
+// A title of 300 characters, each up to 6 bytes in JSON, is 2400 characters in base64; a path may be longer.
 const MAX_CURSOR = 4000
 
 const NOT_OF_LIST = 'is not a cursor of this list'
 
-/** A query's cursor as the JSON array that a statement takes: the values of what orders the list, in one of its orders. */
+/** A query's cursor, decoded to the JSON array of sort key values that a statement takes, for one of the list's orders. */
 export const cursor = (...orders: readonly Order[]) =>
   z
     .string()
@@ -53,7 +53,7 @@ export const cursor = (...orders: readonly Order[]) =>
       return z.NEVER
     })
     .optional()
-    .meta({ type: 'string', description: 'Begins after a page: its `next`, unchanged' })
+    .meta({ type: 'string', description: 'Starts after the page whose `next` this is' })
 
 function decoded(text: string): unknown {
   try {
@@ -68,25 +68,25 @@ function isCursorOf(order: Order, values: unknown): boolean {
   return (
     Array.isArray(values) &&
     values.length === types.length &&
-    // Within the text of the parameter, these were only base64url.
+    // The check of the parameter saw only base64url.
     textProblems(values, []).length === 0 &&
     types.every((type, n) => KEYS[type].safeParse(values[n]).success)
   )
 }
 
-/** The query fields of a list in numbered pages; `limit` and `cursor` are those of every list. */
+/** Query fields of a numbered list, including `limit` and `cursor`, which every list has. */
 export const numbered = (order: Order | readonly Order[], { max, fallback }: PageSize) => ({
   page: count({ min: 1, max: MAX_COUNTED + 1, fallback: 1 }).meta({
-    description: `Counts from the cursor; reaches ${grouped(MAX_COUNTED)} rows, which are followed by cursor`,
+    description: `Counts from the cursor. Page numbers reach ${grouped(MAX_COUNTED)} rows; use the cursor beyond them`,
   }),
-  // Without a default of its own: whether it was given decides whether `limit` contradicts it.
+  // No default here: an absent `page_size` cannot contradict `limit`.
   page_size: integer({ min: 1, max })
     .optional()
-    .meta({ description: `Rows of a page: 1 to ${max}, ${fallback} by default` }),
+    .meta({ description: `Rows per page: 1 to ${max}, default ${fallback}` }),
   limit: integer({ min: 1, max })
     .optional()
     .transform((given) => ({ given, fallback }))
-    .meta({ description: 'Another name of `page_size`' }),
+    .meta({ description: 'Alias of `page_size`' }),
   cursor: cursor(...[order].flat()),
 })
 
@@ -95,13 +95,13 @@ interface PageSize {
   readonly fallback: number
 }
 
-/** The query fields of a time that a list is of: half-open, so that spans that follow each other share nothing. */
+/** Query fields of a half-open time range: adjacent ranges do not overlap. */
 export const span = (happened: string) => ({
   from: Moment.optional().meta({ description: `${happened} at this time or later` }),
   to: Moment.optional().meta({ description: `${happened} before this time` }),
 })
 
-/** A query's `sort`: one of the orders of a list, upwards, or downwards with `-` before it. */
+/** A query's `sort`: a column of the list; a leading `-` means descending. */
 export const sortedBy = <Column extends string>(orders: Readonly<Record<Column, Order>>) =>
   z
     .enum((Object.keys(orders) as Column[]).flatMap((column) => [column, `-${column}`] as const))
@@ -119,8 +119,8 @@ interface SpanAndSort {
 }
 
 /**
- * What a query's `from` and `to` need of its `sort`: an order by their own time. In any other one the rows of a time are anywhere, and
- * a page would cost what the whole list does.
+ * Arguments of `refine`: `from` and `to` require a sort by their own time. Any other order scatters the rows of a range,
+ * and a page would cost as much as the whole list.
  */
 export const spanInOrder = (time: string) =>
   [
@@ -137,21 +137,21 @@ interface Numbered {
 }
 
 /**
- * What a statement takes of it; `order`: that of the statement, if the list has several.
- * @throws request.invalid for two sizes, a page beyond the rows that page numbers reach, or a cursor of another order.
+ * The statement's values for a page of a numbered list. A list with several sort keys passes the one in use as `order`.
+ * Throws request.invalid for two different sizes, a page beyond the counted rows, or a cursor of another order.
  */
 export function pageValues({ page, page_size, limit, cursor }: Numbered, order?: Order): PageValues {
   const size = limit.given ?? page_size ?? limit.fallback
   if (page_size !== undefined && size !== page_size)
-    throw invalid('query', 'limit', 'is another name of `page_size`, which has another value', 'custom')
+    throw invalid('query', 'limit', 'is an alias of `page_size`, but their values differ', 'custom')
   if ((page - 1) * size > MAX_COUNTED)
     throw invalid('query', 'page', `reaches ${MAX_COUNTED} rows; follow \`next\` beyond them`, 'too_big')
   return [cursorValues(cursor, order), (page - 1) * size, size]
 }
 
 /**
- * What a statement takes of a cursor; `order`: that of the statement, if the list has several.
- * @throws request.invalid for a cursor of another order.
+ * The statement's value for a cursor; null without one. A list with several sort keys passes the one in use as `order`.
+ * Throws request.invalid for a cursor of another order.
  */
 export function cursorValues(cursor: string | undefined, order?: Order): string | null {
   if (cursor !== undefined && order !== undefined && !isCursorOf(order, JSON.parse(cursor)))
@@ -160,8 +160,8 @@ export function cursorValues(cursor: string | undefined, order?: Order): string 
 }
 
 /**
- * The answer from a text of `arrayText`: an array, with `Link: <…>; rel="next"` (RFC 8288) unless it is the last page.
- * `complete` adds what PostgreSQL does not know.
+ * The answer from the output of `arrayText`: an array, with `Link: <…>; rel="next"` (RFC 8288) unless it is the last page.
+ * The callback `complete` adds data to the items that PostgreSQL does not have.
  */
 export function array<T>(
   text: string,

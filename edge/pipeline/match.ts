@@ -1,18 +1,18 @@
 import type { AnyRoute, Area } from './route.ts'
 import { admittingScopes } from './scopes.ts'
 
-/** A route of an area, as the matcher finds it. */
+/** A route with its area. */
 export interface Entry {
   readonly area: Area
   readonly route: AnyRoute
-  /** The pattern with its prefix, as in metrics and the reference. */
+  /** Path pattern with the area's prefix, as in metrics and the reference. */
   readonly pattern: string
-  /** An API key needs one of these; the first is the least. */
+  /** An API key needs one of these scopes; the first grants the least. */
   readonly scopes: readonly string[]
 }
 
 export interface Match {
-  /** Entries by method in upper case. */
+  /** Entries by method, in upper case. */
   readonly entries: ReadonlyMap<string, Entry>
   readonly params: Readonly<Record<string, string>>
 }
@@ -24,14 +24,14 @@ interface Node {
 }
 
 export interface Matcher {
-  /** Null when no route has the path; `undefined` when a segment is not valid percent-encoding. */
+  /** Null if no route has the path; undefined if a segment is not valid percent-encoding. */
   find(path: string): Match | null | undefined
   readonly entries: readonly Entry[]
 }
 
 /**
- * Compiles routes into a tree of path segments: one step per segment, literals before parameters.
- * @throws when two routes share method and path, or two parameters one place.
+ * Compiles routes into a tree of path segments: one step per segment, literals before parameters. Throws if two routes
+ * share method and path, or if a segment has parameters with two names.
  */
 export function createMatcher(areas: readonly Area[]): Matcher {
   const root: Node = { literals: new Map(), parameter: null, entries: null }
@@ -75,7 +75,7 @@ function insert(root: Node, entry: Entry): void {
     if (segment.startsWith(':')) {
       node.parameter ??= { name: segment.slice(1), node: made }
       if (node.parameter.name !== segment.slice(1))
-        throw new Error(`Two names for one place: ${entry.pattern}`)
+        throw new Error(`Two parameter names for one path segment: ${entry.pattern}`)
       node = node.parameter.node
     } else {
       const known = node.literals.get(segment)

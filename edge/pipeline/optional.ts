@@ -1,13 +1,13 @@
 import { z } from 'zod'
 
 /**
- * In a body, `null` for an optional field means that it is absent, as generated clients send it: one rule for all
- * bodies. A nullable field has a meaning for null, such as clearing a value.
+ * In every body, `null` for an optional field means that the field is absent: generated clients send it. For a nullable
+ * field null is a value, such as one that clears the field.
  */
 
 type Json = Record<string, unknown>
 
-/** A body without the optional fields that are null. */
+/** Removes optional fields that are null from a body. */
 export function withoutNulls(schema: z.ZodType, value: unknown): unknown {
   if (value === null) return isOmissible(schema) ? undefined : value
   const inner = unwrapped(schema)
@@ -26,7 +26,7 @@ export function withoutNulls(schema: z.ZodType, value: unknown): unknown {
 
 const known = new WeakMap<z.ZodType, boolean>()
 
-/** Whether a field may be absent, and null has no meaning of its own. */
+/** True if a field may be absent and null is not one of its values. */
 function isOmissible(schema: z.ZodType): boolean {
   const found = known.get(schema) ?? (accepts(schema, undefined) && !accepts(schema, null))
   known.set(schema, found)
@@ -35,14 +35,14 @@ function isOmissible(schema: z.ZodType): boolean {
 
 const accepts = (schema: z.ZodType, value: null | undefined): boolean => schema.safeParse(value).success
 
-/** What is inside of what makes a schema optional, nullable, defaulted or transformed. */
+/** The inner schema of an optional, nullable, defaulted or transformed one. */
 export function unwrapped(schema: z.ZodType): z.ZodType {
   if (schema instanceof z.ZodDefault || schema instanceof z.ZodOptional || schema instanceof z.ZodNullable)
     return unwrapped(schema.def.innerType as z.ZodType)
   return schema instanceof z.ZodPipe ? unwrapped(schema.def.in as z.ZodType) : schema
 }
 
-/** Marks such fields as nullable in a body's JSON Schema. */
+/** Marks optional fields as nullable in a body's JSON Schema. */
 export function showNulls({ zodSchema, jsonSchema }: { zodSchema: unknown; jsonSchema: Json }): void {
   if (!(zodSchema instanceof z.ZodObject)) return
   const properties = (jsonSchema.properties ?? {}) as Record<string, Json>

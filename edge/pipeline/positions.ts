@@ -6,44 +6,44 @@ import type { EdgeRequest } from '../http/server.ts'
 import type { Caller } from './auth.ts'
 
 /**
- * What callers have written or been shown, as positions in the WAL: a list comes from a standby that has come to the
- * position of its caller, or from the primary. Callers are told their position and send it back; for those who don't,
- * it is remembered, by this process only.
+ * WAL positions of callers' writes and reads. A list comes from a standby that has replayed up to the caller's position,
+ * otherwise from the primary. Answers carry the position and clients send it back. For clients that don't, this process
+ * remembers it.
  */
 export interface Positions {
-  /** What the lists of a request have to show: the furthest of its header, its cookie and what is remembered. */
+  /** The position that a request's lists must include: the furthest of header, cookie and memory. */
   wanted(asked: Asked): Position
-  /** The position of a request that may write, or show what was written. */
+  /** Tracks a request that may write, or report a write. */
   of(asked: Asked): WrittenPosition
 }
 
-/** A request whose caller is known. */
+/** A request with its caller. */
 export interface Asked {
   readonly request: EdgeRequest
   readonly caller: Caller | null
   readonly address: string
 }
 
-/** What one request has written. */
+/** Position of one request's writes. */
 export interface WrittenPosition {
-  /** Remembers what its caller has been told by now. */
+  /** Remembers the current position for the caller. */
   remember(): void
-  /** Headers of its answer, which is remembered. */
+  /** Remembers the position and returns its headers for the answer. */
   headers(): readonly Header[]
 }
 
 type Who = number | string
 
 const POSITION_HEADER = 'millrace-position'
-// The most callers that are remembered by name.
+// Callers remembered individually.
 const MAX_POSITIONS = 100_000
 const EVERYBODY = ''
 
-/** `forMs`: after this time every standby that is read has what was written. */
+/** @param forMs after this time every standby in use has replayed the write. */
 export function createPositions(settings: Settings, wal: Wal, forMs: number, max = MAX_POSITIONS): Positions {
   const memory = new Memory(forMs, max)
   const cookie = cookieName(settings, 'position')
-  // One for a standby that was used a moment ago.
+  // The second `forMs` covers a standby that was chosen just before it fell behind.
   const scope = { path: '/', sameSite: 'Lax', seconds: (2 * forMs) / 1000 } as const
   return {
     wanted: ({ request, caller, address }) => {
@@ -59,7 +59,7 @@ export function createPositions(settings: Settings, wal: Wal, forMs: number, max
           remember()
           const text = formatPosition(wal.end)
           const header: Header = [POSITION_HEADER, text]
-          // Browsers send no Authorization of their own.
+          // Browsers do not send Authorization by themselves, so they need the cookie.
           return request.header('authorization') === ''
             ? [header, setCookie(settings, cookie, text, scope)]
             : [header]
@@ -69,7 +69,7 @@ export function createPositions(settings: Settings, wal: Wal, forMs: number, max
   }
 }
 
-/** Positions by account, or by address without one; each is kept for one to two times `forMs`. */
+/** Positions by account, or by address without one; kept for one to two times `forMs`. */
 class Memory {
   readonly #forMs: number
   readonly #max: number
@@ -93,7 +93,7 @@ class Memory {
 
   set(who: Who, position: Position): void {
     this.#turn()
-    // Then nobody has a position of their own.
+    // When full, one position stands for all callers.
     if (this.#recent.size >= this.#max) {
       let furthest = position
       for (const one of this.#recent.values()) furthest = Math.max(furthest, one)

@@ -4,12 +4,12 @@ import type { EdgeRequest } from '../http/server.ts'
 import type { Edge } from './context.ts'
 import { jsonBytes } from './input.ts'
 
-/** What the routes have in common that receive events of providers. */
+/** Shared parts of the routes that receive provider events. */
 
 export const Received = z.strictObject({ received: z.literal('true') }).meta({ id: 'Received' })
 export const RECEIVED = { received: 'true' } as const
 
-/** The bytes that a provider has signed. @throws fail(refused) also for too many: whatever is wrong, the error is the same. */
+/** The bytes that a provider signs. @throws fail(refused) for a body that is too large: such routes have one error for all. */
 export function eventBytes(edge: Edge, request: EdgeRequest, refused: ErrorCode): Promise<Uint8Array> {
   return request.body.bytes(jsonBytes(edge.settings)).catch((error) => {
     if (error instanceof Failure && error.code === 'request.too_large') throw fail(refused)

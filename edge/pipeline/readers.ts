@@ -3,16 +3,16 @@ import type { Edge } from './context.ts'
 import type { RequestContext } from './request-context.ts'
 import type { AnyRoute } from './route.ts'
 
-// All callers without a credential.
+// Owner id for all callers without an account.
 const NOBODY = 0
 
-/** What a route reads with, as it declares. */
+/** Chooses the reader that a route declares. */
 export function readerOf(edge: Edge, exchange: RequestContext, route: AnyRoute): Reads {
   const { reader, slowReads, replica } = edge
   const caller = exchange.caller?.ownerId ?? NOBODY
   if (route.reads === undefined)
     return replica !== null && route.tellsOfWrites === true ? replica.wal.covering(reader) : reader
-  // A stream goes on from what it has read with what the primary notifies about.
+  // A stream continues its first read with notifications of the primary, so it reads there too.
   if (replica === null || route.stream !== undefined || route.decidesAccess === true)
     return slowReads.of(caller, route.reads)
   return replica.reads.of(caller, route.reads, replica.positions.wanted(exchange))

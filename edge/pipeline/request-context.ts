@@ -8,14 +8,14 @@ import { addressOf, placeOf } from './client-place.ts'
 import type { Allowance } from './key-limits.ts'
 import type { WrittenPosition } from './positions.ts'
 
-// A client may choose the request id, but nothing that could break a log line or a header.
+// A client may choose the request id, within characters that are safe in log lines and headers.
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,64}$/
 const PREFIX = randomBytes(6).toString('base64url')
 let counter = 0
-// Those that OpenTelemetry's conventions for HTTP name.
+// The methods that OpenTelemetry's HTTP conventions list.
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE'])
 
-/** What is needed of the matched route, whatever the outcome. */
+/** The part of a matched route that every answer needs. */
 export interface Found {
   /** The pattern with its prefix. */
   readonly pattern: string
@@ -23,7 +23,7 @@ export interface Found {
   readonly route: { readonly method: string; readonly credentials?: boolean | undefined }
 }
 
-/** One request in progress, and the ways to answer it, which add the common headers. */
+/** A request in progress; answers it with the common headers. */
 export class RequestContext implements Origin {
   readonly request: EdgeRequest
   readonly responder: Responder
@@ -32,32 +32,32 @@ export class RequestContext implements Origin {
   readonly settings: Settings
   entry: Found | null = null
   caller: Caller | null = null
-  /** What it has written, if it may write and there is a replica that has to follow. */
+  /** WAL position of this request's writes; null without a replica, or if the request cannot write. */
   written: WrittenPosition | null = null
-  /** What its API key may still request, where that is limited. */
+  /** Requests left for its API key; null without a key or a limit. */
   allowance: Allowance | null = null
-  /** Status of the answer, once there is one. */
+  /** Status of the answer; 0 before it. */
   status = 0
   private span: Span | null = null
-  // An edge calls no provider.
+  // The edge makes no provider calls, so there is nothing to record.
   readonly record = null
   private hasEnded = false
 
-  /** @param isLogged whether its line will be in the access log, whatever the answer. */
+  /** @param isLogged true if the access log has a line for every request. */
   constructor(request: EdgeRequest, responder: Responder, settings: Settings, isLogged: boolean) {
     this.request = request
     this.responder = responder
     this.settings = settings
-    // The address can't be read after a disconnect or an answer; the log and the audit trail need it for every write.
+    // uWS can't read the address after a disconnect or an answer; the log and the audit trail need it for every write.
     if (request.method !== 'GET' || isLogged) void request.address
     const given = request.header('x-request-id')
     this.requestId = given !== '' && REQUEST_ID.test(given) ? given : `${PREFIX}-${(++counter).toString(36)}`
   }
 
-  /** The head of an answer, with the headers that all have. */
+  /** The head of an answer, with the common headers. */
   head(status: number, headers: readonly Header[] = []): ReplyHead {
     this.status = status
-    // The log line is written after the answer, for refusals, too.
+    // Refusals are logged after the answer, when the address can no longer be read.
     if (status >= 400) void this.request.address
     const all: Header[] = [
       ...headers,
@@ -102,7 +102,7 @@ export class RequestContext implements Origin {
     return { route: `${request.method} ${entry?.pattern ?? request.path}`, requestId }
   }
 
-  /** Begins its span, in the trace of the caller if that names one. */
+  /** Starts the request's span, in the caller's trace if `traceparent` names one. */
   trace(tracing: Tracing): void {
     const { request, requestId, settings } = this
     const { method, path } = request
@@ -122,20 +122,20 @@ export class RequestContext implements Origin {
     )
   }
 
-  /** Answered; what goes on now, such as a stream, is not of this request any more. */
+  /** Ends the request and its span; a stream that is still open no longer counts as part of it. */
   end(): void {
     this.hasEnded = true
     if (this.span === null) return
     const { entry, request, status } = this
     this.span.end({
       ...(entry !== null && { name: `${request.method} ${entry.pattern}` }),
-      // No status: the client disconnected before the answer.
+      // Status 0: the client disconnected before the answer.
       attributes: { 'http.route': entry?.pattern, 'http.response.status_code': status === 0 ? null : status },
       error: status >= 500 ? String(status) : null,
     })
   }
 
-  /** Seconds since the request came. */
+  /** Seconds since the request arrived. */
   elapsed(): number {
     return (performance.now() - this.startedAt) / 1000
   }

@@ -27,7 +27,7 @@ import type { Received, TaskInput } from './route.ts'
 import { statusOf } from './statuses.ts'
 import { RequestWrites } from './writes.ts'
 
-// A repeated request reads the job of the first one, and waits no longer than that takes.
+// A repeated request waits only long enough to read the first one's job.
 const REPEAT_WAIT_MS = 100
 
 export async function respondWithHandle(ending: Ending): Promise<void> {
@@ -52,7 +52,7 @@ export async function respondWithJob(ending: Ending): Promise<void> {
   if (resumed !== null) return withPlace(ending, (place) => openStream(ending, resumed, place))
   const background = entry.route.alwaysWaits !== true && wantsBackground(exchange.request)
   if (follow === undefined || background) return runJob(ending, background, null)
-  // The stream's place is taken before the job is added, so that a refused stream adds none.
+  // Reserve the stream before adding the job, so that a refused stream adds no job.
   return withPlace(ending, (place) => runJob(ending, background, place))
 }
 
@@ -71,12 +71,12 @@ async function runJob(ending: Ending, background: boolean, place: Place | null):
   const { jobId, atOnce } = begun
   if (place !== null) return openStream(ending, await follow!.open(input, jobId), place)
   const answer = atOnce ?? (await waitForJob(ending, jobId))
-  // After a disconnect this is not the final answer: a repetition reads the job.
+  // After a disconnect the answer may be incomplete; a repetition reads the job instead.
   if (key !== null && atOnce === null && !exchange.responder.done) await keepAnswer(edge, key, answer)
   await exchange.kept(answer)
 }
 
-/** What is asked of a job beside its work. */
+/** Options of a new job. */
 interface Beginning {
   readonly key: KeyRef | null
   readonly background: boolean
@@ -86,11 +86,11 @@ interface Beginning {
 
 interface Begun {
   readonly jobId: string
-  /** The answer, if the end of the job is not waited for. */
+  /** The answer if the caller does not wait for the job; otherwise null. */
   readonly atOnce: KeptAnswer | null
 }
 
-/** Adds the job, or finds the request that was the first under its key. */
+/** Adds the job, or finds the first request under the same key. */
 async function beginJob(
   ending: Ending,
   { key, background, callback, received }: Beginning,
@@ -114,13 +114,13 @@ async function beginJob(
   })
 }
 
-/** What a route answers with although its job has not ended. */
+/** The answer that a route gives before its job ends. */
 function givenAnswer({ edge, entry }: Ending, value: unknown): KeptAnswer {
   const answer = checked(edge, entry, value)
   return { status: answer.status ?? 200, headers: answer.headers, body: textOf(answer) }
 }
 
-/** What a repetition must equal: the request, with what was `received` in place of a body. */
+/** Fingerprint of the request, with `received` in place of the body. */
 function fingerprintFor({ edge, exchange, fingerprint }: Ending, received: Received | undefined): Buffer {
   if (received === undefined) return fingerprint()
   const { method, path, query } = exchange.request
@@ -139,7 +139,7 @@ async function addWithin(
   return { jobId: (await tx.one(enqueueJobs([spec], ending.edge.settings.quotas.waiting_jobs))).job_id }
 }
 
-/** Adds the job in a statement that several requests share. */
+/** Adds the job in a statement shared with other requests. */
 async function addTogether(ending: Ending): Promise<string> {
   const { enqueuer, reader } = ending.edge
   const [added] = await enqueuer.add([await specOf(ending, reader.text)])
@@ -163,7 +163,7 @@ export async function respondWithStream(ending: Ending): Promise<void> {
   })
 }
 
-/** Runs work that may open a stream, with a place for it. */
+/** Reserves a stream, runs the work, and releases the reservation if the work opened no stream. */
 async function withPlace(ending: Ending, work: (place: Place) => Promise<void> | void): Promise<void> {
   const { caller, address } = ending.exchange
   const place = ending.streams.place({ accountId: caller?.ownerId ?? null, address })
@@ -180,7 +180,7 @@ function openStream(
   place: Place,
   headers: readonly Header[] = [],
 ): Promise<void> | void {
-  // 204 tells a reconnecting EventSource to stop: everything was delivered.
+  // 204 stops a reconnecting EventSource: all events were delivered.
   if (source === 'ended') return exchange.empty(204)
   const head = exchange.head(200, [...SSE_HEADERS, ...headers])
   if (exchange.request.method === 'HEAD') return exchange.responder.send({ ...head, head: true })
@@ -216,7 +216,7 @@ async function repeatJob(ending: Ending, key: KeyRef, first: Claim, place: Place
   const { follow } = entry.route
   if (place !== null && first.status === null && first.job_id !== null)
     return openStream(ending, await follow!.open(input, first.job_id), place, [REPLAYED])
-  // If the first request died with its process, its answer is on the job.
+  // If the first request's process died, the job has the answer.
   const event =
     first.status === null && first.job_id !== null
       ? await edge.hub.terminal(first.job_id, REPEAT_WAIT_MS)
@@ -234,7 +234,7 @@ function accepted(jobId: string): KeptAnswer {
   }
 }
 
-/** The answer to a caller who waited for a job. */
+/** The answer for a caller who waits for a job. */
 function jobAnswer({ route }: Entry, event: JobEvent): KeptAnswer {
   if (event.status === 'done') {
     const { result = null } = JSON.parse(event.frame) as { result?: unknown }
@@ -244,7 +244,7 @@ function jobAnswer({ route }: Entry, event: JobEvent): KeptAnswer {
   return { status: statusOf(failure.code), headers: [], body: failureBody(failure) }
 }
 
-/** Why a job ended without being done. */
+/** The failure of a job that did not complete. */
 export function jobFailure(event: JobEvent): Failure {
   const { error } = JSON.parse(event.frame) as { error?: { code: string; detail: string } }
   return event.status === 'cancelled' || error === undefined ? fail('job.cancelled') : storedFailure(error)

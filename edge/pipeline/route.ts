@@ -16,13 +16,13 @@ import type { LimitName } from './limits.ts'
 import type { RequestContext } from './request-context.ts'
 
 /**
- * A route is one declaration with exactly one of four endings; validation, authorization, idempotency, errors,
- * compression, OpenAPI, waiting and streaming follow from it.
+ * A route is one declaration with exactly one of five handlers: `handle`, `job`, `task`, `stream` or `raw`. Validation,
+ * authorization, idempotency, errors, compression, OpenAPI, waiting and streaming follow from it.
  */
 
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
 
-/** JSON that is already text, such as PostgreSQL built it, or a whole answer with its own status and headers. */
+/** An answer with its own status and headers. Its body is a value, or JSON text such as PostgreSQL builds. */
 export class Answer<T> {
   declare readonly _type?: T
   readonly status: number | undefined
@@ -48,7 +48,7 @@ export class Answer<T> {
   }
 }
 
-/** An answer from JSON text that PostgreSQL built. */
+/** An answer from JSON text of PostgreSQL, which it compacts. */
 export function json<T>(
   text: string,
   parts: { status?: number; headers?: readonly Header[] } = {},
@@ -56,7 +56,7 @@ export function json<T>(
   return new Answer<T>({ ...parts, json: compact(text) })
 }
 
-/** An answer from JSON text that is compact already. */
+/** An answer from JSON text that is already compact. */
 export function verbatim<T>(
   text: string,
   parts: { status?: number; headers?: readonly Header[] } = {},
@@ -64,62 +64,62 @@ export function verbatim<T>(
   return new Answer<T>({ ...parts, json: text })
 }
 
-/** How a request that is not a GET writes. */
+/** Writes of a request that is not a GET. */
 export interface Writes<R> {
   /**
-   * Runs work in the transaction of the request: its Idempotency-Key and its kept answer are committed with what the work
-   * writes. The work may run more than once and has no effects outside; those are for `tx.afterCommit`. A failure that it
-   * throws undoes what it wrote, one that it returns does not; either is the answer.
-   * @param fingerprint what a repetition must equal; default method, path, query and body. Asked for when there is a key.
+   * Runs work in the transaction of the request; the Idempotency-Key and the stored answer commit with its writes. The
+   * work may run more than once, so other effects belong in `tx.afterCommit`. A thrown failure rolls back the writes, a
+   * returned one commits them; either is the answer. The default fingerprint covers method, path, query and body; it is
+   * computed only with a key.
    */
   transaction(
     work: (tx: Transaction) => Promise<R | Answer<R> | Failure>,
     fingerprint?: () => Buffer,
   ): Promise<Answer<R>>
-  /** Adds jobs, with those of other requests where there is no key; `answer` is given their ids. */
+  /** Adds jobs, batched with other requests' jobs unless there is a key. `answer` receives their ids. */
   enqueue(specs: readonly JobSpec[], answer: (jobIds: readonly string[]) => R): Promise<Answer<R>>
 }
 
-/** The additional input of a `raw` handler, which answers through `responder` or returns an answer. */
+/** Additional input of a `raw` handler, which answers through `responder` or returns an answer. */
 export interface RawInput extends Writes<unknown> {
   readonly responder: Responder
-  /** The head of an answer, with the headers that all have. */
+  /** The head of an answer, with the common headers. */
   head(status: number, headers?: readonly Header[]): ReplyHead
 }
 
-/** The input of a handler. What is not declared is `undefined`. */
+/** The input of a handler; undeclared parts are undefined. */
 export interface Input<P, Q, B, C> {
   readonly params: P
   readonly query: Q
   readonly body: B
   readonly caller: C
   readonly edge: Edge
-  /** Reads as the route's `reads` says. */
+  /** The reader for the route's `reads`. */
   readonly reader: Reads
   readonly request: EdgeRequest
   readonly requestId: string
   readonly exchange: RequestContext
 }
 
-/** What a `job` route received from its body, before the transaction that adds the job. */
+/** The body of a `job` route, received before the transaction that adds the job. */
 export interface Received {
-  /** The part that a repetition under an Idempotency-Key must equal. */
+  /** Fingerprint of the body, for the Idempotency-Key. */
   readonly fingerprint: Uint8Array
-  /** Called if no job was added. */
+  /** Releases the received body; called if no job was added. */
   discard(): Promise<unknown>
 }
 
-/** The additional input of a `task`. */
+/** Additional input of a `task`. */
 export interface TaskInput {
-  /** The first column of the first row; null when there is no row or it is null. */
+  /** Reads the first column of the first row; null without a row, or if the column is null. */
   readonly read: Reader['text']
 }
 
-/** How a job is answered with its stream. */
+/** The event stream of a job, as the answer of its route. */
 export interface Follow<I> {
-  /** The stream that a reconnecting reader names by Last-Event-ID, without adding a job; null: none. */
+  /** The stream that a reconnecting client names by Last-Event-ID, without adding a job; null if there is none. */
   resume(input: I): Promise<StreamSource | null>
-  /** The stream of a job from its beginning. */
+  /** The stream of a job from its first event. */
   open(input: I, jobId: string): Promise<StreamSource>
 }
 
@@ -132,70 +132,70 @@ interface Declaration<
   V extends Received,
 > {
   readonly method: Method
-  /** Below the area's prefix; `:name` stands for one segment. */
+  /** Path below the area's prefix; `:name` matches one segment. */
   readonly path: string
   readonly summary: string
   readonly description?: string
-  /** Default: the area's. */
+  /** Access rule; default: the area's. */
   readonly auth?: A
   readonly params?: P
   readonly query?: Q
   readonly body?: B
-  /** The format of the body; default `json`. `multipart` and `bytes` are read by a `raw` handler or by `receive`. */
+  /** Format of the body; default `json`. A `raw` handler or `receive` reads `multipart` and `bytes`. */
   readonly bodyType?: 'json' | 'form' | 'multipart' | 'bytes'
-  /** For a `multipart` body: what JSON may be sent in its place, for the reference; whoever reads the body checks it. */
+  /** Alternative JSON schema of a `multipart` body, for the reference; the code that reads the body checks it. */
   readonly jsonBody?: z.ZodType
-  /** A JSON body may have this many bytes unless `MAX_JSON_BYTES` is set; default 1 MiB. */
+  /** Maximum size of a JSON body in bytes unless `MAX_JSON_BYTES` is set; default 1 MiB. */
   readonly bodyBytes?: number
-  /** Reads the body of a `job` route as it arrives; its result is `received` there. */
+  /** Reads the body of a `job` route as it arrives; `job` gets the result as `received`. */
   readonly receive?: (input: Input<z.output<P>, z.output<Q>, undefined, CallerOf<A>>) => Promise<V>
-  /** The body of a success; absent: no body. */
+  /** Body of a success; absent: no body. */
   readonly response?: R
-  /** Its status; default 200, or 204 without a response. */
+  /** Status of a success; default 200, or 204 without a response. */
   readonly status?: number
-  /** Other successes, for the reference: status -> meaning. */
+  /** Other statuses of a success, for the reference: status -> meaning. */
   readonly alsoAnswers?: Readonly<Record<number, string>>
-  /** Media type of the response when it is not JSON, or the range of those that it can have. */
+  /** Media type or media range of a response that is not JSON. */
   readonly produces?: string
-  /** An example of such a response, for the reference. */
+  /** Example of a response that is not JSON, for the reference. */
   readonly example?: string
   readonly errors?: readonly ErrorCode[]
-  /** A POST that only reads: an API key needs the scope to read. */
+  /** True for a POST that only reads: the read scope suffices. */
   readonly isRead?: boolean
-  /** It is about what people sign in with: API keys are refused. */
+  /** True if the route manages credentials: API keys are refused. */
   readonly needsSession?: boolean
-  /** An API key of an organization may call it: what it does keeps to that organization. Routes of one organization need no flag. */
+  /** True if a key limited to an organization may call it, because the handler stays within it. Routes of one organization need no flag. */
   readonly organizationKeys?: boolean
-  /** A POST whose effect must happen once: takes `Idempotency-Key`. */
+  /** True for a POST whose effect must happen once: it accepts `Idempotency-Key`. */
   readonly sideEffect?: boolean
-  /** For a POST without a key: why repeating it does no harm. */
+  /** Reason why repeating a POST without a key is harmless. */
   readonly repeatable?: string
-  /** For a job-backed route that answers with the stream of its job instead of its result. */
+  /** For a job-backed route: answers with the job's stream instead of its result. */
   readonly follow?: Follow<Input<z.output<P>, z.output<Q>, z.output<B>, CallerOf<A>>>
-  /** For a job-backed route: the answer from the job's result; default the whole result. */
+  /** For a job-backed route: builds the answer from the job's result; default: the whole result. */
   readonly answer?: (result: unknown) => unknown
-  /** For a job-backed route: callers can't ask to be answered before the job ends. */
+  /** For a job-backed route: true if callers always wait for the job to end. */
   readonly alwaysWaits?: boolean
-  /** The caller is identified by a cookie other than the session's: the cross-site rule applies although it is public. */
+  /** True if a cookie other than the session's identifies the caller: the cross-site rule applies although the route is public. */
   readonly cookieAuth?: boolean
-  /** It sets cookies for any caller: the cross-site rule applies to every request. */
+  /** True if it sets cookies for any caller: the cross-site rule applies to every request. */
   readonly signsIn?: boolean
-  /** A GET that costs money: cross-site requests are refused unless they have a bearer token. */
+  /** True for a GET that costs money: cross-site requests need a bearer token. */
   readonly spends?: boolean
-  /** What its `reader` reads; default: rows by key, which never wait for slower reads. */
+  /** Kind of reads for `reader`; default: rows by key, which never wait for slower reads. */
   readonly reads?: ReadKind
   /**
-   * What it `reads` also decides whether the caller may read: it comes from the primary, where somebody who has just been
-   * removed is not let in.
+   * True if its reads also decide access: they come from the primary, which already knows that a member has been
+   * removed.
    */
   readonly decidesAccess?: boolean
-  /** For a GET whose answer tells of the end of a job: the lists that its caller reads then show what the job did. */
+  /** True for a GET that reports the end of a job: its answer carries the WAL position, so that later lists include the job's writes. */
   readonly tellsOfWrites?: boolean
-  /** How often a client or an account may call. */
+  /** Rate limit per client or account. */
   readonly limit?: LimitName
-  /** Answers may hold credentials: never cached, and never kept for an Idempotency-Key. */
+  /** True if answers may contain credentials: they get `Cache-Control: no-store`. */
   readonly credentials?: boolean
-  /** Adds to each success what is not stored anywhere, not even for an Idempotency-Key. */
+  /** Adds data to each success that is never stored, not even for an Idempotency-Key. */
   readonly complete?: (edge: Edge, text: string) => string
 }
 
@@ -205,7 +205,7 @@ type Out<T extends z.ZodType> = z.output<T>
 interface Endings<P, Q, B, R, C, V> {
   handle: (input: Input<P, Q, B, C> & Writes<R>) => Promise<R | Answer<R>> | R | Answer<R>
   job: (input: Input<P, Q, B, C> & { readonly tx: Transaction; readonly received: V }) => Promise<JobRef<R>>
-  /** A `job` that is all that is written: those of requests that arrive together are added together. */
+  /** A `job` that is the only write: concurrent requests add their jobs in one batch. */
   task: (input: Input<P, Q, B, C> & TaskInput) => NewJob<R> | Promise<NewJob<R>>
   stream: (input: Input<P, Q, B, C>) => Promise<StreamSource>
   raw: (input: Input<P, Q, B, C> & RawInput) => Promise<Answer<unknown> | undefined>
@@ -216,7 +216,7 @@ type Only<E, K extends keyof E> = { readonly [N in K]: E[N] } & {
 }
 type OneEnding<E> = { [K in keyof E]: Only<E, K> }[keyof E]
 
-/** A route without its types, as dispatch and the reference see it. */
+/** A route without its type parameters, for dispatch and the reference. */
 export interface AnyRoute
   extends Omit<Declaration<z.ZodType, z.ZodType, z.ZodType, z.ZodType, Auth, Received>, 'receive' | 'follow'>,
     Partial<Endings<never, never, never, unknown, never, never>> {
@@ -225,8 +225,8 @@ export interface AnyRoute
 }
 
 /**
- * Declares a route. The schemas type the handler: it receives their output and must return the response's input;
- * a job's result must be the response. More than one ending, or none, does not compile.
+ * Declares a route. The schemas type the handler: it receives their output and must return the response's input.
+ * A job's result must be the response. Several handlers, or none, do not compile.
  */
 export function route<
   P extends z.ZodType = z.ZodUndefined,
@@ -239,23 +239,23 @@ export function route<
   declaration: Declaration<P, Q, B, R, A, V> &
     OneEnding<Endings<Out<P>, Out<Q>, Out<B>, z.input<R>, CallerOf<A>, V>>,
 ): AnyRoute {
-  // The one place where a route's types are erased: dispatch parses the input with the same schemas that typed it.
+  // The only cast that erases a route's types: dispatch parses the input with the schemas that typed it.
   return declaration as unknown as AnyRoute
 }
 
-/** Whether a job produces the route's answer. */
+/** True if a job produces the route's answer. */
 export function isJobBacked(route: AnyRoute): boolean {
   return route.job !== undefined || route.task !== undefined
 }
 
-/** Routes that share a prefix, a name and an access rule. */
+/** Routes with a common prefix, name and access rule. */
 export interface Area {
   readonly name: string
   readonly prefix: string
   readonly auth: Auth
   /** Status of invalid input: 422, but 400 where SPEC says so. */
   readonly invalidStatus: 422 | 400
-  /** A query may have anything beside what is declared, as links to pages and probes do. */
+  /** True if undeclared query parameters are allowed, as in links to pages and in probes. */
   readonly takesAnyQuery: boolean
   readonly routes: readonly AnyRoute[]
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Schemas that several areas share. A `type` in the metadata of a text of a URL is what the reference says of it. */
+/** Schemas that several areas share. A `type` in the metadata of a string in a URL is its type in the reference. */
 
 const rowId = (largest: number) =>
   z
@@ -10,13 +10,13 @@ const rowId = (largest: number) =>
     .refine((id) => id >= 1 && id <= largest, 'must be a positive integer')
     .meta({ type: 'integer', minimum: 1, maximum: largest })
 
-/** The id of an account, an organization or a page, of which there are at most 2 billion, in a path. */
+/** The 32-bit id of an account, an organization or a page, in a path. */
 export const RowId = rowId(2_147_483_647)
 
-/** A number as descriptions have it: 10,000. Not by `toLocaleString`, which loads the data of languages at each start: 10 ms. */
+/** Formats a number with commas: 10,000. `toLocaleString` would load locale data, 10 ms per start. */
 export const grouped = (value: number): string => `${value}`.replace(/\B(?=(\d{3})+$)/g, ',')
 
-/** The id of any other record. */
+/** The id of any other record, in a path. */
 export const LongRowId = rowId(Number.MAX_SAFE_INTEGER)
 
 interface Bounds {
@@ -24,7 +24,7 @@ interface Bounds {
   readonly max: number
 }
 
-/** An integer in a query string; one out of bounds is refused, never clamped. */
+/** An integer in a query string; values out of bounds are refused, not clamped. */
 export const integer = ({ min, max }: Bounds) =>
   z
     .string()
@@ -39,7 +39,7 @@ export const count = ({ fallback, ...bounds }: Bounds & { readonly fallback: num
 /** True or false in a query string; also 1, 0, yes, no, on and off. */
 export const flag = () => z.stringbool().meta({ type: 'boolean' })
 
-/** False unless it is given. */
+/** A flag that defaults to false. */
 export const option = () => flag().default(false)
 
 export const Timestamp = z.iso.datetime()
@@ -49,20 +49,20 @@ export const Day = z.iso
   .date({ error: 'must be a day such as 2026-03-14' })
   .refine((date) => date >= '0001', 'must be in the year 1 or later')
 
-// Nor has PostgreSQL a zone of 16 hours or more, and it reads no text without an end.
+// PostgreSQL rejects offsets of 16 hours or more, and overlong texts.
 const STORABLE = /^(?!0000).{1,40}(?<![+-](1[6-9]|2\d):?\d\d)$/
 
-/** A timestamp as input; without a zone it is UTC. */
+/** A timestamp as input; UTC if it has no offset. */
 export const Moment = z.iso
   .datetime({ offset: true, local: true, error: 'must be a time such as 2026-03-14T15:00:00Z' })
-  .refine((text) => STORABLE.test(text), 'must be a time that a database has')
+  .refine((text) => STORABLE.test(text), 'must be a valid timestamp')
   .transform((text) => (/(Z|[+-]\d\d:?\d\d)$/.test(text) ? text : `${text}Z`))
   .meta({ format: 'date-time' })
 
 /** An email address, trimmed and in lower case. */
 export const Email = z.string().trim().toLowerCase().max(320).pipe(z.email())
 
-/** The body of every refusal. */
+/** The body of every error. */
 export const Problem = z
   .object({
     detail: z.string(),

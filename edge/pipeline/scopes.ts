@@ -2,9 +2,9 @@ import { fail } from '../../sql/errors.ts'
 import type { Caller } from './auth.ts'
 import type { AnyRoute, Area } from './route.ts'
 
-/** What API keys may do, by area and verb: `write` includes `read`, and `*` is every area. */
+/** Scopes of API keys, by area and verb. `write` includes `read`; `*` is every area. */
 
-/** The areas that scopes name; the others are public. */
+/** Areas with scopes; the others are public. */
 export const SCOPED_AREAS = [
   'accounts',
   'ai',
@@ -30,21 +30,21 @@ const VERBS = ['read', 'write'] as const
 /** Every scope. */
 export const SCOPES = ['*', ...SCOPED_AREAS].flatMap((area) => VERBS.map((verb) => `${area}:${verb}`))
 
-/** The scopes that admit to what reads or writes in an area, the least of them first. */
+/** The scopes that allow reading or writing in an area, narrowest first. */
 const scopesOf = (area: string, isReading: boolean): readonly string[] => {
   const writing = [`${area}:write`, '*:write']
   return isReading ? [`${area}:read`, '*:read', ...writing] : writing
 }
 
-/** The scopes that admit to a route, the least of them first. */
+/** The scopes that admit to a route, narrowest first. */
 export function admittingScopes({ name }: Area, route: AnyRoute): readonly string[] {
   const isReading = route.method === 'get' ? route.spends !== true : route.isRead === true
   return scopesOf(name, isReading)
 }
 
 /**
- * Refuses an API key that may not do in another area what its request does there, too.
- * @throws fail('auth.scope')
+ * Checks an API key for a request that also acts in another area.
+ * @throws fail('auth.scope') if the key lacks that area's scope.
  */
 export function requireScope(
   { key }: Pick<Caller, 'key'>,

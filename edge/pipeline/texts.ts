@@ -1,21 +1,21 @@
 import type { InputProblem } from '../../sql/errors.ts'
 
-/** What no input may contain, whatever its schema: text that PostgreSQL can't store, too deep or too many values. */
+/** Checks for all input, independent of schemas: text that PostgreSQL can't store, excessive nesting, too many values. */
 
 type Loc = InputProblem['loc']
 
-// JSON itself has no bounds, and whatever traverses a value (this file, schemas, the database) needs time and stack.
+// JSON has no bounds of its own, and every traversal (here, in schemas, in the database) needs time and stack.
 const DEEPEST = 64
 const MAX_VALUES = 10_000
 
-// An answer has the keys above each problem: without bounds, 190 KB of input became one of 500 MB.
+// An answer repeats the keys above each problem: without bounds, 190 KB of input became an answer of 500 MB.
 const MAX_PROBLEMS = 100
 const MAX_OF_KEY = 100
 
-const TOO_DEEP = `must not be nested more than ${DEEPEST} deep`
-const TOO_MANY = `must not have more than ${MAX_VALUES} keys and items in all`
+const TOO_DEEP = `must not be nested more than ${DEEPEST} levels deep`
+const TOO_MANY = `must not have more than ${MAX_VALUES} keys and items in total`
 
-/** The first problems of an input with their locations; `loc` is the part of the request that it came in. */
+/** The first problems of an input, with their locations. @param loc the part of the request that holds it. */
 export function textProblems(value: unknown, loc: Loc): readonly InputProblem[] {
   const count = { left: MAX_VALUES }
   if (isSound(value, 1, count)) return []
@@ -36,17 +36,17 @@ function isSound(value: unknown, depth: number, count: { left: number }): boolea
   return true
 }
 
-/** NUL and lone surrogates: JSON can represent them, PostgreSQL can't. */
+/** Finds NUL and unpaired surrogates, which JSON can represent and PostgreSQL can't; null if there are none. */
 function flawOf(text: string): string | null {
-  if (text.includes('\0')) return 'the character NUL'
-  return text.isWellFormed() ? null : 'half a character'
+  if (text.includes('\0')) return 'a NUL character'
+  return text.isWellFormed() ? null : 'an unpaired surrogate'
 }
 
-/** The locations of the problems, once there are known to be some. */
+/** Locates the problems; slower than {@link isSound}, so it runs only if there are some. */
 function* problemsOf(value: unknown, loc: Loc, depth: number): Generator<InputProblem> {
   if (typeof value === 'string') {
     const flaw = flawOf(value)
-    if (flaw !== null) yield { loc, msg: `must not hold ${flaw}`, type: 'invalid_format' }
+    if (flaw !== null) yield { loc, msg: `must not contain ${flaw}`, type: 'invalid_format' }
   } else if (typeof value === 'object' && value !== null) {
     if (depth > DEEPEST) {
       yield { loc: loc.slice(0, 2), msg: TOO_DEEP, type: 'too_big' }
@@ -54,7 +54,7 @@ function* problemsOf(value: unknown, loc: Loc, depth: number): Generator<InputPr
     }
     for (const [key, item] of Object.entries(value)) {
       const flaw = flawOf(key)
-      if (flaw !== null) yield { loc, msg: `must not have a key that holds ${flaw}`, type: 'invalid_key' }
+      if (flaw !== null) yield { loc, msg: `must not have a key that contains ${flaw}`, type: 'invalid_key' }
       else yield* problemsOf(item, [...loc, Array.isArray(value) ? Number(key) : shown(key)], depth + 1)
     }
   }

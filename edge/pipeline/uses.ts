@@ -3,14 +3,14 @@ import { touchApiKeys } from '../../sql/api-keys.ts'
 import type { Database } from '../../sql/db.ts'
 
 /**
- * When API keys and sessions were last used, and sessions from where, written once a minute: no request waits for it, and no
- * row is written for each.
+ * Records the last use of API keys and sessions, and the origin of a session's use. Writes once a minute, so that
+ * requests neither wait nor write a row each.
  */
 export interface Uses {
   key(keyId: string): void
-  /** Asks where from only at the first use since the last write: reading the address of each request costs too much. */
+  /** Calls `from` only for the first use since the last write: reading every request's address costs too much. */
   session(sessionId: string, from: () => Omit<UsedSession, 'id'>): void
-  /** Writes what is not written yet. */
+  /** Writes all pending uses. */
   close(): Promise<void>
 }
 
@@ -37,7 +37,7 @@ export function createUses(db: Database, onError: (error: unknown) => void): Use
   }
 }
 
-/** What was used since the last write, by id, each with what was known at its first use. */
+/** Uses since the last write by id, each with the data of its first use. */
 function batches<T>(
   store: (used: readonly (readonly [id: string, use: T])[]) => Promise<unknown>,
   onError: (error: unknown) => void,
@@ -54,7 +54,7 @@ function batches<T>(
       try {
         await store([...written])
       } catch (error) {
-        // With the next ones.
+        // Retry with the next write.
         used = new Map([...written, ...used])
         onError(error)
       }

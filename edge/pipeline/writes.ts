@@ -6,9 +6,9 @@ import type { Ending } from './ending.ts'
 import { type KeyRef, once, refusalOf } from './idempotency.ts'
 import { Answer, type Writes } from './route.ts'
 
-/** How one request writes: {@link Writes}. */
+/** The {@link Writes} of one request. */
 export class RequestWrites implements Writes<unknown> {
-  /** Whether the request's key has been used. */
+  /** True if the handler has called `transaction`, which uses the request's key. */
   wrote = false
   private readonly ending: Ending
   private readonly key: KeyRef | null
@@ -18,7 +18,7 @@ export class RequestWrites implements Writes<unknown> {
     this.key = key
   }
 
-  /** What a handler is given, with the ways to write. */
+  /** The handler's input, extended by the ways to write. */
   inputOf(input: object): object {
     const { transaction, enqueue } = this
     return { ...input, transaction: transaction.bind(this), enqueue: enqueue.bind(this) }
@@ -60,7 +60,7 @@ export class RequestWrites implements Writes<unknown> {
     return new Answer({ value: answer(await add()) })
   }
 
-  /** Whether a body has been read since the caller was admitted: a `raw` handler does that itself. */
+  /** True if the handler itself reads the body, after the caller was admitted: only `raw` does. */
   private get hasReadBody(): boolean {
     return this.ending.entry.route.raw !== undefined
   }

@@ -203,5 +203,5 @@ test('two names for one parameter do not start', () => {
   const of = (path: string, method: 'get' | 'delete') =>
     route({ method, path, summary: 'x', response: z.string(), handle: () => '' })
   const both = [area('one', '', { auth: 'public' }, [of('/:id', 'get'), of('/:name', 'delete')])]
-  assert.throws(() => createMatcher(both), /Two names for one place/)
+  assert.throws(() => createMatcher(both), /Two parameter names for one path segment/)
 })

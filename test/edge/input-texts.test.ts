@@ -5,7 +5,7 @@ import { type AnyRoute, area, route } from '../../edge/pipeline/route.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { sharedEdge, startEdge } from './harness.ts'
 
-/** What no JSON body may hold, on any route that takes one: half a character, NUL, and more depth or items than are needed. */
+/** What no JSON body may hold, on any route that takes one: an unpaired surrogate, NUL, and more depth or items than are needed. */
 
 const Any = z.looseObject({})
 const echo = area('echo', '/echo', { auth: 'public' }, [
@@ -42,7 +42,7 @@ const operations = areas.flatMap(({ prefix, routes, invalidStatus }) =>
     .map((declared) => ({ declared, path: pathOf(prefix, declared), invalidStatus })),
 )
 
-/** A body of the type's own fields, where half a character stands for every text. */
+/** A body of the type's own fields, where an unpaired surrogate stands for every text. */
 function poisoned(body: z.ZodType): string {
   interface Schema {
     readonly $ref?: string
@@ -56,7 +56,7 @@ function poisoned(body: z.ZodType): string {
   return `{${fields.join(',')}}`
 }
 
-test('half a character is refused by every operation that takes JSON', async () => {
+test('an unpaired surrogate is refused by every operation that takes JSON', async () => {
   assert.ok(operations.length > 30, `${operations.length} operations`)
   for (const { declared, path, invalidStatus } of operations) {
     const bodies = [
@@ -71,7 +71,7 @@ test('half a character is refused by every operation that takes JSON', async () 
       assert.equal(answer.status, invalidStatus, what)
       for (const { loc, msg } of answer.json.errors) {
         assert.equal(loc[0], 'body', what)
-        assert.match(msg, /half a character/, what)
+        assert.match(msg, /an unpaired surrogate/, what)
       }
     }
   }
@@ -82,9 +82,9 @@ test('where it stands is said, for keys where their object stands', async () => 
   const { status, json } = await api.post('/echo/any', { body, headers: type })
   assert.equal(status, 422)
   assert.deepEqual(json.errors, [
-    { loc: ['body', 'bad', 1], msg: 'must not hold half a character', type: 'invalid_format' },
-    { loc: ['body', 'in'], msg: 'must not have a key that holds half a character', type: 'invalid_key' },
-    { loc: ['body', 'in'], msg: 'must not have a key that holds the character NUL', type: 'invalid_key' },
+    { loc: ['body', 'bad', 1], msg: 'must not contain an unpaired surrogate', type: 'invalid_format' },
+    { loc: ['body', 'in'], msg: 'must not have a key that contains an unpaired surrogate', type: 'invalid_key' },
+    { loc: ['body', 'in'], msg: 'must not have a key that contains a NUL character', type: 'invalid_key' },
   ])
 })
 
@@ -103,7 +103,7 @@ test('a body is at most 64 deep', async () => {
     const { status, json } = await api.post('/echo/any', { body: nested(depth), headers: type })
     assert.deepEqual(
       [status, json.errors],
-      [422, [{ loc: ['body', 'a'], msg: 'must not be nested more than 64 deep', type: 'too_big' }]],
+      [422, [{ loc: ['body', 'a'], msg: 'must not be nested more than 64 levels deep', type: 'too_big' }]],
     )
   }
 })
@@ -119,7 +119,7 @@ test('a body has at most 10,000 keys and items', async () => {
     const { status, json } = await api.post('/echo/any', { body, headers: type })
     assert.deepEqual(
       [status, json.errors],
-      [422, [{ loc: ['body'], msg: 'must not have more than 10000 keys and items in all', type: 'too_big' }]],
+      [422, [{ loc: ['body'], msg: 'must not have more than 10000 keys and items in total', type: 'too_big' }]],
     )
   }
 })

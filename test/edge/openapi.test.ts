@@ -176,7 +176,7 @@ test('bounds of the input are documented', () => {
   const described = list.parameters! as unknown as { schema: { description?: string } }[]
   assert.deepEqual(
     described.slice(1, 3).map(({ schema }) => schema.description),
-    ['Rows of a page: 1 to 200, 50 by default', 'Another name of `page_size`'],
+    ['Rows per page: 1 to 200, default 50', 'Alias of `page_size`'],
   )
   const extract = operationOf(all.find(({ route }) => route.path === '/:id/extract')!)
   const language = extract.parameters!.find(({ name }) => name === 'language') as unknown as {

@@ -51,7 +51,7 @@ describe('a parameter that an operation does not have', () => {
           .map(({ name }) => name)
         assert.equal(
           json.detail,
-          `surprise: is not a parameter; ${known.length === 0 ? 'there are none' : `those are ${known.join(', ')}`}`,
+          `surprise: is not a parameter; ${known.length === 0 ? 'there are none' : `valid parameters: ${known.join(', ')}`}`,
         )
         if (isJobBacked(route)) assert.equal(known.includes('background'), !route.alwaysWaits)
       })
