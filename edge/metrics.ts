@@ -7,7 +7,7 @@ import { readTotals } from '../sql/jobs/tallies.ts'
 import type { Reads } from '../sql/slow-reads.ts'
 import { KeptText } from './http/kept-text.ts'
 import { formatJobMetrics, type Totals } from './job-metrics.ts'
-import type { Found } from './pipeline/request-context.ts'
+import type { MatchedRoute } from './pipeline/request-context.ts'
 import type { Replica } from './replica.ts'
 import type { Hub } from './streams/hub.ts'
 import type { Streams } from './streams/sse.ts'
@@ -18,7 +18,7 @@ import type { Streams } from './streams/sse.ts'
  */
 export interface Metrics {
   /** Records a response and its duration. `entry`: null if no operation matches the request. */
-  answered(entry: Found | null, method: string, status: number, seconds: number): void
+  answered(entry: MatchedRoute | null, method: string, status: number, seconds: number): void
   /** Counts a rejected or failed request. */
   refused(code: ErrorCode): void
   text(): Promise<KeptText>
@@ -78,7 +78,7 @@ class PromMetrics implements Metrics {
     registerGauges(this.#registry, sources)
   }
 
-  answered(entry: Found | null, method: string, status: number, seconds: number): void {
+  answered(entry: MatchedRoute | null, method: string, status: number, seconds: number): void {
     this.#requests.recordResponse(entry, method, status, seconds)
   }
 
@@ -152,13 +152,13 @@ class RequestMetrics {
     this.#refusals.inc({ code })
   }
 
-  recordResponse(entry: Found | null, method: string, status: number, seconds: number): void {
+  recordResponse(entry: MatchedRoute | null, method: string, status: number, seconds: number): void {
     const series = this.#getSeries(entry, method)
     series.seconds.observe(seconds)
     series.counts[Math.floor(status / 100)]!.inc()
   }
 
-  #getSeries(entry: Found | null, name: string): Series {
+  #getSeries(entry: MatchedRoute | null, name: string): Series {
     const key = entry ?? (METHODS.has(name) ? name : OTHER)
     let series = this.#operations.get(key)
     if (series === undefined) {

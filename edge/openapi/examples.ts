@@ -155,8 +155,8 @@ const BY_FORMAT: Readonly<Record<string, string>> = {
   uri: 'https://example.com/',
 }
 // Tried last.
-const TEXTS = ['annual-report', '1', 'abc', 'ABC', '+14155552671', 'file.pdf', 'true', '287082']
-const DEEPEST = 8
+const STRINGS = ['annual-report', '1', 'abc', 'ABC', '+14155552671', 'file.pdf', 'true', '287082']
+const MAX_DEPTH = 8
 
 /** A value that the schema allows; undefined if none is known. */
 export function exampleOf(
@@ -165,51 +165,60 @@ export function exampleOf(
   name = '',
   depth = 0,
 ): unknown {
-  if (depth > DEEPEST) return undefined
-  const of = (inner: unknown, as = name): unknown => exampleOf(inner as Json, components, as, depth + 1)
-  if (typeof schema.$ref === 'string') return of(components[schema.$ref.split('/').at(-1)!] ?? {})
+  if (depth > MAX_DEPTH) return undefined
+  const exampleFor = (inner: unknown, as = name): unknown =>
+    exampleOf(inner as Json, components, as, depth + 1)
+  if (typeof schema.$ref === 'string') return exampleFor(components[schema.$ref.split('/').at(-1)!] ?? {})
   if (Array.isArray(schema.examples)) return schema.examples[0]
   if ('const' in schema) return schema.const
   if (Array.isArray(schema.enum)) return schema.enum[0]
   const choices = (schema.anyOf ?? schema.oneOf) as Json[] | undefined
-  if (choices !== undefined) return chosen(choices, name, of)
+  if (choices !== undefined) return chooseAlternative(choices, name, exampleFor)
   if (Array.isArray(schema.allOf)) return undefined
   const type = Array.isArray(schema.type) ? schema.type.find((each) => each !== 'null') : schema.type
-  if (type === 'object') return objectOf(schema, of)
-  if (type === 'array') return arrayOf(schema, name, of)
-  if (type === 'string') return textOf(schema, name)
+  if (type === 'object') return objectOf(schema, exampleFor)
+  if (type === 'array') return arrayOf(schema, name, exampleFor)
+  if (type === 'string') return stringOf(schema, name)
   if (type === 'integer' || type === 'number') return numberOf(schema, name)
   if (type === 'boolean') return true
   return type === 'null' ? null : {}
 }
 
 /** The first alternative that is not null; null for fields that are usually empty, such as errors. */
-function chosen(choices: readonly Json[], name: string, of: (schema: unknown) => unknown): unknown {
+function chooseAlternative(
+  choices: readonly Json[],
+  name: string,
+  exampleFor: (schema: unknown) => unknown,
+): unknown {
   const nullable = choices.some(({ type }) => type === 'null')
   if (nullable && /error|refus|_at$|retry_of|supersede/.test(name) && name !== 'created_at') return null
-  return of(choices.find(({ type }) => type !== 'null') ?? choices[0])
+  return exampleFor(choices.find(({ type }) => type !== 'null') ?? choices[0])
 }
 
-function objectOf(schema: Json, of: (schema: unknown, name: string) => unknown): unknown {
+function objectOf(schema: Json, exampleFor: (schema: unknown, name: string) => unknown): unknown {
   const required = new Set((schema.required as string[] | undefined) ?? [])
   const entries: [string, unknown][] = []
   for (const [name, property] of Object.entries((schema.properties as Json | undefined) ?? {})) {
-    const value = of(property, name)
+    const value = exampleFor(property, name)
     if (value !== undefined) entries.push([name, value])
     else if (required.has(name)) return undefined
   }
   return Object.fromEntries(entries)
 }
 
-function arrayOf(schema: Json, name: string, of: (schema: unknown, name: string) => unknown): unknown {
+function arrayOf(
+  schema: Json,
+  name: string,
+  exampleFor: (schema: unknown, name: string) => unknown,
+): unknown {
   const known = BY_NAME[name]
   if (Array.isArray(known)) return known
-  const item = of(schema.items ?? {}, name.replace(/s$/, ''))
+  const item = exampleFor(schema.items ?? {}, name.replace(/s$/, ''))
   if (item === undefined) return (schema.minItems as number | undefined) ? undefined : []
   return Array.from({ length: Math.max(1, Number(schema.minItems ?? 1)) }, () => item)
 }
 
-function textOf(schema: Json, name: string): string | undefined {
+function stringOf(schema: Json, name: string): string | undefined {
   const {
     format,
     pattern,
@@ -221,7 +230,7 @@ function textOf(schema: Json, name: string): string | undefined {
     minLength?: number
     maxLength?: number
   }
-  const others = pattern === undefined && format === undefined ? [] : TEXTS
+  const others = pattern === undefined && format === undefined ? [] : STRINGS
   const known = [BY_NAME[name], format === undefined ? undefined : BY_FORMAT[format], ...others]
   const fits = format === undefined || BY_FORMAT[format] === undefined ? known : known.slice(1, 2)
   return fits.find(

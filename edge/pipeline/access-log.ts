@@ -5,15 +5,15 @@ import type { RequestContext } from './request-context.ts'
 
 export interface AccessLog {
   /** True if it has a line for every request. */
-  readonly isWhole: boolean
+  readonly logsEveryRequest: boolean
   /** Logs a request after its answer; a stream when it opens. */
   write(exchange: RequestContext): void
 }
 
 export function createAccessLog(log: Log, which: Settings['accessLog']): AccessLog {
-  if (which === 'none' || !log.isLevelEnabled('info')) return { isWhole: false, write: () => {} }
+  if (which === 'none' || !log.isLevelEnabled('info')) return { logsEveryRequest: false, write: () => {} }
   // These lines contain no secrets; redaction would take 70 of the 76 µs per line.
-  const plain = log.child({}, { redact: [] })
+  const unredacted = log.child({}, { redact: [] })
   const write = (exchange: RequestContext): void => {
     const { request, responder, status, requestId, entry, caller, traceParent } = exchange
     // Status 0: the client disconnected before the answer.
@@ -31,7 +31,7 @@ export function createAccessLog(log: Log, which: Settings['accessLog']): AccessL
       address: exchange.address,
     }
     const traced = traceParent === null ? line : { ...line, traceId: traceIdOf(traceParent) }
-    plain.info(traced, 'Answered')
+    unredacted.info(traced, 'Answered')
   }
-  return { isWhole: which === 'all', write }
+  return { logsEveryRequest: which === 'all', write }
 }

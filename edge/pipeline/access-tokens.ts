@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import type { Settings } from '../../tasks/settings.ts'
-import type { Verified } from './credential-cache.ts'
+import type { VerifiedCredential } from './credential-cache.ts'
 
 /** Accepted clock skew between issuers. */
 export const LEEWAY_SECONDS = 60
@@ -38,8 +38,8 @@ export class AccessTokens {
   }
 
   /** @throws fail('auth.required') for an invalid token. */
-  async verify(token: string): Promise<Verified> {
-    if (!isOneSpelling(token)) throw fail('auth.required')
+  async verify(token: string): Promise<VerifiedCredential> {
+    if (!isCanonicalToken(token)) throw fail('auth.required')
     const { payload } = await jwtVerify(token, this.#key, {
       algorithms: ['HS256'],
       issuer: this.#issuer,
@@ -80,6 +80,6 @@ export class AccessTokens {
  * True if each part is the canonical base64url of its bytes. Decoders also accept padding, the other alphabet, and any
  * value of the last character's unused bits. The cache is keyed by text, so a token must have one encoding only.
  */
-function isOneSpelling(token: string): boolean {
+function isCanonicalToken(token: string): boolean {
   return token.split('.').every((part) => Buffer.from(part, 'base64url').toString('base64url') === part)
 }

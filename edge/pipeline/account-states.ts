@@ -9,7 +9,7 @@ export interface AccountState {
   readonly role: Role
   readonly active: boolean
   /** Ended sessions; their access tokens are refused. */
-  readonly ended: ReadonlySet<string>
+  readonly endedSessions: ReadonlySet<string>
   /** API keys by id. */
   readonly keys: ReadonlyMap<string, ApiKey>
   /** The second factors of an admin; null for other roles. */
@@ -30,7 +30,7 @@ export interface ApiKey {
 }
 
 // NOTIFY drops the entry of a changed account; this bounds the effect of a lost notification.
-const STATE_MS = 5_000
+const STATE_TTL_MS = 5_000
 const MAX_STATES = 100_000
 
 const StateRow = z.object({
@@ -67,35 +67,35 @@ export class AccountStates {
   }
 
   /** The cached state of an account; undefined if there is none younger than 5 s. */
-  fresh(accountId: number): AccountState | undefined {
+  cached(accountId: number): AccountState | undefined {
     const state = this.#known.get(accountId)
-    return state !== undefined && performance.now() - state.readAt < STATE_MS ? state : undefined
+    return state !== undefined && performance.now() - state.readAt < STATE_TTL_MS ? state : undefined
   }
 
   async current(accountId: number): Promise<AccountState> {
-    return this.fresh(accountId) ?? this.read(accountId)
+    return this.cached(accountId) ?? this.read(accountId)
   }
 
   /** Reads an account; concurrent callers share one read. @throws fail('auth.required') if the account does not exist. */
   read(accountId: number): Promise<AccountState> {
-    const underWay = this.#readings.get(accountId)
-    if (underWay !== undefined) return underWay
-    const reading: Promise<AccountState> = this.#readRow(accountId).then(
+    const pending = this.#readings.get(accountId)
+    if (pending !== undefined) return pending
+    const read: Promise<AccountState> = this.#readRow(accountId).then(
       (state) => {
         // Dropped during the read: the state may predate the change, so this caller uses it and the cache does not.
-        if (this.#readings.get(accountId) !== reading) return state
+        if (this.#readings.get(accountId) !== read) return state
         this.#readings.delete(accountId)
         if (this.#known.size > MAX_STATES) this.#known.clear()
         this.#known.set(accountId, state)
         return state
       },
       (error) => {
-        if (this.#readings.get(accountId) === reading) this.#readings.delete(accountId)
+        if (this.#readings.get(accountId) === read) this.#readings.delete(accountId)
         throw error
       },
     )
-    this.#readings.set(accountId, reading)
-    return reading
+    this.#readings.set(accountId, read)
+    return read
   }
 
   /** Drops the cached state of an account; null: of all accounts. */
@@ -117,7 +117,7 @@ export class AccountStates {
     return {
       role,
       active,
-      ended: new Set(ended),
+      endedSessions: new Set(ended),
       factors: factors && { totp: factors.totp, passkeySessions: new Set(factors.sessions) },
       keys: new Map(keys.map((key) => [key.id, key])),
       profile: JSON.stringify(account),

@@ -4,34 +4,34 @@ import type { RequestContext } from './request-context.ts'
 import { Answer } from './route.ts'
 
 /** A handler's result as an answer with its status. Tests and development also check it against the route's schema. */
-export function checked(edge: Edge, entry: Entry, result: unknown): Answer<unknown> {
+export function toCheckedAnswer(edge: Edge, entry: Entry, result: unknown): Answer<unknown> {
   const { route } = entry
   const given = result instanceof Answer ? result : new Answer<unknown>({ value: result })
   const status = given.status ?? route.status ?? (route.response === undefined ? 204 : 200)
   if (edge.settings.checked && route.response !== undefined && status < 300) {
-    const { json, value } = completed(edge, entry, given)
+    const { json, value } = completeAnswer(edge, entry, given)
     route.response.parse(json === undefined ? value : JSON.parse(json))
   }
   return (given.status ?? 200) === status ? given : given.withStatus(status)
 }
 
 /** Adds the parts of an answer that are never stored (`route.complete`). */
-export function completed(edge: Edge, entry: Entry, answer: Answer<unknown>): Answer<unknown> {
+export function completeAnswer(edge: Edge, entry: Entry, answer: Answer<unknown>): Answer<unknown> {
   if (entry.route.complete === undefined) return answer
   const { status = 200, headers } = answer
   if (status >= 300) return answer
-  return new Answer({ status, headers, json: entry.route.complete(edge, textOf(answer)) })
+  return new Answer({ status, headers, json: entry.route.complete(edge, bodyOf(answer)) })
 }
 
 /** Sends an answer with the common headers. */
 export function sendAnswer(exchange: RequestContext, answer: Answer<unknown>): Promise<void> | void {
   const status = answer.status ?? 200
-  const text = textOf(answer)
+  const text = bodyOf(answer)
   return text === '' ? exchange.empty(status, answer.headers) : exchange.json(status, answer.headers, text)
 }
 
 /** The body of an answer; '' if it has none. */
-export function textOf(answer: Answer<unknown>): string {
+export function bodyOf(answer: Answer<unknown>): string {
   if (answer.json !== undefined) return answer.json
   return answer.value === undefined ? '' : JSON.stringify(answer.value)
 }

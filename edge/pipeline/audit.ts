@@ -4,29 +4,35 @@ import type { Caller } from './auth.ts'
 import type { RequestContext } from './request-context.ts'
 
 /** The subject and details of an event. Never contains a secret. */
-type About = Pick<AuditEvent, 'accountId' | 'organizationId' | 'data'> & { readonly actorId?: number | null }
+type EventDetails = Pick<AuditEvent, 'accountId' | 'organizationId' | 'data'> & {
+  readonly actorId?: number | null
+}
 
 /** The request that causes an event. */
-export interface From {
+export interface EventRequest {
   readonly caller: Caller | null
   readonly requestId: string
   readonly exchange: RequestContext
 }
 
 /** The audit event of a request. The caller is the default actor; `data` names the caller's API key. */
-export function eventOf({ caller, requestId, exchange }: From, kind: AuditKind, about: About): AuditEvent {
+export function eventOf(
+  { caller, requestId, exchange }: EventRequest,
+  kind: AuditKind,
+  about: EventDetails,
+): AuditEvent {
   const data = caller?.key ? { ...about.data, api_key: caller.key.id } : about.data
-  const made = {
+  const event = {
     actorId: caller?.ownerId ?? null,
     ...about,
     kind,
     address: exchange.address || null,
     requestId,
   }
-  return data === undefined ? made : { ...made, data }
+  return data === undefined ? event : { ...event, data }
 }
 
 /** Adds an event to the audit trail; run it in the transaction of the change that it records. */
-export function audit(from: From, kind: AuditKind, about: About): Query<unknown> {
+export function audit(from: EventRequest, kind: AuditKind, about: EventDetails): Query<unknown> {
   return appendAudit([eventOf(from, kind, about)])
 }

@@ -11,8 +11,8 @@ import type { EdgeRequest } from '../http/server.ts'
 import type { Auth, Role } from './access.ts'
 import { AccessTokens, LEEWAY_SECONDS } from './access-tokens.ts'
 import { type AccountState, AccountStates, type ApiKey } from './account-states.ts'
-import { addressOf, placeOf } from './client-place.ts'
-import { CredentialCache, type Verified } from './credential-cache.ts'
+import { addressOf, locationOf } from './client-location.ts'
+import { CredentialCache, type VerifiedCredential } from './credential-cache.ts'
 import type { Uses } from './uses.ts'
 
 /** The caller of a request. The role comes from the database, not from the token. */
@@ -31,7 +31,7 @@ export interface Caller {
   readonly profile: string
 }
 
-const NOBODY = {
+const PLACEHOLDER_PROFILE = {
   id: 0,
   email: 'everybody@localhost',
   full_name: null,
@@ -45,13 +45,13 @@ const NOBODY = {
 }
 
 /** The caller of every route under `AUTH_LEVEL=none`. */
-const EVERYBODY: Caller = {
+const LOCAL_ADMIN: Caller = {
   id: 0,
   ownerId: null,
   role: 'admin',
   sessionId: null,
   key: null,
-  profile: JSON.stringify(NOBODY),
+  profile: JSON.stringify(PLACEHOLDER_PROFILE),
 }
 
 /** A caller without a credential in an open area. */
@@ -61,7 +61,7 @@ export const ANONYMOUS: Caller = {
   role: 'user',
   sessionId: null,
   key: null,
-  profile: JSON.stringify({ ...NOBODY, role: 'user' }),
+  profile: JSON.stringify({ ...PLACEHOLDER_PROFILE, role: 'user' }),
 }
 
 /** Authenticates callers. */
@@ -121,11 +121,11 @@ class TokenAccounts implements Accounts {
   }
 
   authenticate(request: EdgeRequest): Caller | null | Promise<Caller | null> {
-    if (this.#settings.authLevel === 'none') return EVERYBODY
-    const given = credential(request, this.#cookie)
+    if (this.#settings.authLevel === 'none') return LOCAL_ADMIN
+    const given = readCredential(request, this.#cookie)
     if (given === null) return null
     const verified = this.#verified(given)
-    const state = verified && this.#states.fresh(verified.accountId)
+    const state = verified && this.#states.cached(verified.accountId)
     // Hot path: two cache look-ups, no await.
     return state === undefined
       ? this.#authenticateSlowly(given, request)
@@ -142,13 +142,13 @@ class TokenAccounts implements Accounts {
   }
 
   /** The cached verification of a credential; undefined if there is none or it has expired. */
-  #verified(given: string): Verified | undefined {
+  #verified(given: string): VerifiedCredential | undefined {
     const found = this.#known.get(given)
     return found !== undefined && (found.expiresAt + LEEWAY_SECONDS) * 1000 > this.#now() ? found : undefined
   }
 
   /** @throws fail('auth.required') for an unknown or malformed API key. */
-  async #verifyKey(given: string): Promise<Verified> {
+  async #verifyKey(given: string): Promise<VerifiedCredential> {
     const found = isApiKey(given)
       ? await this.#reader.text(readApiKey, [digestOf(given).toString('hex')])
       : null
@@ -161,7 +161,11 @@ class TokenAccounts implements Accounts {
   }
 
   /** @throws fail('auth.required') if the account is inactive, the session has ended or the key is gone. */
-  #callerOf({ accountId, sessionId, keyId }: Verified, state: AccountState, request: EdgeRequest): Caller {
+  #callerOf(
+    { accountId, sessionId, keyId }: VerifiedCredential,
+    state: AccountState,
+    request: EdgeRequest,
+  ): Caller {
     const caller = this.#callerIn(state, accountId, sessionId, keyId)
     if (caller.key !== null) this.#uses.key(caller.key.id)
     else if (sessionId !== null) this.#uses.session(sessionId, () => this.#from(request))
@@ -169,11 +173,12 @@ class TokenAccounts implements Accounts {
   }
 
   #callerIn(state: AccountState, id: number, sessionId: string | null, keyId: string | null): Caller {
-    if (!state.active || (sessionId !== null && state.ended.has(sessionId))) throw fail('auth.required')
+    if (!state.active || (sessionId !== null && state.endedSessions.has(sessionId)))
+      throw fail('auth.required')
     const { role, profile } = state
     const key = keyId === null ? null : this.#keyOf(state, keyId)
     if (key === undefined) throw fail('auth.required')
-    const lacksFactor = this.#settings.requireAdminTotp && hasNoFactor(state, sessionId)
+    const lacksFactor = this.#settings.requireAdminTotp && lacksSecondFactor(state, sessionId)
     const caller: Caller = { id, ownerId: id, role, sessionId, key, profile }
     return lacksFactor ? { ...caller, role: 'user', lacksFactor } : caller
   }
@@ -181,7 +186,7 @@ class TokenAccounts implements Accounts {
   #from(request: EdgeRequest) {
     return {
       address: addressOf(this.#settings, request) || null,
-      place: placeOf(this.#settings, request),
+      place: locationOf(this.#settings, request),
     }
   }
 
@@ -194,7 +199,7 @@ class TokenAccounts implements Accounts {
     const { id, sessionId, key } = caller
     if (sessionId === null && key === null) return caller
     const renewed = (state: AccountState): Caller => this.#callerIn(state, id, sessionId, key?.id ?? null)
-    const state = this.#states.fresh(id)
+    const state = this.#states.cached(id)
     return state === undefined ? this.#states.current(id).then(renewed) : renewed(state)
   }
 
@@ -227,13 +232,13 @@ class TokenAccounts implements Accounts {
 }
 
 /** True for an admin without one-time codes whose session did not begin with a passkey. */
-function hasNoFactor({ factors }: AccountState, sessionId: string | null): boolean {
+function lacksSecondFactor({ factors }: AccountState, sessionId: string | null): boolean {
   if (factors === null || factors.totp) return false
   return sessionId === null || !factors.passkeySessions.has(sessionId)
 }
 
 /** The bearer token or API key, otherwise the session cookie; null without either. */
-function credential(request: EdgeRequest, cookie: string): string | null {
+function readCredential(request: EdgeRequest, cookie: string): string | null {
   const authorization = request.header('authorization')
   if (authorization !== '') {
     const match = /^Bearer +([A-Za-z0-9._~+/=-]+) *$/i.exec(authorization)

@@ -1,15 +1,15 @@
 import { fail } from '../../sql/errors.ts'
 import type { Callback } from '../../sql/webhooks.ts'
 import { webhookHost, webhookUrlProblem } from '../../tasks/webhooks/url.ts'
-import type { Ending } from './ending.ts'
+import type { AdmittedRequest } from './admitted-request.ts'
 import { invalid } from './input.ts'
 
 /**
  * The callback that a request names in `?callback_url=`; null if it names none. Throws request.invalid for a URL that
  * webhooks may not call, or without background=true. Throws webhook.no_account for a caller without an account.
  */
-export function callbackOf(
-  { edge, exchange }: Pick<Ending, 'edge' | 'exchange'>,
+export function parseCallback(
+  { edge, exchange }: Pick<AdmittedRequest, 'edge' | 'exchange'>,
   isBackground: boolean,
 ): Callback | null {
   const { caller, request } = exchange

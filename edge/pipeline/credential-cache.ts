@@ -1,5 +1,5 @@
 /** The content of a valid credential. */
-export interface Verified {
+export interface VerifiedCredential {
   readonly credential: string
   readonly accountId: number
   /** The session of an access token; null for an API key. */
@@ -14,24 +14,24 @@ export interface Verified {
 const PER_GENERATION = 10_000
 // Each request brings a new string to hash, so only its last characters are the key. They hold 131 secret bits of a
 // token's signature, or 95 of an API key.
-const TELLING_CHARACTERS = 22
+const KEY_CHARACTERS = 22
 
 /** Recently verified credentials. */
 export class CredentialCache {
-  #recent = new Map<string, Verified>()
-  #older = new Map<string, Verified>()
+  #recent = new Map<string, VerifiedCredential>()
+  #older = new Map<string, VerifiedCredential>()
 
-  get(credential: string): Verified | undefined {
-    const end = credential.slice(-TELLING_CHARACTERS)
-    const found = this.#recent.get(end) ?? this.#older.get(end)
-    return found?.credential === credential ? found : undefined
+  get(credential: string): VerifiedCredential | undefined {
+    const suffix = credential.slice(-KEY_CHARACTERS)
+    const cached = this.#recent.get(suffix) ?? this.#older.get(suffix)
+    return cached?.credential === credential ? cached : undefined
   }
 
-  add(verified: Verified): void {
+  add(verified: VerifiedCredential): void {
     if (this.#recent.size >= PER_GENERATION) {
       this.#older = this.#recent
       this.#recent = new Map()
     }
-    this.#recent.set(verified.credential.slice(-TELLING_CHARACTERS), verified)
+    this.#recent.set(verified.credential.slice(-KEY_CHARACTERS), verified)
   }
 }

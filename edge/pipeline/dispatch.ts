@@ -7,14 +7,14 @@ import type { Streams } from '../streams/sse.ts'
 import type { Auth } from './access.ts'
 import { createAccessLog } from './access-log.ts'
 import type { ApiKey } from './account-states.ts'
+import type { AdmittedRequest } from './admitted-request.ts'
 import { ANONYMOUS, type Caller, requireRole, roleFor } from './auth.ts'
 import type { Edge } from './context.ts'
-import type { Ending } from './ending.ts'
-import { fingerprintOf, refusalOf } from './idempotency.ts'
+import { failureAnswer, fingerprintOf } from './idempotency.ts'
 import { jsonBytes, parseBody, parsePart, parseQuery } from './input.ts'
 import { limited } from './limits.ts'
 import { createMatcher, type Entry, type Match } from './match.ts'
-import { readerOf } from './readers.ts'
+import { chooseReader } from './readers.ts'
 import { RequestContext } from './request-context.ts'
 import { respondWithHandle, respondWithJob, respondWithRaw, respondWithStream } from './responders.ts'
 import { type AnyRoute, type Area, isJobBacked } from './route.ts'
@@ -51,17 +51,17 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
       if (exchange.allowance.isExceeded) throw limited(exchange.allowance.resetMs)
     }
     const { route } = entry
-    if (edge.replica !== null && (isUnsafe(request, route) || tellsOfWrites(route)))
-      exchange.written = edge.replica.positions.of(exchange)
+    if (edge.replica !== null && (isUnsafe(request, route) || reportsWrites(route)))
+      exchange.written = edge.replica.positions.track(exchange)
     if (route.limit !== undefined) await edge.limits.take(route.limit, exchange.address, exchange.caller)
     const params = parsePart(route.params, 'path', match.params)
     const query = parseQuery(entry, request.query)
-    const readmit = (): Promise<void> => admitAgain(edge, exchange, entry, match.params)
+    const readmit = (): Promise<void> => readmitCaller(edge, exchange, entry, match.params)
     const body = hasParsedBody(route) ? await readBody(edge, request, route, readmit) : null
     const input = inputOf(edge, exchange, route, { params, query, body: body?.value })
     const fingerprint = (): Buffer =>
       fingerprintOf(edge.secretKey, request.method, request.path, request.query, body?.bytes ?? '')
-    await endingOf(route)({ edge, streams, exchange, entry, input, readmit, fingerprint })
+    await responderFor(route)({ edge, streams, exchange, entry, input, readmit, fingerprint })
   }
 
   const answer = async (exchange: RequestContext): Promise<void> => {
@@ -77,11 +77,11 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
   }
 
   const { tracing } = edge
-  const isWatched = tracing !== null || edge.settings.slowQueryMs > 0
+  const needsAsyncContext = tracing !== null || edge.settings.slowQueryMs > 0
   return (request, responder) => {
-    const exchange = new RequestContext(request, responder, edge.settings, access.isWhole)
+    const exchange = new RequestContext(request, responder, edge.settings, access.logsEveryRequest)
     if (tracing !== null) exchange.trace(tracing)
-    return isWatched ? within(exchange, answer) : answer(exchange)
+    return needsAsyncContext ? within(exchange, answer) : answer(exchange)
   }
 }
 
@@ -92,7 +92,12 @@ function hasParsedBody(route: AnyRoute): boolean {
   )
 }
 
-async function readBody(edge: Edge, request: EdgeRequest, route: AnyRoute, readmit: Ending['readmit']) {
+async function readBody(
+  edge: Edge,
+  request: EdgeRequest,
+  route: AnyRoute,
+  readmit: AdmittedRequest['readmit'],
+) {
   const body = await parseBody(route, request, jsonBytes(edge.settings, route))
   await readmit()
   return body
@@ -106,11 +111,11 @@ function inputOf(
   read: { readonly params: unknown; readonly query: unknown; readonly body: unknown },
 ): never {
   const { caller, request, requestId } = exchange
-  const reader = readerOf(edge, exchange, route)
+  const reader = chooseReader(edge, exchange, route)
   return { ...read, caller, edge, reader, request, requestId, exchange } as never
 }
 
-function endingOf(route: AnyRoute): (ending: Ending) => Promise<void> {
+function responderFor(route: AnyRoute): (admitted: AdmittedRequest) => Promise<void> {
   if (route.handle !== undefined) return respondWithHandle
   if (isJobBacked(route)) return respondWithJob
   return route.stream !== undefined ? respondWithStream : respondWithRaw
@@ -127,19 +132,19 @@ function admit(
   const { area, route } = entry
   const auth = route.auth ?? area.auth
   if (
-    browserMatters(route, auth, request) &&
+    needsOriginCheck(route, auth, request) &&
     isUnsafe(request, route) &&
     isCrossSite(edge.settings, request, route.spends === true)
   )
     throw fail('request.cross_site')
-  return permitted(edge, entry, params, () => edge.accounts.authenticate(request))
+  return admitIdentified(edge, entry, params, () => edge.accounts.authenticate(request))
 }
 
 /**
  * Checks the caller again after the body, which a client may send slowly. Meanwhile their session, key or role may have
  * changed. @throws the refusal.
  */
-async function admitAgain(
+async function readmitCaller(
   edge: Edge,
   exchange: RequestContext,
   entry: Entry,
@@ -147,11 +152,11 @@ async function admitAgain(
 ): Promise<void> {
   const { caller } = exchange
   if (caller !== null)
-    exchange.caller = await permitted(edge, entry, params, () => edge.accounts.renew(caller))
+    exchange.caller = await admitIdentified(edge, entry, params, () => edge.accounts.renew(caller))
 }
 
 /** Applies the route's access rule to the caller that `identify` finds. @throws the refusal. */
-function permitted(
+function admitIdentified(
   edge: Edge,
   entry: Entry,
   params: Match['params'],
@@ -159,14 +164,14 @@ function permitted(
 ): Caller | null | Promise<Caller | null> {
   const { area, route } = entry
   const auth = route.auth ?? area.auth
-  if (auth === 'public') return identifyAnyway(identify, entry, params)
+  if (auth === 'public') return identifyOptionally(identify, entry, params)
   const permit = (caller: Caller | null): Caller => {
     const isOpen = (auth === 'open' || auth === 'operator') && edge.settings.openAreas.has(area.name)
     if (caller === null) {
       if (!isOpen) throw fail('auth.required')
       return ANONYMOUS
     }
-    const outOfScope = caller.key === null ? null : refuseKey(caller.key, entry, params)
+    const outOfScope = caller.key === null ? null : keyRefusal(caller.key, entry, params)
     if (outOfScope !== null) throw outOfScope
     const role = isOpen ? null : roleFor(auth, edge.settings)
     const refused = role === null ? null : requireRole(caller, role)
@@ -180,7 +185,7 @@ function permitted(
 type Identify = () => Caller | null | Promise<Caller | null>
 
 /** True if a cross-site request could use or set a browser's cookies, or spend money; such requests are refused. */
-function browserMatters(route: AnyRoute, auth: Auth, request: EdgeRequest): boolean {
+function needsOriginCheck(route: AnyRoute, auth: Auth, request: EdgeRequest): boolean {
   if (route.signsIn === true) return true
   if (route.spends === true) return request.header('authorization') === ''
   if (auth === 'public' && route.cookieAuth !== true) return false
@@ -188,7 +193,7 @@ function browserMatters(route: AnyRoute, auth: Auth, request: EdgeRequest): bool
 }
 
 /** The refusal of an API key on a route; null if the key suffices. */
-function refuseKey(key: ApiKey, { area, route, scopes }: Entry, params: Match['params']): Failure | null {
+function keyRefusal(key: ApiKey, { area, route, scopes }: Entry, params: Match['params']): Failure | null {
   if (route.needsSession === true) return fail('auth.session')
   if (!scopes.some((scope) => key.scopes.has(scope))) return fail('auth.scope', { scope: scopes[0]! })
   if (key.organizationId === null || route.organizationKeys === true) return null
@@ -197,7 +202,7 @@ function refuseKey(key: ApiKey, { area, route, scopes }: Entry, params: Match['p
 }
 
 /** The caller of a public route; null without a valid credential, or if an API key lacks the scope. */
-async function identifyAnyway(
+async function identifyOptionally(
   identify: Identify,
   entry: Entry,
   params: Match['params'],
@@ -205,7 +210,7 @@ async function identifyAnyway(
   const { route } = entry
   try {
     const caller = await identify()
-    return caller?.key && refuseKey(caller.key, entry, params) !== null ? null : caller
+    return caller?.key && keyRefusal(caller.key, entry, params) !== null ? null : caller
   } catch (error) {
     if (error instanceof Failure && error.code === 'auth.required') return null
     // Routes that need no cookie continue without a caller: /health works while the database is down.
@@ -220,7 +225,7 @@ function isUnsafe({ method }: EdgeRequest, route: AnyRoute): boolean {
   return method !== 'OPTIONS'
 }
 
-function tellsOfWrites(route: AnyRoute): boolean {
+function reportsWrites(route: AnyRoute): boolean {
   return route.tellsOfWrites === true || route.stream !== undefined
 }
 
@@ -233,15 +238,16 @@ function answerMethod(exchange: RequestContext, methods: readonly string[]): Pro
 }
 
 // Used before a route is found: the status of most areas.
-const ANY_AREA = { invalidStatus: statusOf('request.invalid') }
+const DEFAULT_AREA = { invalidStatus: statusOf('request.invalid') }
 
 async function refuse(edge: Edge, exchange: RequestContext, error: unknown): Promise<void> {
   const failure = error instanceof Failure ? error : fail('internal', { requestId: exchange.requestId })
-  const { status, body } = refusalOf(exchange.entry?.area ?? ANY_AREA, failure)
+  const { status, body } = failureAnswer(exchange.entry?.area ?? DEFAULT_AREA, failure)
   edge.metrics.refused(failure.code)
   // The health check logs an outage once, not per request; the access log has the refused requests.
-  const isKnown = failure.cause === undefined && ['database.down', 'database.busy'].includes(failure.code)
-  if (status >= 500 && !isKnown) {
+  const isReportedOutage =
+    failure.cause === undefined && ['database.down', 'database.busy'].includes(failure.code)
+  if (status >= 500 && !isReportedOutage) {
     edge.log.error(
       { err: error, requestId: exchange.requestId, route: exchange.entry?.pattern },
       'A request failed',

@@ -15,53 +15,56 @@ export interface Enqueuer {
   add(specs: readonly JobSpec[], tx?: Transaction): Promise<readonly Enqueued[]>
 }
 
-interface Request {
+interface PendingRequest {
   readonly specs: readonly JobSpec[]
   resolve(rows: readonly Enqueued[]): void
   reject(error: unknown): void
 }
 
 // A request with more jobs than this gets its own statement, so that other requests do not wait for it.
-const FEW = 50
+const MAX_SHARED = 50
 // Jobs per statement: larger batches gain nothing and delay the first request.
-const MAX_TOGETHER = 500
+const MAX_BATCH = 500
 // Jobs announced as queued; watchers of all jobs see the rest when they start.
 const MAX_ANNOUNCED = 1000
 
-interface Parts {
+interface EnqueuerOptions {
   readonly db: Pick<Database, 'any'>
   readonly publisher: Pick<Publisher, 'notify'>
   /** Maximum of waiting jobs per owner; 0: unlimited. */
   readonly waitingQuota: number
 }
 
-export function createEnqueuer({ db, publisher, waitingQuota }: Parts): Enqueuer {
-  const waiting: Request[] = []
+export function createEnqueuer({ db, publisher, waitingQuota }: EnqueuerOptions): Enqueuer {
+  const waiting: PendingRequest[] = []
   // Requests of a failed batch, retried one by one: one bad job, such as one of a deleted account, must not fail the others.
-  const alone: Request[] = []
-  let sending = false
+  const isolated: PendingRequest[] = []
+  let flushing = false
 
-  const announce = (rows: readonly Enqueued[]): void => {
+  const notifyQueued = (rows: readonly Enqueued[]): void => {
     for (const { job_id } of rows.slice(0, MAX_ANNOUNCED)) publisher.notify(job_id, 'later')
   }
 
   const addNow = async (specs: readonly JobSpec[]): Promise<readonly Enqueued[]> => {
     const rows = await db.any(enqueueJobs(specs, waitingQuota))
-    announce(rows)
+    notifyQueued(rows)
     return rows
   }
 
-  const addWithin = async (tx: Transaction, specs: readonly JobSpec[]): Promise<readonly Enqueued[]> => {
+  const addInTransaction = async (
+    tx: Transaction,
+    specs: readonly JobSpec[],
+  ): Promise<readonly Enqueued[]> => {
     const rows = await tx.any(enqueueJobs(specs, waitingQuota))
-    tx.afterCommit(() => announce(rows))
+    tx.afterCommit(() => notifyQueued(rows))
     return rows
   }
 
-  const addTogether = async (together: readonly Request[]): Promise<void> => {
+  const addBatch = async (batch: readonly PendingRequest[]): Promise<void> => {
     try {
-      const rows = await addNow(together.flatMap(({ specs }) => specs))
+      const rows = await addNow(batch.flatMap(({ specs }) => specs))
       let from = 0
-      for (const { specs, resolve } of together) {
+      for (const { specs, resolve } of batch) {
         resolve(rows.slice(from, from + specs.length))
         from += specs.length
       }
@@ -69,39 +72,39 @@ export function createEnqueuer({ db, publisher, waitingQuota }: Parts): Enqueuer
       // A database failure concerns every request, so none is retried. Retries one by one would each wait for a timeout, and
       // add jobs long after their clients had left. If only the reply was lost, they would add the jobs twice.
       if (error instanceof Failure && error.code.startsWith('database.'))
-        for (const { reject } of [...together, ...alone.splice(0), ...waiting.splice(0)]) reject(error)
-      else if (together.length > 1) alone.push(...together)
-      else together[0]!.reject(error)
+        for (const { reject } of [...batch, ...isolated.splice(0), ...waiting.splice(0)]) reject(error)
+      else if (batch.length > 1) isolated.push(...batch)
+      else batch[0]!.reject(error)
     }
   }
 
-  const send = async (): Promise<void> => {
-    while (alone.length + waiting.length > 0)
-      await addTogether(alone.length > 0 ? alone.splice(0, 1) : waiting.splice(0, fitting(waiting)))
-    sending = false
+  const flush = async (): Promise<void> => {
+    while (isolated.length + waiting.length > 0)
+      await addBatch(isolated.length > 0 ? isolated.splice(0, 1) : waiting.splice(0, batchLength(waiting)))
+    flushing = false
   }
 
   return {
     add: (specs, tx) => {
-      if (tx !== undefined) return addWithin(tx, specs)
-      if (specs.length > FEW) return addNow(specs)
+      if (tx !== undefined) return addInTransaction(tx, specs)
+      if (specs.length > MAX_SHARED) return addNow(specs)
       return new Promise((resolve, reject) => {
         waiting.push({ specs, resolve, reject })
-        if (sending) return
-        sending = true
+        if (flushing) return
+        flushing = true
         // Runs after all requests of this event loop iteration.
-        setImmediate(send)
+        setImmediate(flush)
       })
     },
   }
 }
 
 /** Number of leading requests that fit into one statement. */
-function fitting(waiting: readonly Request[]): number {
+function batchLength(waiting: readonly PendingRequest[]): number {
   let count = 0
   const next = waiting.findIndex(({ specs }) => {
     count += specs.length
-    return count > MAX_TOGETHER
+    return count > MAX_BATCH
   })
   return next < 0 ? waiting.length : next
 }

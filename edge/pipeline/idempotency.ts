@@ -15,7 +15,7 @@ export interface KeyRef {
 }
 
 /** An Idempotency-Key with the fingerprint that a repetition must have. */
-export interface UsedKey extends KeyRef {
+export interface FingerprintedKey extends KeyRef {
   readonly fingerprint: Buffer
 }
 
@@ -30,7 +30,10 @@ export const fingerprintOf = (secretKey: string, ...parts: readonly (string | Ui
  * Claims the key until the transaction ends. Returns the row of the first request; null if this request is the first.
  * Throws idempotency.mismatch if the first request was a different one, idempotency.running if it has not committed yet.
  */
-export async function takeKey(tx: Queries, { scope, key, fingerprint }: UsedKey): Promise<Claim | null> {
+export async function claimIdempotencyKey(
+  tx: Queries,
+  { scope, key, fingerprint }: FingerprintedKey,
+): Promise<Claim | null> {
   const claim = await tx.one(claimKey(scope, key, fingerprint))
   if (claim.state === 'first') return null
   if (claim.state === 'running') throw fail('idempotency.running')
@@ -46,25 +49,25 @@ export async function takeKey(tx: Queries, { scope, key, fingerprint }: UsedKey)
  * The stored answer of a claimed key. Throws idempotency.running if there is no answer yet, job.missing if it was on a
  * job that has been deleted.
  */
-export function keptAnswer(claim: Claim): KeptAnswer {
+export function storedAnswer(claim: Claim): KeptAnswer {
   if (claim.status === null) throw fail(claim.state === 'gone' ? 'job.missing' : 'idempotency.running')
   return { status: claim.status, headers: claim.headers ?? [], body: claim.body ?? '' }
 }
 
 /** Marks an answer as a replay: nothing was executed again. */
-export function replayed(answer: KeptAnswer): KeptAnswer {
+export function markReplayed(answer: KeptAnswer): KeptAnswer {
   return { ...answer, headers: [...answer.headers, REPLAYED] }
 }
 
 export const REPLAYED: Header = ['idempotent-replayed', 'true']
 
 /** Stores the answer of a key's job for repetitions. */
-export async function keepAnswer(edge: Edge, { scope, key }: KeyRef, answer: KeptAnswer): Promise<void> {
-  await edge.db.run(storeAnswer(scope, key, stored(answer)))
+export async function storeJobAnswer(edge: Edge, { scope, key }: KeyRef, answer: KeptAnswer): Promise<void> {
+  await edge.db.run(storeAnswer(scope, key, toStored(answer)))
 }
 
 /** The storable part of an answer: without cookies, which are credentials, and without the request id. */
-export function stored(answer: KeptAnswer): StoredAnswer {
+export function toStored(answer: KeptAnswer): StoredAnswer {
   const headers = answer.headers.filter(([name]) => name !== 'set-cookie' && name !== 'x-request-id')
   return { ...answer, headers }
 }
@@ -74,34 +77,37 @@ export function stored(answer: KeptAnswer): StoredAnswer {
  * repetition finds all of them or none. Refusals are stored too, unless a retry may succeed (status 500 and above).
  * @returns the stored answer for a repetition; null if the work ran.
  */
-export async function once(
+export async function runOnce(
   edge: Edge,
-  key: UsedKey | null,
+  key: FingerprintedKey | null,
   work: (tx: Transaction) => Promise<KeptAnswer>,
 ): Promise<KeptAnswer | null> {
-  let begun = false
+  let claimed = false
   try {
     return await edge.db.transaction(async (tx) => {
-      const first = key === null ? null : await takeKey(tx, key)
-      if (first !== null) return replayed(keptAnswer(first))
-      begun = true
+      const first = key === null ? null : await claimIdempotencyKey(tx, key)
+      if (first !== null) return markReplayed(storedAnswer(first))
+      claimed = true
       const answer = await work(tx)
-      if (key !== null) await tx.run(keepKey(key, { answer: stored(answer) }))
+      if (key !== null) await tx.run(keepKey(key, { answer: toStored(answer) }))
       return null
     })
   } catch (error) {
     // The work's writes are rolled back; the refusal is stored in its own transaction.
-    if (key !== null && begun && error instanceof Failure && statusOf(error.code) < 500)
+    if (key !== null && claimed && error instanceof Failure && statusOf(error.code) < 500)
       await edge.db.transaction(async (tx) => {
         const { state } = await tx.one(claimKey(key.scope, key.key, key.fingerprint))
-        if (state === 'first') await tx.run(keepKey(key, { answer: refusalOf(key, error) }))
+        if (state === 'first') await tx.run(keepKey(key, { answer: failureAnswer(key, error) }))
       })
     throw error
   }
 }
 
 /** The answer of a failure. */
-export function refusalOf({ invalidStatus }: Pick<KeyRef, 'invalidStatus'>, failure: Failure): KeptAnswer {
+export function failureAnswer(
+  { invalidStatus }: Pick<KeyRef, 'invalidStatus'>,
+  failure: Failure,
+): KeptAnswer {
   const status = failure.code === 'request.invalid' ? invalidStatus : statusOf(failure.code)
   return { status, headers: [], body: failureBody(failure) }
 }

@@ -3,9 +3,9 @@ import { type Failure, fail, type InputProblem } from '../../sql/errors.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { EdgeRequest } from '../http/server.ts'
 import type { Entry } from './match.ts'
-import { unwrapped, withoutNulls } from './optional.ts'
+import { omitNulls, unwrap } from './optional.ts'
 import { type AnyRoute, isJobBacked } from './route.ts'
-import { textProblems } from './texts.ts'
+import { textProblems } from './text-problems.ts'
 
 type Part = 'body' | 'query' | 'path' | 'header'
 
@@ -28,7 +28,7 @@ export function parsePart(schema: z.ZodType | undefined, part: Part, value: unkn
   // The schema may drop query parameters, so only its output is checked; a body is checked as a whole, before its schema.
   const before = part === 'body' ? textProblems(value, [part]) : []
   if (before.length > 0) throw refusal(before)
-  const result = schema.safeParse(part === 'body' ? withoutNulls(schema, value) : value)
+  const result = schema.safeParse(part === 'body' ? omitNulls(schema, value) : value)
   if (result.success) {
     const after = part === 'body' ? [] : textProblems(result.data, [part])
     if (after.length > 0) throw refusal(after)
@@ -45,24 +45,24 @@ export function parsePart(schema: z.ZodType | undefined, part: Part, value: unkn
 
 /** The message for unknown fields: it also names the known ones. */
 function unknownFields(schema: z.ZodType, { keys, path }: z.core.$ZodIssueUnrecognizedKeys): string {
-  let at: z.ZodType | undefined = unwrapped(schema)
+  let at: z.ZodType | undefined = unwrap(schema)
   for (const key of path) {
     at =
       at instanceof z.ZodObject
         ? (at.shape as Shape)[String(key)]
         : ((at as Partial<z.ZodArray>).element as z.ZodType | undefined)
-    at = at && unwrapped(at)
+    at = at && unwrap(at)
   }
-  return hasNo(keys, at instanceof z.ZodObject ? Object.keys(at.shape) : [])
+  return unknownFieldsMessage(keys, at instanceof z.ZodObject ? Object.keys(at.shape) : [])
 }
 
-const hasNo = (unknown: readonly string[], known: readonly string[]): string =>
-  `has no ${shown(unknown).join(', ')}${known.length === 0 ? '' : `; its fields are ${known.join(', ')}`}`
+const unknownFieldsMessage = (unknown: readonly string[], known: readonly string[]): string =>
+  `has no ${truncateNames(unknown).join(', ')}${known.length === 0 ? '' : `; its fields are ${known.join(', ')}`}`
 
 /** The problem of a body with an unknown field. */
 export const unknownField = (name: string, known: readonly string[]): InputProblem => ({
   loc: ['body'],
-  msg: hasNo([name], known),
+  msg: unknownFieldsMessage([name], known),
   type: 'unrecognized_keys',
 })
 
@@ -72,7 +72,7 @@ type Shape = Readonly<Record<string, z.ZodType>>
 export const BACKGROUND = 'true returns 202 with the job id immediately'
 export const CALLBACK_URL = 'With `background`: receives a webhook when the job ends'
 
-const OF_JOBS = ['background', 'callback_url']
+const JOB_PARAMETERS = ['background', 'callback_url']
 
 /**
  * Parses the query of a request. @throws fail('request.invalid') with every problem. Unknown parameters are problems too,
@@ -87,25 +87,28 @@ export function parseQuery({ area, route }: Entry, text: string): unknown {
 }
 
 function refuseUnknown(route: AnyRoute, given: URLSearchParams): void {
-  const known = namesOf(route)
+  const known = parameterNames(route)
   const unknown = new Set([...given.keys()].filter((name) => !known.includes(name)))
   if (unknown.size === 0) return
   const msg = `is not a parameter; ${known.length === 0 ? 'there are none' : `valid parameters: ${known.join(', ')}`}`
-  throw refusal(shown([...unknown]).map((name) => ({ loc: ['query', name], msg, type: 'unrecognized_keys' })))
+  throw refusal(
+    truncateNames([...unknown]).map((name) => ({ loc: ['query', name], msg, type: 'unrecognized_keys' })),
+  )
 }
 
 /** The first 10 names, cut to 100 characters each, for a message. */
-const shown = (names: readonly string[]): string[] => names.slice(0, 10).map((name) => name.slice(0, 100))
+const truncateNames = (names: readonly string[]): string[] =>
+  names.slice(0, 10).map((name) => name.slice(0, 100))
 
 const names = new WeakMap<AnyRoute, readonly string[]>()
 
 /** The query parameters of a route. */
-function namesOf(route: AnyRoute): readonly string[] {
+function parameterNames(route: AnyRoute): readonly string[] {
   const known = names.get(route)
   if (known !== undefined) return known
-  const query = route.query && unwrapped(route.query)
+  const query = route.query && unwrap(route.query)
   const shape = query instanceof z.ZodObject ? Object.keys(query.shape) : []
-  const found = [...new Set([...shape, ...(isJobBacked(route) && !route.alwaysWaits ? OF_JOBS : [])])]
+  const found = [...new Set([...shape, ...(isJobBacked(route) && !route.alwaysWaits ? JOB_PARAMETERS : [])])]
   names.set(route, found)
   return found
 }
@@ -113,11 +116,11 @@ function namesOf(route: AnyRoute): readonly string[] {
 const lists = new WeakMap<z.ZodType, readonly string[]>()
 
 /** The parameters that a query may repeat: the schema has an array for them. */
-function listsOf(schema: z.ZodType): readonly string[] {
+function repeatableNames(schema: z.ZodType): readonly string[] {
   const known = lists.get(schema)
   if (known !== undefined) return known
   const shape = schema instanceof z.ZodObject ? (schema.shape as Shape) : {}
-  const found = Object.keys(shape).filter((name) => unwrapped(shape[name]!) instanceof z.ZodArray)
+  const found = Object.keys(shape).filter((name) => unwrap(shape[name]!) instanceof z.ZodArray)
   lists.set(schema, found)
   return found
 }
@@ -125,7 +128,7 @@ function listsOf(schema: z.ZodType): readonly string[] {
 /** The values of a query by name: all values of a list, otherwise the last one. */
 function queryValues(schema: z.ZodType, given: URLSearchParams): Record<string, unknown> {
   const values: Record<string, unknown> = Object.fromEntries(given)
-  for (const name of listsOf(schema)) if (given.has(name)) values[name] = given.getAll(name)
+  for (const name of repeatableNames(schema)) if (given.has(name)) values[name] = given.getAll(name)
   return values
 }
 

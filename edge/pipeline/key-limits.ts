@@ -38,27 +38,27 @@ export interface KeyLimits {
 interface Reservation {
   left: number
   /** Requests that no process has reserved yet. */
-  readonly elsewhere: number
+  readonly unreserved: number
   /** End of the period, by `performance.now()`. */
   readonly endsAt: number
 }
 
 // A process reserves a hundredth of the limit at a time; each additional process may leave that much unused.
-const SHARES = 100
+const RESERVATIONS_PER_LIMIT = 100
 // With more keys than this, all reservations are dropped.
 const MAX_KNOWN = 100_000
 
 /** Limits each key to `max` requests per `seconds`. A period begins with the first request after the previous one. */
 export function createKeyLimits(db: Database, { max, seconds }: Rate): KeyLimits {
-  const wanted = Math.ceil(max / SHARES)
+  const share = Math.ceil(max / RESERVATIONS_PER_LIMIT)
   const reservations = new Map<string, Reservation>()
-  const underWay = new Map<string, Promise<void>>()
+  const pending = new Map<string, Promise<void>>()
 
   const reserve = async (keyId: string): Promise<void> => {
-    const { granted, remaining, reset_ms } = await db.one(reserveRequests(keyId, max, seconds, wanted))
+    const { granted, remaining, reset_ms } = await db.one(reserveRequests(keyId, max, seconds, share))
     if (reservations.size >= MAX_KNOWN) reservations.clear()
     const endsAt = performance.now() + reset_ms
-    reservations.set(keyId, { left: granted, elsewhere: remaining, endsAt })
+    reservations.set(keyId, { left: granted, unreserved: remaining, endsAt })
   }
 
   /** Null: the process must reserve more first. */
@@ -66,23 +66,23 @@ export function createKeyLimits(db: Database, { max, seconds }: Rate): KeyLimits
     const found = reservations.get(keyId)
     const resetMs = found === undefined ? 0 : found.endsAt - performance.now()
     if (found === undefined || resetMs <= 0) return null
-    if (found.left > 0) return new Allowance(max, --found.left + found.elsewhere, resetMs, false)
-    return found.elsewhere > 0 ? null : new Allowance(max, 0, resetMs, true)
+    if (found.left > 0) return new Allowance(max, --found.left + found.unreserved, resetMs, false)
+    return found.unreserved > 0 ? null : new Allowance(max, 0, resetMs, true)
   }
 
-  const takeSlowly = async (keyId: string): Promise<Allowance> => {
+  const takeAfterReserving = async (keyId: string): Promise<Allowance> => {
     for (;;) {
       const allowance = takeReserved(keyId)
       if (allowance !== null) return allowance
       const reserving =
-        underWay.get(keyId) ??
+        pending.get(keyId) ??
         reserve(keyId).finally(() => {
-          underWay.delete(keyId)
+          pending.delete(keyId)
         })
-      underWay.set(keyId, reserving)
+      pending.set(keyId, reserving)
       await reserving
     }
   }
 
-  return { take: (keyId) => takeReserved(keyId) ?? takeSlowly(keyId) }
+  return { take: (keyId) => takeReserved(keyId) ?? takeAfterReserving(keyId) }
 }

@@ -14,10 +14,10 @@ export interface Limits {
 export type LimitName = keyof Settings['limits']
 
 // These limits count by account and exempt admins; the others count by network, because the caller has not signed in yet.
-const OF_ACCOUNTS: ReadonlySet<LimitName> = new Set(['invite', 'export'])
+const PER_ACCOUNT: ReadonlySet<LimitName> = new Set(['invite', 'export'])
 
 // Remembered refusals. Clearing them costs one more query per refused client.
-const MAX_KNOWN = 10_000
+const MAX_REFUSED = 10_000
 
 export function createLimits(db: Database, settings: Settings): Limits {
   // A refused client stays refused without a query until its wait is over: a flood must cost no queries.
@@ -25,16 +25,17 @@ export function createLimits(db: Database, settings: Settings): Limits {
   return {
     take: async (name, address, caller) => {
       const rate = settings.limits[name]
-      const ofAccount = caller !== null && OF_ACCOUNTS.has(name)
-      if (rate === null || (ofAccount && caller.role === 'admin')) return
-      const subject = ofAccount ? `account ${caller.id}` : networkOf(address)
+      const isPerAccount = caller !== null && PER_ACCOUNT.has(name)
+      if (rate === null || (isPerAccount && caller.role === 'admin')) return
+      const subject = isPerAccount ? `account ${caller.id}` : networkOf(address)
       const key = `${name} ${subject}`
-      const until = refused.get(key)
-      if (until !== undefined && until > performance.now()) throw limited(until - performance.now())
+      const refusedUntil = refused.get(key)
+      if (refusedUntil !== undefined && refusedUntil > performance.now())
+        throw limited(refusedUntil - performance.now())
       refused.delete(key)
       const { wait_ms } = await db.one(takeRequest(name, subject, rate.max, rate.seconds))
       if (wait_ms === 0) return
-      if (refused.size >= MAX_KNOWN) refused.clear()
+      if (refused.size >= MAX_REFUSED) refused.clear()
       refused.set(key, performance.now() + wait_ms)
       throw limited(wait_ms)
     },

@@ -4,7 +4,7 @@ import type { EdgeRequest } from '../http/server.ts'
 import { invalid } from './input.ts'
 import { type Answer, json } from './route.ts'
 import { count, Day, grouped, integer, Moment } from './schemas.ts'
-import { textProblems } from './texts.ts'
+import { textProblems } from './text-problems.ts'
 
 /** Pagination of all lists: by page number up to the counted maximum, by cursor beyond it. */
 
@@ -39,7 +39,7 @@ type Order = Readonly<Record<string, KeyType>>
 // A title of 300 characters, each up to 6 bytes in JSON, is 2400 characters in base64; a path may be longer.
 const MAX_CURSOR = 4000
 
-const NOT_OF_LIST = 'is not a cursor of this list'
+const WRONG_CURSOR = 'is not a cursor of this list'
 
 /** A query's cursor, decoded to the JSON array of sort key values that a statement takes, for one of the list's orders. */
 export const cursor = (...orders: readonly Order[]) =>
@@ -47,15 +47,15 @@ export const cursor = (...orders: readonly Order[]) =>
     .string()
     .max(MAX_CURSOR)
     .transform((text, context): string => {
-      const values = decoded(text)
+      const values = decodeCursor(text)
       if (orders.some((order) => isCursorOf(order, values))) return JSON.stringify(values)
-      context.addIssue({ code: 'custom', message: NOT_OF_LIST })
+      context.addIssue({ code: 'custom', message: WRONG_CURSOR })
       return z.NEVER
     })
     .optional()
     .meta({ type: 'string', description: 'Starts after the page whose `next` this is' })
 
-function decoded(text: string): unknown {
+function decodeCursor(text: string): unknown {
   try {
     return JSON.parse(Buffer.from(text, 'base64url').toString())
   } catch {
@@ -112,7 +112,7 @@ export const sortedBy = <Column extends string>(orders: Readonly<Record<Column, 
     )
     .optional()
 
-interface SpanAndSort {
+interface TimeRangeAndSort {
   readonly from?: string | undefined
   readonly to?: string | undefined
   readonly sort?: { readonly column: string } | undefined
@@ -124,12 +124,12 @@ interface SpanAndSort {
  */
 export const spanInOrder = (time: string) =>
   [
-    ({ from, to, sort }: SpanAndSort): boolean =>
+    ({ from, to, sort }: TimeRangeAndSort): boolean =>
       (from === undefined && to === undefined) || sort === undefined || sort.column === time,
     { error: `must be ${time} or -${time} with \`from\` or \`to\``, path: ['sort'] as string[] },
   ] as const
 
-interface Numbered {
+interface PageQuery {
   readonly page: number
   readonly page_size?: number | undefined
   readonly limit: { readonly given: number | undefined; readonly fallback: number }
@@ -140,7 +140,7 @@ interface Numbered {
  * The statement's values for a page of a numbered list. A list with several sort keys passes the one in use as `order`.
  * Throws request.invalid for two different sizes, a page beyond the counted rows, or a cursor of another order.
  */
-export function pageValues({ page, page_size, limit, cursor }: Numbered, order?: Order): PageValues {
+export function pageValues({ page, page_size, limit, cursor }: PageQuery, order?: Order): PageValues {
   const size = limit.given ?? page_size ?? limit.fallback
   if (page_size !== undefined && size !== page_size)
     throw invalid('query', 'limit', 'is an alias of `page_size`, but their values differ', 'custom')
@@ -155,7 +155,7 @@ export function pageValues({ page, page_size, limit, cursor }: Numbered, order?:
  */
 export function cursorValues(cursor: string | undefined, order?: Order): string | null {
   if (cursor !== undefined && order !== undefined && !isCursorOf(order, JSON.parse(cursor)))
-    throw invalid('query', 'cursor', NOT_OF_LIST, 'custom')
+    throw invalid('query', 'cursor', WRONG_CURSOR, 'custom')
   return cursor ?? null
 }
 

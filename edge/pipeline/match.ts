@@ -71,16 +71,16 @@ export function createMatcher(areas: readonly Area[]): Matcher {
 function insert(root: Node, entry: Entry): void {
   let node = root
   for (const segment of entry.pattern.split('/').slice(1)) {
-    const made: Node = { literals: new Map(), parameter: null, entries: null }
+    const created: Node = { literals: new Map(), parameter: null, entries: null }
     if (segment.startsWith(':')) {
-      node.parameter ??= { name: segment.slice(1), node: made }
+      node.parameter ??= { name: segment.slice(1), node: created }
       if (node.parameter.name !== segment.slice(1))
         throw new Error(`Two parameter names for one path segment: ${entry.pattern}`)
       node = node.parameter.node
     } else {
       const known = node.literals.get(segment)
-      node.literals.set(segment, known ?? made)
-      node = known ?? made
+      node.literals.set(segment, known ?? created)
+      node = known ?? created
     }
   }
   node.entries ??= new Map()

@@ -8,38 +8,38 @@ import { z } from 'zod'
 type Json = Record<string, unknown>
 
 /** Removes optional fields that are null from a body. */
-export function withoutNulls(schema: z.ZodType, value: unknown): unknown {
+export function omitNulls(schema: z.ZodType, value: unknown): unknown {
   if (value === null) return isOmissible(schema) ? undefined : value
-  const inner = unwrapped(schema)
+  const inner = unwrap(schema)
   if (inner instanceof z.ZodArray && Array.isArray(value))
-    return value.map((item) => withoutNulls(inner.element as z.ZodType, item))
+    return value.map((item) => omitNulls(inner.element as z.ZodType, item))
   if (!(inner instanceof z.ZodObject) || typeof value !== 'object' || Array.isArray(value)) return value
   const shape = inner.shape as Readonly<Record<string, z.ZodType>>
   return Object.fromEntries(
     Object.entries(value).flatMap(([key, item]) => {
       if (!Object.hasOwn(shape, key)) return [[key, item]]
-      const given = withoutNulls(shape[key]!, item)
+      const given = omitNulls(shape[key]!, item)
       return given === undefined ? [] : [[key, given]]
     }),
   )
 }
 
-const known = new WeakMap<z.ZodType, boolean>()
+const omissible = new WeakMap<z.ZodType, boolean>()
 
 /** True if a field may be absent and null is not one of its values. */
 function isOmissible(schema: z.ZodType): boolean {
-  const found = known.get(schema) ?? (accepts(schema, undefined) && !accepts(schema, null))
-  known.set(schema, found)
+  const found = omissible.get(schema) ?? (accepts(schema, undefined) && !accepts(schema, null))
+  omissible.set(schema, found)
   return found
 }
 
 const accepts = (schema: z.ZodType, value: null | undefined): boolean => schema.safeParse(value).success
 
 /** The inner schema of an optional, nullable, defaulted or transformed one. */
-export function unwrapped(schema: z.ZodType): z.ZodType {
+export function unwrap(schema: z.ZodType): z.ZodType {
   if (schema instanceof z.ZodDefault || schema instanceof z.ZodOptional || schema instanceof z.ZodNullable)
-    return unwrapped(schema.def.innerType as z.ZodType)
-  return schema instanceof z.ZodPipe ? unwrapped(schema.def.in as z.ZodType) : schema
+    return unwrap(schema.def.innerType as z.ZodType)
+  return schema instanceof z.ZodPipe ? unwrap(schema.def.in as z.ZodType) : schema
 }
 
 /** Marks optional fields as nullable in a body's JSON Schema. */

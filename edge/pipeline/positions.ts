@@ -12,13 +12,13 @@ import type { Caller } from './auth.ts'
  */
 export interface Positions {
   /** The position that a request's lists must include: the furthest of header, cookie and memory. */
-  wanted(asked: Asked): Position
+  required(asked: IdentifiedRequest): Position
   /** Tracks a request that may write, or report a write. */
-  of(asked: Asked): WrittenPosition
+  track(asked: IdentifiedRequest): WrittenPosition
 }
 
 /** A request with its caller. */
-export interface Asked {
+export interface IdentifiedRequest {
   readonly request: EdgeRequest
   readonly caller: Caller | null
   readonly address: string
@@ -32,12 +32,12 @@ export interface WrittenPosition {
   headers(): readonly Header[]
 }
 
-type Who = number | string
+type CallerKey = number | string
 
 const POSITION_HEADER = 'millrace-position'
 // Callers remembered individually.
 const MAX_POSITIONS = 100_000
-const EVERYBODY = ''
+const ALL_CALLERS = ''
 
 /** @param forMs after this time every standby in use has replayed the write. */
 export function createPositions(settings: Settings, wal: Wal, forMs: number, max = MAX_POSITIONS): Positions {
@@ -46,13 +46,13 @@ export function createPositions(settings: Settings, wal: Wal, forMs: number, max
   // The second `forMs` covers a standby that was chosen just before it fell behind.
   const scope = { path: '/', sameSite: 'Lax', seconds: (2 * forMs) / 1000 } as const
   return {
-    wanted: ({ request, caller, address }) => {
+    required: ({ request, caller, address }) => {
       const given = [request.header(POSITION_HEADER), readCookie(request, cookie) ?? '']
       return Math.max(...given.map((text) => parsePosition(text) ?? 0), memory.get(caller?.ownerId, address))
     },
-    of: ({ request, caller, address }) => {
-      const who = caller?.ownerId ?? address
-      const remember = (): void => memory.set(who, wal.end)
+    track: ({ request, caller, address }) => {
+      const callerKey = caller?.ownerId ?? address
+      const remember = (): void => memory.set(callerKey, wal.end)
       return {
         remember,
         headers: () => {
@@ -73,8 +73,8 @@ export function createPositions(settings: Settings, wal: Wal, forMs: number, max
 class Memory {
   readonly #forMs: number
   readonly #max: number
-  #recent = new Map<Who, Position>()
-  #older = new Map<Who, Position>()
+  #recent = new Map<CallerKey, Position>()
+  #older = new Map<CallerKey, Position>()
   #turnsAt = 0
 
   constructor(forMs: number, max: number) {
@@ -82,24 +82,24 @@ class Memory {
     this.#max = max
   }
 
-  get(...all: readonly (Who | null | undefined)[]): Position {
+  get(...all: readonly (CallerKey | null | undefined)[]): Position {
     this.#turn()
     let position = 0
-    for (const who of [...all, EVERYBODY])
+    for (const callerKey of [...all, ALL_CALLERS])
       for (const map of [this.#recent, this.#older])
-        position = Math.max(position, who == null ? 0 : (map.get(who) ?? 0))
+        position = Math.max(position, callerKey == null ? 0 : (map.get(callerKey) ?? 0))
     return position
   }
 
-  set(who: Who, position: Position): void {
+  set(callerKey: CallerKey, position: Position): void {
     this.#turn()
     // When full, one position stands for all callers.
     if (this.#recent.size >= this.#max) {
       let furthest = position
       for (const one of this.#recent.values()) furthest = Math.max(furthest, one)
-      this.#recent = new Map([[EVERYBODY, furthest]])
+      this.#recent = new Map([[ALL_CALLERS, furthest]])
     }
-    this.#recent.set(who, Math.max(position, this.#recent.get(who) ?? 0))
+    this.#recent.set(callerKey, Math.max(position, this.#recent.get(callerKey) ?? 0))
   }
 
   #turn(): void {

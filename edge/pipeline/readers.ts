@@ -4,16 +4,16 @@ import type { RequestContext } from './request-context.ts'
 import type { AnyRoute } from './route.ts'
 
 // Owner id for all callers without an account.
-const NOBODY = 0
+const NO_ACCOUNT = 0
 
 /** Chooses the reader that a route declares. */
-export function readerOf(edge: Edge, exchange: RequestContext, route: AnyRoute): Reads {
+export function chooseReader(edge: Edge, exchange: RequestContext, route: AnyRoute): Reads {
   const { reader, slowReads, replica } = edge
-  const caller = exchange.caller?.ownerId ?? NOBODY
+  const caller = exchange.caller?.ownerId ?? NO_ACCOUNT
   if (route.reads === undefined)
     return replica !== null && route.tellsOfWrites === true ? replica.wal.covering(reader) : reader
   // A stream continues its first read with notifications of the primary, so it reads there too.
   if (replica === null || route.stream !== undefined || route.decidesAccess === true)
     return slowReads.of(caller, route.reads)
-  return replica.reads.of(caller, route.reads, replica.positions.wanted(exchange))
+  return replica.reads.of(caller, route.reads, replica.positions.required(exchange))
 }

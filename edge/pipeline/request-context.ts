@@ -4,7 +4,7 @@ import { type Origin, parseTraceParent, type Span, type Tracing } from '../../ta
 import { corsHeaders, type Header, type KeptAnswer, sendJson } from '../http/reply.ts'
 import type { EdgeRequest, ReplyHead, Responder } from '../http/server.ts'
 import type { Caller } from './auth.ts'
-import { addressOf, placeOf } from './client-place.ts'
+import { addressOf, locationOf } from './client-location.ts'
 import type { Allowance } from './key-limits.ts'
 import type { WrittenPosition } from './positions.ts'
 
@@ -16,7 +16,7 @@ let counter = 0
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE'])
 
 /** The part of a matched route that every answer needs. */
-export interface Found {
+export interface MatchedRoute {
   /** The pattern with its prefix. */
   readonly pattern: string
   readonly area: { readonly invalidStatus: 422 | 400 }
@@ -30,7 +30,7 @@ export class RequestContext implements Origin {
   readonly requestId: string
   readonly startedAt = performance.now()
   readonly settings: Settings
-  entry: Found | null = null
+  entry: MatchedRoute | null = null
   caller: Caller | null = null
   /** WAL position of this request's writes; null without a replica, or if the request cannot write. */
   written: WrittenPosition | null = null
@@ -89,7 +89,7 @@ export class RequestContext implements Origin {
   }
 
   get place(): string | null {
-    return placeOf(this.settings, this.request)
+    return locationOf(this.settings, this.request)
   }
 
   get traceParent(): string | null {

@@ -8,17 +8,17 @@ import { failureBody, type Header, type KeptAnswer } from '../http/reply.ts'
 import type { JobEvent } from '../streams/job-event.ts'
 import type { Place } from '../streams/places.ts'
 import { SSE_HEADERS, type StreamSource } from '../streams/sse.ts'
-import { checked, completed, sendAnswer, textOf } from './answers.ts'
-import { callbackOf } from './callbacks.ts'
-import { type Ending, keyOf } from './ending.ts'
+import { type AdmittedRequest, idempotencyKeyOf } from './admitted-request.ts'
+import { bodyOf, completeAnswer, sendAnswer, toCheckedAnswer } from './answers.ts'
+import { parseCallback } from './callbacks.ts'
 import {
+  claimIdempotencyKey,
   fingerprintOf,
   type KeyRef,
-  keepAnswer,
-  keptAnswer,
+  markReplayed,
   REPLAYED,
-  replayed,
-  takeKey,
+  storedAnswer,
+  storeJobAnswer,
 } from './idempotency.ts'
 import { wantsBackground } from './input.ts'
 import type { Entry } from './match.ts'
@@ -30,123 +30,135 @@ import { RequestWrites } from './writes.ts'
 // A repeated request waits only long enough to read the first one's job.
 const REPEAT_WAIT_MS = 100
 
-export async function respondWithHandle(ending: Ending): Promise<void> {
-  const { edge, exchange, entry, input } = ending
+export async function respondWithHandle(admitted: AdmittedRequest): Promise<void> {
+  const { edge, exchange, entry, input } = admitted
   const { handle, method } = entry.route
-  const key = keyOf(exchange, entry)
-  const writes = method === 'get' ? null : new RequestWrites(ending, key)
-  const given = writes === null ? input : (writes.inputOf(input) as never)
-  const answer = checked(edge, entry, await handle!(given))
-  if (key !== null && writes?.wrote !== true)
+  const key = idempotencyKeyOf(exchange, entry)
+  const writes = method === 'get' ? null : new RequestWrites(admitted, key)
+  const given = writes === null ? input : (writes.extendInput(input) as never)
+  const answer = toCheckedAnswer(edge, entry, await handle!(given))
+  if (key !== null && writes?.hasUsedKey !== true)
     throw new TypeError(`${method} ${entry.pattern} has a side effect outside of its transaction`)
-  return sendAnswer(exchange, completed(edge, entry, answer))
+  return sendAnswer(exchange, completeAnswer(edge, entry, answer))
 }
 
-export async function respondWithJob(ending: Ending): Promise<void> {
-  const { exchange, entry, input } = ending
+export async function respondWithJob(admitted: AdmittedRequest): Promise<void> {
+  const { exchange, entry, input } = admitted
   const { follow } = entry.route
   // A HEAD request has no effect, even where GET would.
   if (exchange.request.method === 'HEAD') return exchange.empty(200, follow === undefined ? [] : SSE_HEADERS)
-  const { confirmed } = ending.edge
+  const { confirmed } = admitted.edge
   const resumed = follow ? await confirmed.covering(() => follow.resume(input)) : null
-  if (resumed !== null) return withPlace(ending, (place) => openStream(ending, resumed, place))
+  if (resumed !== null) return withStreamSlot(admitted, (slot) => openStream(admitted, resumed, slot))
   const background = entry.route.alwaysWaits !== true && wantsBackground(exchange.request)
-  if (follow === undefined || background) return runJob(ending, background, null)
+  if (follow === undefined || background) return runJob(admitted, background, null)
   // Reserve the stream before adding the job, so that a refused stream adds no job.
-  return withPlace(ending, (place) => runJob(ending, background, place))
+  return withStreamSlot(admitted, (slot) => runJob(admitted, background, slot))
 }
 
-async function runJob(ending: Ending, background: boolean, place: Place | null): Promise<void> {
-  const { edge, exchange, entry, input } = ending
+async function runJob(admitted: AdmittedRequest, background: boolean, slot: Place | null): Promise<void> {
+  const { edge, exchange, entry, input } = admitted
   const { follow } = entry.route
-  const key = keyOf(exchange, entry)
-  const callback = callbackOf(ending, background)
+  const key = idempotencyKeyOf(exchange, entry)
+  const callback = parseCallback(admitted, background)
   const received = await entry.route.receive?.(input)
-  const begun = await beginJob(ending, { key, background, callback, received }).catch(async (error) => {
+  const added = await addJob(admitted, { key, background, callback, received }).catch(async (error) => {
     await received?.discard()
     throw error
   })
-  if ('first' in begun) await received?.discard()
-  if ('first' in begun) return repeatJob(ending, key!, begun.first, place)
-  const { jobId, atOnce } = begun
-  if (place !== null) return openStream(ending, await follow!.open(input, jobId), place)
-  const answer = atOnce ?? (await waitForJob(ending, jobId))
+  if ('first' in added) await received?.discard()
+  if ('first' in added) return replayJob(admitted, key!, added.first, slot)
+  const { jobId, immediateAnswer } = added
+  if (slot !== null) return openStream(admitted, await follow!.open(input, jobId), slot)
+  const answer = immediateAnswer ?? (await waitForJob(admitted, jobId))
   // After a disconnect the answer may be incomplete; a repetition reads the job instead.
-  if (key !== null && atOnce === null && !exchange.responder.done) await keepAnswer(edge, key, answer)
+  if (key !== null && immediateAnswer === null && !exchange.responder.done)
+    await storeJobAnswer(edge, key, answer)
   await exchange.kept(answer)
 }
 
 /** Options of a new job. */
-interface Beginning {
+interface JobOptions {
   readonly key: KeyRef | null
   readonly background: boolean
   readonly callback: Callback | null
   readonly received: Received | undefined
 }
 
-interface Begun {
+interface AddedJob {
   readonly jobId: string
   /** The answer if the caller does not wait for the job; otherwise null. */
-  readonly atOnce: KeptAnswer | null
+  readonly immediateAnswer: KeptAnswer | null
 }
 
 /** Adds the job, or finds the first request under the same key. */
-async function beginJob(
-  ending: Ending,
-  { key, background, callback, received }: Beginning,
-): Promise<{ first: Claim } | Begun> {
-  const { edge, entry } = ending
-  if (received !== undefined) await ending.readmit()
+async function addJob(
+  admitted: AdmittedRequest,
+  { key, background, callback, received }: JobOptions,
+): Promise<{ first: Claim } | AddedJob> {
+  const { edge, entry } = admitted
+  if (received !== undefined) await admitted.readmit()
   if (entry.route.task !== undefined && key === null && callback === null) {
-    const jobId = await addTogether(ending)
-    return { jobId, atOnce: background ? accepted(jobId) : null }
+    const jobId = await addBatched(admitted)
+    return { jobId, immediateAnswer: background ? acceptedAnswer(jobId) : null }
   }
   return edge.db.transaction(async (tx) => {
-    const used = key === null ? null : { ...key, fingerprint: fingerprintFor(ending, received) }
-    const first = used === null ? null : await takeKey(tx, used)
+    const used = key === null ? null : { ...key, fingerprint: fingerprintWith(admitted, received) }
+    const first = used === null ? null : await claimIdempotencyKey(tx, used)
     if (first !== null) return { first }
-    const { jobId, answer } = await addWithin(tx, ending, received)
-    const atOnce = background ? accepted(jobId) : answer === undefined ? null : givenAnswer(ending, answer)
+    const { jobId, answer } = await addInTransaction(tx, admitted, received)
+    const immediateAnswer = background
+      ? acceptedAnswer(jobId)
+      : answer === undefined
+        ? null
+        : routeAnswer(admitted, answer)
     if (callback !== null) await tx.run(addCallback(jobId, callback))
-    if (used !== null) await tx.run(keepKey(used, { jobId, ...(atOnce === null ? {} : { answer: atOnce }) }))
+    if (used !== null)
+      await tx.run(keepKey(used, { jobId, ...(immediateAnswer === null ? {} : { answer: immediateAnswer }) }))
     tx.afterCommit(() => edge.publisher.notify(jobId, 'later'))
-    return { jobId, atOnce }
+    return { jobId, immediateAnswer }
   })
 }
 
 /** The answer that a route gives before its job ends. */
-function givenAnswer({ edge, entry }: Ending, value: unknown): KeptAnswer {
-  const answer = checked(edge, entry, value)
-  return { status: answer.status ?? 200, headers: answer.headers, body: textOf(answer) }
+function routeAnswer({ edge, entry }: AdmittedRequest, value: unknown): KeptAnswer {
+  const answer = toCheckedAnswer(edge, entry, value)
+  return { status: answer.status ?? 200, headers: answer.headers, body: bodyOf(answer) }
 }
 
 /** Fingerprint of the request, with `received` in place of the body. */
-function fingerprintFor({ edge, exchange, fingerprint }: Ending, received: Received | undefined): Buffer {
+function fingerprintWith(
+  { edge, exchange, fingerprint }: AdmittedRequest,
+  received: Received | undefined,
+): Buffer {
   if (received === undefined) return fingerprint()
   const { method, path, query } = exchange.request
   return fingerprintOf(edge.secretKey, method, path, query, received.fingerprint)
 }
 
-async function addWithin(
+async function addInTransaction(
   tx: Transaction,
-  ending: Ending,
+  admitted: AdmittedRequest,
   received: Received | undefined,
 ): Promise<Pick<JobRef<unknown>, 'jobId' | 'answer'>> {
-  const { job } = ending.entry.route
-  const { caller } = ending.exchange
-  if (job !== undefined) return job({ ...(ending.input as object), caller, tx, received } as never)
-  const spec = await specOf(ending, (statement, values) => readWithin(tx, statement, values))
-  return { jobId: (await tx.one(enqueueJobs([spec], ending.edge.settings.quotas.waiting_jobs))).job_id }
+  const { job } = admitted.entry.route
+  const { caller } = admitted.exchange
+  if (job !== undefined) return job({ ...(admitted.input as object), caller, tx, received } as never)
+  const spec = await specOf(admitted, (statement, values) => readWithin(tx, statement, values))
+  return { jobId: (await tx.one(enqueueJobs([spec], admitted.edge.settings.quotas.waiting_jobs))).job_id }
 }
 
 /** Adds the job in a statement shared with other requests. */
-async function addTogether(ending: Ending): Promise<string> {
-  const { enqueuer, reader } = ending.edge
-  const [added] = await enqueuer.add([await specOf(ending, reader.text)])
+async function addBatched(admitted: AdmittedRequest): Promise<string> {
+  const { enqueuer, reader } = admitted.edge
+  const [added] = await enqueuer.add([await specOf(admitted, reader.text)])
   return added!.job_id
 }
 
-async function specOf({ edge, entry, exchange, input }: Ending, read: TaskInput['read']): Promise<JobSpec> {
+async function specOf(
+  { edge, entry, exchange, input }: AdmittedRequest,
+  read: TaskInput['read'],
+): Promise<JobSpec> {
   const job = await entry.route.task!({ ...(input as object), read } as never)
   return job.spec({
     ownerId: exchange.caller?.ownerId ?? null,
@@ -155,29 +167,32 @@ async function specOf({ edge, entry, exchange, input }: Ending, read: TaskInput[
   })
 }
 
-export async function respondWithStream(ending: Ending): Promise<void> {
-  await withPlace(ending, async (place) => {
-    const { edge, entry, input } = ending
+export async function respondWithStream(admitted: AdmittedRequest): Promise<void> {
+  await withStreamSlot(admitted, async (slot) => {
+    const { edge, entry, input } = admitted
     const source = await edge.confirmed.covering(() => entry.route.stream!(input))
-    return openStream(ending, source, place)
+    return openStream(admitted, source, slot)
   })
 }
 
 /** Reserves a stream, runs the work, and releases the reservation if the work opened no stream. */
-async function withPlace(ending: Ending, work: (place: Place) => Promise<void> | void): Promise<void> {
-  const { caller, address } = ending.exchange
-  const place = ending.streams.place({ accountId: caller?.ownerId ?? null, address })
+async function withStreamSlot(
+  admitted: AdmittedRequest,
+  work: (slot: Place) => Promise<void> | void,
+): Promise<void> {
+  const { caller, address } = admitted.exchange
+  const slot = admitted.streams.place({ accountId: caller?.ownerId ?? null, address })
   try {
-    await work(place)
+    await work(slot)
   } finally {
-    if (!place.taken) place.giveUp()
+    if (!slot.taken) slot.giveUp()
   }
 }
 
 function openStream(
-  { edge, exchange, streams }: Ending,
+  { edge, exchange, streams }: AdmittedRequest,
   source: StreamSource,
-  place: Place,
+  slot: Place,
   headers: readonly Header[] = [],
 ): Promise<void> | void {
   // 204 stops a reconnecting EventSource: all events were delivered.
@@ -190,13 +205,13 @@ function openStream(
     isAuthorized: async () => caller === null || edge.accounts.isStillAuthorized(caller),
     beforeSending: () => exchange.written?.remember(),
   }
-  streams.open(exchange.responder, head, source, subscriber, place)
+  streams.open(exchange.responder, head, source, subscriber, slot)
 }
 
-export async function respondWithRaw(ending: Ending): Promise<void> {
-  const { entry, exchange, input } = ending
+export async function respondWithRaw(admitted: AdmittedRequest): Promise<void> {
+  const { entry, exchange, input } = admitted
   const raw = {
-    ...new RequestWrites(ending, keyOf(exchange, entry)).inputOf(input),
+    ...new RequestWrites(admitted, idempotencyKeyOf(exchange, entry)).extendInput(input),
     responder: exchange.responder,
     head: (status: number, headers: Parameters<RequestContext['head']>[1]) => exchange.head(status, headers),
   }
@@ -204,29 +219,34 @@ export async function respondWithRaw(ending: Ending): Promise<void> {
   if (answer !== undefined) await sendAnswer(exchange, answer)
 }
 
-async function waitForJob({ edge, entry, exchange }: Ending, jobId: string): Promise<KeptAnswer> {
-  const gone = new AbortController()
-  exchange.responder.onClose(() => gone.abort())
-  const event = await edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, gone.signal)
-  return event === null ? accepted(jobId) : jobAnswer(entry, event)
+async function waitForJob({ edge, entry, exchange }: AdmittedRequest, jobId: string): Promise<KeptAnswer> {
+  const disconnected = new AbortController()
+  exchange.responder.onClose(() => disconnected.abort())
+  const event = await edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, disconnected.signal)
+  return event === null ? acceptedAnswer(jobId) : jobAnswer(entry, event)
 }
 
-async function repeatJob(ending: Ending, key: KeyRef, first: Claim, place: Place | null): Promise<void> {
-  const { edge, entry, exchange, input } = ending
+async function replayJob(
+  admitted: AdmittedRequest,
+  key: KeyRef,
+  first: Claim,
+  slot: Place | null,
+): Promise<void> {
+  const { edge, entry, exchange, input } = admitted
   const { follow } = entry.route
-  if (place !== null && first.status === null && first.job_id !== null)
-    return openStream(ending, await follow!.open(input, first.job_id), place, [REPLAYED])
+  if (slot !== null && first.status === null && first.job_id !== null)
+    return openStream(admitted, await follow!.open(input, first.job_id), slot, [REPLAYED])
   // If the first request's process died, the job has the answer.
   const event =
     first.status === null && first.job_id !== null
       ? await edge.hub.terminal(first.job_id, REPEAT_WAIT_MS)
       : null
-  const answer = event === null ? keptAnswer(first) : jobAnswer(entry, event)
-  if (event !== null) await keepAnswer(edge, key, answer)
-  await exchange.kept(replayed(answer))
+  const answer = event === null ? storedAnswer(first) : jobAnswer(entry, event)
+  if (event !== null) await storeJobAnswer(edge, key, answer)
+  await exchange.kept(markReplayed(answer))
 }
 
-function accepted(jobId: string): KeptAnswer {
+function acceptedAnswer(jobId: string): KeptAnswer {
   return {
     status: 202,
     headers: [['location', `/api/v1/jobs/${jobId}`]],

@@ -50,12 +50,12 @@ export const Day = z.iso
   .refine((date) => date >= '0001', 'must be in the year 1 or later')
 
 // PostgreSQL rejects offsets of 16 hours or more, and overlong texts.
-const STORABLE = /^(?!0000).{1,40}(?<![+-](1[6-9]|2\d):?\d\d)$/
+const STORABLE_MOMENT = /^(?!0000).{1,40}(?<![+-](1[6-9]|2\d):?\d\d)$/
 
 /** A timestamp as input; UTC if it has no offset. */
 export const Moment = z.iso
   .datetime({ offset: true, local: true, error: 'must be a time such as 2026-03-14T15:00:00Z' })
-  .refine((text) => STORABLE.test(text), 'must be a valid timestamp')
+  .refine((text) => STORABLE_MOMENT.test(text), 'must be a valid timestamp')
   .transform((text) => (/(Z|[+-]\d\d:?\d\d)$/.test(text) ? text : `${text}Z`))
   .meta({ format: 'date-time' })
 

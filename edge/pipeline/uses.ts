@@ -17,8 +17,8 @@ export interface Uses {
 const EVERY_MS = 60_000
 
 export function createUses(db: Database, onError: (error: unknown) => void): Uses {
-  const keys = batches<string>((some) => db.run(touchApiKeys(some.map(([id]) => id))), onError)
-  const sessions = batches<Omit<UsedSession, 'id'>>(
+  const keys = createBatch<string>((some) => db.run(touchApiKeys(some.map(([id]) => id))), onError)
+  const sessions = createBatch<Omit<UsedSession, 'id'>>(
     (some) => db.run(touchSessions(some.map(([id, from]) => ({ id, ...from })))),
     onError,
   )
@@ -38,7 +38,7 @@ export function createUses(db: Database, onError: (error: unknown) => void): Use
 }
 
 /** Uses since the last write by id, each with the data of its first use. */
-function batches<T>(
+function createBatch<T>(
   store: (used: readonly (readonly [id: string, use: T])[]) => Promise<unknown>,
   onError: (error: unknown) => void,
 ) {

@@ -1,47 +1,47 @@
 import type { Transaction } from '../../sql/db.ts'
 import { Failure } from '../../sql/errors.ts'
 import type { JobSpec } from '../../sql/jobs.ts'
-import { checked, textOf } from './answers.ts'
-import type { Ending } from './ending.ts'
-import { type KeyRef, once, refusalOf } from './idempotency.ts'
+import type { AdmittedRequest } from './admitted-request.ts'
+import { bodyOf, toCheckedAnswer } from './answers.ts'
+import { failureAnswer, type KeyRef, runOnce } from './idempotency.ts'
 import { Answer, type Writes } from './route.ts'
 
 /** The {@link Writes} of one request. */
 export class RequestWrites implements Writes<unknown> {
   /** True if the handler has called `transaction`, which uses the request's key. */
-  wrote = false
-  private readonly ending: Ending
+  hasUsedKey = false
+  private readonly admitted: AdmittedRequest
   private readonly key: KeyRef | null
 
-  constructor(ending: Ending, key: KeyRef | null) {
-    this.ending = ending
+  constructor(admitted: AdmittedRequest, key: KeyRef | null) {
+    this.admitted = admitted
     this.key = key
   }
 
   /** The handler's input, extended by the ways to write. */
-  inputOf(input: object): object {
+  extendInput(input: object): object {
     const { transaction, enqueue } = this
     return { ...input, transaction: transaction.bind(this), enqueue: enqueue.bind(this) }
   }
 
   async transaction(
     work: (tx: Transaction) => Promise<unknown>,
-    fingerprint = this.ending.fingerprint,
+    fingerprint = this.admitted.fingerprint,
   ): Promise<Answer<unknown>> {
-    const { edge, entry } = this.ending
+    const { edge, entry } = this.admitted
     const { key } = this
-    this.wrote = true
-    if (this.hasReadBody) await this.ending.readmit()
+    this.hasUsedKey = true
+    if (this.hasReadBody) await this.admitted.readmit()
     let refusal: Failure | null = null
     let answer = new Answer<unknown>({})
     const used = key === null ? null : { ...key, fingerprint: fingerprint() }
-    const repeated = await once(edge, used, async (tx) => {
+    const repeated = await runOnce(edge, used, async (tx) => {
       const result = await work(tx)
       refusal = result instanceof Failure ? result : null
-      if (refusal !== null) return refusalOf(entry.area, refusal)
-      const given = checked(edge, entry, result)
+      if (refusal !== null) return failureAnswer(entry.area, refusal)
+      const given = toCheckedAnswer(edge, entry, result)
       const { status = 200, headers } = given
-      const body = textOf(given)
+      const body = bodyOf(given)
       answer = new Answer({ status, headers, json: body })
       return { status, headers, body }
     })
@@ -53,15 +53,15 @@ export class RequestWrites implements Writes<unknown> {
     specs: readonly JobSpec[],
     answer: (jobIds: readonly string[]) => unknown,
   ): Promise<Answer<unknown>> {
-    const { enqueuer } = this.ending.edge
+    const { enqueuer } = this.admitted.edge
     const add = async (tx?: Transaction) => (await enqueuer.add(specs, tx)).map(({ job_id }) => job_id)
     if (this.key !== null) return this.transaction(async (tx) => answer(await add(tx)))
-    if (this.hasReadBody) await this.ending.readmit()
+    if (this.hasReadBody) await this.admitted.readmit()
     return new Answer({ value: answer(await add()) })
   }
 
   /** True if the handler itself reads the body, after the caller was admitted: only `raw` does. */
   private get hasReadBody(): boolean {
-    return this.ending.entry.route.raw !== undefined
+    return this.admitted.entry.route.raw !== undefined
   }
 }

@@ -83,7 +83,11 @@ test('where it stands is said, for keys where their object stands', async () => 
   assert.equal(status, 422)
   assert.deepEqual(json.errors, [
     { loc: ['body', 'bad', 1], msg: 'must not contain an unpaired surrogate', type: 'invalid_format' },
-    { loc: ['body', 'in'], msg: 'must not have a key that contains an unpaired surrogate', type: 'invalid_key' },
+    {
+      loc: ['body', 'in'],
+      msg: 'must not have a key that contains an unpaired surrogate',
+      type: 'invalid_key',
+    },
     { loc: ['body', 'in'], msg: 'must not have a key that contains a NUL character', type: 'invalid_key' },
   ])
 })
@@ -119,7 +123,10 @@ test('a body has at most 10,000 keys and items', async () => {
     const { status, json } = await api.post('/echo/any', { body, headers: type })
     assert.deepEqual(
       [status, json.errors],
-      [422, [{ loc: ['body'], msg: 'must not have more than 10000 keys and items in total', type: 'too_big' }]],
+      [
+        422,
+        [{ loc: ['body'], msg: 'must not have more than 10000 keys and items in total', type: 'too_big' }],
+      ],
     )
   }
 })

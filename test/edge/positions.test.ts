@@ -19,7 +19,7 @@ function remembering(max?: number) {
   const positions = createPositions(parse({ PROJECT_NAME: 'mill' }), wal as Wal, FOR_MS, max)
   const write = (who: number | null, end: number, address?: string): void => {
     wal.end = end
-    positions.of(asked(who, {}, address)).remember()
+    positions.track(asked(who, {}, address)).remember()
   }
   return { positions, wal, write }
 }
@@ -33,16 +33,16 @@ test('the furthest counts, of the header, the cookie and what is remembered', ()
     [{ 'millrace-position': '0/10', cookie: 'a=b; mill_position=0/40; c=d' }, 0x40],
     [{ 'millrace-position': 'x', cookie: 'mill_position=0/' }, 0x20],
   ] as const)
-    assert.equal(positions.wanted(asked(1, headers)), wanted)
-  assert.equal(positions.wanted(asked(2)), 0)
+    assert.equal(positions.required(asked(1, headers)), wanted)
+  assert.equal(positions.required(asked(2)), 0)
 })
 
 test('without an account it is the address that is remembered, also for accounts that come from there', () => {
   const { positions, write } = remembering()
   write(null, 0x50, '192.0.2.7')
-  assert.equal(positions.wanted(asked(null, {}, '192.0.2.7')), 0x50)
-  assert.equal(positions.wanted(asked(3, {}, '192.0.2.7')), 0x50)
-  assert.equal(positions.wanted(asked(null, {}, '192.0.2.8')), 0)
+  assert.equal(positions.required(asked(null, {}, '192.0.2.7')), 0x50)
+  assert.equal(positions.required(asked(3, {}, '192.0.2.7')), 0x50)
+  assert.equal(positions.required(asked(null, {}, '192.0.2.8')), 0)
 })
 
 test('a position is forgotten after one to two times as long as any standby may lag', () => {
@@ -52,27 +52,27 @@ test('a position is forgotten after one to two times as long as any standby may 
   write(1, 0x10)
   now += FOR_MS
   write(2, 0x20)
-  assert.deepEqual([positions.wanted(asked(1)), positions.wanted(asked(2))], [0x10, 0x20])
+  assert.deepEqual([positions.required(asked(1)), positions.required(asked(2))], [0x10, 0x20])
   now += FOR_MS
-  assert.deepEqual([positions.wanted(asked(1)), positions.wanted(asked(2))], [0, 0x20])
+  assert.deepEqual([positions.required(asked(1)), positions.required(asked(2))], [0, 0x20])
   now += 10 * FOR_MS
-  assert.equal(positions.wanted(asked(2)), 0)
+  assert.equal(positions.required(asked(2)), 0)
   clock.mock.restore()
 })
 
 test('when there are too many to remember, the furthest counts for everybody', () => {
   const { positions, write } = remembering(10)
   for (let who = 1; who <= 11; who++) write(who, who)
-  assert.deepEqual([positions.wanted(asked(1)), positions.wanted(asked(999))], [11, 11])
+  assert.deepEqual([positions.required(asked(1)), positions.required(asked(999))], [11, 11])
 })
 
 test('an answer has the header, and for a browser also the cookie', () => {
   const { positions, wal } = remembering()
   wal.end = 2 ** 32 + 0xab
-  assert.deepEqual(positions.of(asked(1, { authorization: 'Bearer x' })).headers(), [
+  assert.deepEqual(positions.track(asked(1, { authorization: 'Bearer x' })).headers(), [
     ['millrace-position', '1/AB'],
   ])
-  assert.deepEqual(positions.of(asked(1)).headers(), [
+  assert.deepEqual(positions.track(asked(1)).headers(), [
     ['millrace-position', '1/AB'],
     ['set-cookie', 'mill_position=1/AB; Path=/; Max-Age=2; HttpOnly; SameSite=Lax'],
   ])

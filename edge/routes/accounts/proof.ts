@@ -5,7 +5,7 @@ import type { Queries } from '../../../sql/db.ts'
 import { type ErrorCode, Failure, fail } from '../../../sql/errors.ts'
 import { endLogin, type GivenFactor, type LoginEnd, lockedLogin } from '../../../sql/limits.ts'
 import { recoveryDigestOf, totpSecretOf } from '../../../tasks/accounts/tokens.ts'
-import { audit, type From } from '../../pipeline/audit.ts'
+import { audit, type EventRequest } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { stepOf } from '../../totp.ts'
@@ -64,7 +64,7 @@ export function givenFactor(
 /** For how long after a sign-in nobody is asked for the password again, in seconds. */
 const RECENT_SECONDS = 600
 
-type Asking = From & { readonly caller: Caller; readonly edge: Edge }
+type Asking = EventRequest & { readonly caller: Caller; readonly edge: Edge }
 
 /** Whether it is the account's own person who calls, and not somebody who has found a session of theirs. */
 export interface Proof {
@@ -112,7 +112,7 @@ export async function proofOf(input: Asking, given: Given): Promise<Proof> {
 /** The refusal of a proof that has counted as a failed login, once it is in the audit log; to be returned, not thrown. */
 export async function countedFailure(
   tx: Queries,
-  input: From & { readonly caller: Caller },
+  input: EventRequest & { readonly caller: Caller },
   outcome: LoginEnd,
   wrong: 'account.proof_wrong' | 'account.totp_code',
 ): Promise<Failure> {

@@ -9,7 +9,7 @@ import { digestOf, setupTokenOf } from '../../../tasks/accounts/tokens.ts'
 import { verification } from '../../../tasks/accounts/verification.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { requireAllowedPassword } from '../../password-rules.ts'
-import { eventOf, type From } from '../../pipeline/audit.ts'
+import { type EventRequest, eventOf } from '../../pipeline/audit.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
@@ -81,7 +81,7 @@ async function register(
 }
 
 /** Makes the new account a member of every organization that has invited it, and records what happened. */
-async function welcome(tx: Queries, from: From, id: number, email: string): Promise<void> {
+async function welcome(tx: Queries, from: EventRequest, id: number, email: string): Promise<void> {
   const events = [eventOf(from, 'account.registered', { actorId: id, accountId: id })]
   for (const { invite_id, was_member: wasMember, ...invite } of await tx.any(acceptInvites(id, email)))
     events.push(...acceptance(from, { id: invite_id, ...invite }, { id, actorId: id, wasMember }))

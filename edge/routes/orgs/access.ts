@@ -4,7 +4,7 @@ import type { Queries, Transaction } from '../../../sql/db.ts'
 import { type ErrorCode, fail } from '../../../sql/errors.ts'
 import { lockOrganization, ORG_ROLES, type OrgRole } from '../../../sql/orgs.ts'
 import { inviteTokenOf } from '../../../tasks/accounts/tokens.ts'
-import { eventOf, type From } from '../../pipeline/audit.ts'
+import { type EventRequest, eventOf } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import type { Answer, Input, Writes } from '../../pipeline/route.ts'
@@ -91,7 +91,7 @@ export function requireRank(own: OrgRole, ...roles: readonly OrgRole[]): void {
 
 /** Audit events of an accepted invite; for an existing member, who stays unchanged, only the acceptance. */
 export function acceptance(
-  from: From,
+  from: EventRequest,
   invite: { readonly id: number; readonly organization_id: number; readonly role: OrgRole },
   account: { readonly id: number; readonly actorId: number | null; readonly wasMember: boolean },
 ): AuditEvent[] {

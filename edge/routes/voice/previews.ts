@@ -4,7 +4,7 @@ import { findPreview, type Speech } from '../../../sql/voice.ts'
 import { VOICES, type Voice } from '../../../tasks/voice/catalog.ts'
 import { digestOf } from '../../../tasks/voice/preview.ts'
 import { SERVED_ANSWERS } from '../../content.ts'
-import { callbackOf } from '../../pipeline/callbacks.ts'
+import { parseCallback } from '../../pipeline/callbacks.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { BACKGROUND, CALLBACK_URL, wantsBackground } from '../../pipeline/input.ts'
 import { route } from '../../pipeline/route.ts'
@@ -46,7 +46,7 @@ export const previewRoutes = [
     repeatable: 'a preview is stored and returned again',
     raw: async ({ body, ...asked }) => {
       const background = wantsBackground(asked.request)
-      const callback = callbackOf(asked, background)
+      const callback = parseCallback(asked, background)
       const { voice_id, ...how } = body
       const { want, digest, kept } = await lookUp(asked, voice_id, how)
       if (kept !== null) return answerStored(want, digest, kept)

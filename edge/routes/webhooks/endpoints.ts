@@ -21,7 +21,7 @@ import {
 } from '../../../sql/webhooks.ts'
 import { challengeTokenOf, webhookSecretOf } from '../../../tasks/webhooks/signature.ts'
 import { webhookHost, webhookUrlProblem } from '../../../tasks/webhooks/url.ts'
-import { audit, type From } from '../../pipeline/audit.ts'
+import { audit, type EventRequest } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { invalid } from '../../pipeline/input.ts'
@@ -240,7 +240,7 @@ function change<R, B>(
 }
 
 function auditOf(
-  input: From & { readonly params: { readonly endpoint_id: number } },
+  input: EventRequest & { readonly params: { readonly endpoint_id: number } },
   kind: 'webhook.updated' | 'webhook.deleted' | 'webhook.secret_rolled',
   endpoint: OwnedEndpoint,
   data: object,

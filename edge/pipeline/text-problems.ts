@@ -5,59 +5,64 @@ import type { InputProblem } from '../../sql/errors.ts'
 type Loc = InputProblem['loc']
 
 // JSON has no bounds of its own, and every traversal (here, in schemas, in the database) needs time and stack.
-const DEEPEST = 64
+const MAX_DEPTH = 64
 const MAX_VALUES = 10_000
 
 // An answer repeats the keys above each problem: without bounds, 190 KB of input became an answer of 500 MB.
 const MAX_PROBLEMS = 100
-const MAX_OF_KEY = 100
+const MAX_KEY_LENGTH = 100
 
-const TOO_DEEP = `must not be nested more than ${DEEPEST} levels deep`
+const TOO_DEEP = `must not be nested more than ${MAX_DEPTH} levels deep`
 const TOO_MANY = `must not have more than ${MAX_VALUES} keys and items in total`
 
 /** The first problems of an input, with their locations. @param loc the part of the request that holds it. */
 export function textProblems(value: unknown, loc: Loc): readonly InputProblem[] {
   const count = { left: MAX_VALUES }
-  if (isSound(value, 1, count)) return []
+  if (isValid(value, 1, count)) return []
   if (count.left < 0) return [{ loc, msg: TOO_MANY, type: 'too_big' }]
   const problems: InputProblem[] = []
-  for (const problem of problemsOf(value, loc, 1)) if (problems.push(problem) === MAX_PROBLEMS) break
+  for (const problem of locateProblems(value, loc, 1)) if (problems.push(problem) === MAX_PROBLEMS) break
   return problems
 }
 
-function isSound(value: unknown, depth: number, count: { left: number }): boolean {
-  if (typeof value === 'string') return flawOf(value) === null
+function isValid(value: unknown, depth: number, count: { left: number }): boolean {
+  if (typeof value === 'string') return flawIn(value) === null
   if (typeof value !== 'object' || value === null) return true
-  if (depth > DEEPEST) return false
+  if (depth > MAX_DEPTH) return false
   const given = value as Record<string, unknown>
   for (const key in given) {
-    if (--count.left < 0 || flawOf(key) !== null || !isSound(given[key], depth + 1, count)) return false
+    if (--count.left < 0 || flawIn(key) !== null || !isValid(given[key], depth + 1, count)) return false
   }
   return true
 }
 
 /** Finds NUL and unpaired surrogates, which JSON can represent and PostgreSQL can't; null if there are none. */
-function flawOf(text: string): string | null {
+function flawIn(text: string): string | null {
   if (text.includes('\0')) return 'a NUL character'
   return text.isWellFormed() ? null : 'an unpaired surrogate'
 }
 
-/** Locates the problems; slower than {@link isSound}, so it runs only if there are some. */
-function* problemsOf(value: unknown, loc: Loc, depth: number): Generator<InputProblem> {
+/** Locates the problems; slower than {@link isValid}, so it runs only if there are some. */
+function* locateProblems(value: unknown, loc: Loc, depth: number): Generator<InputProblem> {
   if (typeof value === 'string') {
-    const flaw = flawOf(value)
+    const flaw = flawIn(value)
     if (flaw !== null) yield { loc, msg: `must not contain ${flaw}`, type: 'invalid_format' }
   } else if (typeof value === 'object' && value !== null) {
-    if (depth > DEEPEST) {
+    if (depth > MAX_DEPTH) {
       yield { loc: loc.slice(0, 2), msg: TOO_DEEP, type: 'too_big' }
       return
     }
     for (const [key, item] of Object.entries(value)) {
-      const flaw = flawOf(key)
+      const flaw = flawIn(key)
       if (flaw !== null) yield { loc, msg: `must not have a key that contains ${flaw}`, type: 'invalid_key' }
-      else yield* problemsOf(item, [...loc, Array.isArray(value) ? Number(key) : shown(key)], depth + 1)
+      else
+        yield* locateProblems(
+          item,
+          [...loc, Array.isArray(value) ? Number(key) : truncateKey(key)],
+          depth + 1,
+        )
     }
   }
 }
 
-const shown = (key: string): string => key.slice(0, MAX_OF_KEY)
+const truncateKey = (key: string): string => key.slice(0, MAX_KEY_LENGTH)

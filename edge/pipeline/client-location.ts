@@ -12,10 +12,10 @@ export function addressOf({ trustProxy }: Settings, request: EdgeRequest): strin
   return forwarded === '' ? request.address : forwarded
 }
 
-const PLACE = /^[^\p{Cc}]{1,100}$/u
+const LOCATION = /^[^\p{Cc}]{1,100}$/u
 
 /** The location that the trusted proxy reports for the address, such as `DE`; null if it reports none. */
-export function placeOf({ geoHeader }: Settings, request: EdgeRequest): string | null {
+export function locationOf({ geoHeader }: Settings, request: EdgeRequest): string | null {
   const place = geoHeader === null ? '' : request.header(geoHeader).trim()
-  return PLACE.test(place) ? place : null
+  return LOCATION.test(place) ? place : null
 }

@@ -7,7 +7,7 @@ import type { Entry } from './match.ts'
 import type { RequestContext } from './request-context.ts'
 
 /** A request after admission and input checks, as the responders receive it. */
-export interface Ending {
+export interface AdmittedRequest {
   readonly edge: Edge
   readonly streams: Streams
   readonly exchange: RequestContext
@@ -20,14 +20,14 @@ export interface Ending {
 }
 
 /** The Idempotency-Key of a request; null if it has none or the route ignores it. */
-export function keyOf(exchange: RequestContext, { area, route }: Entry): KeyRef | null {
+export function idempotencyKeyOf(exchange: RequestContext, { area, route }: Entry): KeyRef | null {
   const key = route.sideEffect === true ? exchange.request.header('idempotency-key') : ''
   if (key === '') return null
   if (key.length > 255)
     throw invalid('header', 'idempotency-key', 'must have at most 255 characters', 'too_big')
   const { caller } = exchange
   // Callers without an account are identified by network, as in rate limits.
-  const who = caller === null || caller.ownerId === null ? networkOf(exchange.address) : caller.id
-  const scope = `${who} ${route.method} ${exchange.request.path}`
+  const subject = caller === null || caller.ownerId === null ? networkOf(exchange.address) : caller.id
+  const scope = `${subject} ${route.method} ${exchange.request.path}`
   return { scope, key, invalidStatus: area.invalidStatus }
 }
