@@ -2,7 +2,7 @@ import type { BlobAt } from '../sql/blobs.ts'
 import { fail } from '../sql/errors.ts'
 import { sendPieces } from './blobs.ts'
 import { matchesEtag, parseRange } from './http/range.ts'
-import type { Header } from './http/reply.ts'
+import { failureBody, type Header } from './http/reply.ts'
 import type { EdgeRequest } from './http/server.ts'
 import type { Edge } from './pipeline/context.ts'
 import { Answer, type RawInput } from './pipeline/route.ts'
@@ -21,8 +21,10 @@ export interface StoredContent {
 export const SERVED_ANSWERS = {
   206: 'The requested range',
   304: 'The client already has these bytes',
-  416: 'The range lies outside the content',
 } as const
+
+/** Errors of routes that serve stored bytes. */
+export const SERVED_ERRORS = ['request.range', 'document.bytes_missing', 'document.store_failed'] as const
 
 /** Content that can be sent in full or as a range. */
 interface Content {
@@ -72,7 +74,7 @@ export async function sendContent(
     return new Answer({
       status: 416,
       headers: [['content-range', `bytes */${byteSize}`]],
-      value: { detail: 'The range lies outside the content' },
+      json: failureBody(fail('request.range')),
     })
   }
   const { from, length } = range ?? { from: 0, length: byteSize }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type ErrorCode, errorRow } from '../sql/errors.ts'
+import { type ErrorCode, errorRow, publicCode } from '../sql/errors.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { cookieName } from './http/cookies.ts'
 import { exampleOf } from './openapi/examples.ts'
@@ -23,7 +23,7 @@ type SchemaUse = 'output' | 'input' | 'body'
 export const VERSION = '0.1.0'
 
 const DESCRIPTION =
-  'A job platform behind a thin HTTP edge. Slow operations run as background jobs: with `?background=true` or `Prefer: respond-async` they return 202 with the job id immediately, and the job reports its progress as server-sent events. Error responses have `detail`, a message for people. Invalid input also has `errors`, the list of problems. Errors that clients can handle have a `code`. Requests for a host that the service does not serve get a 421.'
+  'A job platform behind a thin HTTP edge. Slow operations run as background jobs: with `?background=true` or `Prefer: respond-async` they return 202 with the job id immediately, and the job reports its progress as server-sent events. Error responses have `detail`, a message for people, and `code`, a stable name for programs. Invalid input also has `errors`, the list of problems. The header `X-Request-Id` of every response names its line in the log. Requests for a host that the service does not serve get a 421.'
 const POSITION_DESCRIPTION =
   'Lists come from a replica, which may lag. Responses to writes and responses that report the end of a job have the header `Millrace-Position`. Send it with a later request, so that lists include everything written by then.'
 
@@ -139,9 +139,14 @@ function responsesOf(
 ): Json {
   const success = route.status ?? (route.response === undefined && route.produces === undefined ? 204 : 200)
   const json = (type: z.ZodType): Json => ({ 'application/json': media(type, 'output') })
-  const refusal = (detail: string): Json => ({
-    'application/json': { ...media(Problem, 'output'), example: { detail: detail.replace(/\{\w+\}/g, '…') } },
-  })
+  const refusal = (refusals: readonly Refusal[]): Json => {
+    const { schema } = media(Problem, 'output') as { schema: Json }
+    const [{ detail, code }] = refusals as [Refusal]
+    const codes = [...new Set(refusals.map((each) => each.code))]
+    const example = { detail: detail.replace(/\{\w+\}/g, '…'), code }
+    // Keywords next to `$ref` are allowed since OpenAPI 3.1; older tools ignore them.
+    return { 'application/json': { schema: { ...schema, properties: { code: { enum: codes } } }, example } }
+  }
   const content = {
     ...(route.produces === undefined
       ? {}
@@ -163,15 +168,18 @@ function responsesOf(
     responses[202] = { description: 'The job continues in the background', content: json(Accepted) }
   if (route.stream !== undefined || route.follow !== undefined)
     responses[204] = { description: 'No events after `Last-Event-ID`' }
-  for (const [status, details] of errorsOf(area, route, auth, settings)) {
-    responses[status] ??= { description: details.join('; '), content: refusal(details[0]!) }
+  for (const [status, refusals] of errorsOf(area, route, auth, settings)) {
+    const description = [...new Set(refusals.map(({ detail }) => detail))].join('; ')
+    responses[status] ??= { description, content: refusal(refusals) }
   }
-  const hasClientError = Object.keys(responses).some((status) => status.startsWith('4'))
-  if (!hasClientError)
-    responses['4XX'] = { description: 'The request could not be read', content: json(Problem) }
+  const busy = refusalOf('database.busy', area)
+  const refuses = Object.keys(responses).some((status) => status.startsWith('4'))
+  if (!refuses) responses['4XX'] = { description: 'The request could not be read', content: json(Problem) }
   responses['5XX'] ??= {
     description: 'The service failed or is unavailable; `Retry-After`, if present, says when to retry',
-    content: refusal('The service is overloaded; try again shortly'),
+    content: {
+      'application/json': { ...media(Problem, 'output'), example: { detail: busy.detail, code: busy.code } },
+    },
   }
   return responses
 }
@@ -180,8 +188,23 @@ function exampleText({ example }: AnyRoute): { example?: string } {
   return example === undefined ? {} : { example }
 }
 
-/** Error details by status: those that the route lists, and those that its declaration implies. */
-function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): Map<number, string[]> {
+/** An error that a route can answer. */
+interface Refusal {
+  readonly detail: string
+  readonly code: string
+}
+
+function refusalOf(code: ErrorCode, area: Area): Refusal & { readonly status: number } {
+  const isInput = code === 'request.invalid'
+  return {
+    status: isInput ? area.invalidStatus : statusOf(code),
+    detail: isInput ? 'The input is not valid' : errorRow(code).detail,
+    code: publicCode(code),
+  }
+}
+
+/** Errors by status: those that the route lists, and those that its declaration implies. */
+function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): Map<number, Refusal[]> {
   const codes = new Set<ErrorCode>(route.errors)
   if (auth !== 'public') codes.add('auth.required')
   if (auth !== 'public') codes.add(route.needsSession ? 'auth.session' : 'auth.scope')
@@ -206,12 +229,10 @@ function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): 
   if (isJobBacked(route)) for (const code of ['job.cancelled', 'internal'] as const) codes.add(code)
   if (isJobBacked(route) && !route.alwaysWaits)
     for (const code of ['request.invalid', 'webhook.no_account'] as const) codes.add(code)
-  const byStatus = new Map<number, string[]>()
+  const byStatus = new Map<number, Refusal[]>()
   for (const code of codes) {
-    const row = errorRow(code)
-    const status = code === 'request.invalid' ? area.invalidStatus : statusOf(code)
-    const detail = code === 'request.invalid' ? 'The input is not valid' : row.detail
-    byStatus.set(status, [...(byStatus.get(status) ?? []), detail])
+    const { status, ...refusal } = refusalOf(code, area)
+    byStatus.set(status, [...(byStatus.get(status) ?? []), refusal])
   }
   return byStatus
 }

@@ -1,5 +1,8 @@
-/** Errors of API keys and webhooks: part of the table in `errors.ts`. */
+/** Errors of credentials, API keys and webhooks: part of the table in `errors.ts`. */
 export const callerErrors = {
+  'auth.token_expired': { detail: 'The access token has expired' },
+  'auth.token_invalid': { detail: 'The access token is invalid, or its session has ended' },
+  'auth.key_invalid': { detail: 'The API key is unknown, expired or revoked' },
   'auth.scope': { detail: 'The API key lacks the scope {scope}' },
   'auth.session': { detail: 'API keys may not do this; sign in instead' },
   'auth.key_organization': {

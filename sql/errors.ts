@@ -15,7 +15,7 @@ interface ErrorRow {
   readonly detail: string
   /** Set if a job that fails with this error is retried. */
   readonly retry?: 'later'
-  /** Public code, for errors that clients handle specifically. */
+  /** Public code, if clients know the error by another name than its key in the table. */
   readonly code?: string
 }
 
@@ -25,6 +25,7 @@ const table = {
   'request.too_large': { detail: 'The body is larger than the limit of {limit} bytes' },
   'request.media_type': { detail: 'Content-Type must be {expected}' },
   'request.incomplete': { detail: 'The connection closed before the entire body arrived' },
+  'request.range': { detail: 'The range lies outside the content' },
   'request.cross_site': { detail: 'A page on another site may not make this request' },
   'request.misdirected': {
     detail: 'This service does not serve that host; set PUBLIC_BASE_URL or ALLOWED_HOSTS',
@@ -185,6 +186,7 @@ const table = {
   'conversation.gone': { detail: 'The conversation was deleted before this turn ran' },
   'turn.missing': { detail: 'Message not found' },
   'turn.stopped': { detail: 'The answer was stopped' },
+  'turn.failed': { detail: 'The answer failed' },
   'post.missing': { detail: 'Post not found' },
   'post.slug_taken': { detail: 'A post with this slug already exists' },
   'tag.missing': { detail: 'Tag not found' },
@@ -279,6 +281,8 @@ interface FailureOptions {
   readonly cause?: unknown
   readonly problems?: readonly InputProblem[]
   readonly retryAfter?: number
+  /** The scope that an API key lacks. */
+  readonly scope?: string
 }
 
 /** A failure that clients may see. Created by {@link fail}, rendered by the edge, stored by jobs. */
@@ -288,6 +292,8 @@ export class Failure extends Error {
   readonly problems: readonly InputProblem[] | undefined
   /** Seconds after which a retry can help; undefined if unknown. */
   readonly retryAfter: number | undefined
+  /** The scope that an API key lacks; only of `auth.scope`. */
+  readonly scope: string | undefined
 
   constructor(code: ErrorCode, detail: string, options?: FailureOptions) {
     super(detail, options?.cause === undefined ? undefined : { cause: options.cause })
@@ -296,6 +302,7 @@ export class Failure extends Error {
     this.detail = detail
     this.problems = options?.problems
     this.retryAfter = options?.retryAfter
+    this.scope = options?.scope
   }
 
   get retryable(): boolean {
@@ -319,6 +326,11 @@ export function fail(
 /** The table row of a code; its text still contains the placeholders. */
 export function errorRow(code: ErrorCode): ErrorRow {
   return table[code]
+}
+
+/** The `code` of an error body: the row's own, by default the error code. */
+export function publicCode(code: ErrorCode): string {
+  return errorRow(code).code ?? code
 }
 
 /** Restores the failure from a job's stored `{code, detail}`. Codes that this version does not know become `internal`. */

@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../../sql/errors.ts'
 import type { Body } from './body.ts'
 import { ChunkedBodyWriter } from './chunked-body.ts'
 import { EventStream } from './events.ts'
@@ -41,7 +42,7 @@ const INTERNAL_ERROR: Reply = {
   status: 500,
   block: JSON_BLOCK,
   headers: [],
-  body: '{"detail":"Internal error"}',
+  body: JSON.stringify({ detail: 'Internal error', code: 'internal' satisfies ErrorCode }),
 }
 
 /**

@@ -1,6 +1,6 @@
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
-import { errorRow, type Failure } from '../../sql/errors.ts'
+import { type Failure, publicCode } from '../../sql/errors.ts'
 import { isLoopback } from '../../tasks/addresses.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { isHttps } from './cookies.ts'
@@ -85,9 +85,9 @@ export function acceptedEncoding(header: string): 'br' | 'gzip' | null {
   return gzip > 0 ? 'gzip' : null
 }
 
-/** JSON body of a failure: `detail`, `errors` for invalid input, and `code` for failures that clients handle. */
+/** JSON body of a failure: `detail`, `code`, and for invalid input `errors`, the list of problems. */
 export function failureBody({ code, detail, problems }: Failure): string {
-  return JSON.stringify({ detail, errors: problems, code: errorRow(code).code })
+  return JSON.stringify({ detail, errors: problems, code: publicCode(code) })
 }
 
 /**

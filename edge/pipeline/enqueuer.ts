@@ -51,10 +51,7 @@ export function createEnqueuer({ db, publisher, waitingQuota }: EnqueuerOptions)
     return rows
   }
 
-  const addInTransaction = async (
-    tx: Transaction,
-    specs: readonly JobSpec[],
-  ): Promise<readonly Enqueued[]> => {
+  const addInTx = async (tx: Transaction, specs: readonly JobSpec[]): Promise<readonly Enqueued[]> => {
     const rows = await tx.any(enqueueJobs(specs, waitingQuota))
     tx.afterCommit(() => notifyQueued(rows))
     return rows
@@ -86,7 +83,7 @@ export function createEnqueuer({ db, publisher, waitingQuota }: EnqueuerOptions)
 
   return {
     add: (specs, tx) => {
-      if (tx !== undefined) return addInTransaction(tx, specs)
+      if (tx !== undefined) return addInTx(tx, specs)
       if (specs.length > MAX_SHARED) return addNow(specs)
       return new Promise((resolve, reject) => {
         waiting.push({ specs, resolve, reject })

@@ -65,14 +65,13 @@ export const Email = z.string().trim().toLowerCase().max(320).pipe(z.email())
 /** The body of every error. */
 export const Problem = z
   .object({
-    detail: z.string(),
+    detail: z.string().meta({ description: 'Message for people' }),
     errors: z
       .array(z.object({ loc: z.array(z.union([z.string(), z.int()])), msg: z.string(), type: z.string() }))
       .optional(),
     code: z
       .string()
-      .optional()
-      .meta({ description: 'Of refusals that a client acts on, such as `totp_required`' }),
+      .meta({ description: 'Stable name of the error for programs, such as `request.invalid`' }),
   })
   .meta({ id: 'Problem' })
 

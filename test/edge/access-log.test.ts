@@ -107,7 +107,10 @@ test('a request whose framing is refused has its line and its id, too', async (t
   await client.send('GET /health HTTP/1.1\r\nhost: a\r\nhost: b\r\nx-request-id: framed-1\r\n\r\n').isClosed()
   assert.match(client.text, /^HTTP\/1\.1 400 /)
   assert.match(client.text, /x-request-id: framed-1/i)
-  assert.match(client.text, /\{"detail":"The request could not be read: its framing is ambiguous"\}/)
+  assert.match(
+    client.text,
+    /\{"detail":"The request could not be read: its framing is ambiguous","code":"request.malformed"\}/,
+  )
   await until('its line', () => all.lines.length === 1)
   assert.deepEqual([all.lines[0]!.status, all.lines[0]!.requestId], [400, 'framed-1'])
 })

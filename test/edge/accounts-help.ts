@@ -53,7 +53,9 @@ export function sessionOf(token: string): string {
 }
 
 export function assertRefused(answer: Answered, status: number, detail: string, what?: string): void {
-  assert.deepEqual([answer.status, answer.json], [status, { detail }], what)
+  const { code, ...problem } = answer.json
+  assert.deepEqual([answer.status, problem], [status, { detail }], what)
+  assert.match(code, /^[a-z_]+(\.[a-z_]+)?$/, what)
   assert.equal(answer.headers['www-authenticate'], status === 401 ? 'Bearer' : undefined, what)
   assert.deepEqual(answer.cookies, [], what)
 }

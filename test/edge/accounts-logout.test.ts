@@ -57,7 +57,10 @@ test('who is not signed in gets 401, and the cookies are cleared all the same', 
     { authorization: 'Bearer nonsense' },
   ] as Record<string, string>[]) {
     const answer = await logout(headers)
-    assert.deepEqual([answer.status, answer.json], [401, { detail: 'Not authenticated' }])
+    assert.deepEqual(
+      [answer.status, answer.json],
+      [401, { detail: 'Not authenticated', code: 'auth.required' }],
+    )
     assert.equal(answer.headers['www-authenticate'], 'Bearer')
     assertCleared(answer)
   }

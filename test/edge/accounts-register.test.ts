@@ -252,7 +252,7 @@ test('an address that is taken is 400, whatever its case and the spaces around i
     const answer = await register({ email, password: 'another password' })
     assert.deepEqual(
       [answer.status, answer.json],
-      [400, { detail: 'An account with this email already exists' }],
+      [400, { detail: 'An account with this email already exists', code: 'account.email_taken' }],
     )
     assert.deepEqual(answer.cookies, [])
   }
@@ -321,7 +321,10 @@ test('is_active false is honoured: the account is there, and nobody can sign in 
   const answer = await register({ email: 'inactive@example.com', password: PASSWORD, is_active: false })
   assert.deepEqual([answer.status, answer.json.is_active], [200, false])
   const refused = await login('inactive@example.com')
-  assert.deepEqual([refused.status, refused.json], [403, { detail: 'This account is deactivated' }])
+  assert.deepEqual(
+    [refused.status, refused.json],
+    [403, { detail: 'This account is deactivated', code: 'auth.inactive' }],
+  )
   assert.deepEqual(refused.cookies, [])
   for (const is_active of ['false', 0, []])
     assertRefused(await register({ email: 'i@example.com', password: PASSWORD, is_active }), 'is_active')
@@ -345,7 +348,10 @@ test('every problem of a registration is told at once', async () => {
 
 test('a closed registration is 403, whatever is sent', async () => {
   const answer = await register({ email: 'late@example.com', password: PASSWORD }, closed)
-  assert.deepEqual([answer.status, answer.json], [403, { detail: 'Registration is closed' }])
+  assert.deepEqual(
+    [answer.status, answer.json],
+    [403, { detail: 'Registration is closed', code: 'auth.registration_closed' }],
+  )
   assert.deepEqual(await query(`select 1 from account where email = 'late@example.com'`), [])
   assert.equal((await login('first@example.com', closed)).status, 200, 'signing in is not registering')
 })

@@ -15,7 +15,10 @@ const digest = (token: string) => createHash('sha256').update(token).digest()
 
 function assertNoRefresh(answer: Answered): void {
   assert.equal(answer.status, 401)
-  assert.deepEqual(answer.json, { detail: 'The refresh token is missing, expired or revoked' })
+  assert.deepEqual(answer.json, {
+    detail: 'The refresh token is missing, expired or revoked',
+    code: 'auth.refresh',
+  })
   assert.equal(answer.headers['www-authenticate'], 'Bearer')
   assert.equal(answer.cookies.length, 0)
 }
@@ -51,7 +54,10 @@ test('a wrong password and an unknown address are the same 401', async () => {
     await login(email, PASSWORD.toUpperCase()),
   ]
   for (const answer of answers) {
-    assert.deepEqual([answer.status, answer.json], [401, { detail: 'Incorrect email or password' }])
+    assert.deepEqual(
+      [answer.status, answer.json],
+      [401, { detail: 'Incorrect email or password', code: 'auth.credentials' }],
+    )
     assert.equal(answer.headers['www-authenticate'], 'Bearer')
     assert.deepEqual(answer.cookies, [])
   }
@@ -77,7 +83,10 @@ test('a deactivated account is told so only with the right password', async () =
   await query('update account set is_active = false where id = $1', [id])
   assert.equal((await login(email, 'wrong password')).status, 401)
   const answer = await login(email)
-  assert.deepEqual([answer.status, answer.json], [403, { detail: 'This account is deactivated' }])
+  assert.deepEqual(
+    [answer.status, answer.json],
+    [403, { detail: 'This account is deactivated', code: 'auth.inactive' }],
+  )
 })
 
 test('a login takes a form, and nothing else', async () => {

@@ -317,7 +317,10 @@ describe('health and version', () => {
     )
     for (const path of [CHAT, `${CHAT}/stream`]) {
       const answer = await keyless.post(path, { json: { message: 'x' } })
-      assert.deepEqual([answer.status, answer.json], [503, { detail: `AI service error: ${detail}` }])
+      assert.deepEqual(
+        [answer.status, answer.json],
+        [503, { detail: `AI service error: ${detail}`, code: 'ai.missing_key' }],
+      )
     }
     const off = await startEdge(url, { env: { ...env, AI_ENABLED: 'false' } })
     assert.equal((await ask({}, off)).status, 503)

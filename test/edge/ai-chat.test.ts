@@ -179,7 +179,10 @@ describe('what providers do wrong', () => {
         () => script,
         () => ask({ user_id: 'unlucky' }),
       )
-      assert.deepEqual([answer.status, answer.json], [502, { detail: `AI provider error: ${detail}` }])
+      assert.deepEqual(
+        [answer.status, answer.json],
+        [502, { detail: `AI provider error: ${detail}`, code: requests === 2 ? 'ai.failed' : 'ai.refused' }],
+      )
       assert.equal(models.asked.length - before, requests)
       const used = await usage()
       assert.deepEqual([used.user_id, used.success, used.input], ['unlucky', false, input])

@@ -78,7 +78,10 @@ describe('a chat with a collection', () => {
     assert.deepEqual([metadata.document_id, metadata.file_name, metadata.page], [id, 'The lease', 2])
     assert.ok(told().includes(`[1] The lease (document ${id}), page 2`), told())
     for (const options of [{ json }, { json, token: other.token }])
-      assert.deepEqual((await api.post(CHAT, options)).json, { detail: 'Collection not found' })
+      assert.deepEqual((await api.post(CHAT, options)).json, {
+        detail: 'Collection not found',
+        code: 'rag.missing',
+      })
   })
 
   test('draws on it by an API key that may read collections, and by no other', async () => {
@@ -86,7 +89,7 @@ describe('a chat with a collection', () => {
     const keyed = async (...scopes: readonly string[]): Promise<string> =>
       (await keyOf(api, owner, { scopes })).key
     const token = await keyed('ai:write')
-    const refusal = { detail: 'The API key lacks the scope rag:read' }
+    const refusal = { detail: 'The API key lacks the scope rag:read', code: 'auth.scope' }
     for (const answer of [
       await api.post(CHAT, { json: asking, token }),
       await api.post(`${CHAT}/stream`, { json: asking, token }),
@@ -102,7 +105,7 @@ describe('a chat with a collection', () => {
     for (const path of [CHAT, `${CHAT}/stream`]) {
       const missing = await api.post(path, { json: { ...asking, rag_collection: 'none' } })
       assert.equal(missing.status, 404)
-      assert.deepEqual(missing.json, { detail: 'Collection not found' })
+      assert.deepEqual(missing.json, { detail: 'Collection not found', code: 'rag.missing' })
       for (const rag_top_k of [0, 51, 1.5])
         assert.equal((await api.post(path, { json: { ...asking, rag_top_k } })).status, 400)
       assert.equal((await api.post(path, { json: { ...asking, rag_collection: 'a/b' } })).status, 400)

@@ -107,7 +107,10 @@ describe('POST /ai/chat/stream', () => {
       frames.map(({ event }) => event),
       ['connect', 'error'],
     )
-    assert.deepEqual(frames[1]!.data, { detail: 'AI provider error: it does not accept OPENAI_API_KEY' })
+    assert.deepEqual(frames[1]!.data, {
+      detail: 'AI provider error: it does not accept OPENAI_API_KEY',
+      code: 'ai.refused',
+    })
   })
 
   for (const [does, reason] of [
@@ -269,7 +272,10 @@ describe('stopping', () => {
     await back.until('another chunk', (frames) => frames.length > 0)
     assert.equal((await stop(job_id)).status, 202)
     seen.push(...(await back.finished()))
-    assert.deepEqual([seen.at(-1)!.event, seen.at(-1)!.data], ['error', { detail: 'The answer was stopped' }])
+    assert.deepEqual(
+      [seen.at(-1)!.event, seen.at(-1)!.data],
+      ['error', { detail: 'The answer was stopped', code: 'turn.stopped' }],
+    )
     const { status, content } = (await stored(message_id))!
     assert.deepEqual([status, content], ['stopped', assembled(seen)])
     await until('the provider is left', () => models.open === 0)

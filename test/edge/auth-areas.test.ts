@@ -108,7 +108,10 @@ test('the refusal says why, before anything else is done', async () => {
   const answer = await closed.call('DELETE', `/api/v1/jobs/${owned}`, {
     headers: { cookie, origin: 'https://evil.example' },
   })
-  assert.deepEqual(answer.json, { detail: 'A page on another site may not make this request' })
+  assert.deepEqual(answer.json, {
+    detail: 'A page on another site may not make this request',
+    code: 'request.cross_site',
+  })
   assert.equal((await closed.get(`/api/v1/jobs/${owned}`, { token: user.token })).json.status, 'queued')
 })
 

@@ -35,7 +35,7 @@ const bearer = (authorization: string) => api.get('/who', { headers: { authoriza
 
 function assertUnauthenticated(answer: Answered, what?: string): void {
   assert.equal(answer.status, 401, what)
-  assert.deepEqual(answer.json, { detail: 'Not authenticated' }, what)
+  assert.deepEqual(answer.json, { detail: 'Not authenticated', code: 'auth.required' }, what)
   assert.equal(answer.headers['www-authenticate'], 'Bearer', what)
 }
 
@@ -196,7 +196,10 @@ test('a token of an account that is gone is 401', async () => {
 test('the role that decides is the one of the database, not the one of the token', async () => {
   assert.equal((await bearer(`Bearer ${await token({ claims: { role: 'admin' } })}`)).json.role, 'user')
   const refused = await api.get('/who/admin', { token: await token({ claims: { role: 'admin' } }) })
-  assert.deepEqual([refused.status, refused.json], [403, { detail: 'This requires the role admin' }])
+  assert.deepEqual(
+    [refused.status, refused.json],
+    [403, { detail: 'This requires the role admin', code: 'auth.forbidden' }],
+  )
   await query(`update account set role = 'moderator' where id = $1`, [user.id])
   await changed(user.id)
   await until(
@@ -215,7 +218,7 @@ test('roles admit those above them', async () => {
     async () => (await api.get('/who/moderator', { token: user.token })).status === 403,
   )
   const refused = await api.get('/who/moderator', { token: user.token })
-  assert.deepEqual(refused.json, { detail: 'This requires the role moderator or admin' })
+  assert.deepEqual(refused.json, { detail: 'This requires the role moderator or admin', code: 'auth.forbidden' })
   for (const path of ['', '/moderator', '/admin'])
     assert.equal((await api.get(`/who${path}`, { token: admin.token })).status, 200)
 })

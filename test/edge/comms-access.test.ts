@@ -83,7 +83,8 @@ for (const level of at) {
           const answer = await ask(levels[level], who, method, path, body(), NOT_WAITING)
           assert.equal(answer.status, status, `${who}: ${answer.text}`)
           if (status === 401) assert.equal(answer.headers['www-authenticate'], 'Bearer')
-          if (status === 403) assert.deepEqual(answer.json, { detail: 'This requires the role admin' })
+          if (status === 403)
+            assert.deepEqual(answer.json, { detail: 'This requires the role admin', code: 'auth.forbidden' })
           if (status !== 202) assert.deepEqual(await query('select count(*)::int as n from job'), before)
         }
       })

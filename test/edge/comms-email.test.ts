@@ -98,7 +98,7 @@ describe('POST /comms/email/send', () => {
     mail.mode = () => 'take'
     assert.deepEqual(
       [answer.status, answer.json],
-      [502, { detail: 'The email provider refused the message: SMTP status 550' }],
+      [502, { detail: 'The email provider refused the message: SMTP status 550', code: 'email.refused' }],
     )
   })
 

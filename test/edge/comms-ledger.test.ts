@@ -107,7 +107,10 @@ describe('GET /comms/sends', () => {
     })
     assert.ok(created_at <= requested_at && requested_at <= settled_at && job_id !== undefined)
     const missing = await get(`/sends/${randomUUID()}`, other.token)
-    assert.deepEqual([missing.status, missing.json], [404, { detail: 'Message not found' }])
+    assert.deepEqual(
+      [missing.status, missing.json],
+      [404, { detail: 'Message not found', code: 'send.missing' }],
+    )
     assert.equal((await get(`/sends/${mine}`, other.token)).text, missing.text)
     assert.equal((await get('/sends/nonsense')).status, 404)
   })
@@ -167,7 +170,7 @@ describe('the domains', () => {
     const missing = await post('/domains/other.example/check')
     assert.deepEqual(
       [missing.status, missing.json],
-      [404, { detail: 'The email provider account has no such domain' }],
+      [404, { detail: 'The email provider account has no such domain', code: 'domain.missing' }],
     )
   })
 
@@ -196,7 +199,7 @@ describe('the domains', () => {
     const refused = await post('/domains', { name: 'more.example' })
     resend.mode = () => 'take'
     const detail = 'The email provider refused the request: Upgrade to add more domains'
-    assert.deepEqual([refused.status, refused.json], [502, { detail }])
+    assert.deepEqual([refused.status, refused.json], [502, { detail, code: 'domain.refused' }])
   })
 
   test('are asked for again when the provider fails, and a 502 when it goes on', async () => {
@@ -207,6 +210,6 @@ describe('the domains', () => {
     const failed = await get('/domains')
     resend.mode = () => 'take'
     const detail = 'The REST API of the email provider could not be reached or failed: HTTP status 500'
-    assert.deepEqual([failed.status, failed.json], [502, { detail }])
+    assert.deepEqual([failed.status, failed.json], [502, { detail, code: 'domain.failed' }])
   })
 })

@@ -77,7 +77,7 @@ describe('POST /comms/sms/send', () => {
     twilio.mode = () => 'take'
     const detail =
       'The telephony provider refused the request: the number has unsubscribed from the sender (error 21610)'
-    assert.deepEqual([answer.status, answer.json], [502, { detail }])
+    assert.deepEqual([answer.status, answer.json], [502, { detail, code: 'telephony.refused' }])
   })
 
   test('a provider that takes no more for now is asked again after its Retry-After', async () => {
@@ -124,7 +124,7 @@ describe('POST /comms/sms/send', () => {
     const answer = await send()
     twilio.mode = () => 'take'
     const detail = 'The telephony provider could not be reached or failed: HTTP status 500'
-    assert.deepEqual([answer.status, answer.json], [502, { detail }])
+    assert.deepEqual([answer.status, answer.json], [502, { detail, code: 'telephony.failed' }])
     assert.equal(twilio.requests, before + 3)
     assert.equal((await lastSend()).status, 'failed')
   })

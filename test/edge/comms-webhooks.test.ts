@@ -234,7 +234,11 @@ describe('an event of the email provider', () => {
     }
     for (const [what, options] of Object.entries(requests)) {
       const answer = await api.post(RESEND, options)
-      assert.deepEqual([answer.status, answer.json], [400, { detail: INVALID }], what)
+      assert.deepEqual(
+        [answer.status, answer.json],
+        [400, { detail: INVALID, code: 'send.event_invalid' }],
+        what,
+      )
     }
     assert.equal(await statusOf(id), 'sent')
   })

@@ -30,7 +30,7 @@ for (const path of PATHS) {
       const { status, json } = await api.get(path, { headers })
       assert.deepEqual(
         [status, json],
-        [403, { detail: 'A page on another site may not make this request' }],
+        [403, { detail: 'A page on another site may not make this request', code: 'request.cross_site' }],
         JSON.stringify(headers),
       )
     }

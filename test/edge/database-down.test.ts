@@ -25,7 +25,10 @@ test('while PostgreSQL is down requests are 503, soon and without its words', as
     const startedAt = performance.now()
     const answer = await api.call(method, path, { token })
     assert.equal(answer.status, 503, `${method} ${path}: ${answer.text}`)
-    assert.deepEqual(answer.json, { detail: 'The database cannot be reached; try again shortly' })
+    assert.deepEqual(answer.json, {
+      detail: 'The database cannot be reached; try again shortly',
+      code: 'database.down',
+    })
     assert.equal(answer.headers['retry-after'], '1')
     assert.ok(answer.headers['x-request-id'])
     assert.ok(performance.now() - startedAt < 20_000)

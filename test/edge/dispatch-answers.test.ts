@@ -127,7 +127,7 @@ test('an exception is a 500 that says nothing but the request id, which the log 
   lines.length = 0
   const answer = await api.get('/throws', { headers: { 'x-request-id': 'req-42' } })
   assert.equal(answer.status, 500)
-  assert.deepEqual(answer.json, { detail: 'Internal error (request req-42)' })
+  assert.deepEqual(answer.json, { detail: 'Internal error (request req-42)', code: 'internal' })
   assert.equal(answer.headers['x-request-id'], 'req-42')
   assert.equal(answer.headers['content-type'], 'application/json; charset=utf-8')
   const logged = lines.map((line) => JSON.parse(line)).find(({ msg }) => msg === 'A request failed')
@@ -141,7 +141,7 @@ test('whatever is thrown, the answer is the same and the next one is served', as
     const answer = await api.get(path)
     assert.equal(answer.status, 500, path)
     assert.match(answer.json.detail, /^Internal error \(request [\w-]+\)$/)
-    assert.deepEqual(Object.keys(answer.json), ['detail'])
+    assert.deepEqual(Object.keys(answer.json), ['detail', 'code'])
   }
   assert.equal((await sized(10)).status, 200)
 })
@@ -149,7 +149,10 @@ test('whatever is thrown, the answer is the same and the next one is served', as
 test('overload is a 503 that says when to come back', async () => {
   const answer = await api.get('/busy')
   assert.equal(answer.status, 503)
-  assert.deepEqual(answer.json, { detail: 'The service is overloaded; try again shortly' })
+  assert.deepEqual(answer.json, {
+    detail: 'The service is overloaded; try again shortly',
+    code: 'database.busy',
+  })
   assert.equal(answer.headers['retry-after'], '1')
 })
 

@@ -75,8 +75,8 @@ const { api, url } = await edgeAndDatabase({ areas, env: { MAX_JSON_BYTES: Strin
 
 function assertProblems(answer: Answered, status: number, locations: unknown[][]): void {
   assert.equal(answer.status, status, answer.text)
-  const { detail, errors, ...rest } = answer.json
-  assert.deepEqual(rest, {}, 'nothing but detail and errors')
+  const { detail, errors, code, ...rest } = answer.json
+  assert.deepEqual([code, rest], ['request.invalid', {}])
   assert.deepEqual(
     errors.map(({ loc }: { loc: unknown[] }) => loc),
     locations,
@@ -167,7 +167,10 @@ test('malformed JSON is 400', async () => {
     const answer = await api.post('/a/json', { body, headers: { 'content-type': 'application/json' } })
     assert.deepEqual(
       [answer.status, answer.json],
-      [400, { detail: 'The request could not be read: the body is not valid JSON' }],
+      [
+        400,
+        { detail: 'The request could not be read: the body is not valid JSON', code: 'request.malformed' },
+      ],
     )
   }
 })
@@ -208,14 +211,14 @@ test('a wrong content type is 415 and says the right one', async () => {
     })
     assert.deepEqual(
       [answer.status, answer.json],
-      [415, { detail: 'Content-Type must be application/json' }],
+      [415, { detail: 'Content-Type must be application/json', code: 'request.media_type' }],
       type,
     )
   }
   const answer = await api.post('/a/form', { json: { name: 'ab' } })
   assert.deepEqual(
     [answer.status, answer.json],
-    [415, { detail: 'Content-Type must be application/x-www-form-urlencoded' }],
+    [415, { detail: 'Content-Type must be application/x-www-form-urlencoded', code: 'request.media_type' }],
   )
 })
 
@@ -243,7 +246,7 @@ test('a body over MAX_JSON_BYTES is 413, one of exactly that size is read', asyn
   const answer = await send(sized(LIMIT + 1))
   assert.deepEqual(
     [answer.status, answer.json],
-    [413, { detail: `The body is larger than the limit of ${LIMIT} bytes` }],
+    [413, { detail: `The body is larger than the limit of ${LIMIT} bytes`, code: 'request.too_large' }],
   )
   const chunked = await send(sized(LIMIT + 1), { 'transfer-encoding': 'chunked' })
   assert.equal(chunked.status, 413, 'also when the length is not announced')

@@ -45,7 +45,7 @@ test('an unknown path is 404 with a detail and a request id', async () => {
   for (const path of ['/nothing', '/', '/things/a/b', '/Things', '//things']) {
     const answer = await api.get(path)
     assert.equal(answer.status, 404, path)
-    assert.deepEqual(answer.json, { detail: 'No such path' })
+    assert.deepEqual(answer.json, { detail: 'No such path', code: 'route.missing' })
     assert.equal(answer.headers['content-type'], 'application/json; charset=utf-8')
     assert.match(answer.headers['x-request-id'] as string, /^[\w-]{8,}$/)
   }
@@ -59,7 +59,10 @@ test('a wrong method is 405 and names the right ones', async () => {
   const answer = await api.call('PUT', '/things', { json: {} })
   assert.equal(answer.status, 405)
   assert.equal(answer.headers.allow, 'GET, POST, HEAD, OPTIONS')
-  assert.deepEqual(answer.json, { detail: 'Method not allowed; this path accepts GET, POST, HEAD, OPTIONS' })
+  assert.deepEqual(answer.json, {
+    detail: 'Method not allowed; this path accepts GET, POST, HEAD, OPTIONS',
+    code: 'route.method',
+  })
 })
 
 test('HEAD of a path without GET is 405', async () => {
@@ -100,6 +103,7 @@ test('a parameter is percent-decoded, and broken encoding is 400', async () => {
     assert.equal(answer.status, 400, path)
     assert.deepEqual(answer.json, {
       detail: 'The request could not be read: the path is not valid percent-encoding',
+      code: 'request.malformed',
     })
   }
 })

@@ -95,7 +95,7 @@ test('a range outside the content is 416 and says how long it is', async () => {
     const answer = await get({ range })
     assert.equal(answer.status, 416, range)
     assert.equal(answer.headers['content-range'], `bytes */${SIZE}`)
-    assert.deepEqual(Object.keys(answer.json), ['detail'])
+    assert.deepEqual(answer.json, { detail: 'The range lies outside the content', code: 'request.range' })
   }
 })
 
@@ -196,7 +196,10 @@ test('bytes that are gone are 502', async () => {
   const { document } = await announced('soon gone', {})
   await query(`delete from blob where sha256 = decode($1, 'hex')`, [document.sha256])
   const answer = await get({}, document.id)
-  assert.deepEqual([answer.status, answer.json], [502, { detail: 'The document is missing from storage' }])
+  assert.deepEqual(
+    [answer.status, answer.json],
+    [502, { detail: 'The document is missing from storage', code: 'document.bytes_missing' }],
+  )
 })
 
 test('a first chunk that is gone is 502; a later one cuts the connection, since the length is promised', async () => {

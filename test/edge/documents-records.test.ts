@@ -84,7 +84,10 @@ describe('changing a document', () => {
     for (const id of [foreign, deleted, 999_999]) {
       for (const changes of [{ title: 'x' }, {}]) {
         const answer = await patch(id, changes)
-        assert.deepEqual([answer.status, answer.text], [404, '{"detail":"Document not found"}'])
+        assert.deepEqual(
+          [answer.status, answer.text],
+          [404, '{"detail":"Document not found","code":"document.missing"}'],
+        )
       }
     }
     assert.equal((await patch('x', { title: 'x' })).status, 422)

@@ -85,7 +85,10 @@ test('a page comes with its text', async () => {
 test('a page that is not there is 404, a number that is none 422', async () => {
   for (const path of [at(id, '/pages/4'), at(999_999, '/pages/1')]) {
     const answer = await get(path)
-    assert.deepEqual([answer.status, answer.json], [404, { detail: 'Page not found' }])
+    assert.deepEqual(
+      [answer.status, answer.json],
+      [404, { detail: 'Page not found', code: 'document.page_missing' }],
+    )
   }
   for (const number of ['0', '-1', 'one', '1.5']) {
     const answer = await get(at(id, `/pages/${number}`))
@@ -120,8 +123,14 @@ test('the tag of an image changes when the page is read again', async () => {
 })
 
 test('an image that is not there is 404, and says whether the page is', async () => {
-  assert.deepEqual((await get(at(id, '/pages/1/image'))).json, { detail: 'The page has no image' })
-  assert.deepEqual((await get(at(id, '/pages/9/image'))).json, { detail: 'Page not found' })
+  assert.deepEqual((await get(at(id, '/pages/1/image'))).json, {
+    detail: 'The page has no image',
+    code: 'document.image_missing',
+  })
+  assert.deepEqual((await get(at(id, '/pages/9/image'))).json, {
+    detail: 'Page not found',
+    code: 'document.page_missing',
+  })
   for (const number of [1, 9]) assert.equal((await get(at(id, `/pages/${number}/image`))).status, 404)
 })
 
@@ -260,7 +269,13 @@ test('an extraction in a language joins only one in the same; a language without
   const missing = await start('&language=xxx%2Beng')
   assert.deepEqual(
     [missing.status, missing.json],
-    [422, { detail: 'OCR data is missing for these languages; install @tesseract.js-data/xxx' }],
+    [
+      422,
+      {
+        detail: 'OCR data is missing for these languages; install @tesseract.js-data/xxx',
+        code: 'document.language_missing',
+      },
+    ],
   )
   for (const wrong of ['english', 'eng%2B', 'eng,deu', 'ENG', `eng${'%2Beng'.repeat(5)}`])
     assert.equal((await start(`&language=${wrong}`)).status, 422, wrong)

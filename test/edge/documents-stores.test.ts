@@ -122,7 +122,10 @@ for (const kind of kinds) {
         const answer = await get(headers, method)
         assert.equal(answer.status, 502, method)
         if (method === 'GET')
-          assert.deepEqual(answer.json, { detail: 'The document is missing from storage' })
+          assert.deepEqual(answer.json, {
+            detail: 'The document is missing from storage',
+            code: 'document.bytes_missing',
+          })
       }
       assert.equal((await get({ 'if-none-match': etag })).status, 304)
       const again = await api.upload(token, bytes)

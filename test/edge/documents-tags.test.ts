@@ -39,12 +39,18 @@ test('a tag is removed by its label, whatever is in it', async () => {
 
 test('a tag that is not there is 404, and so is a document that is not', async () => {
   const id = await document(owner, 'x')
-  assert.deepEqual((await remove(id, 'y')).json, { detail: 'The document has no such tag' })
+  assert.deepEqual((await remove(id, 'y')).json, {
+    detail: 'The document has no such tag',
+    code: 'document.tag_missing',
+  })
   assert.deepEqual((await remove(id, 'y')).status, 404)
   const foreign = await document(await somebody(), 'x')
   for (const missing of [foreign, 999_999]) {
     for (const answer of [await add(missing, 'x'), await remove(missing, 'x')])
-      assert.deepEqual([answer.status, answer.json], [404, { detail: 'Document not found' }])
+      assert.deepEqual(
+        [answer.status, answer.json],
+        [404, { detail: 'Document not found', code: 'document.missing' }],
+      )
   }
 })
 

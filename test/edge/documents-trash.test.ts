@@ -11,7 +11,7 @@ const { api, url, db, query } = await sharedEdge()
 const withoutTrash = await startEdge(url, { env: { TRASH_DAYS: '0' } })
 const open = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
 const PATH = '/api/v1/documents'
-const MISSING = [404, { detail: 'Document not found' }]
+const MISSING = [404, { detail: 'Document not found', code: 'document.missing' }]
 const somebody = async (): Promise<string> => (await api.register(newEmail())).token
 const owner = await somebody()
 let count = 0

@@ -216,7 +216,10 @@ test('the media type is what the bytes are, not what the client says', async () 
 test('an empty file is 400', async () => {
   await assertNothingLeft(async () => {
     const answer = await upload('')
-    assert.deepEqual([answer.status, answer.json], [400, { detail: 'The file is empty' }])
+    assert.deepEqual(
+      [answer.status, answer.json],
+      [400, { detail: 'The file is empty', code: 'document.empty' }],
+    )
   })
 })
 
@@ -261,7 +264,7 @@ test('a file of exactly MAX_UPLOAD_BYTES is stored, one byte more is 413 and lea
     const answer = await upload(randomBytes(LIMIT + 1))
     assert.deepEqual(
       [answer.status, answer.json],
-      [413, { detail: `The body is larger than the limit of ${LIMIT} bytes` }],
+      [413, { detail: `The body is larger than the limit of ${LIMIT} bytes`, code: 'request.too_large' }],
     )
     assert.equal((await upload(randomBytes(LIMIT + 3_000_000))).status, 413)
   })

@@ -53,6 +53,7 @@ describe('an edge on a loopback address', () => {
     assert.equal(answer.status, 421)
     assert.deepEqual(answer.json, {
       detail: 'This service does not serve that host; set PUBLIC_BASE_URL or ALLOWED_HOSTS',
+      code: 'request.misdirected',
     })
     assert.equal((await api.register('first@example.com')).role, 'admin')
     for (const path of ['/', '/docs', '/openapi.json', '/monitor', '/api/v1/tasks', '/nothing'])

@@ -120,7 +120,7 @@ test('the failure of a job is the failure of the request', async () => {
     await ledger.finish(await claimed(document), 'failed', more)
     const answer = await waiting
     assert.equal(answer.status, status)
-    assert.deepEqual(Object.keys(answer.json), ['detail'])
+    assert.deepEqual(Object.keys(answer.json), ['detail', 'code'])
     assert.match(answer.json.detail, detail)
   }
 })
@@ -134,7 +134,10 @@ test('a job that is cancelled while somebody waits is 409', async () => {
   )
   await api.call('DELETE', `/api/v1/jobs/${id}`, { token })
   const answer = await waiting
-  assert.deepEqual([answer.status, answer.json], [409, { detail: 'The job was cancelled' }])
+  assert.deepEqual(
+    [answer.status, answer.json],
+    [409, { detail: 'The job was cancelled', code: 'job.cancelled' }],
+  )
 })
 
 test('bytes that are gone are 502, a foreign document 404, and neither makes a job nor uses up a key', async () => {
@@ -144,7 +147,10 @@ test('bytes that are gone are 502, a foreign document 404, and neither makes a j
     document,
   ])
   const lost = await extract(document, '', headers)
-  assert.deepEqual([lost.status, lost.json], [502, { detail: 'The document is missing from storage' }])
+  assert.deepEqual(
+    [lost.status, lost.json],
+    [502, { detail: 'The document is missing from storage', code: 'document.bytes_missing' }],
+  )
   await api.upload(token, `document ${count}`)
   assert.equal(
     (await extract(document, '?background=true', headers)).status,
@@ -153,7 +159,10 @@ test('bytes that are gone are 502, a foreign document 404, and neither makes a j
   )
   const stranger = await api.register('stranger@example.com')
   const foreign = await api.post(`/api/v1/documents/${document}/extract`, { token: stranger.token })
-  assert.deepEqual([foreign.status, foreign.json], [404, { detail: 'Document not found' }])
+  assert.deepEqual(
+    [foreign.status, foreign.json],
+    [404, { detail: 'Document not found', code: 'document.missing' }],
+  )
   assert.equal((await extract(999_999)).status, 404)
 })
 
@@ -258,7 +267,7 @@ test('a key whose job was deleted before its answer was known does not say that 
   const headers = await unanswered(document, 'gone')
   await query('delete from job where id = $1', [await claimed(document)])
   const again = await extract(document, '?background=true', headers)
-  assert.deepEqual([again.status, again.json], [404, { detail: 'Job not found' }])
+  assert.deepEqual([again.status, again.json], [404, { detail: 'Job not found', code: 'job.missing' }])
   assert.deepEqual(await jobsOf(document), [])
   assert.equal((await extract(document, '?background=true&force=true', headers)).status, 422)
 })

@@ -200,7 +200,10 @@ test('while the first request runs, the second is 409, and the first answer once
   const second = await post('/k/count', key)
   assert.deepEqual(
     [second.status, second.json],
-    [409, { detail: 'The first request with this Idempotency-Key is still running' }],
+    [
+      409,
+      { detail: 'The first request with this Idempotency-Key is still running', code: 'idempotency.running' },
+    ],
   )
   gate = null
   opens.resolve()

@@ -67,7 +67,7 @@ test('others see a job of nobody, but not what is in it; private ones and those 
     payload: { email: 'a@b.c' },
   })
   const missing = await details(UNKNOWN, ann.token)
-  assert.deepEqual([missing.status, missing.json], [404, { detail: 'Job not found' }])
+  assert.deepEqual([missing.status, missing.json], [404, { detail: 'Job not found', code: 'job.missing' }])
   for (const [hidden, token] of [
     [own, bob.token],
     [own, undefined],

@@ -79,7 +79,7 @@ test('only a failed job is retried', async () => {
   ]) {
     const answer = await retry(id!, ann.token)
     const detail = `Only a failed job can be retried; this one is ${status}`
-    assert.deepEqual([answer.status, answer.json], [409, { detail }])
+    assert.deepEqual([answer.status, answer.json], [409, { detail, code: 'job.not_failed' }])
   }
 })
 
@@ -92,7 +92,7 @@ test('a task that is gone, and a payload that its task no longer takes', async (
     const answer = await retry(await failed(ann.id, more), ann.token)
     assert.deepEqual(
       [answer.status, answer.json],
-      [409, { detail: 'This version of the service cannot retry the job' }],
+      [409, { detail: 'This version of the service cannot retry the job', code: 'job.not_runnable' }],
     )
   }
   const after = (await database.query('select count(*)::int as n from job where retry_of is not null'))[0]
@@ -109,7 +109,10 @@ test('owners and admins may; of others it is not there, and what is nobody’s i
   const nobodys = await failed(null)
   for (const token of [ann.token, undefined]) {
     const answer = await retry(nobodys, token)
-    assert.deepEqual([answer.status, answer.json], [403, { detail: 'This requires the role admin' }])
+    assert.deepEqual(
+      [answer.status, answer.json],
+      [403, { detail: 'This requires the role admin', code: 'auth.forbidden' }],
+    )
   }
   assert.equal((await retry(nobodys, admin.token)).status, 202)
   for (const id of [uuidv7(), 'x']) assert.equal((await retry(id, admin.token)).status, 404)

@@ -169,7 +169,7 @@ test('neither the payload nor anything of the machinery is shown', async () => {
 
 test('own jobs and those of nobody are visible, others are 404 as if they were not there', async () => {
   const missing = await get(`/${UNKNOWN}`, ann.token)
-  assert.deepEqual([missing.status, missing.json], [404, { detail: 'Job not found' }])
+  assert.deepEqual([missing.status, missing.json], [404, { detail: 'Job not found', code: 'job.missing' }])
   for (const path of [`/${foreign}`, `/${foreign}/events`]) {
     const answer = await get(path, ann.token)
     assert.deepEqual([answer.status, answer.text], [404, missing.text])
@@ -246,7 +246,10 @@ test('a job of nobody is ended and done again by admins alone', async () => {
   for (const token of [ann.token, undefined]) {
     const ended = await api.call('DELETE', `/api/v1/jobs/${waiting}`, token === undefined ? {} : { token })
     for (const answer of [ended, await retry(token)])
-      assert.deepEqual([answer.status, answer.json], [403, { detail: 'This requires the role admin' }])
+      assert.deepEqual(
+        [answer.status, answer.json],
+        [403, { detail: 'This requires the role admin', code: 'auth.forbidden' }],
+      )
   }
   assert.equal((await get(`/${waiting}`, ann.token)).json.status, 'queued')
   assert.equal((await cancel(waiting, admin.token)).json.status, 'cancelled')
@@ -273,7 +276,7 @@ test('a job that ended longer ago than jobs are kept is gone, whether housekeepi
   await Promise.all([ago(old, 3601), ago(young, 3500)])
   for (const token of [ann.token, admin.token]) {
     for (const path of [`/${old}`, `/${old}/events`, `/${old}/history`])
-      assert.deepEqual((await get(path, token)).json, { detail: 'Job not found' }, path)
+      assert.deepEqual((await get(path, token)).json, { detail: 'Job not found', code: 'job.missing' }, path)
     assert.equal((await cancel(old, token)).status, 404)
     assert.equal((await api.post(`/api/v1/jobs/${old}/retry`, { token })).status, 404)
     assert.equal((await get(`/${young}/events`, token)).status, 200)

@@ -45,7 +45,10 @@ function assertLimited(answer: Answered): number {
   assert.equal(answer.status, 429)
   const seconds = Number(answer.headers['retry-after'])
   assert.ok(Number.isInteger(seconds) && seconds >= 1 && seconds <= 60, answer.headers['retry-after'])
-  assert.deepEqual(answer.json, { detail: `Too many requests; try again in ${seconds} s` })
+  assert.deepEqual(answer.json, {
+    detail: `Too many requests; try again in ${seconds} s`,
+    code: 'request.limited',
+  })
   assert.match(answer.headers['content-type']!, /^application\/json/)
   assert.ok(answer.headers['x-request-id'])
   assert.deepEqual(answer.cookies, [])

@@ -51,7 +51,8 @@ for (const [name, AUTH_LEVEL, OPEN_AREAS, read, write] of levels)
       for (const [who, token] of Object.entries(people)) {
         const options = { ...(token === undefined ? {} : { token }), ...(json === undefined ? {} : { json }) }
         const answer = await api.call(method, `/llm${path}`, options)
-        if (answer.status === 403) assert.deepEqual(answer.json, { detail: 'This requires the role admin' })
+        if (answer.status === 403)
+          assert.deepEqual(answer.json, { detail: 'This requires the role admin', code: 'auth.forbidden' })
         // A job that is added is as good as an answer.
         found[who] = answer.status === 202 ? 200 : answer.status
       }

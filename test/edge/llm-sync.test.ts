@@ -85,7 +85,14 @@ describe('before a list has been read', () => {
       arrange()
       const answer = await read()
       assert.equal(answer.status, 502, what)
-      assert.deepEqual(answer.json, { detail: `The model list ${noted ? 'was ' : ''}${why}` }, what)
+      assert.deepEqual(
+        answer.json,
+        {
+          detail: `The list of models ${noted ? 'was ' : ''}${why}`,
+          code: noted ? 'llm.list_refused' : 'llm.list_failed',
+        },
+        what,
+      )
       const status = (await api.get('/llm/status')).json
       assert.equal(status.refusal, noted ? answer.json.detail : null, what)
       assert.equal(status.refused_at === null, !noted)

@@ -248,7 +248,7 @@ describe('a catalog', () => {
     assert.deepEqual((await of('openai', 'sees')).json, [])
     for (const answer of [await of('openai', 'none'), await of('none', 'a%b')]) {
       assert.equal(answer.status, 404)
-      assert.deepEqual(answer.json, { detail: 'Model not found in the catalog' })
+      assert.deepEqual(answer.json, { detail: 'Model not found in the catalog', code: 'llm.model_missing' })
     }
     assert.equal((await api.get('/llm/prices?vendor=openai')).status, 422)
   })
@@ -327,21 +327,22 @@ describe('the current model', () => {
     assert.equal(answer.status, 400)
     assert.deepEqual(answer.json, {
       detail: 'Several providers offer this model; specify one of: mistral, openai',
+      code: 'llm.provider_needed',
     })
   })
 
   test('is one that can chat', async () => {
-    const refusals: readonly [object, number, string][] = [
-      [{ model: 'none' }, 404, 'Model not found in the catalog'],
-      [{ model: 'axb', provider: 'groq' }, 404, 'Model not found in the catalog'],
-      [{ model: 'gone' }, 400, 'The model is disabled: its vendor withdrew it'],
-      [{ model: 'speaks' }, 400, 'The model does not support text chat'],
-      [{ model: 'vector-embed' }, 400, 'The model does not support text chat'],
+    const refusals: readonly [object, number, string, string][] = [
+      [{ model: 'none' }, 404, 'Model not found in the catalog', 'llm.model_missing'],
+      [{ model: 'axb', provider: 'groq' }, 404, 'Model not found in the catalog', 'llm.model_missing'],
+      [{ model: 'gone' }, 400, 'The model is disabled: its vendor withdrew it', 'llm.model_disabled'],
+      [{ model: 'speaks' }, 400, 'The model does not support text chat', 'llm.model_no_chat'],
+      [{ model: 'vector-embed' }, 400, 'The model does not support text chat', 'llm.model_no_chat'],
     ]
     const before = (await api.get('/llm/current')).json
-    for (const [json, status, detail] of refusals) {
+    for (const [json, status, detail, code] of refusals) {
       const answer = await choose(json)
-      assert.deepEqual([answer.status, answer.json], [status, { detail }])
+      assert.deepEqual([answer.status, answer.json], [status, { detail, code }])
     }
     for (const more of [
       { provider: 'else' },

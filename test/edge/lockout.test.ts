@@ -48,7 +48,13 @@ describe('lockout', () => {
         const answer = await login(email, password, edge)
         assert.deepEqual(
           [answer.status, answer.json],
-          [403, { detail: 'This account is locked after too many failed logins; try again later' }],
+          [
+            403,
+            {
+              detail: 'This account is locked after too many failed logins; try again later',
+              code: 'auth.locked',
+            },
+          ],
         )
         assert.deepEqual(answer.cookies, [])
       }

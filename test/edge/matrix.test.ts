@@ -106,6 +106,12 @@ const missingIn = <T extends object>(named: T): T => {
   return { ...named, [name]: missing }
 }
 
+/** Every refusal has a text for people and a code of the reference for programs. */
+function assertProblem(body: { readonly code: string }): void {
+  assert.deepEqual(Object.keys(body), ['detail', 'code'])
+  assert.match(body.code, /^[a-z_]+(\.[a-z_]+)?$/)
+}
+
 /**
  * Sends the requests of a line as each caller. A 404 must equal the 404 of a row that does not exist. The first caller with
  * a 404 stands for the others of the line: the body of a 404 does not depend on the caller.
@@ -120,7 +126,7 @@ async function check(line: Line): Promise<void> {
     const status = String(outcome.status)
     got[name] = expected.endsWith('xx') ? `${status[0]}xx` : status
     if (got[name] !== expected) got[name] += ` ${outcome.body.slice(0, 200)}`
-    if (outcome.status >= 400) assert.deepEqual(Object.keys(JSON.parse(outcome.body)), ['detail'])
+    if (outcome.status >= 400) assertProblem(JSON.parse(outcome.body))
     if (outcome.status !== 404 || isCompared) continue
     isCompared = true
     const missing = await send(caller, line.operation, absent(ask))
@@ -168,7 +174,11 @@ describe('ranks in an organization', () => {
       for (const name of ['owner', 'outsider', 'admin']) {
         const missing = { ...ask, params: { ...params, org_id: 2_000_000_000 } }
         const { status, body } = await send(CALLERS[name]!, line.operation, missing)
-        assert.deepEqual([status, body], [404, '{"detail":"Organization not found"}'], `${line.name} ${name}`)
+        assert.deepEqual(
+          [status, body],
+          [404, '{"detail":"Organization not found","code":"org.missing"}'],
+          `${line.name} ${name}`,
+        )
       }
     }
   })

@@ -137,10 +137,13 @@ export async function signed(
   return { id, email, token: await api.serving.edge.accounts.sign({ id, role }, session) }
 }
 
-/** What every refusal looks like. */
+/** The shape of every refusal. */
 export function assertRefused(answer: Answered, status: number, detail?: string | RegExp): void {
   assert.equal(answer.status, status, answer.text)
-  assert.deepEqual(Object.keys(answer.json), status === 422 ? ['detail', 'errors'] : ['detail'])
+  assert.deepEqual(
+    Object.keys(answer.json),
+    status === 422 ? ['detail', 'errors', 'code'] : ['detail', 'code'],
+  )
   if (detail instanceof RegExp) assert.match(answer.json.detail, detail)
   else if (detail !== undefined) assert.equal(answer.json.detail, detail)
 }

@@ -257,7 +257,10 @@ describe('making one', () => {
     )
     assert.deepEqual(made.map(({ status }) => status).sort(), [201, 409])
     const full = made.find(({ status }) => status === 409)!
-    assert.deepEqual(full.json, { detail: 'An account can have at most 20 passkeys; delete one first' })
+    assert.deepEqual(full.json, {
+      detail: 'An account can have at most 20 passkeys; delete one first',
+      code: 'passkey.limit',
+    })
     const page = await api.get(`${PASSKEYS}?limit=15`, { token: account.token })
     const next = /^<(.+)>; rel="next"$/.exec(String(page.headers.link))![1]!
     assert.equal((await api.get(next, { token: account.token })).json.length, 5)

@@ -151,7 +151,7 @@ describe('indexing and searching', () => {
     }
     const missing = await search('q', { collection_name: 'none' })
     assert.equal(missing.status, 404)
-    assert.deepEqual(missing.json, { detail: 'Collection not found' })
+    assert.deepEqual(missing.json, { detail: 'Collection not found', code: 'rag.missing' })
   })
 
   test('refuses what is nothing to index', async () => {
@@ -170,14 +170,14 @@ describe('indexing and searching', () => {
       assert.equal(answer.status, 422, answer.text)
       assert.deepEqual(answer.json.errors[0].loc.slice(0, 2), ['body', loc])
     }
-    for (const [path, detail] of [
-      ['..', 'The path is outside RAG_ROOT'],
-      ['/etc/hostname', 'The path is outside RAG_ROOT'],
-      ['nowhere', 'The path does not exist'],
+    for (const [path, detail, code] of [
+      ['..', 'The path is outside RAG_ROOT', 'rag.path_outside'],
+      ['/etc/hostname', 'The path is outside RAG_ROOT', 'rag.path_outside'],
+      ['nowhere', 'The path does not exist', 'rag.path_missing'],
     ] as const) {
       const answer = await index({ path, collection_name: 'default' })
       assert.equal(answer.status, 400)
-      assert.deepEqual(answer.json, { detail })
+      assert.deepEqual(answer.json, { detail, code })
     }
     assert.equal((await api.get('/rag/collections/default')).status, 404, 'a failed first run leaves nothing')
   })
@@ -208,7 +208,7 @@ describe('collections', () => {
     for (const path of ['/rag/collections/none', '/rag/collections/none/files']) {
       const answer = await api.get(path)
       assert.equal(answer.status, 404)
-      assert.deepEqual(answer.json, { detail: 'Collection not found' })
+      assert.deepEqual(answer.json, { detail: 'Collection not found', code: 'rag.missing' })
     }
   })
 
@@ -261,7 +261,7 @@ describe('collections', () => {
     assert.equal((await search('geese', { collection_name: 'gone bird' })).status, 404)
     const again = await api.call('DELETE', '/rag/collections/gone%20bird')
     assert.equal(again.status, 404)
-    assert.deepEqual(again.json, { detail: 'Collection not found' })
+    assert.deepEqual(again.json, { detail: 'Collection not found', code: 'rag.missing' })
     const rows = () =>
       query(`select 1 from rag_collection where name = 'gone bird' union all select 1 from rag_file where source like 'gone/%'
         union all select 1 from rag_chunk where content like 'Geese%'`)

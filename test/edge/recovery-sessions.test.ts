@@ -113,7 +113,10 @@ describe('what a new password does to sessions', () => {
     const account = await newcomer()
     const second = await signIn(account.email)
     const wrong = await change(account.token, 'not the password', 'a new password')
-    assert.deepEqual([wrong.status, wrong.json], [400, { detail: 'The password or the code is incorrect' }])
+    assert.deepEqual(
+      [wrong.status, wrong.json],
+      [400, { detail: 'The password or the code is incorrect', code: 'account.proof_wrong' }],
+    )
     assert.equal((await change(account.token, PASSWORD, 'short')).status, 422)
     assert.equal((await change('', PASSWORD, 'a new password')).status, 401)
     await assertAlive(second)

@@ -36,7 +36,10 @@ function seen({ status, headers, text }: Answered) {
 }
 
 function assertBadToken(answer: Answered): void {
-  assert.deepEqual([answer.status, answer.json], [400, { detail: 'The token is invalid or has expired' }])
+  assert.deepEqual(
+    [answer.status, answer.json],
+    [400, { detail: 'The token is invalid or has expired', code: 'account.token' }],
+  )
   assert.deepEqual(answer.cookies, [])
 }
 

@@ -84,6 +84,26 @@ test('every operation says that it may fail, and refuses in one form', () => {
   }
 })
 
+test('every refusal has a code, and names those that it may have', () => {
+  const { components } = JSON.parse(source) as {
+    components: { schemas: { Problem: { required: string[] } } }
+  }
+  assert.deepEqual(components.schemas.Problem.required, ['detail', 'code'])
+  let all = 0
+  for (const { name, responses } of operations)
+    for (const [status, { content }] of Object.entries(responses)) {
+      // Only `/ready` answers an error with a body of its own: its report.
+      if (!/^[45]\d\d$/.test(status) || (content === undefined && name === 'get /ready')) continue
+      const { schema, example } = content!['application/json'] as {
+        schema: { properties: { code: { enum: string[] } } }
+        example: { code: string }
+      }
+      all++
+      assert.ok(schema.properties.code.enum.includes(example.code), `${name} ${status}`)
+    }
+  assert.ok(all > 500)
+})
+
 test('no object is a default, with which openapi-python-client leaves out an operation', () => {
   const found: string[] = []
   JSON.stringify(JSON.parse(source), function (this: object, name, value) {

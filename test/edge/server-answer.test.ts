@@ -18,7 +18,7 @@ test('returning without an answer: the process lives, and so does the connection
 test('a synchronous throw and a rejection are answered with 500', async (t) => {
   for (const path of ['/throws', '/rejects']) {
     const client = await Client.connect(t, running.port)
-    await client.send(request(`GET ${path}`)).has('{"detail":"Internal error"}')
+    await client.send(request(`GET ${path}`)).has('{"detail":"Internal error","code":"internal"}')
     assert.match(
       client.text,
       /^HTTP\/1.1 500 Internal Server Error\r\ncontent-type: application\/json; charset=utf-8\r\n/,

@@ -275,7 +275,7 @@ test('a sink that throws ends the reading with what it threw, and the client is 
     }, 64 * MAX)
   })
   const client = await Client.connect(t, port)
-  await client.send(`${request('POST /', LARGE)}some`).has('{"detail":"Internal error"}')
+  await client.send(`${request('POST /', LARGE)}some`).has('{"detail":"Internal error","code":"internal"}')
   assert.match(String(errors), /the disk is full/)
 })
 

@@ -53,7 +53,10 @@ test('an account has so many, wherever it calls from', async () => {
   const streams = [...(await opened(as(bob.token), 1)), ...(await opened(as(bob.token, '192.0.2.10'), 2))]
   assert.deepEqual(statuses(streams), [200, 200, 429])
   const { json } = await api.get('/api/v1/jobs/events', { token: bob.token })
-  assert.deepEqual(json, { detail: 'Too many event streams are open; close one first' })
+  assert.deepEqual(json, {
+    detail: 'Too many event streams are open; close one first',
+    code: 'stream.limited',
+  })
   streams[0]!.leave()
   await until('its place is free', async () => (await open(api, as(bob.token))).status === 200)
 })

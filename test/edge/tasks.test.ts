@@ -183,7 +183,7 @@ test('ids of no task, of other jobs and of no form are all the same 404', async 
     const answer = await result(encodeURIComponent(id), admin.token)
     assert.deepEqual(
       [answer.status, answer.json],
-      [404, { detail: 'Task not found, or its result has expired' }],
+      [404, { detail: 'Task not found, or its result has expired', code: 'task.missing' }],
     )
   }
 })

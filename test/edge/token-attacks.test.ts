@@ -42,7 +42,11 @@ async function assertNobody(token: string, what: string): Promise<void> {
     await api.get('/api/v1/auth/users', { token }),
   ]
   for (const answer of answers) {
-    assert.deepEqual([answer.status, answer.json], [401, { detail: 'Not authenticated' }], what)
+    assert.deepEqual(
+      [answer.status, answer.json],
+      [401, { detail: 'Not authenticated', code: 'auth.required' }],
+      what,
+    )
     assert.equal(answer.headers['www-authenticate'], 'Bearer', what)
   }
 }

@@ -188,7 +188,10 @@ describe('no preview', () => {
   test('of a voice that is none', async () => {
     const before = await jobs()
     for (const answer of [await preview({ voice_id: 'nobody' }), await api.get('/voice/preview/nobody')])
-      assert.deepEqual([answer.status, answer.json], [404, { detail: 'Voice not found' }])
+      assert.deepEqual(
+        [answer.status, answer.json],
+        [404, { detail: 'Voice not found', code: 'voice.voice_missing' }],
+      )
     assert.equal(await jobs(), before)
   })
 
@@ -196,7 +199,7 @@ describe('no preview', () => {
     const answer = await preview({ voice_id: 'marin', model: 'tts-1' })
     assert.deepEqual(
       [answer.status, answer.json],
-      [400, { detail: 'model cannot be tts-1; it must be one of gpt-4o-mini-tts' }],
+      [400, { detail: 'model cannot be tts-1; it must be one of gpt-4o-mini-tts', code: 'voice.unknown' }],
     )
   })
 
@@ -209,7 +212,8 @@ describe('no preview', () => {
       await api.get('/voice/preview/gb_jane_neutral'),
       await preview({ voice_id: 'gb_jane_neutral' }, '/voice/preview?background=true'),
     ]
-    for (const answer of answers) assert.deepEqual([answer.status, answer.json], [503, { detail }])
+    for (const answer of answers)
+      assert.deepEqual([answer.status, answer.json], [503, { detail, code: 'ai.missing_key' }])
     assert.equal((await api.call('HEAD', '/voice/preview/gb_jane_neutral')).status, 503)
     assert.equal(await jobs(), before)
   })
@@ -237,7 +241,7 @@ describe('no preview', () => {
     const answer = await preview({ voice_id: 'alloy', text: newText() })
     assert.deepEqual(
       [answer.status, answer.json],
-      [502, { detail: 'AI provider error: it does not accept OPENAI_API_KEY' }],
+      [502, { detail: 'AI provider error: it does not accept OPENAI_API_KEY', code: 'ai.refused' }],
     )
   })
 

@@ -93,7 +93,10 @@ describe('the catalogs', () => {
       '/stt/x/models',
     ]) {
       const answer = await catalog(path)
-      assert.deepEqual([answer.status, answer.json], [404, { detail: 'Voice provider not found' }])
+      assert.deepEqual(
+        [answer.status, answer.json],
+        [404, { detail: 'Voice provider not found', code: 'voice.provider_missing' }],
+      )
     }
   })
 
@@ -162,7 +165,7 @@ describe('the settings', { concurrency: false }, () => {
     ]
     for (const [change, detail] of refusals) {
       const answer = await set(change)
-      assert.deepEqual([answer.status, answer.json], [400, { detail }])
+      assert.deepEqual([answer.status, answer.json], [400, { detail, code: 'voice.unknown' }])
     }
     assert.deepEqual(await now(), before)
     assert.equal((await set({ tts_model: 'gpt-4o-mini-tts', tts_voice: 'marin' })).status, 200)

@@ -85,7 +85,7 @@ for (const kind of ['arrays', 'content', 'tree'] as const) {
 test('an empty file is refused', async () => {
   const response = await client.upload(new Uint8Array(), 'empty.pdf')
   assert.equal(response.status, 400)
-  assert.deepEqual(await response.json(), { detail: 'The file is empty' })
+  assert.deepEqual(await response.json(), { detail: 'The file is empty', code: 'document.empty' })
 })
 
 test('100 MiB pass and one byte more is refused', async () => {

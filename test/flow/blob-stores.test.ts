@@ -95,7 +95,7 @@ for (const kind of kinds) {
     const gone = await client.post(`/api/v1/documents/${id}/extract?force=true`)
     assert.deepEqual(
       [gone.status, await gone.json()],
-      [502, { detail: 'The document is missing from storage' }],
+      [502, { detail: 'The document is missing from storage', code: 'document.bytes_missing' }],
     )
     assert.equal((await client.fetch(`/api/v1/documents/${id}/content`)).status, 502)
   })

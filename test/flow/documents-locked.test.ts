@@ -22,7 +22,10 @@ test('an encrypted PDF is read with its password, which later readings and image
     (await query('select text from document_page where document_id = $1 order by page_number', [id])).map(
       ({ text }) => text,
     )
-  const wrong = [400, { detail: 'The document is encrypted and the password is wrong' }]
+  const wrong = [
+    400,
+    { detail: 'The document is encrypted and the password is wrong', code: 'document.password_wrong' },
+  ]
 
   assert.deepEqual(await extract(), [200, { read: 0, unread: 1, skipped: 0 }])
   const [page] = await query('select status, detail from document_page where document_id = $1', [id])

@@ -4,7 +4,7 @@ import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import { Exported, exportAccount } from '../../../tasks/accounts/export.ts'
 import { newJob } from '../../../tasks/task.ts'
-import { SERVED_ANSWERS, sendStored } from '../../content.ts'
+import { SERVED_ANSWERS, SERVED_ERRORS, sendStored } from '../../content.ts'
 import { array, cursor } from '../../pipeline/lists.ts'
 import { route } from '../../pipeline/route.ts'
 import { count, Timestamp } from '../../pipeline/schemas.ts'
@@ -66,7 +66,7 @@ admins.`,
     params: z.object({ id: z.string() }),
     produces: 'application/zip',
     alsoAnswers: SERVED_ANSWERS,
-    errors: ['export.missing', 'document.bytes_missing', 'document.store_failed'],
+    errors: ['export.missing', ...SERVED_ERRORS],
     needsSession: true,
     raw: async (input) => {
       const { params, caller, edge } = input

@@ -10,6 +10,7 @@ import {
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import { digestOf, successorOf } from '../../../tasks/accounts/tokens.ts'
+import { failureBody } from '../../http/reply.ts'
 import { audit } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import { array, cursor } from '../../pipeline/lists.ts'
@@ -186,7 +187,7 @@ async function signOut(input: Public<SignedOut>): Promise<Answer<SignedOut>> {
     return new Answer({
       status: 401,
       headers: [...headers, ['www-authenticate', 'Bearer']],
-      value: { detail: 'Not authenticated' },
+      json: failureBody(fail('auth.required')),
     })
   })
 }

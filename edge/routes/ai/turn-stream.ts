@@ -1,4 +1,5 @@
 import type { TurnState } from '../../../sql/ai/turns.ts'
+import { type Failure, fail, publicCode } from '../../../sql/errors.ts'
 import type { ChatResult } from '../../../tasks/ai/chat.ts'
 import { jobFailure } from '../../pipeline/responders.ts'
 import type { Hub } from '../../streams/hub.ts'
@@ -27,7 +28,6 @@ export function positionOf(lastEventId: string): Position | null {
 
 // Greater than any event number: a reader who has seen it has seen the end of a turn whose job is gone.
 const KEPT_SEQ = 900_000_000
-const STOPPED = 'The answer was stopped'
 
 /** Follows a turn from its beginning, or after an event that the reader has seen. */
 export function followTurn(hub: Hub, turn: TurnState, after: number | null): StreamSource {
@@ -78,7 +78,7 @@ function keptTurn(turn: TurnState, after: number | null): StreamSource {
     const timestamp = turn.settled_at ?? ''
     const result = { message_id, conversation_id, content, response_time_ms, provider, model, timestamp }
     frames.push(finalFrame(turn, KEPT_SEQ, result), completeFrame(turn, KEPT_SEQ))
-  } else frames.push(frame(turn, 'error', KEPT_SEQ + 1, { detail: turn.error_detail ?? STOPPED }))
+  } else frames.push(errorFrame(turn, KEPT_SEQ + 1, keptFailure(turn)))
   return { open: (stream) => finish(stream, frames) }
 }
 
@@ -100,14 +100,27 @@ function framesOf(turn: TurnState, event: JobEvent): SseFrame[] {
     return [frame(turn, 'restart', seq, { message_id, conversation_id, timestamp })]
   }
   if (!isTerminal(event)) return []
-  if (event.status === 'cancelled') return [frame(turn, 'error', seq, { detail: STOPPED })]
-  if (event.status === 'failed') return [frame(turn, 'error', seq, { detail: jobFailure(event).detail })]
+  if (event.status === 'cancelled') return [errorFrame(turn, seq, fail('turn.stopped'))]
+  if (event.status === 'failed') return [errorFrame(turn, seq, jobFailure(event))]
   const { result } = JSON.parse(event.frame) as { result: ChatResult }
   return [finalFrame(turn, seq, result), completeFrame(turn, seq)]
 }
 
 function frame({ message_id }: TurnState, event: string, seq: number, data: object): SseFrame {
   return { event, id: `${message_id}.${seq}`, data: JSON.stringify(data) }
+}
+
+/** The failure of a turn whose job is no longer kept: the row has its text but not its code. */
+function keptFailure({ error_detail }: TurnState): Pick<Failure, 'code' | 'detail'> {
+  return error_detail === null ? fail('turn.stopped') : { code: 'turn.failed', detail: error_detail }
+}
+
+function errorFrame(
+  turn: TurnState,
+  seq: number,
+  { code, detail }: Pick<Failure, 'code' | 'detail'>,
+): SseFrame {
+  return frame(turn, 'error', seq, { detail, code: publicCode(code) })
 }
 
 function connectFrame(turn: TurnState): SseFrame {

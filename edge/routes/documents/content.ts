@@ -1,6 +1,6 @@
 import { documentContent, hasBlob } from '../../../sql/blobs.ts'
 import { fail } from '../../../sql/errors.ts'
-import { SERVED_ANSWERS, sendStored } from '../../content.ts'
+import { SERVED_ANSWERS, SERVED_ERRORS, sendStored } from '../../content.ts'
 import { route } from '../../pipeline/route.ts'
 import { DocumentParams } from './shapes.ts'
 import { contentHeaders } from './upload.ts'
@@ -15,7 +15,7 @@ export const contentRoute = route({
   params: DocumentParams,
   produces: '*/*',
   alsoAnswers: SERVED_ANSWERS,
-  errors: ['document.missing', 'document.bytes_missing', 'document.store_failed'],
+  errors: ['document.missing', ...SERVED_ERRORS],
   raw: async (input) => {
     const { params, caller, edge } = input
     const content = await edge.db.maybeOne(documentContent(params.id, caller.ownerId))
