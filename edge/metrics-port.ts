@@ -18,9 +18,10 @@ export function admitToMetrics({ metrics, production }: Settings, request: EdgeR
     if (production || metrics.port !== undefined) throw fail('route.missing')
     return
   }
-  const given = /^Bearer +(\S+) *$/i.exec(request.header('authorization'))?.[1] ?? ''
-  // timingSafeEqual needs equal lengths, which digests have.
-  if (!timingSafeEqual(digestOf(given), digestOf(metrics.token))) throw fail('auth.required')
+  const given = /^Bearer +(\S+) *$/i.exec(request.header('authorization'))?.[1]
+  if (given === undefined) throw fail('auth.required')
+  // Digests have the same length, whatever was given.
+  if (!timingSafeEqual(digestOf(given), digestOf(metrics.token))) throw fail('auth.token_invalid')
 }
 
 /** Serves only `/metrics` on METRICS_PORT, if set. @throws if the port is unavailable. */

@@ -6,6 +6,7 @@ import { exampleOf } from './openapi/examples.ts'
 import { TAGS } from './openapi/tags.ts'
 import type { Auth } from './pipeline/access.ts'
 import { roleFor } from './pipeline/auth.ts'
+import { CREDENTIAL_ERRORS } from './pipeline/challenges.ts'
 import { BACKGROUND, CALLBACK_URL } from './pipeline/input.ts'
 import { showNulls } from './pipeline/optional.ts'
 import { type AnyRoute, type Area, isJobBacked } from './pipeline/route.ts'
@@ -26,6 +27,13 @@ const DESCRIPTION =
   'A job platform behind a thin HTTP edge. Slow operations run as background jobs: with `?background=true` or `Prefer: respond-async` they return 202 with the job id immediately, and the job reports its progress as server-sent events. Error responses have `detail`, a message for people, and `code`, a stable name for programs. Invalid input also has `errors`, the list of problems. The header `X-Request-Id` of every response names its line in the log. Requests for a host that the service does not serve get a 421.'
 const POSITION_DESCRIPTION =
   'Lists come from a replica, which may lag. Responses to writes and responses that report the end of a job have the header `Millrace-Position`. Send it with a later request, so that lists include everything written by then.'
+
+const CHALLENGE = {
+  'WWW-Authenticate': {
+    description: 'The cause as `error` and `error_description` (RFC 6750); neither without a credential',
+    schema: { type: 'string' },
+  },
+}
 
 export function openApi(areas: readonly Area[], settings: Settings): Json {
   const components: Record<string, Json> = {}
@@ -170,7 +178,8 @@ function responsesOf(
     responses[204] = { description: 'No events after `Last-Event-ID`' }
   for (const [status, refusals] of errorsOf(area, route, auth, settings)) {
     const description = [...new Set(refusals.map(({ detail }) => detail))].join('; ')
-    responses[status] ??= { description, content: refusal(refusals) }
+    const headers = status === 401 ? { headers: CHALLENGE } : {}
+    responses[status] ??= { description, ...headers, content: refusal(refusals) }
   }
   const busy = refusalOf('database.busy', area)
   const refuses = Object.keys(responses).some((status) => status.startsWith('4'))
@@ -206,7 +215,7 @@ function refusalOf(code: ErrorCode, area: Area): Refusal & { readonly status: nu
 /** Errors by status: those that the route lists, and those that its declaration implies. */
 function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): Map<number, Refusal[]> {
   const codes = new Set<ErrorCode>(route.errors)
-  if (auth !== 'public') codes.add('auth.required')
+  if (auth !== 'public' || codes.has('auth.required')) for (const code of CREDENTIAL_ERRORS) codes.add(code)
   if (auth !== 'public') codes.add(route.needsSession ? 'auth.session' : 'auth.scope')
   if (auth !== 'public' && settings.apiKeyRate !== null) codes.add('request.limited')
   if (route.spends) codes.add('request.cross_site')

@@ -1,4 +1,4 @@
-import { JOSEError } from 'jose/errors'
+import { JOSEError, JWTExpired } from 'jose/errors'
 import { SignJWT } from 'jose/jwt/sign'
 import { jwtVerify } from 'jose/jwt/verify'
 import { z } from 'zod'
@@ -37,9 +37,9 @@ export class AccessTokens {
     this.#lifetimeSeconds = settings.accessTokenSeconds
   }
 
-  /** @throws fail('auth.required') for an invalid token. */
+  /** @throws fail('auth.token_expired') or fail('auth.token_invalid'). */
   async verify(token: string): Promise<VerifiedCredential> {
-    if (!isCanonicalToken(token)) throw fail('auth.required')
+    if (!isCanonicalToken(token)) throw fail('auth.token_invalid')
     const { payload } = await jwtVerify(token, this.#key, {
       algorithms: ['HS256'],
       issuer: this.#issuer,
@@ -47,12 +47,13 @@ export class AccessTokens {
       currentDate: new Date(this.#now()),
       clockTolerance: LEEWAY_SECONDS,
     }).catch((error) => {
-      if (error instanceof JOSEError) throw fail('auth.required', {}, { cause: error })
+      if (error instanceof JWTExpired) throw fail('auth.token_expired', {}, { cause: error })
+      if (error instanceof JOSEError) throw fail('auth.token_invalid', {}, { cause: error })
       throw error
     })
     // The key may also sign other tokens; only session tokens are credentials here.
     const claims = Claims.safeParse(payload)
-    if (!claims.success) throw fail('auth.required', {}, { cause: claims.error })
+    if (!claims.success) throw fail('auth.token_invalid', {}, { cause: claims.error })
     const { sub: accountId, sid: sessionId, exp: expiresAt } = claims.data
     return { credential: token, accountId, sessionId, keyId: null, expiresAt }
   }

@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { readAccountState } from '../../sql/accounts.ts'
-import { fail } from '../../sql/errors.ts'
 import type { Reader } from '../../sql/reader.ts'
 import type { Role } from './access.ts'
 
@@ -60,7 +59,7 @@ const StateRow = z.object({
 export class AccountStates {
   readonly #reader: Reader
   readonly #known = new Map<number, AccountState>()
-  readonly #readings = new Map<number, Promise<AccountState>>()
+  readonly #readings = new Map<number, Promise<AccountState | null>>()
 
   constructor(reader: Reader) {
     this.#reader = reader
@@ -72,19 +71,21 @@ export class AccountStates {
     return state !== undefined && performance.now() - state.readAt < STATE_TTL_MS ? state : undefined
   }
 
-  async current(accountId: number): Promise<AccountState> {
+  /** The state of an account; null if the account does not exist. */
+  async current(accountId: number): Promise<AccountState | null> {
     return this.cached(accountId) ?? this.read(accountId)
   }
 
-  /** Reads an account; concurrent callers share one read. @throws fail('auth.required') if the account does not exist. */
-  read(accountId: number): Promise<AccountState> {
+  /** Reads an account; concurrent callers share one read. Null if the account does not exist. */
+  read(accountId: number): Promise<AccountState | null> {
     const pending = this.#readings.get(accountId)
     if (pending !== undefined) return pending
-    const read: Promise<AccountState> = this.#readRow(accountId).then(
+    const read: Promise<AccountState | null> = this.#readRow(accountId).then(
       (state) => {
         // Dropped during the read: the state may predate the change, so this caller uses it and the cache does not.
         if (this.#readings.get(accountId) !== read) return state
         this.#readings.delete(accountId)
+        if (state === null) return null
         if (this.#known.size > MAX_STATES) this.#known.clear()
         this.#known.set(accountId, state)
         return state
@@ -109,9 +110,9 @@ export class AccountStates {
     }
   }
 
-  async #readRow(accountId: number): Promise<AccountState> {
+  async #readRow(accountId: number): Promise<AccountState | null> {
     const text = await this.#reader.text(readAccountState, [accountId])
-    if (text === null) throw fail('auth.required')
+    if (text === null) return null
     const { account, ended, keys, factors } = StateRow.parse(JSON.parse(text))
     const { role, is_active: active } = account
     return {

@@ -1,7 +1,7 @@
 import { accountChanged } from '../../sql/accounts.ts'
 import { readApiKey } from '../../sql/api-keys.ts'
 import type { Transaction } from '../../sql/db.ts'
-import { Failure, fail } from '../../sql/errors.ts'
+import { type Failure, fail } from '../../sql/errors.ts'
 import type { Reader } from '../../sql/reader.ts'
 import { hasKeyPrefix, isApiKey } from '../../tasks/accounts/api-keys.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
@@ -11,6 +11,7 @@ import type { EdgeRequest } from '../http/server.ts'
 import type { Auth, Role } from './access.ts'
 import { AccessTokens, LEEWAY_SECONDS } from './access-tokens.ts'
 import { type AccountState, AccountStates, type ApiKey } from './account-states.ts'
+import { isUnauthenticated } from './challenges.ts'
 import { addressOf, locationOf } from './client-location.ts'
 import { CredentialCache, type VerifiedCredential } from './credential-cache.ts'
 import type { Uses } from './uses.ts'
@@ -66,13 +67,13 @@ export const ANONYMOUS: Caller = {
 
 /** Authenticates callers. */
 export interface Accounts {
-  /** The caller; null without a credential. @throws fail('auth.required') for an invalid credential. */
+  /** The caller; null without a credential. @throws one of `CREDENTIAL_ERRORS` for an invalid credential. */
   authenticate(request: EdgeRequest): Caller | null | Promise<Caller | null>
   /** Signs an access token that expires no later than its session; null: the session has no fixed end. */
   sign(account: { id: number; role: string }, sessionId: string, secondsLeft?: number | null): Promise<string>
   /**
    * Checks an admitted caller's account again. Ignores the token's expiry.
-   * @throws fail('auth.required') if the session has ended, the key is gone or the account is inactive.
+   * @throws fail('auth.token_invalid') or fail('auth.key_invalid') if the account, session or key has ended.
    */
   renew(caller: Caller): Caller | Promise<Caller>
   /** True if {@link renew} still admits the caller with the same role. */
@@ -147,12 +148,12 @@ class TokenAccounts implements Accounts {
     return found !== undefined && (found.expiresAt + LEEWAY_SECONDS) * 1000 > this.#now() ? found : undefined
   }
 
-  /** @throws fail('auth.required') for an unknown or malformed API key. */
+  /** @throws fail('auth.key_invalid') for an unknown or malformed API key. */
   async #verifyKey(given: string): Promise<VerifiedCredential> {
     const found = isApiKey(given)
       ? await this.#reader.text(readApiKey, [digestOf(given).toString('hex')])
       : null
-    if (found === null) throw fail('auth.required')
+    if (found === null) throw fail('auth.key_invalid')
     const [keyId, account] = found.split(' ') as [string, string]
     const accountId = Number(account)
     // The cached state may predate the key: creating one sends no notification.
@@ -160,10 +161,10 @@ class TokenAccounts implements Accounts {
     return { credential: given, accountId, sessionId: null, keyId, expiresAt: Number.POSITIVE_INFINITY }
   }
 
-  /** @throws fail('auth.required') if the account is inactive, the session has ended or the key is gone. */
+  /** @throws fail('auth.token_invalid') if the account or session has ended, fail('auth.key_invalid') if the key has. */
   #callerOf(
     { accountId, sessionId, keyId }: VerifiedCredential,
-    state: AccountState,
+    state: AccountState | null,
     request: EdgeRequest,
   ): Caller {
     const caller = this.#callerIn(state, accountId, sessionId, keyId)
@@ -172,12 +173,12 @@ class TokenAccounts implements Accounts {
     return caller
   }
 
-  #callerIn(state: AccountState, id: number, sessionId: string | null, keyId: string | null): Caller {
-    if (!state.active || (sessionId !== null && state.endedSessions.has(sessionId)))
-      throw fail('auth.required')
+  #callerIn(state: AccountState | null, id: number, sessionId: string | null, keyId: string | null): Caller {
+    const key = keyId === null ? null : state === null ? undefined : this.#keyOf(state, keyId)
+    const isEnded = sessionId !== null && state?.endedSessions.has(sessionId)
+    if (state === null || !state.active || isEnded || key === undefined)
+      throw fail(keyId === null ? 'auth.token_invalid' : 'auth.key_invalid')
     const { role, profile } = state
-    const key = keyId === null ? null : this.#keyOf(state, keyId)
-    if (key === undefined) throw fail('auth.required')
     const lacksFactor = this.#settings.requireAdminTotp && lacksSecondFactor(state, sessionId)
     const caller: Caller = { id, ownerId: id, role, sessionId, key, profile }
     return lacksFactor ? { ...caller, role: 'user', lacksFactor } : caller
@@ -198,7 +199,8 @@ class TokenAccounts implements Accounts {
   renew(caller: Caller): Caller | Promise<Caller> {
     const { id, sessionId, key } = caller
     if (sessionId === null && key === null) return caller
-    const renewed = (state: AccountState): Caller => this.#callerIn(state, id, sessionId, key?.id ?? null)
+    const renewed = (state: AccountState | null): Caller =>
+      this.#callerIn(state, id, sessionId, key?.id ?? null)
     const state = this.#states.cached(id)
     return state === undefined ? this.#states.current(id).then(renewed) : renewed(state)
   }
@@ -208,7 +210,7 @@ class TokenAccounts implements Accounts {
       const { role } = await this.renew(caller)
       return role === caller.role
     } catch (error) {
-      if (error instanceof Failure && error.code === 'auth.required') return false
+      if (isUnauthenticated(error)) return false
       throw error
     }
   }
@@ -242,8 +244,9 @@ function readCredential(request: EdgeRequest, cookie: string): string | null {
   const authorization = request.header('authorization')
   if (authorization !== '') {
     const match = /^Bearer +([A-Za-z0-9._~+/=-]+) *$/i.exec(authorization)
-    if (match === null) throw fail('auth.required')
-    return match[1]!
+    if (match !== null) return match[1]!
+    // Another scheme is no credential here.
+    throw fail(/^Bearer\b/i.test(authorization) ? 'auth.token_invalid' : 'auth.required')
   }
   return readCookie(request, cookie)
 }

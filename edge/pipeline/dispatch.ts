@@ -9,6 +9,7 @@ import { createAccessLog } from './access-log.ts'
 import type { ApiKey } from './account-states.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
 import { ANONYMOUS, type Caller, requireRole, roleFor } from './auth.ts'
+import { challengeOf, isUnauthenticated, lostCredential } from './challenges.ts'
 import type { Edge } from './context.ts'
 import { failureAnswer, fingerprintOf } from './idempotency.ts'
 import { jsonBytes, parseBody, parsePart, parseQuery } from './input.ts'
@@ -18,6 +19,7 @@ import { chooseReader } from './readers.ts'
 import { RequestContext } from './request-context.ts'
 import { respondWithHandle, respondWithJob, respondWithRaw, respondWithStream } from './responders.ts'
 import { type AnyRoute, type Area, isJobBacked } from './route.ts'
+import { missingScope } from './scopes.ts'
 import { statusOf } from './statuses.ts'
 
 // Probes and scrapers send the process's own address as the host.
@@ -137,7 +139,7 @@ function admit(
     isCrossSite(edge.settings, request, route.spends === true)
   )
     throw fail('request.cross_site')
-  return admitIdentified(edge, entry, params, () => edge.accounts.authenticate(request))
+  return admitIdentified(edge, exchange, entry, params, () => edge.accounts.authenticate(request))
 }
 
 /**
@@ -152,19 +154,20 @@ async function readmitCaller(
 ): Promise<void> {
   const { caller } = exchange
   if (caller !== null)
-    exchange.caller = await admitIdentified(edge, entry, params, () => edge.accounts.renew(caller))
+    exchange.caller = await admitIdentified(edge, exchange, entry, params, () => edge.accounts.renew(caller))
 }
 
 /** Applies the route's access rule to the caller that `identify` finds. @throws the refusal. */
 function admitIdentified(
   edge: Edge,
+  exchange: RequestContext,
   entry: Entry,
   params: Match['params'],
   identify: Identify,
 ): Caller | null | Promise<Caller | null> {
   const { area, route } = entry
   const auth = route.auth ?? area.auth
-  if (auth === 'public') return identifyOptionally(identify, entry, params)
+  if (auth === 'public') return identifyOptionally(exchange, identify, entry, params)
   const permit = (caller: Caller | null): Caller => {
     const isOpen = (auth === 'open' || auth === 'operator') && edge.settings.openAreas.has(area.name)
     if (caller === null) {
@@ -195,7 +198,7 @@ function needsOriginCheck(route: AnyRoute, auth: Auth, request: EdgeRequest): bo
 /** The refusal of an API key on a route; null if the key suffices. */
 function keyRefusal(key: ApiKey, { area, route, scopes }: Entry, params: Match['params']): Failure | null {
   if (route.needsSession === true) return fail('auth.session')
-  if (!scopes.some((scope) => key.scopes.has(scope))) return fail('auth.scope', { scope: scopes[0]! })
+  if (!scopes.some((scope) => key.scopes.has(scope))) return missingScope(scopes[0]!)
   if (key.organizationId === null || route.organizationKeys === true) return null
   const isOwn = area.name === 'organizations' && Number(params.org_id) === key.organizationId
   return isOwn ? null : fail('auth.key_organization')
@@ -203,6 +206,7 @@ function keyRefusal(key: ApiKey, { area, route, scopes }: Entry, params: Match['
 
 /** The caller of a public route; null without a valid credential, or if an API key lacks the scope. */
 async function identifyOptionally(
+  exchange: RequestContext,
   identify: Identify,
   entry: Entry,
   params: Match['params'],
@@ -212,7 +216,10 @@ async function identifyOptionally(
     const caller = await identify()
     return caller?.key && keyRefusal(caller.key, entry, params) !== null ? null : caller
   } catch (error) {
-    if (error instanceof Failure && error.code === 'auth.required') return null
+    if (isUnauthenticated(error)) {
+      exchange.credentialFailure = error
+      return null
+    }
     // Routes that need no cookie continue without a caller: /health works while the database is down.
     if (error instanceof Failure && statusOf(error.code) === 503 && route.cookieAuth !== true) return null
     throw error
@@ -240,8 +247,14 @@ function answerMethod(exchange: RequestContext, methods: readonly string[]): Pro
 // Used before a route is found: the status of most areas.
 const DEFAULT_AREA = { invalidStatus: statusOf('request.invalid') }
 
+/** The failure that an error means. A handler that misses its caller's account does not know the credential. */
+function causeOf(error: unknown, { caller, requestId }: RequestContext): Failure {
+  if (!(error instanceof Failure)) return fail('internal', { requestId })
+  return error.code === 'auth.required' && caller !== null ? lostCredential(caller) : error
+}
+
 async function refuse(edge: Edge, exchange: RequestContext, error: unknown): Promise<void> {
-  const failure = error instanceof Failure ? error : fail('internal', { requestId: exchange.requestId })
+  const failure = causeOf(error, exchange)
   const { status, body } = failureAnswer(exchange.entry?.area ?? DEFAULT_AREA, failure)
   edge.metrics.refused(failure.code)
   // The health check logs an outage once, not per request; the access log has the refused requests.
@@ -254,7 +267,8 @@ async function refuse(edge: Edge, exchange: RequestContext, error: unknown): Pro
     )
   }
   const headers: Header[] = []
-  if (status === 401) headers.push(['www-authenticate', 'Bearer'])
+  const challenge = challengeOf(failure)
+  if (challenge !== null) headers.push(['www-authenticate', challenge])
   const retryAfter = failure.retryAfter ?? (status === 503 ? 1 : undefined)
   if (retryAfter !== undefined) headers.push(['retry-after', String(retryAfter)])
   if (exchange.responder.done) return

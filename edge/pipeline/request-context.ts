@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { Failure } from '../../sql/errors.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { type Origin, parseTraceParent, type Span, type Tracing } from '../../tasks/telemetry/tracing.ts'
 import { corsHeaders, type Header, type KeptAnswer, sendJson } from '../http/reply.ts'
@@ -32,6 +33,8 @@ export class RequestContext implements Origin {
   readonly settings: Settings
   entry: MatchedRoute | null = null
   caller: Caller | null = null
+  /** The refusal of an invalid credential on a public route; null if there is none. */
+  credentialFailure: Failure | null = null
   /** WAL position of this request's writes; null without a replica, or if the request cannot write. */
   written: WrittenPosition | null = null
   /** Requests left for its API key; null without a key or a limit. */

@@ -1,4 +1,4 @@
-import { fail } from '../../sql/errors.ts'
+import { type Failure, fail } from '../../sql/errors.ts'
 import type { Caller } from './auth.ts'
 import type { AnyRoute, Area } from './route.ts'
 
@@ -42,6 +42,9 @@ export function admittingScopes({ name }: Area, route: AnyRoute): readonly strin
   return scopesOf(name, isReading)
 }
 
+/** The refusal of an API key without a scope. */
+export const missingScope = (scope: string): Failure => fail('auth.scope', { scope }, { scope })
+
 /**
  * Checks an API key for a request that also acts in another area.
  * @throws fail('auth.scope') if the key lacks that area's scope.
@@ -52,6 +55,5 @@ export function requireScope(
   verb: 'read' | 'write',
 ): void {
   const scopes = scopesOf(area, verb === 'read')
-  if (key !== null && !scopes.some((scope) => key.scopes.has(scope)))
-    throw fail('auth.scope', { scope: scopes[0]! })
+  if (key !== null && !scopes.some((scope) => key.scopes.has(scope))) throw missingScope(scopes[0]!)
 }

@@ -52,10 +52,23 @@ export function sessionOf(token: string): string {
   return JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString()).sid
 }
 
+export const TOKEN_INVALID = 'The access token is invalid, or its session has ended'
+export const KEY_INVALID = 'The API key is unknown, expired or revoked'
+const INVALID = ['auth.token_expired', 'auth.token_invalid', 'auth.key_invalid']
+
+/** A 401 names its cause if there is a credential (RFC 6750, section 3.1). */
+export function assertChallenge({ headers, json }: Answered, what?: string): void {
+  const cause = INVALID.includes(json.code)
+    ? `, error="invalid_token", error_description="${json.detail}"`
+    : ''
+  assert.equal(headers['www-authenticate'], `Bearer realm="Millrace"${cause}`, what)
+}
+
 export function assertRefused(answer: Answered, status: number, detail: string, what?: string): void {
   const { code, ...problem } = answer.json
   assert.deepEqual([answer.status, problem], [status, { detail }], what)
   assert.match(code, /^[a-z_]+(\.[a-z_]+)?$/, what)
-  assert.equal(answer.headers['www-authenticate'], status === 401 ? 'Bearer' : undefined, what)
+  if (status === 401) assertChallenge(answer, what)
+  else if (code !== 'auth.scope') assert.equal(answer.headers['www-authenticate'], undefined, what)
   assert.deepEqual(answer.cookies, [], what)
 }

@@ -19,7 +19,7 @@ function assertNoRefresh(answer: Answered): void {
     detail: 'The refresh token is missing, expired or revoked',
     code: 'auth.refresh',
   })
-  assert.equal(answer.headers['www-authenticate'], 'Bearer')
+  assert.equal(answer.headers['www-authenticate'], 'Bearer realm="Millrace"')
   assert.equal(answer.cookies.length, 0)
 }
 
@@ -58,7 +58,7 @@ test('a wrong password and an unknown address are the same 401', async () => {
       [answer.status, answer.json],
       [401, { detail: 'Incorrect email or password', code: 'auth.credentials' }],
     )
-    assert.equal(answer.headers['www-authenticate'], 'Bearer')
+    assert.equal(answer.headers['www-authenticate'], 'Bearer realm="Millrace"')
     assert.deepEqual(answer.cookies, [])
   }
 })

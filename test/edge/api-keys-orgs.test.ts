@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { assertRefused, me } from './accounts-help.ts'
+import { assertRefused, KEY_INVALID, me } from './accounts-help.ts'
 import { deleteKey, KEYS, keyOf, makeKey } from './api-keys-help.ts'
 import { newEmail } from './harness.ts'
 import { newSlug, type Person, sharedOrgs } from './orgs-help.ts'
@@ -9,7 +9,7 @@ import { newSlug, type Person, sharedOrgs } from './orgs-help.ts'
 
 const world = await sharedOrgs()
 const { api, call, org, query } = world
-const GONE = [401, 'Not authenticated'] as const
+const GONE = [401, KEY_INVALID] as const
 const RANK = [403, 'This requires the role admin or owner in the organization'] as const
 const OTHER = [
   403,

@@ -65,6 +65,21 @@ describe('each operation takes its own scope, those that include it, and no othe
     })
 })
 
+test('a missing scope is named in the challenge (RFC 6750, section 3.1)', async () => {
+  const answer = await api.get('/api/v1/documents', { token: keys.get('jobs:read')! })
+  assert.deepEqual([answer.status, answer.json.code], [403, 'auth.scope'])
+  assert.equal(
+    answer.headers['www-authenticate'],
+    'Bearer realm="Millrace", error="insufficient_scope", ' +
+      'error_description="The API key needs the scope documents:read", scope="documents:read"',
+  )
+  const elsewhere = await api.post('/api/v1/webhooks', {
+    token: keys.get('webhooks:write')!,
+    json: { url: 'https://example.com/hook', events: ['job.done'] },
+  })
+  assert.match(elsewhere.headers['www-authenticate']!, /scope="jobs:read"$/)
+})
+
 test('reading is what costs nothing', () => {
   const reading = guarded.filter(({ area, route }) => admittingScopes(area, route).length === 4)
   assert.deepEqual(

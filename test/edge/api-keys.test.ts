@@ -5,7 +5,7 @@ import { apiKeyOf } from '../../tasks/accounts/api-keys.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { Client } from '../service.ts'
 import { until } from '../until.ts'
-import { assertRefused, me, sharedCast } from './accounts-help.ts'
+import { assertRefused, KEY_INVALID, me, sharedCast, TOKEN_INVALID } from './accounts-help.ts'
 import { deleteKey, KEYS, keyOf, makeKey } from './api-keys-help.ts'
 import { PASSWORD, SECRET, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
@@ -17,7 +17,7 @@ const { api, admin, newcomer, ...database } = await sharedCast()
 const { query, url } = database
 const ledger = ledgerOf(database)
 const other = await startEdge(url)
-const GONE = [401, 'Not authenticated'] as const
+const GONE = [401, KEY_INVALID] as const
 const MISSING = [404, 'API key not found'] as const
 
 describe('a new key', () => {
@@ -168,9 +168,9 @@ describe('a key is a credential', () => {
       // Of a row that is not there, and with another deployment's secret.
       apiKeyOf(SECRET, randomUUID()),
       apiKeyOf('another secret, long enough to be one', id),
-      id,
     ]
     for (const text of forged) assertRefused(await me(api, text), ...GONE, text)
+    assertRefused(await me(api, id), 401, TOKEN_INVALID)
     assert.equal((await me(api, key)).status, 200)
   })
 })

@@ -53,7 +53,13 @@ test('an open area answers without one, and shows what is nobody’s', async () 
 test('an open area knows the one who does show a credential, and refuses a bad one', async () => {
   assert.equal((await open.get(`/api/v1/jobs/${owned}`, { token: user.token })).status, 200)
   const bad = await open.get('/api/v1/jobs', { token: 'nonsense' })
-  assert.deepEqual([bad.status, bad.headers['www-authenticate']], [401, 'Bearer'])
+  assert.deepEqual(
+    [bad.status, bad.headers['www-authenticate']],
+    [
+      401,
+      `Bearer realm="Millrace", error="invalid_token", error_description="The access token is invalid, or its session has ended"`,
+    ],
+  )
 })
 
 test('opening one area opens no other', async () => {

@@ -36,7 +36,19 @@ const bearer = (authorization: string) => api.get('/who', { headers: { authoriza
 function assertUnauthenticated(answer: Answered, what?: string): void {
   assert.equal(answer.status, 401, what)
   assert.deepEqual(answer.json, { detail: 'Not authenticated', code: 'auth.required' }, what)
-  assert.equal(answer.headers['www-authenticate'], 'Bearer', what)
+  assert.equal(answer.headers['www-authenticate'], 'Bearer realm="Millrace"', what)
+}
+
+const TOKENS = {
+  invalid: 'The access token is invalid, or its session has ended',
+  expired: 'The access token has expired',
+}
+
+function assertToken(answer: Answered, state: 'invalid' | 'expired', what?: string): void {
+  const detail = TOKENS[state]
+  assert.deepEqual([answer.status, answer.json], [401, { detail, code: `auth.token_${state}` }], what)
+  const challenge = `Bearer realm="Millrace", error="invalid_token", error_description="${detail}"`
+  assert.equal(answer.headers['www-authenticate'], challenge, what)
 }
 
 /** A token like ours, but for what is changed. */
@@ -106,7 +118,7 @@ test('the header wins over the cookie, also when the header is no good', async (
   const cookie = `millrace_session=${admin.token}`
   const both = await api.get('/who', { token: user.token, headers: { cookie } })
   assert.equal(both.json.id, user.id)
-  assertUnauthenticated(await api.get('/who', { headers: { cookie, authorization: 'Bearer nonsense' } }))
+  assertToken(await api.get('/who', { headers: { cookie, authorization: 'Bearer nonsense' } }), 'invalid')
 })
 
 test('a malformed header is 401', async () => {
@@ -125,12 +137,13 @@ test('a malformed header is 401', async () => {
     'Bearer ..',
     `Bearer ${user.token}x`,
   ]) {
-    assertUnauthenticated(await bearer(value), value)
+    if (/^Bearer\b/.test(value)) assertToken(await bearer(value), 'invalid', value)
+    else assertUnauthenticated(await bearer(value), value)
   }
 })
 
 test('an expired token is 401, also one that was seen while it was good', async () => {
-  assertUnauthenticated(await bearer(`Bearer ${await token({ expires: -120 })}`))
+  assertToken(await bearer(`Bearer ${await token({ expires: -120 })}`), 'expired')
   const brief = await token({ expires: 60 })
   assert.equal((await bearer(`Bearer ${brief}`)).status, 200)
   const { exp } = JSON.parse(Buffer.from(brief.split('.')[1]!, 'base64url').toString())
@@ -140,7 +153,7 @@ test('an expired token is 401, also one that was seen while it was good', async 
   try {
     assert.equal((await bearer(`Bearer ${brief}`)).status, 200, 'clocks may be a minute apart')
     now.mock.mockImplementation(() => endsAt)
-    assertUnauthenticated(await bearer(`Bearer ${brief}`))
+    assertToken(await bearer(`Bearer ${brief}`), 'expired')
   } finally {
     now.mock.restore()
   }
@@ -156,7 +169,7 @@ test('a token of another secret, issuer, audience or algorithm is 401', async ()
     HS512: await token({ alg: 'HS512', key: SECRET.padEnd(64, '.') }),
   }
   for (const [what, value] of Object.entries(forged))
-    assertUnauthenticated(await bearer(`Bearer ${value}`), what)
+    assertToken(await bearer(`Bearer ${value}`), 'invalid', what)
 })
 
 test('an unsigned token is 401, and so is one changed after it was signed', async () => {
@@ -173,7 +186,7 @@ test('an unsigned token is 401, and so is one changed after it was signed', asyn
     `${header}.${raised}.${signature}`,
     `${header}.${payload}.`,
   ]
-  for (const value of forged) assertUnauthenticated(await bearer(`Bearer ${value}`), value)
+  for (const value of forged) assertToken(await bearer(`Bearer ${value}`), 'invalid', value)
 })
 
 test('a token of our own with claims that are not ours is 401', async () => {
@@ -184,13 +197,13 @@ test('a token of our own with claims that are not ours is 401', async () => {
     { sid: 1 },
     { sid: 'x' },
   ] as JWTPayload[]) {
-    assertUnauthenticated(await bearer(`Bearer ${await token({ claims })}`), JSON.stringify(claims))
+    assertToken(await bearer(`Bearer ${await token({ claims })}`), 'invalid', JSON.stringify(claims))
   }
-  assertUnauthenticated(await bearer(`Bearer ${await token({ expires: null })}`), 'no end')
+  assertToken(await bearer(`Bearer ${await token({ expires: null })}`), 'invalid', 'no end')
 })
 
 test('a token of an account that is gone is 401', async () => {
-  assertUnauthenticated(await bearer(`Bearer ${await token({ claims: { sub: '2147483647' } })}`))
+  assertToken(await bearer(`Bearer ${await token({ claims: { sub: '2147483647' } })}`), 'invalid')
 })
 
 test('the role that decides is the one of the database, not the one of the token', async () => {
@@ -229,8 +242,8 @@ test('a deactivated account is 401 at once when its change is announced, and adm
   await query('update account set is_active = false where id = $1', [victim.id])
   await changed(victim.id)
   await until('refused', async () => (await api.get('/who', { token: victim.token })).status === 401)
-  assertUnauthenticated(await api.get('/who', { token: victim.token }))
-  assertUnauthenticated(await api.get('/who', { headers: { cookie: `millrace_session=${victim.token}` } }))
+  assertToken(await api.get('/who', { token: victim.token }), 'invalid')
+  assertToken(await api.get('/who', { headers: { cookie: `millrace_session=${victim.token}` } }), 'invalid')
   await query('update account set is_active = true where id = $1', [victim.id])
   await changed(victim.id)
   await until('admitted', async () => (await api.get('/who', { token: victim.token })).status === 200)
@@ -253,7 +266,7 @@ test('a deactivation that nobody announced counts within five seconds', async ()
   clock.mock.mockImplementation(() => startedAt + 4_999)
   assert.equal((await api.get('/who', { token: victim.token })).status, 200, 'the cache is used')
   clock.mock.mockImplementation(() => startedAt + 5_000)
-  assertUnauthenticated(await api.get('/who', { token: victim.token }))
+  assertToken(await api.get('/who', { token: victim.token }), 'invalid')
 })
 
 test('a public route knows its caller, and does not mind a bad credential', async () => {

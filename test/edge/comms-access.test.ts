@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { castOf } from './accounts-help.ts'
+import { assertChallenge, castOf } from './accounts-help.ts'
 import { startOutside, startSender } from './comms-help.ts'
 import { type Answered, type Api, edgeAndDatabase, startEdge } from './harness.ts'
 
@@ -82,7 +82,7 @@ for (const level of at) {
           const before = await query('select count(*)::int as n from job')
           const answer = await ask(levels[level], who, method, path, body(), NOT_WAITING)
           assert.equal(answer.status, status, `${who}: ${answer.text}`)
-          if (status === 401) assert.equal(answer.headers['www-authenticate'], 'Bearer')
+          if (status === 401) assertChallenge(answer, who)
           if (status === 403)
             assert.deepEqual(answer.json, { detail: 'This requires the role admin', code: 'auth.forbidden' })
           if (status !== 202) assert.deepEqual(await query('select count(*)::int as n from job'), before)

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { insertMailedToken } from '../../sql/accounts.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
-import { assertRefused, login, me, refresh } from './accounts-help.ts'
+import { assertRefused, login, me, refresh, TOKEN_INVALID } from './accounts-help.ts'
 import { PASSWORD } from './harness.ts'
 import { orgsWorld, type Person } from './orgs-help.ts'
 
@@ -50,7 +50,7 @@ describe('a deleted account', () => {
     for (const kind of ['reset', 'verify'] as const)
       await db.one(insertMailedToken(randomUUID(), account.id, kind, digestOf(kind), 60))
     await remove(account.id)
-    assertRefused(await me(api, account.token), 401, 'Not authenticated')
+    assertRefused(await me(api, account.token), 401, TOKEN_INVALID)
     assertRefused(await login(api, account.email), 401, 'Incorrect email or password')
     assert.equal((await refresh(api, account.refresh)).status, 401)
     const headers = { cookie: `millrace_refresh=${account.refresh}` }

@@ -45,7 +45,7 @@ for (const [name, api, who, reads, writes] of [
           const options = { ...(who ? { token: who.token } : {}), ...(json === undefined ? {} : { json }) }
           const answer = await api.call(method, path, options)
           assert.equal(answer.status, refused ?? status, answer.text)
-          if (refused === 401) assert.equal(answer.headers['www-authenticate'], 'Bearer')
+          if (refused === 401) assert.equal(answer.headers['www-authenticate'], 'Bearer realm="Millrace"')
         })
       }
     }

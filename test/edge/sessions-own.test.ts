@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { assertRefused, login, me, refresh, sessionOf, sharedCast } from './accounts-help.ts'
+import { assertRefused, login, me, refresh, sessionOf, sharedCast, TOKEN_INVALID } from './accounts-help.ts'
 import { type Answered, PASSWORD, startEdge } from './harness.ts'
 
 /** The sessions that an account sees and ends, and its change of password. */
@@ -149,7 +149,7 @@ test('all others are ended at once, and this one goes on', async () => {
   const stranger = await newcomer()
   const endOthers = () => api.call('DELETE', SESSIONS, { token })
   for (const answer of [await endOthers(), await endOthers()]) assert.equal(answer.status, 204)
-  assertRefused(await me(api, elsewhere.json.access_token), 401, 'Not authenticated')
+  assertRefused(await me(api, elsewhere.json.access_token), 401, TOKEN_INVALID)
   assert.equal((await refresh(api, elsewhere.cookie('millrace_refresh'))).status, 401)
   assert.deepEqual(
     (await list(token)).json.map((session: { id: string }) => session.id),
@@ -170,7 +170,7 @@ test('a session is ended at once, its access token too; the others go on', async
   const elsewhere = await login(api, email)
   const answer = await end(sessionOf(elsewhere.json.access_token), token)
   assert.deepEqual([answer.status, answer.text], [204, ''])
-  assertRefused(await me(api, elsewhere.json.access_token), 401, 'Not authenticated')
+  assertRefused(await me(api, elsewhere.json.access_token), 401, TOKEN_INVALID)
   assert.equal((await refresh(api, elsewhere.cookie('millrace_refresh'))).status, 401)
   assert.equal((await list(token)).json.length, 1)
   assertRefused(await end(sessionOf(elsewhere.json.access_token), token), 404, MISSING)

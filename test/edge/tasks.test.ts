@@ -238,7 +238,7 @@ test('open where the area is, and else for those who have signed in', async () =
     ['get', '/api/v1/tasks/result/x'],
   ] as const) {
     const answer = await closed[method](path, method === 'post' ? { json: io() } : {})
-    assert.deepEqual([answer.status, answer.headers['www-authenticate']], [401, 'Bearer'])
+    assert.deepEqual([answer.status, answer.headers['www-authenticate']], [401, 'Bearer realm="Millrace"'])
   }
   assert.equal((await closed.post(ENQUEUE, { json: io(), token: owner.token })).status, 202)
 })

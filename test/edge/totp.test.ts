@@ -37,7 +37,7 @@ const age = ({ token }: Account) =>
   query(`update session set created_at = now() - interval '1 hour' where id = $1`, [sessionOf(token)])
 function assertAsked(answer: Answered, body: object): void {
   assert.deepEqual([answer.status, answer.json], [401, body])
-  assert.equal(answer.headers['www-authenticate'], 'Bearer')
+  assert.equal(answer.headers['www-authenticate'], 'Bearer realm="Millrace"')
   assert.deepEqual(answer.cookies, [])
 }
 const failures = async ({ email }: Account): Promise<number> =>

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { purge } from '../purge.ts'
-import { assertRefused, castOf, login, me, refresh } from './accounts-help.ts'
+import { assertRefused, castOf, login, me, refresh, TOKEN_INVALID } from './accounts-help.ts'
 import { type CallOptions, edgeAndDatabase, PASSWORD } from './harness.ts'
 
 /** Looking at accounts and administrating them: every row, every success, every refusal. */
@@ -183,7 +183,7 @@ test('active -> inactive: no token, cookie, refresh or login gets in any more', 
   const victim = await newcomer()
   const answer = await patch(`${victim.id}/deactivate`, admin.token)
   assert.deepEqual([answer.status, answer.json.is_active, answer.json.id], [200, false, victim.id])
-  assertRefused(await me(api, victim.token), 401, 'Not authenticated')
+  assertRefused(await me(api, victim.token), 401, TOKEN_INVALID)
   const cookie = `millrace_session=${victim.token}`
   assert.equal((await api.get('/api/v1/auth/me', { headers: { cookie } })).status, 401)
   assert.equal((await refresh(api, victim.refresh)).status, 401)
@@ -222,7 +222,7 @@ test('a deleted account is gone for good, with its sessions, tokens, documents a
   assert.equal((await api.post(extract, { token: victim.token })).status, 202)
   const answer = await remove(victim.id, admin.token)
   assert.deepEqual([answer.status, answer.text], [204, ''])
-  assertRefused(await me(api, victim.token), 401, 'Not authenticated')
+  assertRefused(await me(api, victim.token), 401, TOKEN_INVALID)
   assert.equal((await refresh(api, victim.refresh)).status, 401)
   assertRefused(await login(api, victim.email), 401, 'Incorrect email or password')
   assertRefused(await api.get(`${USERS}/${victim.id}`, { token: admin.token }), 404, NOT_FOUND)

@@ -23,7 +23,8 @@ export class Checks {
     const text = bytes.toString()
     if (headers['x-request-id'] === undefined) return 'no X-Request-Id'
     if (status === 500) return 'internal error'
-    if (status === 401 && headers['www-authenticate'] !== 'Bearer') return 'no WWW-Authenticate'
+    if (status === 401 && !headers['www-authenticate']?.startsWith('Bearer realm='))
+      return 'no WWW-Authenticate'
     if (status === 405 && headers.allow === undefined) return 'no Allow'
     if (sent.method === 'HEAD' && bytes.length > 0) return 'a body for HEAD'
     if (status >= 400 && LEAK.test(text)) return 'the refusal shows what is inside'

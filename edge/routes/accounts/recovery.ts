@@ -7,7 +7,7 @@ import {
   lockFactors,
 } from '../../../sql/accounts/credentials.ts'
 import { endSessions, mailedToken, setPassword, setVerified, useMailedToken } from '../../../sql/accounts.ts'
-import { Failure, fail } from '../../../sql/errors.ts'
+import { fail } from '../../../sql/errors.ts'
 import { unlockLogin } from '../../../sql/limits.ts'
 import { passwordReset } from '../../../tasks/accounts/password-reset.ts'
 import { digestOf } from '../../../tasks/accounts/tokens.ts'
@@ -15,6 +15,7 @@ import { verification } from '../../../tasks/accounts/verification.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { requireAllowedPassword } from '../../password-rules.ts'
 import { audit } from '../../pipeline/audit.ts'
+import { isUnauthenticated } from '../../pipeline/challenges.ts'
 import { type Input, route } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
 import { refreshCookie } from './cookies.ts'
@@ -189,7 +190,7 @@ async function isSignedIn(
     if ((await edge.accounts.authenticate(request))?.ownerId === accountId) return true
   } catch (error) {
     // A credential that has ended is none.
-    if (!(error instanceof Failure && error.code === 'auth.required')) throw error
+    if (!isUnauthenticated(error)) throw error
   }
   const token = refreshCookie(edge, request)
   return token !== null && (await edge.db.maybeOne(holderOf(digestOf(token))))?.account_id === accountId

@@ -10,9 +10,10 @@ import {
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import { digestOf, successorOf } from '../../../tasks/accounts/tokens.ts'
-import { failureBody } from '../../http/reply.ts'
+import { failureBody, type Header } from '../../http/reply.ts'
 import { audit } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
+import { challengeOf } from '../../pipeline/challenges.ts'
 import { array, cursor } from '../../pipeline/lists.ts'
 import { Answer, type Input, route, verbatim, type Writes } from '../../pipeline/route.ts'
 import { count, Timestamp } from '../../pipeline/schemas.ts'
@@ -184,10 +185,8 @@ async function signOut(input: Public<SignedOut>): Promise<Answer<SignedOut>> {
           }),
         )
     if (caller !== null) return new Answer({ headers, value: { detail: 'Logged out' } })
-    return new Answer({
-      status: 401,
-      headers: [...headers, ['www-authenticate', 'Bearer']],
-      json: failureBody(fail('auth.required')),
-    })
+    const failure = input.exchange.credentialFailure ?? fail('auth.required')
+    const challenge: Header[] = [['www-authenticate', challengeOf(failure)!]]
+    return new Answer({ status: 401, headers: [...headers, ...challenge], json: failureBody(failure) })
   })
 }
