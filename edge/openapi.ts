@@ -3,7 +3,6 @@ import { type ErrorCode, errorRow, publicCode } from '../sql/errors.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { cookieName } from './http/cookies.ts'
 import { exampleOf } from './openapi/examples.ts'
-import { TAGS } from './openapi/tags.ts'
 import type { Auth } from './pipeline/access.ts'
 import { roleFor } from './pipeline/auth.ts'
 import { CREDENTIAL_ERRORS } from './pipeline/challenges.ts'
@@ -55,10 +54,7 @@ export function openApi(areas: readonly Area[], settings: Settings): Json {
       license: { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' },
     },
     servers: [{ url: settings.publicBaseUrl }],
-    tags: [...new Set(areas.map(({ name }) => name))].map((name) => ({
-      name,
-      ...(TAGS[name] === undefined ? {} : { description: TAGS[name] }),
-    })),
+    tags: tagsOf(areas),
     paths,
     components: {
       schemas: components,
@@ -79,6 +75,12 @@ export function openApi(areas: readonly Area[], settings: Settings): Json {
       },
     },
   }
+}
+
+/** A tag for each area name; several areas may share one. */
+function tagsOf(areas: readonly Area[]): Json[] {
+  const byName = new Map(areas.map(({ name, about }) => [name, about]))
+  return [...byName].map(([name, description]) => ({ name, description }))
 }
 
 function operation(area: Area, route: AnyRoute, settings: Settings, components: Record<string, Json>): Json {

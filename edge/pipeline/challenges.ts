@@ -1,5 +1,4 @@
 import { type ErrorCode, Failure, fail } from '../../sql/errors.ts'
-import type { Caller } from './auth.ts'
 import { statusOf } from './statuses.ts'
 
 /** The `WWW-Authenticate` challenges of refusals (RFC 6750, section 3). */
@@ -32,8 +31,14 @@ export function challengeOf({ code, detail, scope }: Failure): string | null {
 const challenge = (error: string, description: string): string =>
   `${REALM}, error="${error}", error_description="${description}"`
 
+/** The credential of a caller: an API key, an access token of a session, or none. */
+interface Credential {
+  readonly key: object | null
+  readonly sessionId: string | null
+}
+
 /** The failure for a credential that was valid and is no longer: its account, session or key is gone. */
-export function lostCredential({ key, sessionId }: Pick<Caller, 'key' | 'sessionId'>): Failure {
+export function lostCredential({ key, sessionId }: Credential): Failure {
   if (key !== null) return fail('auth.key_invalid')
   return fail(sessionId === null ? 'auth.required' : 'auth.token_invalid')
 }

@@ -14,6 +14,7 @@ import type { Caller } from './auth.ts'
 import type { Edge } from './context.ts'
 import type { LimitName } from './limits.ts'
 import type { RequestContext } from './request-context.ts'
+import { addScopes } from './scopes.ts'
 
 /**
  * A route is one declaration with exactly one of five handlers: `handle`, `job`, `task`, `stream` or `raw`. Validation,
@@ -253,6 +254,8 @@ export interface Area {
   readonly name: string
   readonly prefix: string
   readonly auth: Auth
+  /** Description of the area in the reference. */
+  readonly about: string
   /** Status of invalid input: 422, but 400 where SPEC says so. */
   readonly invalidStatus: 422 | 400
   /** True if undeclared query parameters are allowed, as in links to pages and in probes. */
@@ -260,13 +263,14 @@ export interface Area {
   readonly routes: readonly AnyRoute[]
 }
 
-/** Declares an area. */
+/** Declares an area. Its name is a tag of the reference and, if a route needs a credential, a scope of API keys. */
 export function area(
   name: string,
   prefix: string,
-  options: { auth: Auth; invalidStatus?: 400; takesAnyQuery?: true },
+  options: { auth: Auth; about: string; invalidStatus?: 400; takesAnyQuery?: true },
   routes: readonly AnyRoute[],
 ): Area {
-  const { auth, invalidStatus = 422, takesAnyQuery = false } = options
-  return { name, prefix, auth, invalidStatus, takesAnyQuery, routes }
+  const { auth, about, invalidStatus = 422, takesAnyQuery = false } = options
+  if (routes.some((route) => (route.auth ?? auth) !== 'public')) addScopes(name)
+  return { name, prefix, auth, about, invalidStatus, takesAnyQuery, routes }
 }

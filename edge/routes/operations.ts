@@ -137,14 +137,12 @@ const docsFile = route({
 
 /** What operators, and readers of the reference, ask for; `areas` are the others, which the reference describes. */
 export function operations(areas: () => readonly Area[]): Area {
-  return area('operations', '', { auth: 'public', takesAnyQuery: true }, [
-    health,
-    readiness,
-    metrics,
-    openApiDocument(areas),
-    docs,
-    docsFile,
-  ])
+  return area(
+    'operations',
+    '',
+    { auth: 'public', takesAnyQuery: true, about: 'For operators: health, metrics and this reference.' },
+    [health, readiness, metrics, openApiDocument(areas), docs, docsFile],
+  )
 }
 
 function openApiDocument(areas: () => readonly Area[]): AnyRoute {

@@ -77,7 +77,7 @@ function parts(path: string, folder: string, names: ReadonlySet<string>, produce
 const NOT_MODIFIED = { 304: 'The client already has this version' }
 
 /** Pages for people: the home page, the monitor, and those that emails and the payment provider link to. */
-export const pages = area('pages', '', { auth: 'public', takesAnyQuery: true }, [
+export const pages = area('pages', '', { auth: 'public', takesAnyQuery: true, about: 'HTML pages.' }, [
   page('/', 'Show the home page', 'home.html'),
   page('/monitor', 'Show the monitor: queues, jobs and workers, live', 'monitor.html'),
   page('/monitor/jobs', 'Show jobs by what they are like, and deal with many at once', 'monitor.html'),

@@ -69,67 +69,72 @@ type Controlled = z.input<typeof QueueControl>
 type OfQueue<Body = undefined> = Input<z.output<typeof QueueParams>, unknown, Body, Caller> &
   Writes<Controlled>
 
-export const queues = area('queues', '/api/v1/queues', { auth: 'admin' }, [
-  route({
-    method: 'get',
-    path: '',
-    summary: 'List the queues: how deep they are, what is asked of them, and how their jobs have ended',
-    description:
-      'Figures of what has ended are at most a few seconds old. `10m` is made of spans of 10 s, `1h` of minutes, `24h` of 20 min and `7d` of 2 h.',
-    query: z.object({ window: z.enum(Object.keys(WINDOWS) as Window[]).default('10m') }),
-    response: Queues,
-    reads: 'statistics',
-    handle: async ({ query: { window }, reader }) => {
-      const [at, found, tallies] = await reader.texts(readQueues, parametersOf(NAMES, window))
-      const figures = figuresOf(JSON.parse(tallies!) as Span[], window, Date.parse(at!))
-      const queues = (JSON.parse(found!) as { queue: string }[]).map((queue) => ({
-        ...queue,
-        ...figures(queue.queue),
-      }))
-      return json(JSON.stringify({ at, window, span_seconds: WINDOWS[window].span, queues }))
-    },
-  }),
+export const queues = area(
+  'queues',
+  '/api/v1/queues',
+  { auth: 'admin', about: 'Queues: depth, statistics, pause, resume and limits.' },
+  [
+    route({
+      method: 'get',
+      path: '',
+      summary: 'List the queues: how deep they are, what is asked of them, and how their jobs have ended',
+      description:
+        'Figures of what has ended are at most a few seconds old. `10m` is made of spans of 10 s, `1h` of minutes, `24h` of 20 min and `7d` of 2 h.',
+      query: z.object({ window: z.enum(Object.keys(WINDOWS) as Window[]).default('10m') }),
+      response: Queues,
+      reads: 'statistics',
+      handle: async ({ query: { window }, reader }) => {
+        const [at, found, tallies] = await reader.texts(readQueues, parametersOf(NAMES, window))
+        const figures = figuresOf(JSON.parse(tallies!) as Span[], window, Date.parse(at!))
+        const queues = (JSON.parse(found!) as { queue: string }[]).map((queue) => ({
+          ...queue,
+          ...figures(queue.queue),
+        }))
+        return json(JSON.stringify({ at, window, span_seconds: WINDOWS[window].span, queues }))
+      },
+    }),
 
-  route({
-    method: 'patch',
-    path: '/:queue',
-    summary: 'Limit how many jobs of a queue run at once',
-    description:
-      'In all workers together: each of them has its share, from the next look on, which a notification causes. What runs already goes on.',
-    params: QueueParams,
-    body: z.strictObject({ limit: z.int().min(1).max(1_000_000).nullable() }),
-    response: QueueControl,
-    errors: ['queue.missing'],
-    sideEffect: true,
-    handle: (input) =>
-      change(input, limitQueue(nameOf(input), input.body.limit), 'queue.limited', {
-        limit: input.body.limit,
-      }),
-  }),
+    route({
+      method: 'patch',
+      path: '/:queue',
+      summary: 'Limit how many jobs of a queue run at once',
+      description:
+        'In all workers together: each of them has its share, from the next look on, which a notification causes. What runs already goes on.',
+      params: QueueParams,
+      body: z.strictObject({ limit: z.int().min(1).max(1_000_000).nullable() }),
+      response: QueueControl,
+      errors: ['queue.missing'],
+      sideEffect: true,
+      handle: (input) =>
+        change(input, limitQueue(nameOf(input), input.body.limit), 'queue.limited', {
+          limit: input.body.limit,
+        }),
+    }),
 
-  route({
-    method: 'post',
-    path: '/:queue/pause',
-    summary: 'Pause a queue: no worker starts its jobs, and those that run go on',
-    description: 'Jobs may be added, and wait. Pausing it again changes nothing.',
-    params: QueueParams,
-    response: QueueControl,
-    errors: ['queue.missing'],
-    sideEffect: true,
-    handle: (input) => change(input, pauseQueue(nameOf(input), input.caller.ownerId), 'queue.paused'),
-  }),
+    route({
+      method: 'post',
+      path: '/:queue/pause',
+      summary: 'Pause a queue: no worker starts its jobs, and those that run go on',
+      description: 'Jobs may be added, and wait. Pausing it again changes nothing.',
+      params: QueueParams,
+      response: QueueControl,
+      errors: ['queue.missing'],
+      sideEffect: true,
+      handle: (input) => change(input, pauseQueue(nameOf(input), input.caller.ownerId), 'queue.paused'),
+    }),
 
-  route({
-    method: 'post',
-    path: '/:queue/resume',
-    summary: 'Resume a paused queue',
-    params: QueueParams,
-    response: QueueControl,
-    errors: ['queue.missing'],
-    sideEffect: true,
-    handle: (input) => change(input, resumeQueue(nameOf(input)), 'queue.resumed'),
-  }),
-])
+    route({
+      method: 'post',
+      path: '/:queue/resume',
+      summary: 'Resume a paused queue',
+      params: QueueParams,
+      response: QueueControl,
+      errors: ['queue.missing'],
+      sideEffect: true,
+      handle: (input) => change(input, resumeQueue(nameOf(input)), 'queue.resumed'),
+    }),
+  ],
+)
 
 /** @throws queue.missing */
 function nameOf({ params: { queue } }: Pick<OfQueue, 'params'>): string {

@@ -49,73 +49,78 @@ type OfSchedule = Input<z.output<typeof Params>, unknown, undefined, Caller> &
   Writes<z.input<typeof Schedule>>
 
 /** Everything that runs on a schedule. The work is the worker's; here it is seen, paused and begun. */
-export const schedules = area('schedules', '/api/v1/schedules', { auth: 'admin' }, [
-  route({
-    method: 'get',
-    path: '',
-    summary: 'List the schedules, by name',
-    response: z.array(Schedule),
-    handle: async ({ edge }) => json((await edge.reader.text(readSchedules, stateOf(edge, schedule)))!),
-  }),
+export const schedules = area(
+  'schedules',
+  '/api/v1/schedules',
+  { auth: 'admin', about: 'Cron schedules: next and last runs, pause and run now.' },
+  [
+    route({
+      method: 'get',
+      path: '',
+      summary: 'List the schedules, by name',
+      response: z.array(Schedule),
+      handle: async ({ edge }) => json((await edge.reader.text(readSchedules, stateOf(edge, schedule)))!),
+    }),
 
-  route({
-    method: 'post',
-    path: '/:name/run',
-    summary: 'Run a schedule now',
-    description:
-      'Returns the job that it adds, or the one under way that it joins. A paused schedule runs too, and stays paused.',
-    params: Params,
-    response: Job,
-    status: 202,
-    errors: ['schedule.missing', 'job.missing'],
-    sideEffect: true,
-    handle: (input) => {
-      const { params, caller, edge, requestId, transaction } = input
-      const entry = entryNamed(params.name)
-      const options = { requestId, settings: edge.settings, evenPaused: true }
-      return transaction(async (tx) => {
-        const id = (await runEntry(tx, entry, options))!
-        await tx.run(audit(input, 'schedule.run', { data: { schedule: entry.identifier } }))
-        tx.afterCommit(() => edge.publisher.notify(id))
-        const text = await readWithin(tx, readJob, visible(edge, caller, id))
-        // What it joined has ended meanwhile, and is not kept.
-        if (text === null) throw fail('job.missing')
-        return json(text, { headers: [['location', `/api/v1/jobs/${id}`]] })
-      })
-    },
-  }),
+    route({
+      method: 'post',
+      path: '/:name/run',
+      summary: 'Run a schedule now',
+      description:
+        'Returns the job that it adds, or the one under way that it joins. A paused schedule runs too, and stays paused.',
+      params: Params,
+      response: Job,
+      status: 202,
+      errors: ['schedule.missing', 'job.missing'],
+      sideEffect: true,
+      handle: (input) => {
+        const { params, caller, edge, requestId, transaction } = input
+        const entry = entryNamed(params.name)
+        const options = { requestId, settings: edge.settings, evenPaused: true }
+        return transaction(async (tx) => {
+          const id = (await runEntry(tx, entry, options))!
+          await tx.run(audit(input, 'schedule.run', { data: { schedule: entry.identifier } }))
+          tx.afterCommit(() => edge.publisher.notify(id))
+          const text = await readWithin(tx, readJob, visible(edge, caller, id))
+          // What it joined has ended meanwhile, and is not kept.
+          if (text === null) throw fail('job.missing')
+          return json(text, { headers: [['location', `/api/v1/jobs/${id}`]] })
+        })
+      },
+    }),
 
-  route({
-    method: 'post',
-    path: '/:name/pause',
-    summary: 'Pause a schedule',
-    description:
-      'It adds no job until it is resumed; what it has added runs on. One that is paused already does not change.',
-    params: Params,
-    response: Schedule,
-    errors: ['schedule.missing'],
-    sideEffect: true,
-    handle: (input) => {
-      const entry = entryNamed(input.params.name)
-      return change(input, entry, pauseScheduled(entry.identifier, input.caller.ownerId), 'schedule.paused')
-    },
-  }),
+    route({
+      method: 'post',
+      path: '/:name/pause',
+      summary: 'Pause a schedule',
+      description:
+        'It adds no job until it is resumed; what it has added runs on. One that is paused already does not change.',
+      params: Params,
+      response: Schedule,
+      errors: ['schedule.missing'],
+      sideEffect: true,
+      handle: (input) => {
+        const entry = entryNamed(input.params.name)
+        return change(input, entry, pauseScheduled(entry.identifier, input.caller.ownerId), 'schedule.paused')
+      },
+    }),
 
-  route({
-    method: 'post',
-    path: '/:name/resume',
-    summary: 'Resume a paused schedule',
-    description: 'It runs at its next time; what it has missed is not made up for.',
-    params: Params,
-    response: Schedule,
-    errors: ['schedule.missing'],
-    sideEffect: true,
-    handle: (input) => {
-      const entry = entryNamed(input.params.name)
-      return change(input, entry, resumeScheduled(entry.identifier), 'schedule.resumed')
-    },
-  }),
-])
+    route({
+      method: 'post',
+      path: '/:name/resume',
+      summary: 'Resume a paused schedule',
+      description: 'It runs at its next time; what it has missed is not made up for.',
+      params: Params,
+      response: Schedule,
+      errors: ['schedule.missing'],
+      sideEffect: true,
+      handle: (input) => {
+        const entry = entryNamed(input.params.name)
+        return change(input, entry, resumeScheduled(entry.identifier), 'schedule.resumed')
+      },
+    }),
+  ],
+)
 
 /** @throws fail('schedule.missing') */
 function entryNamed(name: string): CronEntry {

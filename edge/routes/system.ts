@@ -37,7 +37,12 @@ the price of the day. Usage and messages are here for as long as they are kept: 
 })
 
 /** What the service takes, in space and in money, for those who run it. */
-export const system = area('system', '/api/v1/system', { auth: 'admin' }, [tables, spending])
+export const system = area(
+  'system',
+  '/api/v1/system',
+  { auth: 'admin', about: 'Table sizes, and the cost of models and messages.' },
+  [tables, spending],
+)
 
 /** The tables that have a retention, their settings and days, as `readTables` takes them. */
 function retentionOf({ keepDays, keepResultSeconds }: Settings): [string[], string[], number[]] {

@@ -69,75 +69,80 @@ const TaskList = z
   })
   .meta({ id: 'TaskList' })
 
-export const tasks = area('tasks', '/api/v1/tasks', { auth: 'open' }, [
-  route({
-    method: 'get',
-    path: '',
-    summary: 'List the tasks that can be enqueued, and the state of the named queues',
-    response: TaskList,
-    reads: 'statistics',
-    handle: async ({ reader }) => {
-      const queues = await reader.text(readNamedQueues, [[...NAMED_QUEUES]])
-      return json(`{"tasks":${LISTED},"queues":${queues}}`)
-    },
-  }),
+export const tasks = area(
+  'tasks',
+  '/api/v1/tasks',
+  { auth: 'open', about: 'Named tasks on queues, and their results.' },
+  [
+    route({
+      method: 'get',
+      path: '',
+      summary: 'List the tasks that can be enqueued, and the state of the named queues',
+      response: TaskList,
+      reads: 'statistics',
+      handle: async ({ reader }) => {
+        const queues = await reader.text(readNamedQueues, [[...NAMED_QUEUES]])
+        return json(`{"tasks":${LISTED},"queues":${queues}}`)
+      },
+    }),
 
-  route({
-    method: 'post',
-    path: '/enqueue',
-    summary: 'Enqueue a task',
-    description: `\`args\` are the arguments of the task. \`count\` enqueues it that many times, all or none. A task \
+    route({
+      method: 'post',
+      path: '/enqueue',
+      summary: 'Enqueue a task',
+      description: `\`args\` are the arguments of the task. \`count\` enqueues it that many times, all or none. A task \
 is a job like any other: watch and cancel it at \`/jobs/{task_id}\`.`,
-    body: EnqueueRequest,
-    response: Enqueued,
-    status: 202,
-    errors: ['task.unknown', 'task.unknown_queue'],
-    sideEffect: true,
-    handle: ({ body, caller, edge, requestId, enqueue }) => {
-      const task = taskOf(body.task_name, body.queue_type)
-      const payload = parsePart(z.object({ args: task.payload }), 'body', { args: body.args }) as {
-        args: unknown
-      }
-      const specs = specsOf(task, Array<unknown>(body.count).fill(payload.args), {
-        ownerId: caller.ownerId,
-        requestId,
-        settings: edge.settings,
-        ...(body.delay_seconds > 0 ? { delayMs: body.delay_seconds * 1000 } : {}),
-      })
-      return enqueue(specs, (ids) => ({
-        task_id: ids[0]!,
-        ...(body.count > 1 ? { task_ids: [...ids] } : {}),
-        task_name: body.task_name,
-        queue_type: body.queue_type,
-        queued_at: new Date().toISOString(),
-        status: 'queued' as const,
-      }))
-    },
-  }),
+      body: EnqueueRequest,
+      response: Enqueued,
+      status: 202,
+      errors: ['task.unknown', 'task.unknown_queue'],
+      sideEffect: true,
+      handle: ({ body, caller, edge, requestId, enqueue }) => {
+        const task = taskOf(body.task_name, body.queue_type)
+        const payload = parsePart(z.object({ args: task.payload }), 'body', { args: body.args }) as {
+          args: unknown
+        }
+        const specs = specsOf(task, Array<unknown>(body.count).fill(payload.args), {
+          ownerId: caller.ownerId,
+          requestId,
+          settings: edge.settings,
+          ...(body.delay_seconds > 0 ? { delayMs: body.delay_seconds * 1000 } : {}),
+        })
+        return enqueue(specs, (ids) => ({
+          task_id: ids[0]!,
+          ...(body.count > 1 ? { task_ids: [...ids] } : {}),
+          task_name: body.task_name,
+          queue_type: body.queue_type,
+          queued_at: new Date().toISOString(),
+          status: 'queued' as const,
+        }))
+      },
+    }),
 
-  route({
-    method: 'get',
-    path: '/result/:task_id',
-    summary: 'Get the status and result of a task',
-    description: 'Results are kept for `WORKER_KEEP_RESULT_SECONDS`.',
-    params: z.object({ task_id: z.string() }),
-    response: TaskResult,
-    errors: ['task.missing'],
-    handle: async ({ params, caller, edge }) => {
-      const text = isUuid(params.task_id)
-        ? await edge.reader.text(readTaskResult, [
-            caller.ownerId,
-            caller.role === 'admin',
-            params.task_id,
-            [...NAMED_QUEUES],
-            edge.settings.keepResultSeconds,
-          ])
-        : null
-      if (text === null) throw fail('task.missing')
-      return json(text)
-    },
-  }),
-])
+    route({
+      method: 'get',
+      path: '/result/:task_id',
+      summary: 'Get the status and result of a task',
+      description: 'Results are kept for `WORKER_KEEP_RESULT_SECONDS`.',
+      params: z.object({ task_id: z.string() }),
+      response: TaskResult,
+      errors: ['task.missing'],
+      handle: async ({ params, caller, edge }) => {
+        const text = isUuid(params.task_id)
+          ? await edge.reader.text(readTaskResult, [
+              caller.ownerId,
+              caller.role === 'admin',
+              params.task_id,
+              [...NAMED_QUEUES],
+              edge.settings.keepResultSeconds,
+            ])
+          : null
+        if (text === null) throw fail('task.missing')
+        return json(text)
+      },
+    }),
+  ],
+)
 
 // What the list says of tasks: the same for all.
 const LISTED = JSON.stringify(

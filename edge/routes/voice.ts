@@ -4,9 +4,12 @@ import { previewRoutes } from './voice/previews.ts'
 import { voiceSettingsRoutes } from './voice/settings.ts'
 import { transcriptionRoutes } from './voice/transcriptions.ts'
 
-export const voice = area('voice', '/voice', { auth: 'open' }, [
-  ...voiceCatalogRoutes,
-  ...voiceSettingsRoutes,
-  ...previewRoutes,
-  ...transcriptionRoutes,
-])
+export const voice = area(
+  'voice',
+  '/voice',
+  {
+    auth: 'open',
+    about: 'Speech synthesis and recognition: catalogs, settings, previews and transcriptions.',
+  },
+  [...voiceCatalogRoutes, ...voiceSettingsRoutes, ...previewRoutes, ...transcriptionRoutes],
+)

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import type { AnyRoute, Area } from '../../edge/pipeline/route.ts'
-import { admittingScopes, SCOPED_AREAS, SCOPES } from '../../edge/pipeline/scopes.ts'
+import { admittingScopes, allScopes } from '../../edge/pipeline/scopes.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { castOf } from './accounts-help.ts'
 import { keyOf } from './api-keys-help.ts'
@@ -10,10 +12,11 @@ import { operationOf } from './matrix-ask.ts'
 
 /** What API keys may do, on every operation that is declared: an admin's, so that only the scope decides. */
 
+const ROUTES = fileURLToPath(new URL('../../edge/routes', import.meta.url))
 const { api } = await edgeAndDatabase()
 const { admin } = await castOf(api)
 const keys = new Map<string, string>()
-for (const scope of SCOPES) keys.set(scope, (await keyOf(api, admin, { scopes: [scope] })).key)
+for (const scope of allScopes()) keys.set(scope, (await keyOf(api, admin, { scopes: [scope] })).key)
 
 const operations = areas.flatMap((area) => area.routes.map((route) => ({ area, route })))
 const guarded = operations.filter(({ area, route }) => (route.auth ?? area.auth) !== 'public')
@@ -42,8 +45,36 @@ async function refusalOf(area: Area, route: AnyRoute, scope: string): Promise<st
   return response.status === 403 ? (JSON.parse(text) as { detail: string }).detail : null
 }
 
-test('scopes name every area that asks for a credential', () => {
-  assert.deepEqual([...SCOPED_AREAS].sort(), [...new Set(guarded.map(({ area }) => area.name))].sort())
+const guardedAreas = [...new Set(guarded.map(({ area }) => area.name))].sort()
+
+test('scopes name every area that asks for a credential, and no other', () => {
+  const scopes = ['*', ...guardedAreas].flatMap((area) => [`${area}:read`, `${area}:write`])
+  assert.deepEqual(allScopes(), scopes)
+})
+
+test('a handler requires scopes of declared areas only', () => {
+  const files = readdirSync(ROUTES, { recursive: true, encoding: 'utf8' }).filter((file) =>
+    file.endsWith('.ts'),
+  )
+  const unknown: string[] = []
+  let all = 0
+  for (const file of files)
+    for (const [n, line] of readFileSync(`${ROUTES}/${file}`, 'utf8').split('\n').entries())
+      for (const [, name] of line.matchAll(/requireScope\(\w+, '(\w+)'/g)) {
+        all++
+        if (!guardedAreas.includes(name!))
+          unknown.push(
+            `edge/routes/${file}:${n + 1}: no area '${name}' in edge/routes/index.ts needs a credential`,
+          )
+      }
+  assert.ok(all >= 5)
+  assert.deepEqual(unknown, [])
+})
+
+test('areas of one name have one description', () => {
+  const tags = new Set(areas.map(({ name, about }) => `${name}: ${about}`))
+  assert.equal(tags.size, new Set(areas.map(({ name }) => name)).size)
+  for (const { name, about } of areas) assert.match(about, /^[A-Z].*\.$/, `area('${name}', …) in edge/routes`)
 })
 
 describe('each operation takes its own scope, those that include it, and no other', () => {

@@ -88,7 +88,7 @@ describe('before a list has been read', () => {
       assert.deepEqual(
         answer.json,
         {
-          detail: `The list of models ${noted ? 'was ' : ''}${why}`,
+          detail: `The model list ${noted ? 'was ' : ''}${why}`,
           code: noted ? 'llm.list_refused' : 'llm.list_failed',
         },
         what,

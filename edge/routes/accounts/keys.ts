@@ -19,17 +19,21 @@ import { invalid } from '../../pipeline/input.ts'
 import { array, cursor, cursorValues } from '../../pipeline/lists.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { count, Moment, RowId, Timestamp } from '../../pipeline/schemas.ts'
-import { SCOPES } from '../../pipeline/scopes.ts'
+import { allScopes } from '../../pipeline/scopes.ts'
 import { enter, RANKED, seen } from '../orgs/access.ts'
 import { notify } from './notices.ts'
 import { isRefused, lockCaller, PROOF_ERRORS, proofFields, proofOf } from './proof.ts'
 
-const Scope = z.enum(SCOPES as [string, ...string[]])
+// Lazy: other areas declare their scopes after this module is loaded.
+const Scopes = z.lazy(() => {
+  const scopes = allScopes()
+  return z.array(z.enum(scopes)).min(1).max(scopes.length)
+})
 
 const NewKey = z
   .strictObject({
     name: z.string().trim().min(1).max(100),
-    scopes: z.array(Scope).min(1).max(SCOPES.length),
+    scopes: Scopes,
     expires_at: Moment.optional(),
     organization_id: z.int().min(1).max(2_147_483_647).optional(),
     ...proofFields,
