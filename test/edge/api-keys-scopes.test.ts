@@ -102,7 +102,7 @@ test('a missing scope is named in the challenge (RFC 6750, section 3.1)', async 
   assert.equal(
     answer.headers['www-authenticate'],
     'Bearer realm="Millrace", error="insufficient_scope", ' +
-      'error_description="The API key needs the scope documents:read", scope="documents:read"',
+      'error_description="The API key lacks the scope documents:read", scope="documents:read"',
   )
   const elsewhere = await api.post('/api/v1/webhooks', {
     token: keys.get('webhooks:write')!,

@@ -231,7 +231,10 @@ test('roles admit those above them', async () => {
     async () => (await api.get('/who/moderator', { token: user.token })).status === 403,
   )
   const refused = await api.get('/who/moderator', { token: user.token })
-  assert.deepEqual(refused.json, { detail: 'This requires the role moderator or admin', code: 'auth.forbidden' })
+  assert.deepEqual(refused.json, {
+    detail: 'This requires the role moderator or admin',
+    code: 'auth.forbidden',
+  })
   for (const path of ['', '/moderator', '/admin'])
     assert.equal((await api.get(`/who${path}`, { token: admin.token })).status, 200)
 })

@@ -28,10 +28,7 @@ const status = async (edge: Api, authorization?: string): Promise<number> =>
 
 test('production without a token or a port has no metrics, and says so at the start', async () => {
   assert.deepEqual([await status(closed), await status(closed, `Bearer ${TOKEN}`)], [404, 404])
-  assert.equal(
-    lines.filter((line) => line.includes('set METRICS_TOKEN or METRICS_PORT')).length,
-    1,
-  )
+  assert.equal(lines.filter((line) => line.includes('set METRICS_TOKEN or METRICS_PORT')).length, 1)
 })
 
 test('a token is for its bearer', async () => {

@@ -40,7 +40,10 @@ test('a job that waits ends at once, and so does the request that waits for it',
   )
   crash.assertWhole(frames)
   const answer = await waiting
-  assert.deepEqual([answer.status, await answer.json()], [409, { detail: 'The job was cancelled', code: 'job.cancelled' }])
+  assert.deepEqual(
+    [answer.status, await answer.json()],
+    [409, { detail: 'The job was cancelled', code: 'job.cancelled' }],
+  )
   assert.equal((await cancel(jobId)).status, 'cancelled')
   assert.equal((await crash.jobRow(query, jobId)).attempt, 0)
 })

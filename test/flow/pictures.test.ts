@@ -52,7 +52,10 @@ test('a picture that is not drawn in time is asked for again later', async () =>
     await holding.query('select from document_page where document_id = $1 for update', [id])
     const answer = await reader.fetch(`/api/v1/documents/${id}/pages/2/image`)
     assert.deepEqual([answer.status, answer.headers.get('retry-after')], [503, '5'])
-    assert.deepEqual(await answer.json(), { detail: 'The image is still being rendered; try again shortly', code: 'document.image_pending' })
+    assert.deepEqual(await answer.json(), {
+      detail: 'The image is still being rendered; try again shortly',
+      code: 'document.image_pending',
+    })
     await holding.query('commit')
   })
 })
