@@ -2,15 +2,15 @@ import { createHash } from 'node:crypto'
 import { createRequire } from 'node:module'
 import type * as Ipaddr from 'ipaddr.js'
 
-/** IP addresses and hosts: of clients, those that requests of callers may reach, and those that an edge answers for. */
+/** IP addresses and host names: of clients, of outgoing requests, and of the edge itself. */
 
-// Not imported: in what is imported from CommonJS, Node looks for names by a loop that V8 then compiles, which for this
-// file takes each process and each thread 30 ms of CPU.
+// Not an import: to find the named exports of CommonJS modules, Node runs a loop that V8 then compiles. For this file
+// that costs 30 ms of CPU per process and thread.
 const ipaddr: typeof Ipaddr = createRequire(import.meta.url)('ipaddr.js')
 
 /**
- * The network that is counted for an address: an IPv4 address itself, the /64 of an IPv6 address, the least that a site
- * gets (RFC 6177). A port is dropped; a text that is no address counts for itself.
+ * The network that limits count an address under: an IPv4 address itself, or the /64 of an IPv6 address.
+ * A /64 is the least that a site gets (RFC 6177). Ports are dropped. Text that is not an address gets a key of its own.
  */
 export function networkOf(address: string): string {
   const bare = /^\[(.*)\](?::\d+)?$/.exec(address)?.[1] ?? /^([\d.]+):\d+$/.exec(address)?.[1] ?? address
@@ -27,16 +27,16 @@ export const isIpAddress = (text: string): boolean => ipaddr.isValid(text) && /[
 /** The host of a URL, an IPv6 address without its brackets. */
 export const hostOf = (url: URL): string => url.hostname.replace(/^\[(.*)\]$/, '$1')
 
-/** True if only this machine reaches what listens on a host. */
+/** True if a server on this host is reachable from this machine only. */
 export const isLoopback = (host: string): boolean =>
   host === 'localhost' || (ipaddr.isValid(host) && ipaddr.process(host).range() === 'loopback')
 
-/** Whether a text is a range in CIDR notation. */
+/** True if a text is a range in CIDR notation. */
 export const isRange = (text: string): boolean => ipaddr.isValidCIDR(text)
 
 /**
- * Whether a host may be connected to: a public address, or one of the ranges. A name may, as far as its text says: what it
- * resolves to is checked by the connection.
+ * True if the service may connect to a host: a public address, or one in an allowed range. Host names pass; the
+ * connection checks the addresses that they resolve to.
  */
 export function mayBeReached(host: string, allowed: readonly string[]): boolean {
   if (!ipaddr.isValid(host)) return true
@@ -51,13 +51,13 @@ export function mayBeReached(host: string, allowed: readonly string[]): boolean 
 }
 
 /**
- * The hosts that an edge answers for. A web page whose name resolves to this machine (DNS rebinding) sends its own name as
- * `Host`: to answer it would make the service part of that page's site.
+ * The hosts that an edge serves. A web page whose name resolves to this machine (DNS rebinding) sends its own name as
+ * `Host`. An answer would make the service part of that page's site.
  */
 export interface ServedHosts {
   /** Host names in lower case, without port; `*.example.com` stands for all names below `example.com`. */
   readonly names: readonly string[]
-  /** True if any IP address is served, too. */
+  /** True if the edge also serves every IP address. */
   readonly addresses: boolean
 }
 
@@ -68,7 +68,7 @@ interface Given {
   readonly allowedHosts: readonly string[] | undefined
 }
 
-/** What the settings allow; null for every host. */
+/** The hosts that the settings allow; null allows every host. */
 export function servedHosts({ production, host, publicBaseUrl, allowedHosts }: Given): ServedHosts | null {
   if (allowedHosts?.includes('*')) return null
   if (allowedHosts !== undefined) return { names: allowedHosts, addresses: false }
@@ -77,7 +77,7 @@ export function servedHosts({ production, host, publicBaseUrl, allowedHosts }: G
   return production ? { names: [own], addresses: false } : null
 }
 
-/** True if the value of a `Host` header names a served host; its port does not matter. */
+/** True if the value of a `Host` header names a served host; the port is ignored. */
 export function isServed({ names, addresses }: ServedHosts, host: string): boolean {
   const name = host.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '')
   if (addresses && isIpAddress(name.replace(/^\[(.*)\]$/, '$1'))) return true

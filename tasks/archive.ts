@@ -6,15 +6,15 @@ export interface ArchiveFile {
   readonly name: string
   readonly content: string | AsyncIterable<Uint8Array>
   readonly changed: Date
-  /** It is as small as it gets, and is only stored. */
+  /** True if compression would gain nothing; the archive stores the file as it is. */
   readonly isPacked?: boolean
 }
 
 /**
- * A zip archive of a stream of files: each file is requested once the previous one is read, at the pace of the
- * reader, so that memory holds a part of one file, and 2 kB for each that was packed. The only importer of `yazl`.
+ * Creates a zip archive from a stream of files, at the pace of its reader. It requests each file after reading the
+ * previous one, so memory holds part of one file and 2 kB per packed file. The only importer of `yazl`.
  *
- * @throws what the files throw, and what is thrown while they are read.
+ * @throws errors of `files` and of their contents.
  */
 export async function* archive(files: AsyncIterable<ArchiveFile>): AsyncGenerator<Uint8Array> {
   const zip = new ZipFile()
@@ -38,14 +38,14 @@ export async function* archive(files: AsyncIterable<ArchiveFile>): AsyncGenerato
   try {
     for await (const chunk of output) yield chunk as Uint8Array
   } finally {
-    // A reader that leaves early leaves a file half packed.
+    // A reader that stops early leaves a half-packed file behind.
     output.destroy()
     ;(current as Readable | null)?.destroy()
     await packing
   }
 }
 
-/** A stream of a content, which is released once it is read: the archive keeps the streams of its files for a while. */
+/** Wraps content in a stream that releases it after reading: the archive keeps its streams for a while. */
 function readableOf(content: ArchiveFile['content']): Readable {
   if (typeof content !== 'string') return Readable.from(content)
   let rest: string | undefined = content

@@ -1,11 +1,11 @@
 import type { TaskContext } from './context.ts'
 
 /**
- * Repeats what does some of the work, in a transaction of its own, until one time does less than `full`: then nothing is
- * left. However much there is, no statement holds its locks for long, and what an aborted attempt leaves is the next one's.
- * Returns how much was done.
+ * Repeats a batch, each in its own transaction, until one processes fewer than `full` rows. No statement holds its
+ * locks for long. The next attempt continues where an aborted one stopped.
+ * Returns the total of all batches.
  *
- * @param some does some of it and returns how much; gets how much was done before.
+ * @param some processes one batch; receives the total so far
  */
 export async function inBatches(
   signal: TaskContext['signal'],

@@ -6,27 +6,26 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /**
- * Caches on disk what every start would compute again: V8's code of modules, which Node caches itself, and our files
- * without their types, which it doesn't: stripping the 250 files of an edge takes 0.3 s of CPU, in a thread as in a
- * process.
+ * Caches on disk the results that every start would compute again. Node itself caches V8's bytecode of modules. It does
+ * not cache our files without their types: stripping the 250 files of an edge takes 0.3 s of CPU per process or thread.
  *
- * Cached code is executed, so nothing is cached unless the folder is writable by nobody else: by default one of our own
- * below the system's temporary folder, since anybody could create Node's default there beforehand; with
- * `NODE_COMPILE_CACHE`, the folder that it names.
+ * The process executes cached code, so the cache folder must not be writable by other users. The default is a private
+ * folder in the system's temporary folder, since any user could create Node's default folder there first.
+ * `NODE_COMPILE_CACHE` names another folder.
  */
 
 const ROOT = new URL('../', import.meta.url).href
-// SHA-256 in hexadecimal digits.
+// Hexadecimal digits of a SHA-256.
 const DIGEST = 64
-// zod exports its messages in 60 languages. English, which is all that we use, it imports by itself.
+// zod exports its messages in 60 languages. It imports English, the only one in use, separately.
 const TRANSLATIONS = '/node_modules/zod/v4/locales/index.js'
 
-/** Caches the code that this thread loads from now on: for entry points, before they load the rest. */
+/** Caches the code that this thread loads from now on. Entry points call it before they import anything else. */
 export function keepCode(): void {
   const folder = codeFolder()
   if (folder === null || hasLoader()) return
   registerHooks({
-    // Of our own files Node would ask again whether they exist, are links, and in which package they are.
+    // For each own file, Node would check that it exists, whether it is a link, and which package it is in.
     resolve: (specifier, context, next) => {
       const url =
         specifier.startsWith('.') && isOwn(context.parentURL ?? '')
@@ -42,7 +41,7 @@ export function keepCode(): void {
   })
 }
 
-/** Whether a loader was requested, which may transform our files itself. */
+/** True if a loader was requested, which may transform our files itself. */
 const hasLoader = (): boolean =>
   [...process.execArgv, ...(process.env.NODE_OPTIONS ?? '').split(/\s+/)].some((flag) =>
     /^(--import|--require|-r|--(experimental-)?loader)(=|$)/.test(flag),
@@ -51,48 +50,54 @@ const hasLoader = (): boolean =>
 const isOwn = (url: string): boolean =>
   url.startsWith(ROOT) && url.endsWith('.ts') && !url.includes('/node_modules/', ROOT.length - 1)
 
-/** The folder of stripped files, inside Node's cache; null when nothing is cached. */
+/** The folder of stripped files, inside Node's cache; null if caching is disabled. */
 function codeFolder(): string | null {
   if (getCompileCacheDir() === undefined) {
     const folder = privateFolder(userFolder('millrace-code'))
     if (folder === null) return null
     enableCompileCache(folder)
   }
-  // Absent when Node can't write there, or `NODE_DISABLE_COMPILE_CACHE` says so.
+  // Undefined if Node can't write there or `NODE_DISABLE_COMPILE_CACHE` is set.
   const beside = getCompileCacheDir()
   if (beside === undefined || !isOurs(beside) || !isOurs(dirname(beside))) return null
   return privateFolder(join(beside, 'stripped'))
 }
 
-/** The cache of child processes. It is separate: other processes must not execute what a hijacked child has written. */
+/**
+ * The cache folder of child processes, separate so that no other process executes code that a hijacked child wrote.
+ * Null if the folder is not private.
+ */
 export function childCodeFolder(): string | null {
   return privateFolder(userFolder('millrace-child-code'))
 }
 
 const userFolder = (name: string): string => join(tmpdir(), `${name}-${process.getuid?.() ?? 'all'}`)
 
-/** Makes a folder that is closed to others; null when that fails or the existing one is not ours and closed. */
+/** Creates a folder that only this user can access; null if creation fails or the existing folder is not private. */
 function privateFolder(folder: string): string | null {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
   } catch {
-    // Without a cache the start is slower, nothing more.
+    // Starts are slower without a cache; nothing else changes.
     return null
   }
   return isOurs(folder, 0o077) ? folder : null
 }
 
-/** Whether a folder is ours and grants none of these rights. On Windows users have separate temporary folders. */
+/**
+ * True if this user owns a folder and its mode has no bit of `without`. On Windows, users have separate temporary
+ * folders.
+ */
 function isOurs(folder: string, without = 0): boolean {
   const found = lstatSync(folder)
   if (process.getuid === undefined) return found.isDirectory()
   return found.isDirectory() && found.uid === process.getuid() && (found.mode & without) === 0
 }
 
-/** A file of ours as JavaScript; types become spaces, so that all positions stay the same. */
+/** The JavaScript of one of our files. Spaces replace types, so all positions stay the same. */
 function stripped(url: string, folder: string): string {
   const text = readFileSync(fileURLToPath(url), 'utf8')
-  // By its path in the project: another version of it, in a folder of its own, strips what has changed.
+  // Keyed by path within the project: another version in another folder strips only the files that differ.
   const file = join(folder, `${hash('sha256', url.slice(ROOT.length))}.js`)
   const kept = read(file)
   const source = kept.slice(DIGEST)
@@ -102,7 +107,7 @@ function stripped(url: string, folder: string): string {
   return made
 }
 
-/** Detects a changed file, another version of Node, and a cached text that a crash has damaged. */
+/** Changes with the file and the Node version, and detects cached text that a crash damaged. */
 const digestOf = (text: string, source: string): string =>
   hash('sha256', `${process.version}\0${text}\0${source}`)
 
@@ -110,7 +115,7 @@ function read(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch {
-    // Missing or unreadable: it is made again.
+    // Missing or unreadable: the caller strips the file.
     return ''
   }
 }
@@ -121,7 +126,7 @@ function write(file: string, text: string): void {
     writeFileSync(temporary, text, { mode: 0o600 })
     renameSync(temporary, file)
   } catch {
-    // With a full or read-only disk the next start is slower, nothing more.
+    // With a full or read-only disk, the next start is slower; nothing else changes.
     rmSync(temporary, { force: true })
   }
 }

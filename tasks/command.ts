@@ -3,18 +3,18 @@ import { createDatabase, type Database } from '../sql/db.ts'
 import { reasonOf } from './outage.ts'
 import type { Settings } from './settings.ts'
 
-/** What the operator commands share. */
+/** Helpers of the operator commands. */
 
-/** Where a command finds the database. */
+/** Connection strings of the database for a command. */
 export interface CommandDatabase {
   readonly url: string
-  /** A direct connection, when the other one goes through a pooler. */
+  /** A direct connection if `url` goes through a pooler. */
   readonly directUrl: string
 }
 
 /**
- * Runs `work` with the configured database. The embedded one is shared with a running service, or else started just for
- * the work.
+ * Runs a callback with the configured database. Uses the embedded database of a running service, or starts it for the
+ * duration of the call.
  */
 export async function withDatabase<T>(
   settings: Settings,
@@ -34,7 +34,7 @@ export async function withDatabase<T>(
   }
 }
 
-/** The same with a pool of two connections. */
+/** As `withDatabase`, with a pool of two connections. */
 export function withQueries<T>(
   settings: Settings,
   name: string,
@@ -43,7 +43,7 @@ export function withQueries<T>(
   return withDatabase(settings, ({ url }) => withPool(settings, url, name, work))
 }
 
-/** The same where the database is known already. */
+/** As `withQueries`, for a known connection string. */
 export async function withPool<T>(
   settings: Settings,
   url: string,
@@ -56,10 +56,10 @@ export async function withPool<T>(
   return work(db).finally(() => db.close())
 }
 
-/** A command was called wrongly; the message is its usage. */
+/** Wrong arguments of a command; the message is its usage line. */
 export class UsageError extends Error {}
 
-/** Runs a command to its end: status 2 for a wrong call, 1 for any other failure, with a line that says why. */
+/** Runs a command and prints one line if it fails. Sets exit status 2 for wrong usage, 1 for other failures. */
 export async function runCommand(work: () => Promise<void>): Promise<void> {
   try {
     await work()

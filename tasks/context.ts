@@ -11,34 +11,37 @@ import type { Settings } from './settings.ts'
 import type { Speaker, Transcriber } from './voice/ports.ts'
 import type { PostWebhook } from './webhooks/ports.ts'
 
-/** What a running task is given: everything it may touch comes through here. */
+/** The context of a running task: its only access to the outside. */
 export interface TaskContext {
   readonly job: {
     readonly id: string
-    /** Fences every write: once a later attempt has begun, this one's writes are refused. */
+    /** Fences every write: once a later attempt has started, the database rejects this attempt's writes. */
     readonly attempt: number
     readonly ownerId: number | null
     readonly requestId: string | null
   }
   readonly db: Database
   readonly settings: Settings
-  /** The deployment's key, from which mailed tokens are derived. */
+  /** The deployment's signing key; mailed tokens are derived from it. */
   readonly secretKey: string
   readonly providers: Providers
-  /** The bytes of documents. */
+  /** Stored bytes of documents and exports. */
   readonly blobs: Blobs
-  /** Retries failed jobs of any owner; the ids of the jobs that do the work, as far as this version can run them. */
+  /**
+   * Retries failed jobs of any owner. Returns the ids of the jobs that now do the work; skips jobs that this version
+   * cannot run.
+   */
   retryJobs(ids: readonly string[]): Promise<readonly string[]>
   readonly log: TaskLog
-  /** Aborted on cancel, take-over, time-out and shutdown. A task that ignores it is killed with its thread. */
+  /** Aborted on cancellation, takeover, timeout and shutdown. If a task ignores it, its thread is killed. */
   readonly signal: AbortSignal
   /** Updates the job's label and progress; streams show it within milliseconds. */
   progress(label: string, current?: number, total?: number): void
-  /** Adds an event of another kind to the job's stream. */
+  /** Adds an event of a custom kind to the job's stream. */
   emit(kind: string, data: unknown): void
   /**
-   * A transaction that commits only while this attempt is the running one.
-   * @throws fail('job.superseded') when another worker has taken the job over.
+   * Runs a transaction that commits only while this attempt is the current one.
+   * @throws fail('job.superseded') if another worker has taken over the job.
    */
   fenced<T>(work: (tx: Queries) => Promise<T>): Promise<T>
 }
@@ -52,11 +55,11 @@ export interface TaskLog {
 /** External services and child processes as tasks see them. `workers/providers` implements them. */
 export interface Providers {
   /**
-   * Opens a document for reading page by page; invalid bytes give a reader with one unread page. Bytes are loaded on
-   * demand and not kept: of many open documents, only those being read take memory.
+   * Opens a document for reading page by page; invalid bytes give a reader with one unread page. The reader loads bytes
+   * on demand and does not keep them, so only documents being read take memory.
    */
   openPages(load: () => Promise<Uint8Array>, options: OpenPages): Promise<PageReader>
-  /** Draws one page of a document; null when there is nothing to draw or drawing fails. */
+  /** Renders one page of a document; null if there is nothing to render or rendering fails. */
   drawPage(
     bytes: Uint8Array,
     pageNumber: number,
@@ -72,24 +75,27 @@ export interface Providers {
     bytes: Uint8Array,
     signal: AbortSignal,
   ): Promise<PostReader>
-  /** Cuts a file into chunks for retrieval, or says why there are none. */
+  /** Splits a file into chunks for retrieval, or returns the reason why there are none. */
   analyze(bytes: Uint8Array, file: Analyzable, signal: AbortSignal): Promise<Analyzed>
-  /** Messages, each sent once. */
+  /** Email, text messages and calls, each sent once. */
   readonly comms: Comms
   readonly payments: PaymentProvider
   readonly chat: ChatModels
   readonly speech: Speaker
   readonly transcription: Transcriber
-  /** Collections of chunks, see `rag`. */
+  /** Collections of chunks; see `tasks/rag`. */
   readonly retrieval: Pick<Retrieval, 'modelOf' | 'search'>
-  /** Embeds texts with the configured model, or says why it is unavailable. @throws fail('rag.embedding_failed'). */
+  /**
+   * Embeds texts with the configured model, or returns the reason why the model is unavailable.
+   * @throws fail('rag.embedding_failed').
+   */
   embed(texts: readonly string[], signal: AbortSignal): Promise<Embedded>
   readonly postWebhook: PostWebhook
-  /** Reads the list of models at a URL. @throws fail('llm.list_failed'), fail('llm.list_refused') */
+  /** Downloads the model list at a URL. @throws fail('llm.list_failed'), fail('llm.list_refused') */
   readModelList(url: string, signal: AbortSignal): Promise<string>
 }
 
-/** Vectors of length 1, one per text, or why there are none. */
+/** Unit vectors, one per text, or the reason why there are none. */
 export type Embedded =
   | { readonly model: string; readonly dimensions: number; readonly vectors: readonly Float32Array[] }
   | { readonly model: null; readonly reason: string }
@@ -97,59 +103,61 @@ export type Embedded =
 /** The result of reading one page. */
 export interface PageResult {
   readonly status: 'read' | 'unread'
-  /** Where the text comes from; `vision` also for a blank page, which is not sent to a model. */
+  /** The source of the text. `vision` includes blank pages, which are not sent to a model. */
   readonly method: 'text_layer' | 'vision' | 'none'
-  /** The model that read the page, e.g. `tesseract/eng`; null when none did. */
+  /** The model that read the page, such as `tesseract/eng`; null if no model did. */
   readonly model: string | null
-  /** Why the page is unread, or what was left out of a very long one: a plain sentence. */
+  /** Null or a sentence: why the page is unread, or which part of a very long page was left out. */
   readonly detail: string | null
   /** At most two million characters, without NUL and lone surrogates. */
   readonly text: string
   /**
-   * At 150 dpi, less for very large pages; null when there is nothing to draw. `png` is null when the image is drawn on
-   * demand.
+   * The page image at 150 dpi, or less for very large pages; null if there is nothing to render. `png` is null if the
+   * image is rendered on demand.
    */
   readonly image: {
     readonly png: Uint8Array | null
     readonly width: number
     readonly height: number
   } | null
-  /** Reading it crashed or exceeded a budget: it is not read again unless forced. */
+  /** True if reading the page crashed or exceeded a budget; it is not read again unless forced. */
   readonly givenUp?: boolean
 }
 
-/** A file that came with a document. */
+/** An attachment of a document. */
 export interface AttachmentInfo {
   readonly name: string
-  /** What the document says that it is. */
+  /** The media type that the document declares. */
   readonly mediaType: string
 }
 
-/** How to open a document. */
+/** Options for opening a document. */
 export interface OpenPages {
   readonly mediaType: string
-  /** What it may be encrypted with. */
+  /** The password for an encrypted document; null or absent if there is none. */
   readonly password?: string | null
-  /** The languages of words in pictures, e.g. `deu+fra`, if they are not those of the settings. */
+  /** OCR languages such as `deu+fra`; absent uses those of the settings. */
   readonly languages?: string | undefined
   readonly signal: AbortSignal
 }
 
-/** An open document. Pages count from 1, other numbers are a RangeError; several may be read at once. */
+/**
+ * An open document. Page numbers start at 1; other numbers throw a RangeError. Several pages may be read concurrently.
+ */
 export interface PageReader {
   readonly pageCount: number
-  /** The size of the file, or of what is packed in it, in bytes. */
+  /** The size of the file, or of its unpacked contents, in bytes. */
   readonly unpackedBytes: number
-  /** CPU time that opening and reading it has taken so far, in ms. */
+  /** CPU time spent on opening and reading so far, in ms. */
   readonly cpuMs: number
-  /** Whether it is encrypted and no password opened it; it has one unread page then. */
+  /** True if the document is encrypted and no password opened it. It then has one unread page. */
   readonly isLocked: boolean
-  /** What came with a mail. */
+  /** Attachments of an email; empty for other documents. */
   readonly attachments: readonly AttachmentInfo[]
-  /** Whether the last page took milliseconds, as one with a text layer does: then many are worth asking for together. */
+  /** True if the last page had a text layer, which takes milliseconds. Callers then request many pages together. */
   readonly isFast: boolean
   read(pageNumber: number): Promise<PageResult>
-  /** The bytes of an attachment, piece by piece, by its place among them. */
+  /** The bytes of an attachment, by its index in `attachments`. */
   attachment(index: number): AsyncIterable<Uint8Array>
   close(): Promise<void>
 }
@@ -157,7 +165,7 @@ export interface PageReader {
 /** An open file of posts. */
 export interface PostReader {
   readonly count: number
-  /** Every post, once and in order, with the file that contains it. */
+  /** Every post, once and in order, with the name of its file. */
   read(): AsyncGenerator<{ readonly file: string; readonly read: ReadItem }, void>
   close(): void
 }

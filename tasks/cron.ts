@@ -1,10 +1,10 @@
 /**
- * When a cron expression matches, as graphile-worker reads it: five fields in UTC, of numbers, ranges, `*`, steps and lists
- * of these. The edge shows it, and does not load that library.
+ * Computes when a cron expression matches, by graphile-worker's rules: five fields in UTC. A field is a list of
+ * numbers, ranges and `*`; only `*` may have a step. The edge shows the next run and does not load that library.
  */
 
 interface Fields {
-  /** Ascending, as are the others. */
+  /** All lists are ascending. */
   readonly minutes: readonly number[]
   readonly hours: readonly number[]
   readonly dates: readonly number[]
@@ -15,7 +15,7 @@ interface Fields {
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
-// From one 29 February to the next, across a century without one.
+// The longest gap between two leap days, across a century without one.
 const MAX_DAYS = 8 * 366
 
 const ALL_DATES = 31
@@ -23,7 +23,7 @@ const ALL_WEEKDAYS = 7
 
 /**
  * The first minute after `after` that a cron expression matches.
- * @throws RangeError when it is none, or matches never, as `0 0 30 2 *`.
+ * @throws RangeError if it is invalid or never matches, such as `0 0 30 2 *`.
  */
 export function nextRun(cron: string, after: Date): Date {
   const fields = fieldsOf(cron)
@@ -40,7 +40,7 @@ export function nextRun(cron: string, after: Date): Date {
   throw new RangeError(`The cron expression ${cron} never matches`)
 }
 
-/** Where both the day of the month and that of the week are restricted, either is enough: cron's own rule. */
+/** If both day of month and day of week are restricted, either one matches: cron's own rule. */
 function matchesDay({ dates, months, weekdays }: Fields, day: Date): boolean {
   if (!months.includes(day.getUTCMonth() + 1)) return false
   const isDate = dates.includes(day.getUTCDate())
@@ -51,26 +51,27 @@ function matchesDay({ dates, months, weekdays }: Fields, day: Date): boolean {
 
 function fieldsOf(cron: string): Fields {
   const [minutes, hours, dates, months, weekdays, ...more] = cron.trim().split(/\s+/)
-  if (weekdays === undefined || more.length > 0) throw new RangeError(`${cron} is no cron expression`)
+  if (weekdays === undefined || more.length > 0) throw new RangeError(`Invalid cron expression: ${cron}`)
   return {
     minutes: numbersOf(minutes!, 0, 59),
     hours: numbersOf(hours!, 0, 23),
     dates: numbersOf(dates!, 1, 31),
     months: numbersOf(months!, 1, 12),
-    // 7 is Sunday, too.
+    // 7 is also Sunday.
     weekdays: ascending(numbersOf(weekdays, 0, 7).map((day) => day % 7)),
   }
 }
 
-/** The numbers of a field: a list of numbers, ranges, and `*` with or without a step. */
+/** The numbers of a field: a list of numbers, ranges, and `*` with an optional step. */
 function numbersOf(field: string, min: number, max: number): readonly number[] {
   const numbers = field.split(',').flatMap((part) => {
     const found = /^(?:\*(?:\/(\d+))?|(\d+)(?:-(\d+))?)$/.exec(part)
-    if (found === null) throw new RangeError(`${part} is no part of a cron expression`)
+    if (found === null) throw new RangeError(`Invalid cron field: ${part}`)
     const [, step, first, last] = found
     const [from, to] = first === undefined ? [min, max] : [Number(first), Number(last ?? first)]
     const by = Number(step ?? 1)
-    if (by < 1 || from < min || to > max || to < from) throw new RangeError(`${part} is out of bounds`)
+    if (by < 1 || from < min || to > max || to < from)
+      throw new RangeError(`Cron value out of range: ${part}`)
     return Array.from({ length: Math.floor((to - from) / by) + 1 }, (_, n) => from + n * by)
   })
   return ascending(numbers)

@@ -45,7 +45,7 @@ import { transcribe } from './voice/transcribe.ts'
 import { deliver } from './webhooks/deliver.ts'
 import { switchedOffMail } from './webhooks/switched-off.ts'
 
-/** Every task, one line each, sorted by name. */
+/** Every task, one per line. */
 export const tasks: readonly AnyTask[] = [
   addDomain,
   applyEvent,
@@ -97,22 +97,22 @@ export const tasks: readonly AnyTask[] = [
   verification,
 ] as unknown as readonly AnyTask[]
 
-/** A finder among some tasks. */
+/** Creates a finder of tasks by name. */
 export function finderOf(some: readonly AnyTask[]): TaskFinder {
   const byName = new Map(some.map((task) => [task.name, task]))
   return (name) => {
     const task = byName.get(name)
-    if (task === undefined) throw new Error(`No task is named ${name}`)
+    if (task === undefined) throw new Error(`Unknown task: ${name}`)
     return task as never
   }
 }
 
-/** Every task, and the `tasks` exported by the modules at these URLs: tests bring their own. */
+/** Every task, plus the `tasks` that these modules export; tests add their own. */
 export async function loadTasks(modules: readonly string[] = []): Promise<readonly AnyTask[]> {
   const more = await Promise.all(modules.map((url) => import(url) as Promise<{ tasks: readonly AnyTask[] }>))
   return [...tasks, ...more.flatMap((module) => module.tasks)]
 }
 
-/** The queue groups of tasks, sorted by name. */
+/** The queues of tasks, sorted by name. */
 export const queuesOf = (some: readonly AnyTask[]): readonly string[] =>
   [...new Set(some.map((task) => task.queue))].sort()

@@ -2,10 +2,10 @@ import pino from 'pino'
 
 export type Log = pino.Logger
 
-/** The number of a level in a line of the log -> its name. */
+/** Level number in a log line -> level name. */
 export const LEVEL_NAMES: Readonly<Record<number, string>> = pino.levels.labels
 
-// The values of these keys are redacted.
+// Keys whose values are redacted.
 const SECRETS = [
   'password',
   'password_hash',
@@ -40,8 +40,8 @@ const SECRETS = [
 ]
 
 /**
- * The process's logger: JSON lines on standard output, readable ones on a terminal; secrets print as `***`. `take` is given each
- * line, too.
+ * Creates the process's logger: JSON lines on standard output, readable lines on a terminal, secrets as `***`. `take`
+ * also receives each line.
  */
 export async function createLog(
   level: string,
@@ -57,7 +57,7 @@ export async function createLog(
   }
   const out = await output()
   if (take === undefined) return pino(options, out)
-  // `level` has dropped what is not to be written.
+  // `level` has already dropped the lines below it.
   return pino(options, pino.multistream([out, { write: take }].map((stream) => ({ level: 'trace', stream }))))
 }
 

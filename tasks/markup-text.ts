@@ -1,4 +1,4 @@
-/** Text as markup that shows it and nothing else, also inside of a quoted attribute. */
+/** Escapes text for markup, including quoted attributes. */
 export function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }

@@ -1,24 +1,28 @@
 import { Parser } from 'htmlparser2'
 
-/** HTML and XML as events. The only importer of htmlparser2. */
+/** Reads HTML and XML as events. The only importer of htmlparser2. */
 
-/** What markup consists of, in its order; `at` is a position in it, in characters. */
+/** Callbacks for elements and text, in document order; `at` is the position in the markup, in characters. */
 export interface MarkupEvents {
   open?(name: string, attributes: Readonly<Record<string, string>>, at: number): void
   close?(name: string, at: number): void
-  /** A piece of text, without references to characters. */
+  /** A piece of text with its character references decoded. */
   text?(data: string, at: number): void
 }
 
-// The parser scans all open elements at each tag: what is deeper is not a real document, and is parsed as if begun anew.
+// The parser scans all open elements at each tag. No real document nests deeper; parsing restarts there with no open
+// elements.
 const DEEPEST = 1000
 
-/** Goes through markup, whatever it is: nothing throws but the events. XML has its names as written, and expands no entities of its own. */
+/**
+ * Reads any markup, well-formed or not; only errors of `events` are thrown. XML keeps the case of names and does not
+ * expand its own entities.
+ */
 export function readMarkup(markup: string, language: 'html' | 'xml', events: MarkupEvents): void {
   for (let from = 0; from < markup.length; ) from = parsed(markup, from, language === 'xml', events)
 }
 
-/** Parses from a position on; returns where it stopped. */
+/** Parses from a position; returns the position where it stopped. */
 function parsed(markup: string, from: number, xmlMode: boolean, events: MarkupEvents): number {
   let depth = 0
   let stopped = false
@@ -39,7 +43,7 @@ function parsed(markup: string, from: number, xmlMode: boolean, events: MarkupEv
         if (!stopped) events.text?.(data, from + parser.startIndex)
       },
     },
-    // Also in HTML: books and pages that were written as XML have an empty title or script, which would go on to their end.
+    // Also for HTML: in books and pages written as XML, an empty title or script would otherwise extend to the end.
     { xmlMode, recognizeSelfClosing: true },
   )
   parser.write(from === 0 ? markup : markup.slice(from))

@@ -1,8 +1,9 @@
-/** Masks what nobody should read on a job's page or in a log of it. */
+/** Masks secrets in job pages and job logs. */
 
 export const MASK = '***'
 
-// The last word of a name decides: `sealedPassword`, `api_key`, `X-Token`; but not `max_tokens` and `key_points`.
+// The last word of a key decides: `sealedPassword`, `api_key` and `X-Token` are secrets; `max_tokens` and `key_points`
+// are not.
 const SECRET = new Set(['password', 'token', 'secret', 'key', 'authorization'])
 
 const lastWord = (name: string): string =>
@@ -14,8 +15,8 @@ const lastWord = (name: string): string =>
     ?.toLowerCase() ?? ''
 
 /**
- * A copy of a JSON value with `***` in place of each secret: at the given paths, and wherever a key's name says so. A path is
- * made of keys, such as `smtp.password`; those of an array's elements follow that of the array. A secret that is null stays null.
+ * Copies a JSON value with `***` for each secret: at the given paths, and wherever the key's name is that of a secret.
+ * A path joins keys with dots, such as `smtp.password`; array elements have the path of their array. Null stays null.
  */
 export function masked(value: unknown, secrets: readonly string[] = []): unknown {
   return maskedAt(value, new Set(secrets), '')

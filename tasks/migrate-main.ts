@@ -8,8 +8,8 @@ const { secretKeyOf, settingsOrExit } = await import('./process.ts')
 const { setupNotice } = await import('./accounts/tokens.ts')
 const { countAdmins } = await import('../sql/accounts.ts')
 
-// `npm run migrate`, the release step of a deployment: waits for the database, migrates it to the current schema, and prints
-// the link that makes the first admin while there is none.
+// `npm run migrate`, the release step of a deployment: waits for the database and migrates it to the current schema. If
+// there is no admin, it prints the setup link.
 await runCommand(async () => {
   const log = { warn: say, info: say }
   const settings = settingsOrExit()

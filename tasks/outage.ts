@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Failure, mapDatabaseError } from '../sql/errors.ts'
 
-// `database.busy` is, of a connection, that the server has none to spare.
+// For a new connection, `database.busy` means that the server has no free connection slot.
 const PASSING: ReadonlySet<string> = new Set(['database.down', 'database.busy'])
 const RETRY_MS = 500
 const LOG_INTERVAL_MS = 10_000
 
 /**
- * Tries until the database can be reached and has a connection to spare, and says in the log every 10 s that it waits.
- * @throws what is no outage, such as a wrong password.
+ * Retries until the database accepts a connection, and logs every 10 s that it is waiting.
+ * @throws other errors, such as a wrong password.
  */
 export async function untilReached<T>(
   log: { warn(line: string): void; info(line: string): void },
@@ -18,7 +18,7 @@ export async function untilReached<T>(
   for (;;) {
     try {
       const reached = await attempt()
-      if (Number.isFinite(loggedAt)) log.info('The database is reached')
+      if (Number.isFinite(loggedAt)) log.info('Connected to the database')
       return reached
     } catch (error) {
       const failure = mapDatabaseError(error)
@@ -32,7 +32,10 @@ export async function untilReached<T>(
   }
 }
 
-/** In one line, with what caused it; several addresses that were tried come as one error without a message. */
+/**
+ * Describes an error and its causes in one line. If several addresses were tried, pg throws one error without a message
+ * that contains theirs.
+ */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const inner = error instanceof AggregateError ? error.errors : [error.cause ?? []].flat()

@@ -2,13 +2,16 @@ import { createServer } from 'node:net'
 
 const REASONS: Readonly<Record<string, (host: string, port: number) => string>> = {
   EADDRINUSE: (host, port) =>
-    `Port ${port} of ${host} is in use: stop what listens there, or set another port`,
-  EADDRNOTAVAIL: (host) => `HOST can't be ${host}: this machine has no such address`,
-  ENOTFOUND: (host) => `HOST can't be ${host}: the name is unknown`,
-  EACCES: (_, port) => `Port ${port} is for privileged users: set one above 1023`,
+    `Port ${port} of ${host} is in use: stop the process that listens there, or set another port`,
+  EADDRNOTAVAIL: (host) => `HOST can't be ${host}: it is not an address of this machine`,
+  ENOTFOUND: (host) => `HOST can't be ${host}: the name does not resolve`,
+  EACCES: (_, port) => `Port ${port} requires privileges: set a port above 1023`,
 }
 
-/** Why a server can't listen there, with what to do; null when it can. Also another server that shares the port is in the way. */
+/**
+ * Returns why a server can't listen on a port and how to fix it; null if it can. Fails even for a port that another
+ * server shares.
+ */
 export function portProblem(host: string, port: number): Promise<string | null> {
   return new Promise((resolve) => {
     const server = createServer()

@@ -11,15 +11,17 @@ import { loadEnvFile, settingWarnings } from './setting-warnings.ts'
 import { parse, SECRET_LENGTH, type Settings, SettingsError } from './settings.ts'
 import { START_REFUSED } from './supervised.ts'
 
-/** What every process does at its entry point: settings, secret, signals. */
+/** Startup and shutdown of every process: settings, signing key, signals. */
 
 /**
- * Settings of glibc's malloc for worker processes: many threads come and go, and each would leave its memory in its own
- * arena.
+ * glibc malloc settings for worker processes: many threads start and end, and each would leave memory in its own arena.
  */
 export const WORKER_MALLOC = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1048576' } as const
 
-/** Settings from the environment, which is hidden from then on, and `.env`; invalid ones end the process with a line per problem. */
+/**
+ * Reads settings from `.env` and the environment, then hides the environment. Invalid settings end the process with a
+ * line per problem.
+ */
 export function settingsOrExit(): Settings {
   loadEnvFile()
   hideEnvironment()
@@ -33,8 +35,8 @@ export function settingsOrExit(): Settings {
 }
 
 /**
- * Logs warnings of settings, once for all processes of `npm start`, and starts a process. If that fails, the log says why, and the
- * process exits: with {@link START_REFUSED} for a StartError, and else with 1.
+ * Logs setting warnings, once for all processes of `npm start`, and starts a process. If the start fails, logs the
+ * reason and exits: with {@link START_REFUSED} for a StartError, otherwise with 1.
  */
 export async function startOrExit(settings: Settings, log: Log, start: () => Promise<void>): Promise<void> {
   if (process.env[ALL_IN_ONE] === undefined)
@@ -48,17 +50,17 @@ export async function startOrExit(settings: Settings, log: Log, start: () => Pro
   }
 }
 
-/** Where the database is. */
+/** Connection strings of the database. */
 export interface DatabaseUrls {
   readonly databaseUrl: string
-  /** A direct connection, when the other one goes through a pooler. */
+  /** A direct connection if `databaseUrl` goes through a pooler. */
   readonly directUrl: string
 }
 
 /**
- * The URLs of the database, once it can be reached.
+ * The connection strings of the database, once it accepts connections.
  *
- * @throws StartError when there is none, behind an unsuitable pooler, or when the server refuses us.
+ * @throws StartError without a URL, with an unsuitable pooler, or if the server refuses.
  */
 export async function databaseOf(settings: Settings, log: Log): Promise<DatabaseUrls> {
   const { databaseUrl, databaseUrlUnpooled: directUrl, projectName } = settings
@@ -74,9 +76,9 @@ export async function databaseOf(settings: Settings, log: Log): Promise<Database
 }
 
 /**
- * The signing key: the setting, or in development one that is made once and kept in `DATA_DIR`.
+ * The signing key: the setting, or in development a key that is generated once into `DATA_DIR`.
  *
- * @throws StartError when it can't be kept there, or what is kept is none.
+ * @throws StartError if that key can't be stored or is invalid.
  */
 export function secretKeyOf(settings: Settings): string {
   if (settings.secretKey !== undefined) return settings.secretKey
@@ -88,12 +90,15 @@ export function secretKeyOf(settings: Settings): string {
   const key = readFileSync(file, 'utf8').trim()
   if (key.length < SECRET_LENGTH)
     throw new StartError(
-      `${file} holds no key: delete it, and another one is made, under which all sign in again`,
+      `${file} holds no key: delete it to generate a new one; all users must then sign in again`,
     )
   return key
 }
 
-/** Linking makes the file appear with all of its content, and only once: of two first starts, the second reads what the first wrote. */
+/**
+ * Linking creates the file once and with all of its content: of two concurrent first starts, one reads the key of the
+ * other.
+ */
 function makeSecretKey(file: string): void {
   const mine = `${file}.${process.pid}`
   try {
@@ -106,12 +111,12 @@ function makeSecretKey(file: string): void {
   }
 }
 
-// Ctrl-C reaches a process from its terminal, and a moment later through its manager, such as foreman.
+// Ctrl-C reaches a process from its terminal, and a moment later from its manager, such as foreman.
 const REPEATED_MS = 2_000
 
 /**
- * Stops in order on SIGTERM and SIGINT, at once on another one more than 2 s later. An uncaught error ends the process
- * with status 1: its state is unknown, and a restart repairs it.
+ * Shuts down on SIGTERM or SIGINT; another signal more than 2 s later exits immediately. An uncaught error exits with
+ * status 1: the state is unknown, and a restart restores a known one.
  */
 export function stopOnSignals(
   log: Log,
@@ -122,7 +127,7 @@ export function stopOnSignals(
   const begin = (reason: string): void => {
     if (stoppingSince !== null) {
       if (performance.now() - stoppingSince < REPEATED_MS) return
-      log.warn({ reason }, 'Stopping at once')
+      log.warn({ reason }, 'Stopping immediately')
       process.exit(1)
     }
     stoppingSince = performance.now()
@@ -150,5 +155,5 @@ export function stopOnSignals(
   return begin
 }
 
-/** Tells an edge that all other processes stop when it does. */
+/** Environment variable: set by `npm start`, whose processes all stop when the edge stops. */
 export const ALL_IN_ONE = 'MILLRACE_ALL_IN_ONE'

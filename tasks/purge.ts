@@ -3,10 +3,11 @@ import { inBatches } from './batches.ts'
 import type { TaskContext } from './context.ts'
 
 /**
- * Deletes what belongs to something that nobody sees any more, in batches that commit each by itself: whoever continues
- * finds what is left. Returns how many rows.
+ * Deletes the rows of a deleted owner in batches. Each batch commits separately, so a later attempt continues where
+ * this one stopped.
+ * Returns the number of deleted or cleared rows.
  *
- * @param what its name in labels of progress
+ * @param what the owner in progress labels
  */
 export async function purgeBelongings(
   { db, progress, signal }: Pick<TaskContext, 'db' | 'progress' | 'signal'>,
@@ -16,7 +17,7 @@ export async function purgeBelongings(
 ): Promise<number> {
   let rows = 0
   for (const some of belongings) {
-    // Fewer than a batch only says that the others were locked.
+    // A partial batch only means that other transactions locked the rest.
     rows += await inBatches(signal, 1, async (done) => {
       const batch = await db.one(purgeRows(some, id))
       if (batch.count > 0) progress(`${what}: ${some.label}`, rows + done + batch.count)

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { QUOTA_KINDS, QUOTA_NAMES, type QuotaKind, type Quotas } from '../sql/quotas.ts'
 import { count } from './setting-fields.ts'
 
-/** The settings of quotas: one for each kind. */
+/** Quota settings, one per kind. */
 
 const settingOf = <K extends QuotaKind>(kind: K): `QUOTA_${Uppercase<K>}` =>
   `QUOTA_${kind.toUpperCase() as Uppercase<K>}`

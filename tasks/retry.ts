@@ -3,13 +3,13 @@ import { Failure, fail } from '../sql/errors.ts'
 import { jobToRetry, linkRetry, retryOf } from '../sql/jobs/retry.ts'
 import { enqueue, type JobSettings, type TaskFinder } from './task.ts'
 
-/** Who retries a job: admins may retry any, others only their own. */
+/** The caller of a retry: admins may retry any job, others only their own. */
 export interface Retrier {
   readonly ownerId: number | null
   readonly isAdmin: boolean
 }
 
-/** How it is retried: `taskNamed` finds the tasks of this version. */
+/** Options of a retry; `taskNamed` finds the tasks of this version. */
 export interface RetryOptions {
   readonly taskNamed: TaskFinder
   readonly requestId: string | null
@@ -17,11 +17,12 @@ export interface RetryOptions {
 }
 
 /**
- * Retries a failed job as a new job with the same work and owner: the failed one stays as it ended, so its watchers see
- * one end only. A second call returns the same new job. Returns the id of the job that does the work.
+ * Retries a failed job as a new job with the same payload and owner. The failed job stays failed, so its subscribers
+ * see one outcome only.
+ * Returns the id of the new job, or of the job that it joined. A second call returns the same new job.
  *
- * @throws fail('job.missing'), fail('auth.forbidden'), fail('job.not_failed'); fail('job.not_runnable') when its task
- *   or the form of its payload is gone.
+ * @throws fail('job.missing'), fail('auth.forbidden'), fail('job.not_failed').
+ * @throws fail('job.not_runnable') if this version lacks the task or rejects the payload.
  */
 export async function retryJob(
   tx: Queries,
@@ -40,14 +41,14 @@ export async function retryJob(
   const payload = task?.payload.safeParse(failed.payload)
   if (task === null || !payload?.success) throw fail('job.not_runnable')
   const { jobId, joined } = await enqueue(tx, task, payload.data, { ownerId: failed.owner_id, ...options })
-  // A job that it joined was already under way and is not a retry of this one.
+  // A joined job was already there and is not a retry of this one.
   if (!joined) await tx.run(linkRetry(jobId, id))
   return jobId
 }
 
 /**
- * Retries failed jobs for an admin, each in a transaction of its own. The ids of the jobs that do the work: none for one that
- * this version cannot run, or that has changed or been removed meanwhile.
+ * Retries failed jobs for an admin, one transaction each. Returns the ids of the jobs that now do the work. Skips jobs
+ * that this version cannot run and jobs that were changed or removed meanwhile.
  */
 export async function retryJobs(
   db: Database,

@@ -13,9 +13,9 @@ import { measure } from './system/measure.ts'
 import { retention } from './system/retention.ts'
 import { type EnqueueOptions, specsOf, type TaskDefinition } from './task.ts'
 
-/** A task that runs on a schedule, which has nothing to give it. `match` is cron's five fields, in UTC. */
+/** A task that runs on a schedule, with an empty payload. `match` is a cron expression in UTC. */
 export interface CronEntry {
-  /** Permanent: under another name it would run once more. */
+  /** Permanent: a new name would run the task once more. */
   readonly identifier: string
   readonly match: string
   readonly task: TaskDefinition<Record<string, never>, unknown>
@@ -26,11 +26,11 @@ export const schedule: readonly CronEntry[] = [
   // Not on the hour, when most scheduled jobs start.
   { identifier: 'collect', match: '17 * * * *', task: collect },
   { identifier: 'comms-settle', match: '*/5 * * * *', task: settle },
-  // Its payload is for those who ask for it.
+  // Only explicit requests pass a payload.
   { identifier: 'llm-sync', match: '41 * * * *', task: sync as unknown as CronEntry['task'] },
   { identifier: 'ai-sentiment', match: '*/15 * * * *', task: sentiment },
   { identifier: 'payments', match: '*/5 * * * *', task: reconcile },
-  // What the job of a request did not finish, whatever kept it from doing so.
+  // Finishes purges that an earlier job did not complete.
   { identifier: 'accounts-purge', match: '33 * * * *', task: purgeAccounts },
   { identifier: 'blog-retag', match: '37 * * * *', task: retag },
   { identifier: 'retention', match: '53 * * * *', task: retention },
@@ -39,8 +39,8 @@ export const schedule: readonly CronEntry[] = [
 ]
 
 /**
- * Adds the job of an entry, which nobody owns; returns its id, or that of the job under way that it joins. Null: the entry is
- * paused, which `evenPaused` overlooks.
+ * Adds the job of an entry, without an owner. Returns its id, or that of the job that it joins. Null means that the
+ * entry is paused; `evenPaused` ignores the pause.
  */
 export async function runEntry(
   db: Queries,

@@ -1,8 +1,8 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 
 /**
- * Secrets of callers that have to be stored: encrypted under a key that is derived from the deployment's, so that neither the
- * database nor its backups are enough to read them.
+ * Encrypts callers' secrets for storage. The encryption key is derived from the deployment's key, so the database and
+ * its backups are not enough to read them.
  */
 
 const CIPHER = 'aes-256-gcm'
@@ -12,7 +12,7 @@ const TAG_BYTES = 16
 const keyOf = (secretKey: string): Buffer =>
   Buffer.from(hkdfSync('sha256', secretKey, '', 'millrace.sealed', 32))
 
-/** Encrypts a secret for one place, such as `document:5`: moved to another place, it can't be opened. */
+/** Encrypts a secret for one use, such as `document:5`; it can't be decrypted for another use. */
 export function seal(secretKey: string, place: string, secret: string): string {
   const nonce = randomBytes(NONCE_BYTES)
   const cipher = createCipheriv(CIPHER, keyOf(secretKey), nonce, { authTagLength: TAG_BYTES })
@@ -21,7 +21,7 @@ export function seal(secretKey: string, place: string, secret: string): string {
   return Buffer.concat([sealed, cipher.getAuthTag()]).toString('base64url')
 }
 
-/** The secret that was sealed for this place; null when it was sealed for another one or under another key. */
+/** Decrypts a secret; null if it was sealed for another use or under another key. */
 export function unseal(secretKey: string, place: string, sealed: string): string | null {
   const bytes = Buffer.from(sealed, 'base64url')
   if (bytes.length < NONCE_BYTES + TAG_BYTES) return null

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { serversOf } from '../sql/hosts.ts'
 
-/** The formats of settings in the environment. */
+/** Schemas of settings in the environment. */
 
 /** At most `max` requests of one client in any period of `seconds`. */
 export interface Rate {
@@ -21,7 +21,7 @@ export const whole = (min: number, max: number) =>
 /** A whole number with a default. */
 export const count = (fallback: number, min = 0, max = 1_000_000_000) => whole(min, max).default(fallback)
 
-/** Yes or no, in any of the usual words. */
+/** A boolean in any of the usual words, such as true, yes or 1. */
 export const flag = (fallback: boolean) => z.stringbool().default(fallback)
 
 /** A comma-separated list, restricted to `values` if any are given. */
@@ -38,7 +38,7 @@ export const list = (...values: readonly string[]) =>
       error: `must be a comma-separated list of ${values.join(', ')}`,
     })
 
-/** A comma-separated list of host names, in lower case; `*.example.com` stands for those below it, `*` for all. */
+/** A comma-separated list of host names, in lower case. `*.example.com` matches all names below it, `*` all hosts. */
 export const hosts = () =>
   list()
     .transform((hosts) => hosts.map((host) => host.toLowerCase()))
@@ -49,7 +49,7 @@ export const hosts = () =>
       'must be a comma-separated list of host names without ports, such as api.example.com or *.example.com',
     )
 
-/** `REQUESTS/SECONDS`, or `0` for no limit; the number of requests has at most so many digits. */
+/** `REQUESTS/SECONDS`, or `0` for no limit; the number of requests has at most `digits` digits. */
 export const rate = (fallback: Rate | null, digits = 4) =>
   z
     .string()
@@ -63,24 +63,26 @@ export const rate = (fallback: Rate | null, digits = 4) =>
     })
     .default(fallback)
 
-/** Whether a text is an origin in the form that browsers send. */
+/** True if a text is an origin in the form that browsers send. */
 export const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text
 
-/** A connection string of one server or several, none of which may be wanted as `other`. */
+/** A connection string of one or several servers whose `target_session_attrs` does not ask for `other`. */
 export const databaseUrl = (other: 'primary' | 'standby') =>
   z.string().superRefine((url, context) => {
     try {
-      if (serversOf(url).wanted === other) throw new TypeError(`must not want a ${other}`)
+      if (serversOf(url).wanted === other) throw new TypeError(`must not ask for a ${other}`)
     } catch (error) {
       context.addIssue({ code: 'custom', message: (error as Error).message })
     }
   })
 
-/** True if a key repeats a short text, has few different characters, or mostly counts up or down, such as 0123456789. */
+/**
+ * True if a key repeats a short text, has few different characters, or mostly counts up or down, such as 0123456789.
+ */
 export function isGuessable(key: string): boolean {
   const half = Math.floor(key.length / 2)
   for (let period = 1; period <= half; period++) if (key.startsWith(key.slice(period))) return true
   const steps = Array.from(key.slice(1), (_, i) => Math.abs(key.charCodeAt(i + 1) - key.charCodeAt(i)))
-  // A random key of 32 hexadecimal digits fails either less than once in a million times.
+  // A random key of 32 hexadecimal digits fails either test less than once in a million times.
   return new Set(key).size < 6 || steps.filter((step) => step <= 1).length > (2 / 3) * steps.length
 }

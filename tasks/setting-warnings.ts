@@ -4,13 +4,13 @@ import { hostOf, isLoopback } from './addresses.ts'
 import { ENV_FILE } from './environment.ts'
 import { SETTING_NAMES, type Settings } from './settings.ts'
 
-/** Valid settings that look like mistakes: a start logs them, and `npm run doctor` lists them. */
+/** Valid settings that look like mistakes. Starts log them, and `npm run doctor` lists them. */
 
-// Read by libraries, by the start of processes, and by compose.yaml.
+// Used by libraries, by the start of processes, and by compose.yaml.
 const OTHER_NAMES =
   /^(AWS_\w+|SHARE_PORT|UWS_HTTP_MAX_HEADERS_SIZE|UV_THREADPOOL_SIZE|TZ|DOMAIN|(POSTGRES|POSTGRES_APP|MINIO_ROOT)_PASSWORD)$/
 
-/** Adds the names of `.env` that the environment does not have. */
+/** Loads variables of `.env` that the environment does not set. */
 export function loadEnvFile(): void {
   if (existsSync(ENV_FILE)) process.loadEnvFile(ENV_FILE)
 }
@@ -26,7 +26,10 @@ export function settingWarnings({ production, publicBaseUrl }: Settings): string
   ]
 }
 
-/** A line for each name in the text of a `.env` that is no setting. The environment is not checked: it has names of others. */
+/**
+ * A line for each name in the text of a `.env` that is not a setting. The environment is not checked: it holds
+ * variables of other programs.
+ */
 export function unknownNames(text: string): string[] {
   const unknown = Object.keys(parseEnv(text)).filter(
     (name) => !SETTING_NAMES.includes(name) && !OTHER_NAMES.test(name),
@@ -37,7 +40,7 @@ export function unknownNames(text: string): string[] {
   })
 }
 
-/** The setting with the fewest different letters; null if more than a third differ. */
+/** The setting with the smallest edit distance; null if more than a third of the letters differ. */
 function nearestName(name: string): string | null {
   const wanted = name.toUpperCase()
   const byDistance = SETTING_NAMES.map((known) => ({ known, distance: editDistance(wanted, known) }))
@@ -45,7 +48,7 @@ function nearestName(name: string): string | null {
   return distance <= wanted.length / 3 ? known : null
 }
 
-/** Levenshtein's distance: the insertions, deletions and replacements that make one text of another. */
+/** The Levenshtein distance: insertions, deletions and replacements that turn one text into the other. */
 function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, i) => i)
   for (const [i, letter] of [...from].entries()) {

@@ -33,13 +33,13 @@ import { type TelemetrySettings, telemetrySettings, telemetryShape } from './tel
 import { type WebhookSettings, webhookSettings, webhookShape } from './webhooks/settings.ts'
 
 /**
- * Every setting of the service, in one schema. `parse` is pure; the `main.ts` of each process hands it the
- * environment, and nothing else reads that. `.env.example` is checked against this file by a test.
+ * Every setting of the service, in one schema. `settingsOrExit` reads the environment for all processes. A test checks
+ * `.env.example` against this file.
  */
 
 export const AREAS = ['ai', 'llm', 'rag', 'voice', 'comms', 'tasks', 'jobs'] as const
 
-/** The least that a key has. */
+/** Minimum length of SECRET_KEY, in characters. */
 export const SECRET_LENGTH = 32
 const MODELS_DEV = 'https://models.dev/api.json'
 
@@ -126,7 +126,7 @@ const Environment = z.object({
 
 type Env = z.output<typeof Environment>
 
-/** Names of all settings, which `.env.example` must list. */
+/** Names of all settings; `.env.example` must list them. */
 export const SETTING_NAMES = Object.keys(Environment.shape)
 
 export interface Settings extends TelemetrySettings, AccountSettings {
@@ -135,47 +135,47 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   readonly host: string
   readonly port: number
   readonly publicBaseUrl: string
-  /** The hosts that an edge answers for; null for every host. */
+  /** The hosts that an edge serves; null for every host. */
   readonly servedHosts: ServedHosts | null
-  /** True if the first account that registers becomes admin: in development, where only this machine reaches the edge. */
+  /** True if the first account to register becomes admin: in development, on a loopback host, without ADMIN_EMAIL. */
   readonly firstAccountIsAdmin: boolean
   readonly webConcurrency: number
-  /** Absent: the embedded PostgreSQL. */
+  /** Undefined uses the embedded PostgreSQL. */
   readonly databaseUrl: string | undefined
   readonly databaseUrlUnpooled: string | undefined
-  /** A standby that takes lists, searches and statistics. */
+  /** A standby that serves lists, searches and statistics. */
   readonly databaseReplicaUrl: string | undefined
-  /** The role of edges and workers, to which migrations grant rights; absent: they are the owner. */
+  /** Database role of edges and workers, granted rights by migrations; undefined: they connect as the owner. */
   readonly databaseAppRole: string | undefined
-  /** `DATABASE_URL` goes through a pooler. */
+  /** True if `DATABASE_URL` goes through a pooler. */
   readonly databasePooled: boolean
   readonly dataDir: string
-  /** Absent in development until startup has generated one. */
+  /** Undefined in development: startup generates a key. */
   readonly secretKey: string | undefined
   readonly authLevel: 'rbac' | 'basic' | 'none'
-  /** Areas that answer callers without a credential. */
+  /** Areas open to callers without a credential. */
   readonly openAreas: ReadonlySet<string>
-  /** Rate limits by what they limit; null: no limit. */
+  /** Rate limits by action; null means no limit. */
   readonly limits: Readonly<Record<'login' | 'register' | 'passwordReset' | 'invite' | 'export', Rate | null>>
-  /** Requests of an API key; null: no limit. */
+  /** Rate limit of an API key; null means no limit. */
   readonly apiKeyRate: Rate | null
-  /** Most event streams open at a time; 0: no limit. */
+  /** Maximum number of concurrent event streams; 0 means no limit. */
   readonly maxStreams: { readonly perAddress: number; readonly perAccount: number }
   readonly corsOrigins: ReadonlySet<string>
   readonly workerProcesses: number
   readonly workerThreads: number
-  /** Absent: all queues. */
+  /** Undefined means all queues. */
   readonly workerQueues: readonly string[] | undefined
-  /** How long a worker's lease lasts without being renewed. */
+  /** Lifetime of a worker's lease without renewal. */
   readonly leaseMs: number
   readonly workerMaxTries: number
   readonly keepResultSeconds: number
   readonly requestWaitSeconds: number
-  /** How long a read by key may take before its connection is given up. */
+  /** Time limit of a read by key, after which its connection is dropped. */
   readonly readTimeoutMs: number
-  /** How long the reads of an edge that depend on how much there is may take. */
+  /** Time limits of the edge's reads whose cost grows with the data. */
   readonly slowReadMs: Readonly<Record<ReadKind, number>>
-  /** How long any other statement may. */
+  /** Time limit of all other statements. */
   readonly writeTimeoutMs: number
   readonly email: EmailSettings
   readonly telephony: TelephonySettings
@@ -185,30 +185,30 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   readonly rag: RagSettings
   readonly keepDays: RetentionSettings
   readonly webhooks: WebhookSettings
-  /** How much an account may have. */
+  /** Quotas of an account. */
   readonly quotas: Quotas
-  /** How long a deleted document can be restored. */
+  /** Days in which a deleted document can be restored. */
   readonly trashDays: number
   readonly maxUploadBytes: number
-  /** A document that has more pages is not read. */
+  /** Documents with more pages are not read. */
   readonly maxDocumentPages: number
-  /** Limits of all pages of a document together. */
+  /** Limits for all pages of a document together. */
   readonly maxDocumentTextBytes: number
   readonly maxDocumentCpuSeconds: number
   readonly maxImportBytes: number
-  /** Absent: each route's own limit. */
+  /** Undefined uses each route's own limit. */
   readonly maxJsonBytes: number | undefined
-  /** The languages that tesseract reads, e.g. `deu+fra`. */
+  /** OCR languages of tesseract, such as `deu+fra`. */
   readonly ocrLanguages: string
-  /** What reads pages without a text layer. */
+  /** Reader of pages without a text layer. */
   readonly visionProvider: 'tesseract' | 'none' | AiModel
-  /** Where the list of models is read from; null: nowhere. */
+  /** URL of the model list; null disables the sync. */
   readonly llmCatalogUrl: string | null
-  /** Checks rows and responses against their schemas. */
+  /** True if rows and responses are validated against their schemas. */
   readonly checked: boolean
 }
 
-/** What is wrong with an environment, one line per problem. */
+/** Invalid settings, one line per problem. */
 export class SettingsError extends Error {
   readonly problems: readonly string[]
   constructor(problems: readonly string[]) {
@@ -219,8 +219,8 @@ export class SettingsError extends Error {
 }
 
 /**
- * Reads settings from an environment; an empty variable counts as unset.
- * @throws SettingsError naming every problem at once.
+ * Parses settings from an environment; an empty variable counts as unset.
+ * @throws SettingsError with all problems.
  */
 export function parse(environment: Readonly<Record<string, string | undefined>>): Settings {
   const { settings, problems } = parseLoosely(environment)
@@ -228,7 +228,7 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
   return settings
 }
 
-/** The same with a line per problem instead of an error. Settings with an invalid value have their default. */
+/** As `parse`, but returns a line per problem instead of throwing. Invalid settings get their defaults. */
 export function parseLoosely(environment: Readonly<Record<string, string | undefined>>): {
   readonly settings: Settings
   readonly problems: readonly string[]
@@ -272,7 +272,7 @@ function settingsOf(env: Env): Settings {
   })
 }
 
-/** How the service is reached, and what it reports about itself. */
+/** Addresses of the service, and the checks that depend on its environment. */
 function serverSettings(env: Env, production: boolean) {
   const { HOST: host } = env
   const publicBaseUrl = env.PUBLIC_BASE_URL ?? `http://${host.includes(':') ? `[${host}]` : host}:${env.PORT}`
@@ -302,7 +302,7 @@ function databaseSettings(env: Env) {
   } satisfies Partial<Settings>
 }
 
-/** Who may do what. */
+/** Signing key and access rules. */
 function accessSettings(env: Env, production: boolean) {
   return {
     secretKey: env.SECRET_KEY,
@@ -311,7 +311,7 @@ function accessSettings(env: Env, production: boolean) {
   } satisfies Partial<Settings>
 }
 
-/** How many requests a client may make, and how large they may be. */
+/** Limits on the number and size of requests. */
 function limitSettings(env: Env) {
   return {
     limits: {
@@ -332,7 +332,7 @@ function limitSettings(env: Env) {
   } satisfies Partial<Settings>
 }
 
-/** Jobs: what runs them, and how long they are awaited and kept. */
+/** Workers, and time limits of jobs and statements. */
 function workerSettings(env: Env) {
   return {
     workerProcesses: env.WORKER_PROCESSES,
@@ -372,7 +372,7 @@ function visionProvider(env: Env): Settings['visionProvider'] {
   }
 }
 
-/** Settings that require each other; checks the raw values, so that these problems are reported with invalid values. */
+/** Checks combinations of settings by their raw values, so it reports them even if other values are invalid. */
 function crossChecks(env: Readonly<Record<string, string | undefined>>): string[] {
   const problems = productionChecks(env)
   const vision = env.VISION_PROVIDER
@@ -383,7 +383,7 @@ function crossChecks(env: Readonly<Record<string, string | undefined>>): string[
   return [...problems, ...accountChecks(env), ...blobChecks(env)]
 }
 
-/** What production requires, by raw values. */
+/** Checks the requirements of production, by raw values. */
 function productionChecks(env: Readonly<Record<string, string | undefined>>): string[] {
   if (env.NODE_ENV !== 'production') return []
   const problems: string[] = []

@@ -1,14 +1,17 @@
-/** What a supervisor and its child processes know of each other. */
+/** The protocol between a supervisor and its child processes. */
 
-/** The status of a process that can't start until somebody acts: it is no use to start it again. */
+/** Exit status of a process that can't start until an operator acts; the supervisor does not restart it. */
 export const START_REFUSED = 2
 
-/** Tells a child process that it has a supervisor, whose death it might otherwise miss while loading its modules. */
+/**
+ * Environment variable of supervised processes. A child needs it to notice a supervisor that died while modules were
+ * loading.
+ */
 export const SUPERVISED = 'MILLRACE_SUPERVISED'
 
 /**
- * For child processes: calls back once when the supervisor is gone, however it died; never in a process started by
- * hand, which has none. Doesn't keep the process alive.
+ * Calls back once when the supervisor of this process is gone, however it died. Never calls back in a process without a
+ * supervisor. Does not keep the process alive.
  */
 export function onParentGone(callback: () => void): void {
   if (process.env[SUPERVISED] === undefined) return

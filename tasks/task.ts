@@ -7,73 +7,74 @@ import type { Settings } from './settings.ts'
 import { currentOrigin } from './telemetry/tracing.ts'
 
 /**
- * Where a task's function runs: an `io` thread runs many tasks at once, a `cpu` thread one; `model` is a single thread.
- * `children` tasks wait for child processes, which they share, so few of them run at once.
+ * The thread pool of a task. An `io` thread runs many tasks concurrently, a `cpu` thread one; `model` is a single
+ * thread. `children` tasks wait for shared child processes, so few of them run concurrently.
  */
 export type PoolName = 'io' | 'cpu' | 'children' | 'model'
 
-/** Something that a job is about. */
+/** An object that a job is about. */
 export interface JobLink {
   readonly kind: 'document' | 'conversation' | 'send' | 'payment' | 'post' | 'collection' | 'account'
   readonly id: number | string
 }
 
 export interface TaskDefinition<P, R> {
-  /** Unique, `<area>.<verb>`; also its identifier in the queue. */
+  /** Unique, `<area>.<verb>`; also the task's identifier in graphile-worker. */
   readonly name: string
-  /** The queue group: each has its own runner and slots. */
+  /** The queue; each has its own runner and slots. */
   readonly queue: string
   readonly pool: PoolName
-  /** Checked when enqueued and again when run, because old jobs outlive deploys. */
+  /** Validated on enqueue and before each run, because jobs outlive deploys. */
   readonly payload: z.ZodType<P>
   readonly result: z.ZodType<R>
-  /** The entity whose messages are handled one at a time; absent or null: the mailbox is the owner's for this task. */
+  /** The entity whose jobs run one at a time. Absent or null: the mailbox of the owner for this task. */
   readonly actor?: (payload: P, ownerId: number | null) => string | null
-  /** How many jobs of a mailbox may run at once, in all workers. Default: 1 for an actor's, no limit for an owner's. */
+  /**
+   * Maximum number of running jobs per mailbox, across all workers. Default: 1 for an actor, unlimited for an owner.
+   */
   readonly limit?: number
   /**
-   * What a message to a busy actor does: join the job under way or the one that waits (`join`), join only one that waits
-   * and so will see what was written with the message (`join_waiting`), or wait behind them. Default `wait`.
+   * The rule for adding a job to a busy mailbox. `join`: join a running or waiting job. `join_waiting`: join only a
+   * waiting job, which will see everything written with the request. `wait`: wait behind them. Default: `wait`.
    */
   readonly whenBusy?: 'join' | 'join_waiting' | 'wait'
-  /** When joining: what the payload of a running or waiting job must contain to be joined; absent: any payload does. */
+  /** For joins: the part of its payload that a job must have to be joined; absent, any payload matches. */
   readonly joins?: (payload: P) => Partial<P>
   /**
-   * The SQL function `NAME(job)` that settles what depends on the end of a job, in the transaction that ends it and for
-   * every outcome.
+   * The SQL function `NAME(job)` that updates dependent rows for every outcome, in the transaction that ends the job.
    */
   readonly settle?: string
-  /** Attempts before a retryable failure is final; default `WORKER_MAX_TRIES`. */
+  /** Attempts before a transient failure becomes permanent; default `WORKER_MAX_TRIES`. */
   readonly tries?: number
-  /** Longest run of one attempt in seconds; default 3600. */
+  /** Time limit of one attempt in seconds; default 3600. */
   readonly timeoutSeconds?: number
-  /** Longest silence of one attempt in seconds: an attempt that reports nothing for this long is aborted. */
+  /** Time limit between two reports of an attempt, in seconds; a silent attempt is aborted. */
   readonly stallSeconds?: number
-  /** Paths of the payload and the result whose values are shown as `***`, in addition to those of `masked`; default none. */
+  /** Paths in payload and result whose values are masked as `***`, besides those that `masked` recognizes by name. */
   readonly secrets?: readonly string[]
-  /** What a job with this payload is about, for its page; default nothing. */
+  /** Objects that a job with this payload is about, for the job's page; default none. */
   readonly links?: (payload: P) => readonly JobLink[]
-  /** Does the work. Must be safe to run again: an attempt may be cut short at any point. */
+  /** Runs the task. Must be safe to repeat: an attempt may be cut short at any point. */
   readonly run: Run<P, R>
 }
 
-/** What is needed of a task to add jobs of it. */
+/** The part of a task that adding jobs requires. */
 export type Declaration<P, R> = Omit<TaskDefinition<P, R>, 'run'>
 
 export type Run<P, R> = (ctx: TaskContext, payload: P) => Promise<R>
 
-/** A task with its types erased, as in the worker's registry: the payload is parsed before it runs. */
+/** A task with erased types, as in the worker's registry; the worker parses the payload before it runs. */
 export type AnyTask = TaskDefinition<never, unknown>
 
-/** Finds a task by its name. @throws when there is none: the job is from another version. */
+/** Finds a task by its name. @throws if there is none: the job is from another version. */
 export type TaskFinder = (name: string) => AnyTask & { run(ctx: unknown, payload: unknown): Promise<unknown> }
 
-/** Declares a task. */
+/** Declares a task; infers its types. */
 export function defineTask<P, R>(definition: TaskDefinition<P, R>): TaskDefinition<P, R> {
   return definition
 }
 
-/** Loads a task's work when it first runs, so that code which only adds jobs does not load it. */
+/** Loads a task's module at its first run, so that code which only adds jobs does not load it. */
 export function lazily<P, R>(load: () => Promise<{ readonly run: Run<P, R> }>): Run<P, R> {
   let run: Run<P, R> | null = null
   return async (ctx, payload) => {
@@ -82,45 +83,45 @@ export function lazily<P, R>(load: () => Promise<{ readonly run: Run<P, R> }>): 
   }
 }
 
-/** A job that a route or task has added; it exists once the transaction commits. */
+/** A job that a route or task added; it exists once the transaction commits. */
 export interface JobRef<R> {
   readonly jobId: string
-  /** True when the actor was busy with a job that this request became part of. */
+  /** True if the request joined an existing job. */
   readonly joined: boolean
   readonly result: z.ZodType<R>
-  /** What a request for it is answered with at once, if its end is not to be waited for: it is due later. */
+  /** The immediate response to a request for a scheduled job, whose result the request does not await. */
   readonly answer?: R
 }
 
-/** Settings of jobs: the attempts of tasks without `tries` of their own, and quotas. */
+/** Settings for adding jobs: the default number of attempts, and quotas. */
 export type JobSettings = Pick<Settings, 'workerMaxTries' | 'quotas'>
 
 export interface EnqueueOptions {
-  /** The account the job belongs to; null for none. */
+  /** The account that owns the job; null if none does. */
   readonly ownerId: number | null
   readonly requestId?: string | null
-  /** Starts no earlier than this many milliseconds from now. */
+  /** Minimum delay before the job runs, in ms. */
   readonly delayMs?: number
   readonly settings: JobSettings
-  /** The id of the nth job, for callers that must find it again after a crash; default a new one. */
+  /** Returns the id of the nth job, for callers that must find it after a crash; default a new id. */
   readonly idOf?: (n: number) => string
 }
 
-/** A job to be added. */
+/** A job to add. */
 export interface NewJob<R> {
   readonly result: z.ZodType<R>
-  /** @throws ZodError when the payload is not the task's. */
+  /** @throws ZodError if the payload is invalid. */
   spec(options: EnqueueOptions): JobSpec
 }
 
-/** What a route's `task` returns: a job of this task for the caller of the request. */
+/** Creates a job of this task for the caller of a request; routes return it from `task`. */
 export function newJob<P, R>(task: Declaration<P, R>, payload: P): NewJob<R> {
   return { result: task.result, spec: (options) => specsOf(task, [payload], options)[0]! }
 }
 
 /**
- * Adds one job in the caller's transaction: the job exists if and only if what the transaction wrote does.
- * @throws ZodError when the payload is not the task's; fail('quota.waiting_jobs') when its owner would have too many.
+ * Adds one job in the caller's transaction: it exists once that commits.
+ * @throws ZodError if the payload is invalid; fail('quota.waiting_jobs') if its owner would exceed the quota.
  */
 export async function enqueue<P, R>(
   tx: Queries,
@@ -133,8 +134,8 @@ export async function enqueue<P, R>(
 }
 
 /**
- * Adds many jobs of one task in one statement, in order.
- * @throws fail('quota.waiting_jobs') when their owner would have too many.
+ * Adds jobs of one task in one statement, in order.
+ * @throws ZodError if a payload is invalid; fail('quota.waiting_jobs') if their owner would exceed the quota.
  */
 export async function enqueueMany<P, R>(
   tx: Queries,
@@ -150,7 +151,7 @@ export async function enqueueMany<P, R>(
 
 /**
  * The jobs that {@link enqueueMany} would add, for code that adds jobs of several callers in one statement.
- * @throws ZodError when a payload is not the task's.
+ * @throws ZodError if a payload is invalid.
  */
 export function specsOf<P, R>(
   task: Declaration<P, R>,

@@ -1,26 +1,32 @@
 import { crc32 } from 'node:zlib'
 import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
 
-/** Untrusted zip archives. The only importer of `yauzl`. */
+/** Reads untrusted zip archives. The only importer of `yauzl`. */
 
 /** A file of an archive, read on demand. */
 export interface ZipEntry {
   readonly path: string
-  /** Its size unpacked, in bytes. */
+  /** Unpacked size in bytes. */
   readonly size: number
-  /** Null: larger than `max`. @throws what the rules make of bytes that do not match the archive's headers. */
+  /**
+   * Reads the file; null if it is larger than `max`.
+   * @throws `rules.refused` if the bytes do not match the archive's headers.
+   */
   read(max: number): Promise<Buffer | null>
 }
 
-/** What is expected of an archive. */
+/** Requirements for an archive. */
 export interface ZipRules {
-  /** The error that says why an archive is not read: a reason that follows a colon. */
+  /** Creates the error for an archive that is rejected; the reason follows a colon. */
   refused(reason: string, cause?: unknown): Error
-  /** Whether it is a folder of texts: nothing in it is packed to a hundredth of its size, and no archive is in it. */
+  /**
+   * True if the archive may hold only text: nested archives and files that compress to less than a hundredth are
+   * rejected.
+   */
   readonly isText: boolean
 }
 
-// As many as a list of posts may have: an export has a file for each. Their headers are looked at in a second.
+// The largest list of posts, since an export has a file for each. Checking their headers takes a second.
 const MAX_ENTRIES = 100_000
 const MAX_BYTES = 512 * 1024 * 1024
 // Text compresses to about a tenth of its size; among large files, only zip bombs exceed this ratio.
@@ -30,8 +36,8 @@ const SYMLINK = 0o120000
 const KIND = 0o170000
 
 /**
- * The files of an archive, after all of its headers have been checked: nothing is unpacked before.
- * @throws what `rules.refused` makes of the reason.
+ * Opens an archive and checks all of its headers; it unpacks nothing.
+ * @throws `rules.refused` with the reason.
  */
 export async function openZip(bytes: Buffer, rules: ZipRules): Promise<readonly ZipEntry[]> {
   const { refused } = rules
@@ -83,7 +89,7 @@ function assertBounded(entries: readonly Entry[], size: number, { refused }: Zip
   const sum = (of: (entry: Entry) => number): number => entries.reduce((total, entry) => total + of(entry), 0)
   if (sum(({ uncompressedSize }) => uncompressedSize) > MAX_BYTES)
     throw refused(`the files in the archive unpack to more than ${MAX_BYTES} bytes`)
-  // More than the archive holds: files share their bytes.
+  // If the sum exceeds the archive's size, files share bytes.
   if (sum(({ compressedSize }) => compressedSize) > size)
     throw refused('the headers of the archive contradict each other')
 }
@@ -92,10 +98,10 @@ async function read(zip: ZipFile, entry: Entry, max: number, { refused }: ZipRul
   if (entry.uncompressedSize > max) return null
   try {
     const chunks: Buffer[] = []
-    // Fails as soon as there is more or less data than the headers say.
+    // Fails as soon as the data is longer or shorter than its header says.
     for await (const chunk of await zip.openReadStreamPromise(entry)) chunks.push(chunk as Buffer)
     const bytes = Buffer.concat(chunks)
-    if (crc32(bytes) !== entry.crc32) throw new Error('The checksum is wrong')
+    if (crc32(bytes) !== entry.crc32) throw new Error('Checksum mismatch')
     return bytes
   } catch (error) {
     throw refused('the archive is damaged', error)

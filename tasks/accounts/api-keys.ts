@@ -1,18 +1,20 @@
 import { crc32 } from 'node:zlib'
 import { mac } from './tokens.ts'
 
-/** The text of API keys: a prefix that scanners for leaked secrets know, 256 bits, and a checksum that tells typing errors. */
+/**
+ * The format of API keys: a prefix that secret scanners recognize, 256 bits, and a checksum that catches typing errors.
+ */
 
 const PREFIX = 'mill_live_'
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-// As many digits as 256 and 32 bits need.
+// Digits in base 62 for 256 and 32 bits.
 const SECRET_DIGITS = 43
 const CHECKSUM_DIGITS = 6
 const PATTERN = new RegExp(`^${PREFIX}[0-9A-Za-z]{${SECRET_DIGITS + CHECKSUM_DIGITS}}$`)
 
 /**
- * The key of a row of `api_key`: derived from its id and the deployment's key, so that a repeated request to make it
- * can be answered alike. It stays valid when the deployment's key changes, by its digest.
+ * The key of a row of `api_key`, derived from its id and the deployment's key, so that a repeated request returns the
+ * same key. The stored digest keeps it valid when the deployment's key changes.
  */
 export function apiKeyOf(secretKey: string, id: string): string {
   const secret = mac(secretKey, 'millrace.api-key', id).toString('hex')
@@ -20,10 +22,10 @@ export function apiKeyOf(secretKey: string, id: string): string {
   return text + checksumOf(text)
 }
 
-/** Whether a credential says that it is an API key. */
+/** True if a credential has the prefix of API keys. */
 export const hasKeyPrefix = (text: string): boolean => text.startsWith(PREFIX)
 
-/** Whether a text has the form and the checksum of an API key. */
+/** True if a text has the format and the checksum of an API key. */
 export function isApiKey(text: string): boolean {
   const end = text.length - CHECKSUM_DIGITS
   return PATTERN.test(text) && checksumOf(text.slice(0, end)) === text.slice(end)

@@ -7,7 +7,7 @@ import { cancelAtProvider } from '../payments/cancel-at-provider.ts'
 import { subscriptionChange } from '../payments/subscriptions.ts'
 import { deleteForAll } from './deletion.ts'
 
-/** The work of `accounts.delete`. */
+/** Runs `accounts.delete`. */
 export async function run(
   ctx: TaskContext,
   { account_id: id }: { readonly account_id: number },
@@ -25,9 +25,9 @@ export async function run(
     data: { email },
   })
   return fenced(async (tx) => {
-    // Made the admin of the settings meanwhile: nobody else can take it back once it is due.
+    // The account may have become the admin of the settings meanwhile. Only that revokes a deletion that is due.
     if (!(await tx.one(isDue(id))).due) return { deleted: false }
-    // One that has begun meanwhile, or that the provider has accepted to end and does not say so.
+    // A subscription may have started meanwhile, or the provider accepted the cancellation without reporting an end.
     if ((await tx.any(runningSubscriptions(id))).length > 0)
       throw fail('payment.failed', { reason: 'a subscription is still running' })
     const options = { requestId, settings }
@@ -36,15 +36,15 @@ export async function run(
 }
 
 /**
- * What an account would pay for again, as it is known here and to the provider: it may have begun just now. Nothing can
- * begin after that, since checkouts that are still open expire.
+ * The subscriptions that would charge an account again, as stored here and as the provider has them: one may have just
+ * started. None can start afterwards, since open checkouts expire first.
  */
 async function subscriptionsOf(ctx: TaskContext, id: number): Promise<ReadonlySet<string>> {
   const { db, settings, signal } = ctx
   const { payments } = ctx.providers
   const ids = new Set<string>()
   const customer = await db.maybeOne(customerOf(id))
-  // Without a key nothing can be asked; what is running here is then not ended, and the account stays.
+  // Without a provider key, this service can't cancel subscriptions; the account then stays while any is running.
   if (customer !== null && settings.payments.secretKey !== undefined) {
     await payments.expireCheckouts(customer.provider_customer_id, signal)
     for (const one of await payments.runningSubscriptions(customer.provider_customer_id, signal)) ids.add(one)
@@ -53,14 +53,17 @@ async function subscriptionsOf(ctx: TaskContext, id: number): Promise<ReadonlySe
   return ids
 }
 
-/** Ends a subscription; one that the provider refuses to end because it has ended, or has never heard of, is over here, too. */
+/**
+ * Cancels a subscription. If the provider refuses because it has already ended or is unknown there, it ends here as
+ * well.
+ */
 async function endSubscription(ctx: TaskContext, account: number, id: string): Promise<void> {
   try {
     await cancelAtProvider(ctx, id)
   } catch (error) {
     if (!(error instanceof Failure && error.code === 'payment.rejected')) throw error
     const known = await ctx.providers.payments.subscription(id, ctx.signal)
-    // Of what the provider has never heard there is no time but ours, which is that of its end here.
+    // The provider has no end time for a subscription that it does not know, so it ends now.
     const change =
       known === null
         ? subscriptionChange({ id }, 'deleted', Math.floor(Date.now() / 1000))

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
-/** What the mailboxes of deletions begin with, before the account's id. */
+/** Prefix of the mailboxes of deletions, before the account's id. */
 export const DELETIONS = 'account_deletion:'
 
 /**
- * Deletes an account that is due: its running subscriptions end at the provider first, and while the provider does not say
- * so, the account stays. Housekeeping adds it again for as long as the account is due, an hour after it has failed.
+ * Deletes an account whose deletion is due. It first cancels running subscriptions at the provider; the account stays
+ * until the provider confirms. After a failure, the pruner adds the job again an hour later while the account is due.
  */
 export const deleteDue = defineTask({
   name: 'accounts.delete',
@@ -15,7 +15,7 @@ export const deleteDue = defineTask({
   actor: ({ account_id }) => `${DELETIONS}${account_id}`,
   whenBusy: 'join',
   payload: z.strictObject({ account_id: z.int() }),
-  /** False: it was not due, or is gone already. */
+  /** False if the account was not due or is already gone. */
   result: z.strictObject({ deleted: z.boolean() }),
   links: ({ account_id }) => [{ kind: 'account', id: account_id }],
   tries: 8,

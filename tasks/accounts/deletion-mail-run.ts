@@ -3,7 +3,7 @@ import type { TaskContext } from '../context.ts'
 import { deletionEmail } from './emails.ts'
 import { mailOnce } from './mail.ts'
 
-/** The work of `accounts.deletion-mail`. */
+/** Runs `accounts.deletion-mail`. */
 export async function run(
   ctx: TaskContext,
   { account_id }: { readonly account_id: number },

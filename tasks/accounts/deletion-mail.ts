@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
-/** Mails an account when it will be deleted; nothing when that was taken back, or done. */
+/** Emails an account the date of its deletion; sends nothing if the deletion was revoked or is done. */
 export const deletionMail = defineTask({
   name: 'accounts.deletion-mail',
   queue: 'accounts',

@@ -6,11 +6,11 @@ import { inheritanceEvents } from './inheritance.ts'
 import { purgeAccounts } from './purge.ts'
 
 /**
- * Deletes an account for everybody, and adds the job that deletes what belongs to it; false when there is none. Whoever
- * calls has seen to it that nothing is running that costs its owner money.
+ * Marks an account as deleted and adds the job that purges its data; false if there is no such account. Callers must
+ * first cancel everything that costs the owner money.
  *
- * @param eventOf the event of the deletion of the account with this address.
- * @throws account.last_admin when no active admin would be left.
+ * @param eventOf creates the audit event from the address
+ * @throws account.last_admin
  */
 export async function deleteForAll(
   tx: Queries,
@@ -22,7 +22,7 @@ export async function deleteForAll(
   if (gone === null) return false
   const deleted = eventOf(gone.email)
   await tx.run(appendAudit([deleted, ...inheritanceEvents(id, gone, deleted)]))
-  // Nobody's: it must not go with an account.
+  // Without an owner, or the purge would delete its own job.
   await enqueue(tx, purgeAccounts, {}, { ...options, ownerId: null })
   await tx.run(accountChanged(id))
   return true

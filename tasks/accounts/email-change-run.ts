@@ -4,7 +4,7 @@ import { addressInUseEmail, newAddressEmail, oldAddressEmail } from './emails.ts
 import { mailOnce, mailUnsolicited } from './mail.ts'
 import { emailChangeTokenOf } from './tokens.ts'
 
-/** The work of `accounts.email-change`. */
+/** Runs `accounts.email-change`. */
 export async function run(
   ctx: TaskContext,
   { change_id: id, side }: { readonly change_id: string; readonly side: Side },

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { SIDES } from '../../sql/accounts/email-changes.ts'
 import { defineTask, lazily } from '../task.ts'
 
-/** Mails one of the two addresses of a change how to confirm it; nothing when the change is over. */
+/** Emails one of the two addresses of a change a link to confirm it; sends nothing once the change is over. */
 export const emailChange = defineTask({
   name: 'accounts.email-change',
   queue: 'accounts',

@@ -1,7 +1,7 @@
 import { escaped } from '../markup-text.ts'
 import { oneLine, plainName } from './plain-name.ts'
 
-/** The emails about accounts and organizations: a text part, and the same as HTML. */
+/** Emails about accounts and organizations: a text part and the same content as HTML. */
 export interface Email {
   readonly subject: string
   readonly text: string
@@ -16,12 +16,12 @@ interface Link {
 interface Content {
   readonly subject: string
   readonly greeting: string | null
-  /** Paragraphs before and after the link. */
+  /** Paragraphs before the link. */
   readonly before: readonly string[]
   readonly link: Link | null
-  /** What else can be done, with the same token. */
+  /** A second link with the same token. */
   readonly or?: Link
-  /** What programs use instead of the link. */
+  /** The token for clients that do not follow links; null if there is none. */
   readonly token: string | null
   readonly after: readonly string[]
 }
@@ -31,21 +31,21 @@ export interface Recipient {
   readonly full_name: string | null
 }
 
-/** The email that verifies an address. */
+/** The email with which an account verifies its address. */
 export function verificationEmail(to: Recipient, base: string, token: string, hours: number): Email {
   return compose({
     subject: 'Verify your address',
     greeting: to.full_name,
     before: [
-      `An account was registered with the address ${to.email}. Please confirm that it is yours. Unless you are signed in to it there, or choose to keep them, its API keys, passkeys, one-time codes and webhook endpoints end.`,
+      `An account was registered with the address ${to.email}. Please confirm that it is yours. Confirmation deletes the account's API keys, passkeys, one-time codes and webhook endpoints, unless you are signed in or choose to keep them.`,
     ],
     link: { label: 'Verify the address', url: link(base, 'verify-email', token) },
     token,
-    after: [`This is ${validFor(hours)}. If it was not you, ignore this email.`],
+    after: [`This link is ${validFor(hours)}. If it was not you, ignore this email.`],
   })
 }
 
-/** The email to the address that an account has, about to be given up for another one. */
+/** The email to an account's current address about a pending change of address. */
 export function oldAddressEmail(
   { name, address }: { readonly name: string | null; readonly address: string },
   base: string,
@@ -53,76 +53,79 @@ export function oldAddressEmail(
   hours: number,
 ): Email {
   return compose({
-    subject: 'Confirm the change of your address',
+    subject: 'Confirm your email address change',
     greeting: name,
     before: [
-      `Somebody asked to change the address of your account to ${address}. It changes once both addresses have confirmed it.`,
+      `We received a request to change the address of your account to ${address}. The change takes effect once both addresses confirm it.`,
     ],
     link: { label: 'Confirm the change', url: link(base, 'email-change', token) },
     or: { label: 'Refuse the change', url: link(base, 'email-change/refuse', token) },
     token,
     after: [
-      `This is ${validFor(hours)}. If it was not you, refuse the change and set a new password: whoever asked for it was signed in as you.`,
+      `This link is ${validFor(hours)}. If it was not you, refuse the change and set a new password: the request came from a session of your account.`,
     ],
   })
 }
 
-/** The email to the address that an account is to get. It names neither the account nor its owner, who may be mistaken. */
+/**
+ * The email to the new address of a change. It names neither the account nor its owner, who may have mistyped the
+ * address.
+ */
 export function newAddressEmail(address: string, base: string, token: string, hours: number): Email {
   return compose({
     subject: 'Confirm your new address',
     greeting: null,
     before: [
-      `Somebody asked to change the address of their account to ${address}. Please confirm that it is yours.`,
+      `We received a request to change the address of an account to ${address}. Please confirm that it is yours.`,
     ],
     link: { label: 'Confirm the address', url: link(base, 'email-change', token) },
     token,
-    after: [`This is ${validFor(hours)}. If it was not you, ignore this email.`],
+    after: [`This link is ${validFor(hours)}. If it was not you, ignore this email.`],
   })
 }
 
-/** The email to such an address that has an account of its own. */
+/** The email to the new address of a change if that address already has an account. */
 export function addressInUseEmail(address: string): Email {
   return compose({
-    subject: 'Your address has an account already',
+    subject: 'Your address already has an account',
     greeting: null,
     before: [
-      `Somebody asked to change the address of their account to ${address}, which has an account of its own. Nothing changes.`,
+      `We received a request to change the address of an account to ${address}, which already has its own account. Nothing has changed.`,
     ],
     link: null,
     token: null,
-    after: ['If it was you, delete that account, or change its address, and ask again.'],
+    after: ['If it was you, delete that account or change its address, then request the change again.'],
   })
 }
 
-/** The email to an account that is to be deleted, at a time in UTC. */
+/** The email about a pending deletion; `at` is in UTC. */
 export function deletionEmail({ email, full_name, at }: Recipient & { readonly at: string }): Email {
   return compose({
     subject: 'Your account will be deleted',
     greeting: full_name,
     before: [
-      `Your account ${email} will be deleted on ${at} UTC, with all that belongs to it. Until then it works as before.`,
+      `Your account ${email} will be deleted on ${at} UTC, with all of its data. You can use it as usual until then.`,
     ],
     link: null,
     token: null,
     after: [
-      'To keep it, sign in before and take the deletion back: POST /api/v1/auth/me/restore. If it was not you who asked, set a new password as well.',
+      'To keep it, sign in before that time and cancel the deletion: POST /api/v1/auth/me/restore. If it was not you, set a new password as well.',
     ],
   })
 }
 
 const NOTICES = {
-  key_created: ['An API key was made', 'An API key was made for your account', 'delete the key'],
-  passkey_added: ['A passkey was added', 'A passkey was added to your account', 'delete the passkey'],
-  passkey_deleted: ['A passkey was deleted', 'A passkey of your account was deleted', 'add it again'],
+  key_created: ['New API key', 'An API key was created for your account', 'delete the key'],
+  passkey_added: ['New passkey', 'A passkey was added to your account', 'delete the passkey'],
+  passkey_deleted: ['Passkey deleted', 'A passkey was deleted from your account', 'add it again'],
   totp_disabled: [
-    'One-time codes are off',
-    'One-time codes were switched off for your account',
-    'switch them on again',
+    'One-time codes disabled',
+    'One-time codes were disabled for your account',
+    'enable them again',
   ],
 } as const
 
-/** The email to an account of which a credential has changed; `name` is that of the credential. */
+/** The email about a changed credential; `name` is the name of the credential. */
 export function noticeEmail(
   { email, full_name }: Recipient,
   what: keyof typeof NOTICES,
@@ -135,22 +138,22 @@ export function noticeEmail(
     before: [`${text} ${email}${name === undefined ? '' : `: ${oneLine(name)}`}.`],
     link: null,
     token: null,
-    after: [`If it was not you, set a new password, which ends all sessions, and ${remedy}.`],
+    after: [`If it was not you, set a new password to end all sessions, and ${remedy}.`],
   })
 }
 
-/** The email for setting a new password. */
+/** The email to reset a password. */
 export function resetEmail(to: Recipient, base: string, token: string, minutes: number): Email {
   return compose({
     subject: 'Set a new password',
     greeting: to.full_name,
     before: [
-      `Somebody requested a new password for the account ${to.email}. Setting it ends all sessions, and unless you choose to keep them, API keys and the webhook endpoints that were added with them.`,
+      `We received a request to reset the password of the account ${to.email}. A new password ends all sessions. It also deletes API keys and the webhook endpoints that they added, unless you choose to keep them.`,
     ],
     link: { label: 'Set a new password', url: link(base, 'password-reset', token) },
     token,
     after: [
-      `This is valid once, for ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}. If it was not you, ignore this email: the password does not change.`,
+      `This link is valid once, for ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}. If it was not you, ignore this email: your password stays the same.`,
     ],
   })
 }
@@ -162,7 +165,7 @@ export interface Invitation {
   readonly invitedBy: string | null
 }
 
-/** The email to somebody who has no account yet. */
+/** The email that invites an address without an account. */
 export function inviteEmail(invite: Invitation, base: string, token: string, days: number): Email {
   const organization = plainName(invite.organization)
   const by = invite.invitedBy === null ? 'You are invited' : `${plainName(invite.invitedBy)} invites you`
@@ -170,15 +173,15 @@ export function inviteEmail(invite: Invitation, base: string, token: string, day
     subject: `You are invited to ${organization}`,
     greeting: null,
     before: [
-      `${by} to join ${organization} as ${invite.role}. Register with the address ${invite.email}, or sign in with it, and accept.`,
+      `${by} to join ${organization} as ${invite.role}. Register or sign in with the address ${invite.email} to accept.`,
     ],
     link: { label: 'Accept the invite', url: link(base, 'accept-invite', token) },
     token,
-    after: [`This is valid for ${days} ${days === 1 ? 'day' : 'days'}.`],
+    after: [`This link is valid for ${days} ${days === 1 ? 'day' : 'days'}.`],
   })
 }
 
-/** The email to somebody who has an account and is already a member. */
+/** The email to an account that an invite made a member. */
 export function addedEmail(invite: Invitation): Email {
   const organization = plainName(invite.organization)
   const by = invite.invitedBy === null ? '' : ` by ${plainName(invite.invitedBy)}`
@@ -192,28 +195,28 @@ export function addedEmail(invite: Invitation): Email {
   })
 }
 
-/** The email to the account of a webhook endpoint at which nothing arrives. */
+/** The email about a disabled webhook endpoint. */
 export function webhookEmail(
   { full_name, url, failing_since }: { full_name: string | null; url: string; failing_since: string },
   id: number,
 ): Email {
   return compose({
-    subject: 'A webhook endpoint was switched off',
+    subject: 'Webhook endpoint disabled',
     greeting: full_name,
     before: [
-      `Nothing has arrived at your webhook endpoint ${id} since ${failing_since}, so it was switched off: ${oneLine(url)}`,
+      `All deliveries to your webhook endpoint ${id} have failed since ${failing_since}, so it was disabled: ${oneLine(url)}`,
     ],
     link: null,
     token: null,
     after: [
-      `What was not delivered is kept, and is sent when you activate it again: PATCH /api/v1/webhooks/${id} with {"is_active": true}.`,
+      `Undelivered events are kept and sent once you enable it again: PATCH /api/v1/webhooks/${id} with {"is_active": true}.`,
     ],
   })
 }
 
 const validFor = (hours: number): string => `valid for ${hours} ${hours === 1 ? 'hour' : 'hours'}`
 
-/** Tokens go after the `#`: browsers do not send the fragment, so they reach no log and no referrer. */
+/** Tokens go after the `#`: browsers do not send the fragment, so they never appear in logs or referrers. */
 function link(base: string, page: string, token: string): string {
   return `${base}/${page}#token=${token}`
 }
@@ -232,7 +235,9 @@ function compose({ subject, greeting, before, link, or, token, after }: Content)
   }
 }
 
-/** A name, unless it tries to be a link: anyone who registers somebody else's address chooses the name. */
+/**
+ * The recipient's name, or none if it looks like a link: anyone can register another person's address with any name.
+ */
 function nameAsGiven(greeting: string): string {
   const name = plainName(greeting)
   return name === '' || name !== oneLine(greeting) ? '' : ` ${name}`

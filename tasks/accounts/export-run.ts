@@ -15,13 +15,13 @@ import { titledFile } from '../documents/file-name.ts'
 import { discardUnused, lostTwin, sealUpload } from '../documents/store.ts'
 import type { Exported } from './export.ts'
 
-/** The work of `accounts.export`. */
+/** Runs `accounts.export`. */
 export async function run(
   ctx: TaskContext,
   { account_id: id }: { readonly account_id: number },
 ): Promise<Exported> {
   const { db, job, blobs, log } = ctx
-  // An earlier attempt got this far, and was cut short before that was known.
+  // An earlier attempt stored the export but was cut short before its result was recorded.
   const done = await db.maybeOne(exportById(job.id))
   if (done !== null) return { export_id: job.id, byte_size: done.byte_size }
   const blob = await store(ctx, id)
@@ -41,13 +41,13 @@ async function store(ctx: TaskContext, id: number): Promise<UploadedBlob> {
   try {
     return await ctx.blobs.store(archive(filesOf(ctx, id)))
   } catch (error) {
-    // A store that breaks off because of it says that it has failed.
+    // An aborted store operation reports a failure of the store; report the abort instead.
     ctx.signal.throwIfAborted()
     throw error
   }
 }
 
-/** The files of an export, each read as it is packed. */
+/** The files of an export; each is read while it is packed. */
 async function* filesOf(ctx: TaskContext, id: number): AsyncGenerator<ArchiveFile> {
   const account = await ctx.db.maybeOne(exportedAccount(id))
   if (account === null) throw fail('account.missing')
@@ -64,7 +64,7 @@ async function* filesOf(ctx: TaskContext, id: number): AsyncGenerator<ArchiveFil
   ctx.progress('Exported', total, total)
 }
 
-/** A batch of rows at a time, from after a key. */
+/** Reads rows in batches, in key order. */
 async function* batches({ db, signal }: TaskContext, rows: Rows, of: string) {
   for (let key = rows.start; ; ) {
     signal.throwIfAborted()
@@ -75,7 +75,7 @@ async function* batches({ db, signal }: TaskContext, rows: Rows, of: string) {
   }
 }
 
-/** Rows as lines of JSON (https://github.com/ndjson/ndjson-spec). */
+/** Rows as newline-delimited JSON (https://github.com/ndjson/ndjson-spec). */
 async function* lines(ctx: TaskContext, rows: Rows, of: string): AsyncGenerator<Uint8Array> {
   for await (const batch of batches(ctx, rows, of))
     yield Buffer.from(batch.map(({ json }) => `${json}\n`).join(''))
@@ -88,7 +88,7 @@ async function* linesBelow(ctx: TaskContext, part: Part, rows: Rows, of: string)
 
 const CONTENT_BATCH = 100
 
-/** The bytes of documents as they were stored, and at last the ids of those whose bytes the store has lost. */
+/** The stored bytes of documents, then a list of the documents whose bytes the store has lost. */
 async function* contentsOf(ctx: TaskContext, id: number, total: number): AsyncGenerator<ArchiveFile> {
   const missing: number[] = []
   let [after, packed] = [0, 0]
@@ -107,7 +107,7 @@ async function* contentsOf(ctx: TaskContext, id: number, total: number): AsyncGe
         name: `documents/${document.id}/${titledFile(fileName(document.title), document.media_type)}`,
         content: copied(ctx, ctx.blobs.read(document, 0, document.byte_size)),
         changed: new Date(),
-        // Other formats pack their own content.
+        // Other formats are already compressed.
         isPacked: !document.media_type.startsWith('text/'),
       }
     }
@@ -116,7 +116,7 @@ async function* contentsOf(ctx: TaskContext, id: number, total: number): AsyncGe
     yield { name: 'missing-documents.json', content: `${JSON.stringify(missing)}\n`, changed: new Date() }
 }
 
-/** A piece of a store is valid only until the next one is requested, and packing holds several. */
+/** Copies pieces: a store reuses each buffer for the next piece, and packing holds several. */
 async function* copied(
   { signal }: TaskContext,
   pieces: AsyncIterable<Uint8Array>,
@@ -129,7 +129,10 @@ async function* copied(
 
 const MAX_CHARACTERS = 100
 
-/** A title as the name of a file on any system: no path, nothing invisible, none of the characters that Windows refuses. */
+/**
+ * Converts a title to a file name for any system: no path separators, no control characters, none of the characters
+ * that Windows forbids.
+ */
 export function fileName(title: string): string {
   const plain = title
     .toWellFormed()

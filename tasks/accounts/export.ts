@@ -2,20 +2,20 @@ import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
 export const Exported = z.strictObject({
-  /** That of the job. */
+  /** The id of the job. */
   export_id: z.uuid(),
   byte_size: z.int(),
 })
 export type Exported = z.output<typeof Exported>
 
 /**
- * Packs all that an account has into a zip archive and stores it; one at a time for an account. An attempt that is cut short
- * leaves nothing, and the next one begins anew.
+ * Packs all data of an account into a zip archive and stores it; one job at a time per account. An attempt that is cut
+ * short leaves nothing, and the next one starts over.
  */
 export const exportAccount = defineTask({
   name: 'accounts.export',
   queue: 'accounts',
-  // Not that it computes much: each holds parts of files in memory, so that few may run at once.
+  // Needs little CPU, but each job holds parts of files in memory, so few may run concurrently.
   pool: 'cpu',
   actor: ({ account_id }) => `account_export:${account_id}`,
   whenBusy: 'join',

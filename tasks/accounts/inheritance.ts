@@ -1,7 +1,7 @@
 import type { Left } from '../../sql/accounts.ts'
 import type { AuditEvent } from '../../sql/audit.ts'
 
-/** Audit events of the organizations that an account alone owned: who inherited them, or that they were deleted. */
+/** Audit events for the organizations of which an account was the only owner: inherited by a member, or deleted. */
 export function inheritanceEvents(
   accountId: number,
   { inherited, deleted }: Left,

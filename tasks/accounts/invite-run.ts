@@ -4,7 +4,7 @@ import { addedEmail, inviteEmail } from './emails.ts'
 import { mailUnsolicited } from './mail.ts'
 import { inviteTokenOf } from './tokens.ts'
 
-/** The work of `accounts.invite`. */
+/** Runs `accounts.invite`. */
 export async function run(
   ctx: TaskContext,
   { invite_id }: { readonly invite_id: number },

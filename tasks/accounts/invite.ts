@@ -1,7 +1,10 @@
 import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
-/** Mails an invite: how to accept it, or that the account is already a member. Sends nothing for one that has ended. */
+/**
+ * Emails an invite with a link to accept it, or a notice that the account is already a member. Sends nothing for
+ * revoked or expired invites.
+ */
 export const invite = defineTask({
   name: 'accounts.invite',
   queue: 'accounts',

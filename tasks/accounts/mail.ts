@@ -6,13 +6,13 @@ import type { TaskContext } from '../context.ts'
 import type { Email } from './emails.ts'
 import { digestOf } from './tokens.ts'
 
-// Nobody needs more, and a mailbox can bear them.
+// More than enough for a real owner, and few enough not to flood a mailbox.
 const MAX_UNSOLICITED = 10
 const PERIOD_SECONDS = 3600
 
 /**
- * Sends an email through the ledger of sends: once, however often its job runs. The ledger has its subject and its
- * recipient; what it says, tokens included, is written anew by each attempt and not stored.
+ * Sends an email through the send ledger: once, however often its job runs. The ledger stores subject and recipient.
+ * The body, tokens included, is never stored; each attempt writes it again.
  */
 export async function mailOnce(ctx: TaskContext, to: string, email: Email): Promise<void> {
   const { job, providers } = ctx
@@ -29,16 +29,19 @@ export async function mailOnce(ctx: TaskContext, to: string, email: Email): Prom
 }
 
 /**
- * Sends, as `mailOnce`, what anybody can have sent to an address of somebody else: ten in an hour to each address, or its
- * mailbox could be flooded, from however many clients. What exceeds that is not sent; the log says so.
+ * As `mailOnce`, for emails that anyone can trigger to another person's address. Sends at most ten per hour to each
+ * address, so that no number of clients can flood its mailbox. Drops and logs the rest.
  */
 export async function mailUnsolicited(ctx: TaskContext, to: string, email: Email): Promise<void> {
-  // A repeated attempt was counted by the first.
+  // Only the first attempt counts.
   if (ctx.job.attempt === 1) {
     const address = digestOf(to).toString('hex')
     const limit = takeRequest('unsolicited_mail', address, MAX_UNSOLICITED, PERIOD_SECONDS)
     if ((await ctx.db.one(limit)).wait_ms > 0) {
-      ctx.log.warn({ subject: email.subject }, 'Not mailed: the address got ten such mails within an hour')
+      ctx.log.warn(
+        { subject: email.subject },
+        'Email dropped: the address received 10 such emails within an hour',
+      )
       return
     }
   }

@@ -10,7 +10,10 @@ interface Payload {
   readonly name?: string | undefined
 }
 
-/** The work of `accounts.notice`. Whoever registered somebody else's address could have such mails sent, so they are limited. */
+/**
+ * Runs `accounts.notice`. The account may have been registered with another person's address, so these emails are
+ * limited.
+ */
 export async function run(
   ctx: TaskContext,
   { account_id, what, name }: Payload,

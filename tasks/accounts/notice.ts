@@ -3,7 +3,7 @@ import { defineTask, lazily } from '../task.ts'
 
 export const NOTICES = ['key_created', 'passkey_added', 'passkey_deleted', 'totp_disabled'] as const
 
-/** Mails an account that what signs in to it, or acts for it, has changed. */
+/** Emails an account about a change of its credentials. */
 export const notice = defineTask({
   name: 'accounts.notice',
   queue: 'accounts',

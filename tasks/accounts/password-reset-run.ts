@@ -4,7 +4,7 @@ import { resetEmail } from './emails.ts'
 import { mailUnsolicited } from './mail.ts'
 import { digestOf, mailedTokenOf } from './tokens.ts'
 
-/** The work of `accounts.password-reset`. */
+/** Runs `accounts.password-reset`. */
 export async function run(
   ctx: TaskContext,
   { email }: { readonly email: string },

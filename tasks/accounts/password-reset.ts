@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
-/** Mails a token that sets a new password, if the address has an active account; the result does not reveal whether. */
+/**
+ * Emails a token that sets a new password, if the address has an active account; the result is the same without one.
+ */
 export const passwordReset = defineTask({
   name: 'accounts.password-reset',
   queue: 'accounts',

@@ -1,11 +1,11 @@
 /**
- * An untrusted name as text that no mail program turns into a link and that can't look like more than one line, so that
- * it can't mislead anyone.
+ * Converts an untrusted name to text that no mail program turns into a link and that stays on one line. It therefore
+ * can't mislead a recipient.
  */
 export function plainName(text: string): string {
   const apart = oneLine(text)
     .replace(/[/\\]+/g, '/')
-    // As after the end of a sentence, a space follows every dot.
+    // Every dot gets a space after it, as at the end of a sentence.
     .replace(/[.:\u3002](?=[^\s.:\u3002])/gu, '$& ')
     .replace(/\s*@\s*/g, ' @ ')
     .trim()
@@ -18,12 +18,12 @@ export function plainName(text: string): string {
         .trimEnd()}…`
 }
 
-// A subject may have 200 characters, including the text around the name.
+// A subject has at most 200 characters, including the text around the name.
 const MAX_CHARACTERS = 120
 
 /**
- * On one line and with one form of each character: dots and slashes have look-alikes that programs treat as such.
- * Joiners of letters and emoji stay.
+ * Normalizes text to one line and to one form of each character: programs treat look-alikes of dots and slashes as the
+ * real ones. Keeps joiners of letters and emoji.
  */
 export function oneLine(text: string): string {
   return text

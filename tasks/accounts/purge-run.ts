@@ -14,7 +14,7 @@ import { purgeBelongings } from '../purge.ts'
 import { inheritanceEvents } from './inheritance.ts'
 import type { Purged } from './purge.ts'
 
-/** The work of `accounts.purge`. */
+/** Runs `accounts.purge`. */
 export async function run(ctx: TaskContext): Promise<Purged> {
   const { db } = ctx
   const done = { accounts: 0, organizations: 0, rows: 0 }
@@ -23,7 +23,7 @@ export async function run(ctx: TaskContext): Promise<Purged> {
     done.rows += await purgeBelongings(ctx, `Account ${id}`, id, OF_ACCOUNT)
     done.accounts += await db.run(removeAccount(id))
   }
-  // With those that accounts have just left without an owner.
+  // Includes organizations that just lost their last owner.
   for (const { id } of await db.any(deletedOrganizations())) {
     done.rows += await purgeBelongings(ctx, `Organization ${id}`, id, OF_ORGANIZATION)
     done.organizations += await db.run(removeOrganization(id))
@@ -31,7 +31,7 @@ export async function run(ctx: TaskContext): Promise<Purged> {
   return done
 }
 
-/** Takes an account out of the organizations that the request which deleted it has left to this task. */
+/** Removes an account from the organizations that the deleting request left to this task. */
 async function leaveAllOrganizations({ db, job, signal }: TaskContext, id: number): Promise<void> {
   const from = { actorId: null, address: null, requestId: job.requestId }
   await inBatches(signal, LEAVE_BATCH, () =>

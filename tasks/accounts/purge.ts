@@ -4,12 +4,12 @@ import { defineTask, lazily } from '../task.ts'
 const Purged = z.strictObject({
   accounts: z.int(),
   organizations: z.int(),
-  /** Rows that were deleted, or that refer to them no longer. */
+  /** Deleted rows, and rows whose reference was cleared. */
   rows: z.int(),
 })
 export type Purged = z.output<typeof Purged>
 
-/** Deletes what belongs to deleted accounts and organizations, and their own rows last. */
+/** Deletes the data of deleted accounts and organizations, then their own rows. */
 export const purgeAccounts = defineTask({
   name: 'accounts.purge',
   queue: 'accounts',

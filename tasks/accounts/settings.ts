@@ -1,9 +1,12 @@
 import { z } from 'zod'
 import { count, flag } from '../setting-fields.ts'
 
-/** Settings of accounts: who may have one, how long what they sign in with lasts, and where they sign in from. */
+/** Account settings: registration, lifetimes of credentials, and the location of sign-ins. */
 
-/** Headers in which proxies say where an address is; `x-client-place` is for those that can be told which. */
+/**
+ * Headers in which proxies report the location of an address; `x-client-place` is for proxies with a configurable
+ * header.
+ */
 const GEO_HEADERS = [
   'cf-ipcountry',
   'cloudfront-viewer-country',
@@ -36,12 +39,14 @@ export const accountShape = {
   GEO_HEADER: z.string().toLowerCase().pipe(z.enum(GEO_HEADERS)).optional(),
 }
 
-/** What a new password needs. */
+/** Rules for new passwords. */
 export interface PasswordRules {
   readonly minLength: number
-  /** How many of lower-case letters, upper-case letters, digits and others it has. */
+  /** Minimum number of character classes: lower-case letters, upper-case letters, digits, others. */
   readonly minClasses: number
-  /** True if it is none of the most common ones, and the address and the name of the service do not count. */
+  /**
+   * True if common passwords are rejected, and the address and the name of the service do not count toward the length.
+   */
   readonly refuseCommon: boolean
 }
 
@@ -49,23 +54,23 @@ export interface AccountSettings {
   readonly adminEmail: string | undefined
   readonly adminPassword: string | undefined
   readonly registrationEnabled: boolean
-  /** True if admins without one-time codes, and without a passkey's session, have no more rights than users. */
+  /** True if admins without one-time codes and without a passkey session have only the rights of users. */
   readonly requireAdminTotp: boolean
   readonly accessTokenSeconds: number
   readonly refreshTokenSeconds: number
-  /** How long a session lasts however often it is refreshed; null: no limit. */
+  /** Maximum lifetime of a session, even if refreshed; null means no limit. */
   readonly sessionMaxSeconds: number | null
   readonly resetTokenSeconds: number
   readonly verifyTokenSeconds: number
   readonly inviteTokenSeconds: number
-  /** How long an account can still take back its own deletion; 0: not at all. */
+  /** Days in which an account can cancel its own deletion; 0 deletes it immediately. */
   readonly accountDeletionDays: number
   readonly passwordRules: PasswordRules
-  /** How many failed logins lock an account, and for how long. */
+  /** Number of failed logins that locks an address, and the duration of the lock. */
   readonly loginMaxFailures: number
   readonly loginLockSeconds: number
   readonly trustProxy: boolean
-  /** Where the trusted proxy says the place of an address; null: it does not. */
+  /** Header in which the trusted proxy reports the location of an address; null if it does not. */
   readonly geoHeader: (typeof GEO_HEADERS)[number] | null
 }
 
@@ -96,12 +101,12 @@ export function accountSettings(env: z.output<typeof Shape>): AccountSettings {
   }
 }
 
-/** Settings that require each other, by their raw values; a line for each problem. */
+/** Checks combinations of settings by their raw values; returns a line per problem. */
 export function accountChecks(env: Readonly<Record<string, string | undefined>>): string[] {
   const problems: string[] = []
   if ((env.ADMIN_EMAIL === undefined) !== (env.ADMIN_PASSWORD === undefined))
     problems.push('ADMIN_EMAIL: needs ADMIN_PASSWORD, and vice versa')
-  // Without a trusted proxy it would be the client's own word.
+  // Without a trusted proxy, clients could send any value.
   if (env.GEO_HEADER !== undefined && accountShape.TRUST_PROXY.safeParse(env.TRUST_PROXY).data !== true)
     problems.push('GEO_HEADER: needs TRUST_PROXY=true')
   return problems

@@ -4,7 +4,7 @@ import { verificationEmail } from './emails.ts'
 import { mailUnsolicited } from './mail.ts'
 import { digestOf, mailedTokenOf } from './tokens.ts'
 
-/** The work of `accounts.verification`. */
+/** Runs `accounts.verification`. */
 export async function run(
   ctx: TaskContext,
   { account_id }: { readonly account_id: number },
@@ -12,7 +12,7 @@ export async function run(
   const { db, job, settings, secretKey } = ctx
   const to = await db.maybeOne(recipientById(account_id))
   if (to === null || to.is_verified) return {}
-  // From the job's id: a repeated attempt mails the same token, in the same message.
+  // Derived from the job's id: a retry sends the same token in the same message.
   const token = mailedTokenOf(secretKey, 'verify', job.id)
   const stored = insertMailedToken(
     job.id,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
-/** Mails a token that verifies the address of an account. */
+/** Emails a token that verifies the address of an account. */
 export const verification = defineTask({
   name: 'accounts.verification',
   queue: 'accounts',

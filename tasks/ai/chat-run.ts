@@ -9,7 +9,7 @@ import type { Completion, Question } from './ports.ts'
 import { keyName } from './providers.ts'
 import { NO_TOKENS, type Usage, usageOf } from './usage.ts'
 
-/** The work of `ai.chat`. */
+/** Runs `ai.chat`. */
 export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatResult> {
   const { ai } = ctx.settings
   const turn = await ctx.db.maybeOne(
@@ -42,7 +42,7 @@ export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatR
   }
 }
 
-/** The agent as it is now, but the model that the turn began with: the first frame has named it. */
+/** Builds the question from the current agent, but with the model of the turn: the first frame has named it. */
 async function questionOf(
   ctx: TaskContext,
   { provider, model }: ChatPayload,
@@ -63,7 +63,7 @@ async function questionOf(
   }
 }
 
-/** Asks the model; a failed attempt emits its usage, too. */
+/** Asks the model; emits usage even if the attempt fails. */
 async function answered(
   ctx: TaskContext,
   question: Question,
@@ -82,7 +82,7 @@ async function answered(
   }
 }
 
-/** A provider that refused or failed before its first piece charges nothing. */
+/** A provider that refuses or fails before its first piece charges nothing. */
 function usageOfFailure(ctx: TaskContext, question: Question, text: string, error: unknown): Promise<Usage> {
   const refused = error instanceof Failure && text === ''
   return usageOf(ctx, question, refused ? NO_TOKENS : null, text)

@@ -9,7 +9,7 @@ const ChatPayload = z.strictObject({
   user_id: z.string(),
   owner_id: z.int().nullable(),
   agent_slug: z.string(),
-  /** The model that answers: the agent's when the turn began, as in the first frame. */
+  /** The model of the agent at the start of the turn, as named in the first frame. */
   provider: z.enum(AI_PROVIDERS),
   model: z.string(),
   stream: z.boolean(),
@@ -25,17 +25,17 @@ export const ChatResult = z.strictObject({
   response_time_ms: z.number(),
   provider: z.string(),
   model: z.string(),
-  /** When it was complete. */
+  /** Time of completion. */
   timestamp: z.iso.datetime(),
-  /** The chunks of the collection that the model was given; absent when none was requested. */
+  /** The chunks given to the model; absent if no collection was requested. */
   rag_sources: z.array(z.unknown()).optional(),
 })
 export type ChatResult = z.output<typeof ChatResult>
 
 /**
- * Answers in a conversation. Its events: `chunk` for each piece; `restart` when an earlier attempt has shown pieces,
- * which are now void; `usage` for what an attempt has used. The job's end settles the answer (`ai_turn_settle`), so the
- * task itself writes nothing, and an attempt that is cut short leaves nothing behind.
+ * Answers in a conversation. Its events: `chunk` for each piece; `restart` if an earlier attempt showed pieces, which
+ * are now void; `usage` for the usage of an attempt. The job's end stores the answer (`ai_turn_settle`), so the task
+ * itself writes nothing, and an attempt that is cut short leaves nothing behind.
  */
 export const chat = defineTask({
   name: 'ai.chat',

@@ -1,12 +1,13 @@
 /**
- * Pieces of answers on their way to readers. The first piece of an answer is sent at once; after that all answers share
- * a timer that sends what has accumulated: many streams make few writes, and several threads write at the same time.
+ * Pieces of an answer for its subscribers. The first piece is sent immediately. After that, all answers share a timer
+ * that sends the accumulated text, so many streams make few writes. The timer follows the clock, so that all threads
+ * write at the same time.
  */
 export interface Deltas {
   push(text: string): void
-  /** Sends what is left. */
+  /** Sends the remaining text. */
   end(): void
-  /** Everything sent so far: what readers have seen. */
+  /** All text sent so far. */
   readonly text: string
 }
 
@@ -21,7 +22,7 @@ function flushAll(): void {
   waiting.clear()
 }
 
-/** `send` gets storable text: without NUL and lone surrogates. */
+/** Creates the buffer of one answer. `send` receives storable text, without NUL and lone surrogates. */
 export function createDeltas(send: (text: string) => void): Deltas {
   let text = ''
   let pending = ''
@@ -53,13 +54,13 @@ export function createDeltas(send: (text: string) => void): Deltas {
   }
 }
 
-/** A high surrogate at the end, whose other half is yet to come. */
+/** A trailing high surrogate, whose other half is still to come; empty if there is none. */
 function openEnd(text: string): string {
   const last = text.charCodeAt(text.length - 1)
   return last >= 0xd800 && last <= 0xdbff ? text.slice(-1) : ''
 }
 
-/** JSON in PostgreSQL can't hold NUL or lone surrogates. */
+/** Removes NUL and lone surrogates, which JSON in PostgreSQL can't hold. */
 export function storable(text: string): string {
   return text.replaceAll('\0', '').toWellFormed()
 }

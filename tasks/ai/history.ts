@@ -2,12 +2,12 @@ import type { Message } from './ports.ts'
 import { loadCounter, maxTokens, TOKENS_PER_MESSAGE } from './tokens.ts'
 
 /**
- * The part of a conversation that is sent to the model: the last messages that fit within `limit` tokens. The last one,
- * which is to be answered, is always sent.
+ * The part of a conversation for the model: the latest messages within `limit` tokens. Always includes the last
+ * message, which the model answers.
  */
 export async function fitting(history: readonly Message[], limit: number): Promise<Message[]> {
   const bound = history.reduce((sum, { content }) => sum + maxTokens(content) + TOKENS_PER_MESSAGE, 0)
-  // Most conversations fit even by this upper bound.
+  // Most conversations fit even by this upper bound, which needs no tokenizer.
   const count = bound <= limit ? maxTokens : await loadCounter()
   const kept: Message[] = []
   let left = limit
@@ -17,6 +17,6 @@ export async function fitting(history: readonly Message[], limit: number): Promi
     kept.push(message)
   }
   kept.reverse()
-  // Never starts with an answer whose question was left out.
+  // Never start with an answer whose question was left out.
   return kept[0]?.role === 'assistant' ? kept.slice(1) : kept
 }

@@ -8,8 +8,9 @@ export interface ModelRef {
 }
 
 /**
- * The model of an agent. `model_id` names a model of the current provider, or of another one with its prefix:
- * `anthropic/claude-haiku-4-5`. Without it, the current model: the one an admin has chosen, else that of the settings.
+ * The model of an agent. `model_id` names a model of the current provider, or of another one with its prefix, such as
+ * `anthropic/claude-haiku-4-5`. Null uses the current model: the one that an admin chose, otherwise that of the
+ * settings.
  */
 export function modelOf(
   settings: AiSettings,

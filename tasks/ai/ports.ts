@@ -1,13 +1,13 @@
 import type { AiProvider } from './providers.ts'
 
-/** Chat models as tasks see them. `workers/providers/ai/chat.ts` implements them. */
+/** Chat models for tasks, implemented by `workers/providers/ai/chat.ts`. */
 export interface ChatModels {
   /**
-   * Asks a model, and passes each piece of its answer to `onText` as it arrives. Waits for a piece no longer than
-   * `AI_TIMEOUT_SECONDS`.
+   * Asks a model and passes each piece of its answer to `onText` as it arrives. Waits at most `AI_TIMEOUT_SECONDS` for
+   * each piece.
    *
-   * @throws fail('ai.failed') temporarily and fail('ai.refused') permanently, before the first piece;
-   * fail('ai.interrupted') after it; the signal's reason.
+   * @throws before the first piece: fail('ai.failed'), transient, and fail('ai.refused'), permanent. After it:
+   * fail('ai.interrupted'). On abort: the signal's reason.
    */
   ask(question: Question, signal: AbortSignal, onText?: (text: string) => void): Promise<Completion>
 }
@@ -16,7 +16,7 @@ export interface Question {
   readonly provider: AiProvider
   readonly model: string
   readonly system: string
-  /** The last one is to be answered. */
+  /** The model answers the last one. */
   readonly messages: readonly Message[]
   readonly temperature: number
   readonly maxTokens: number
@@ -28,20 +28,20 @@ export interface Message {
 }
 
 export interface Completion {
-  /** All pieces; empty when the model produced no text. */
+  /** All pieces; empty if the model produced no text. */
   readonly text: string
-  /** Null when the provider did not report them. */
+  /** Null if the provider reported no usage. */
   readonly tokens: Tokens | null
-  /** Why it ended, in the provider's term. */
+  /** Finish reason in the provider's terms. */
   readonly finish: string
 }
 
 /** Tokens of a request and its answer. */
 export interface Tokens {
-  /** All of the request, including those from the provider's cache. */
+  /** All input tokens, including those from the provider's cache. */
   readonly input: number
   readonly cached: number
-  /** All of the answer, including reasoning. */
+  /** All output tokens, including reasoning. */
   readonly output: number
   readonly reasoning: number
 }

@@ -1,6 +1,6 @@
 /**
- * The model providers: each has an endpoint that speaks OpenAI's protocol, with its own deviations. Light enough for
- * the edge to import.
+ * Model providers: each has an endpoint for OpenAI's protocol, with its own deviations. Light enough for the edge to
+ * import.
  */
 
 export const AI_PROVIDERS = ['openai', 'anthropic', 'google', 'groq', 'mistral', 'cohere'] as const
@@ -8,11 +8,11 @@ export type AiProvider = (typeof AI_PROVIDERS)[number]
 
 export interface ProviderFacts {
   readonly baseUrl: string
-  /** A small model that can also read images. */
+  /** Default model: small, and able to read images. */
   readonly model: string
-  /** The name of the field that limits an answer's length; some providers refuse the other name. */
+  /** Name of the field that limits the length of an answer; some providers reject the other name. */
   readonly lengthField: 'max_tokens' | 'max_completion_tokens'
-  /** Whether a stream reports its usage only when `stream_options` asks for it, which the others refuse. */
+  /** True if a stream reports usage only with `stream_options`, which other providers reject. */
   readonly asksForUsage: boolean
   /** Models that accept no temperature. */
   readonly fixedTemperature?: RegExp
@@ -21,8 +21,8 @@ export interface ProviderFacts {
 /**
  * Sources: platform.openai.com/docs/api-reference/chat, docs.anthropic.com/en/api/openai-sdk,
  * ai.google.dev/gemini-api/docs/openai, console.groq.com/docs/openai, docs.mistral.ai/api,
- * docs.cohere.com/docs/compatibility-api. Mistral and Cohere answer 422 to unknown fields, and report the usage of a
- * stream without being asked.
+ * docs.cohere.com/docs/compatibility-api. Mistral and Cohere answer unknown fields with 422, and always report the
+ * usage of a stream.
  */
 export const PROVIDERS: Readonly<Record<AiProvider, ProviderFacts>> = {
   openai: {
@@ -68,7 +68,7 @@ export function isAiProvider(name: string): name is AiProvider {
   return (AI_PROVIDERS as readonly string[]).includes(name)
 }
 
-/** The setting that holds a provider's key. */
+/** Name of the setting that holds a provider's key. */
 export function keyName<P extends AiProvider>(provider: P): `${Uppercase<P>}_API_KEY` {
   return `${provider.toUpperCase() as Uppercase<P>}_API_KEY`
 }

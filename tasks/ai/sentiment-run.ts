@@ -16,7 +16,7 @@ import { modelOf } from './model.ts'
 import type { Question } from './ports.ts'
 import { usageOf } from './usage.ts'
 
-// A conversation is judged once it has been quiet for this long.
+// A conversation is scored after this time without messages.
 const QUIET_SECONDS = 300
 const MAX_PER_RUN = 50
 const MESSAGES = 20
@@ -33,7 +33,7 @@ const Verdict = z.object({
   score: z.number().min(-1).max(1),
 })
 
-/** The work of `ai.sentiment`. */
+/** Runs `ai.sentiment`. */
 export async function run(ctx: TaskContext): Promise<{ scored: number; failed: number }> {
   const { ai } = ctx.settings
   const model = modelOf(ai, await ctx.db.maybeOne(chosenModel()), null)
@@ -42,7 +42,7 @@ export async function run(ctx: TaskContext): Promise<{ scored: number; failed: n
   const waiting = await ctx.db.any(unscoredConversations(QUIET_SECONDS, MESSAGES, MAX_PER_RUN))
   let scored = 0
   for (const [n, conversation] of waiting.entries()) {
-    ctx.progress('Judging conversations', n, waiting.length)
+    ctx.progress('Scoring conversations', n, waiting.length)
     const judgement = await judge(ctx, model, conversation)
     if (judgement === null) await ctx.db.run(postponeJudgement(conversation))
     else {
@@ -53,7 +53,7 @@ export async function run(ctx: TaskContext): Promise<{ scored: number; failed: n
   return { scored, failed: waiting.length - scored }
 }
 
-/** Null when the model could not be asked, or answered something else. */
+/** Scores a conversation; null if the model refused or gave an invalid answer. */
 async function judge(
   ctx: TaskContext,
   model: Pick<Question, 'provider' | 'model'>,
@@ -65,7 +65,7 @@ async function judge(
     system: INSTRUCTIONS,
     messages: [{ role: 'user', content }],
     temperature: 0,
-    // Includes the tokens of models that reason.
+    // Includes reasoning tokens.
     maxTokens: 1000,
   }
   try {
@@ -76,14 +76,14 @@ async function judge(
     await ctx.db.run(insertUsage({ ...about, ...usage, success: judgement !== null }))
     return judgement
   } catch (error) {
-    // The next conversation would fail, too: the rest waits for the next run.
+    // The next conversation would fail as well; the rest waits for the next run.
     if (!(error instanceof Failure) || error.code === 'ai.failed') throw error
-    ctx.log.warn({ conversation: id, code: error.code }, 'A conversation could not be judged')
+    ctx.log.warn({ conversation: id, code: error.code }, 'Conversation scoring failed')
     return null
   }
 }
 
-/** Parses a verdict, with or without the code fences that some models put around JSON. */
+/** Parses a verdict, with or without the code fences that some models put around JSON; null if it is invalid. */
 function verdictOf(text: string): Judgement | null {
   const from = text.indexOf('{')
   const to = text.lastIndexOf('}')

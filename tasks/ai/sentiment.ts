@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
-/** Has the model judge conversations that have become quiet. */
+/** Scores the sentiment of conversations that have become inactive. */
 export const sentiment = defineTask({
   name: 'ai.sentiment',
   queue: 'ai',

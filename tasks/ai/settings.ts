@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { AI_PROVIDERS, type AiProvider, keyName, PROVIDERS } from './providers.ts'
 
-/** The settings of models and of the conversations with them. */
+/** Settings of models and conversations. */
 
 const number = (pattern: RegExp, what: string, fallback: number, type: z.ZodNumber) =>
   z.string().trim().regex(pattern, `must be ${what}`).transform(Number).pipe(type).default(fallback)
@@ -40,7 +40,7 @@ export const aiShape = {
 
 type AiEnvironment = z.output<z.ZodObject<typeof aiShape>>
 
-/** How a provider is reached; without a key it is not used. */
+/** Endpoint of a provider; without a key, the provider is disabled. */
 export interface Endpoint {
   readonly apiKey: string | null
   readonly baseUrl: string
@@ -48,21 +48,21 @@ export interface Endpoint {
 
 export interface AiSettings {
   readonly enabled: boolean
-  /** The model of agents that name none, unless an admin has chosen another one. */
+  /** Default provider and model of agents, unless an admin chose another model. */
   readonly provider: AiProvider
   readonly model: string
   readonly temperature: number
   readonly maxTokens: number
-  /** The longest wait for a provider: for the first piece of an answer, and for each one after it. */
+  /** Time limit for the first piece of an answer, and for each one after it. */
   readonly timeoutSeconds: number
-  /** The most messages and tokens of the conversation so far that are sent with a question. */
+  /** Limits on the history that is sent with a question, in messages and tokens. */
   readonly historyMessages: number
   readonly historyTokens: number
   readonly sentimentEnabled: boolean
   readonly endpoints: Readonly<Record<AiProvider, Endpoint>>
 }
 
-/** A model of a provider, and how to reach it. */
+/** A model of a provider and its endpoint. */
 export interface AiModel {
   readonly provider: AiProvider
   readonly name: string

@@ -4,19 +4,19 @@ import { costOf } from '../llm/cost.ts'
 import type { Question, Tokens } from './ports.ts'
 import { loadCounter, TOKENS_PER_MESSAGE } from './tokens.ts'
 
-/** The usage of an attempt, as in the event `usage` of its job. */
+/** Usage of an attempt, as in the `usage` event of its job. */
 export interface Usage extends Tokens {
   readonly provider: string
   readonly model: string
-  /** US dollars, an exact decimal; null when the price is unknown. */
+  /** Cost in US dollars, an exact decimal; null if the price is unknown. */
   readonly cost: string | null
-  /** Counted by us, because the provider did not report it. */
+  /** True if this service counted the tokens because the provider reported none. */
   readonly estimated: boolean
 }
 
 export const NO_TOKENS: Tokens = { input: 0, cached: 0, output: 0, reasoning: 0 }
 
-/** The tokens that the provider reported, or else counted ones, and their cost at today's price. */
+/** Tokens reported by the provider, or counted here if null, with their cost at today's price. */
 export async function usageOf(
   ctx: TaskContext,
   question: Question,

@@ -14,10 +14,10 @@ await runCommand(async () => {
     backUp(settings, database, file),
   )
   say(`Wrote ${file}: ${tables} tables with ${rows} rows, ${files} files`)
-  if (missing > 0) say(`${missing} files were not in their store`)
+  if (missing > 0) say(`${missing} files are missing from their store`)
   for (const { store, count, bytes } of elsewhere)
-    say(`Not in it: ${count} files (${bytes} bytes) in ${store}. Back up the bucket separately.`)
+    say(`Not included: ${count} files (${bytes} bytes) in ${store}. Back up this bucket separately.`)
   say(
-    'SECRET_KEY is not in it either. With another one, everybody must sign in again and pending invites are void.',
+    'SECRET_KEY is not included either. With a new key, all users must sign in again and pending invites are void.',
   )
 })

@@ -18,26 +18,26 @@ import { type Blobs, createBlobs } from '../documents/blobs.ts'
 import type { Settings } from '../settings.ts'
 import { compressed } from './compress.ts'
 
-/** What a backup contains, and what it does not. */
+/** The contents of a backup, and the files that it lacks. */
 export interface BackupReport {
   tables: number
   rows: number
   /** Files of a `file:` store. */
   files: number
-  /** Files that their store had lost. */
+  /** Files that their store has lost. */
   missing: number
-  /** Bytes in buckets, which have backups of their own. */
+  /** Files in buckets, which need their own backups. */
   elsewhere: { readonly store: string; readonly count: number; readonly bytes: number }[]
 }
 
-// The rest of the machine may be the database's.
+// At most 8: the database may need the rest of the machine.
 const READERS = Math.min(Math.max(availableParallelism(), 2), 8)
 
 /**
- * Writes a consistent snapshot of the database and of the files in folders, while the service runs. The file appears
- * under its name once it is complete and on disk; what a backup that was killed has left of it is replaced.
+ * Writes a consistent snapshot of the database and of the files in folders, while the service runs. The file gets its
+ * name once it is complete and on disk. A new backup replaces the partial file of a killed one.
  *
- * @throws BackupError when the file already exists.
+ * @throws BackupError if the file already exists.
  */
 export async function backUp(
   settings: Settings,
@@ -47,7 +47,7 @@ export async function backUp(
   if (await exists(file)) throw new BackupError(`${file} already exists`)
   const unlock = takeLock(
     `${file}.lock`,
-    (pid) => new Error(`Another backup is writing ${file} (pid ${pid})`),
+    (pid) => new Error(`Another backup is already writing ${file} (pid ${pid})`),
   )
   const part = `${file}.part`
   try {
@@ -107,7 +107,7 @@ async function* sections(client: Client, blobs: Blobs, report: BackupReport): As
     yield section
   }
   for (const blob of await storedBytes(client, 'file:%')) {
-    // The collector may have removed it since the snapshot, when nothing referenced it any more.
+    // The collector may have removed the file since the snapshot, once nothing referenced it.
     const found = await blobs.exists(atOf(blob), blob.byte_size)
     report[found ? 'files' : 'missing']++
     yield found ? bytesSection(blob, () => blobs.read(atOf(blob), 0, blob.byte_size)) : missingSection(blob)

@@ -3,14 +3,14 @@ import { createGzip } from 'node:zlib'
 import type { Snapshot, Source } from '../../sql/backup/dump.ts'
 import { endFrame, sectionFrames } from '../../sql/backup/format.ts'
 
-// Fast, and still compresses text well; images and PDFs do not get smaller anyway.
+// Fast, and still compresses text well; images and PDFs do not shrink at any level.
 const GZIP = { level: 3, chunkSize: 256 * 1024 }
-// A part of a table usually fits, so that its connection goes on with another one before it is written.
+// Usually fits a part of a table, so that its connection can read the next one before this one is written.
 const AHEAD_BYTES = 16 * 1024 * 1024
 
 /**
- * The compressed bytes of sections, in their order, each a gzip member of its own: as many sections are read and compressed
- * at a time as there are connections.
+ * Compresses sections, each to its own gzip member, and yields them in order. Reads and compresses as many sections
+ * concurrently as there are connections.
  */
 export async function* compressed(
   sources: AsyncIterable<Source>,
@@ -45,7 +45,7 @@ async function* first(
 
 function gzipped(frames: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Readable {
   const ahead = new PassThrough({ highWaterMark: AHEAD_BYTES })
-  // An error ends `ahead` with it, and what reads that gets it, perhaps later.
+  // An error destroys `ahead`; its reader gets the error, perhaps later.
   ahead.on('error', () => {})
   pipeline(frames, createGzip(GZIP), ahead, () => {})
   return ahead

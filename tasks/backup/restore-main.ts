@@ -14,5 +14,5 @@ await runCommand(async () => {
     restore(settings, database, file),
   )
   say(`Restored the state of ${createdAt}: ${tables} tables with ${rows} rows, ${files} files`)
-  if (missing > 0) say(`${missing} files were lost before the backup was made`)
+  if (missing > 0) say(`${missing} files were already missing when the backup was created`)
 })

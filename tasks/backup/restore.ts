@@ -19,7 +19,10 @@ export interface RestoreReport {
   readonly missing: number
 }
 
-/** Reads a backup from end to end. @throws BackupError when it is incomplete, damaged or from a newer version. */
+/**
+ * Reads a whole backup and returns its header. @throws BackupError if it is incomplete, damaged or from a newer
+ * version.
+ */
 export async function verifyBackup(file: string): Promise<Header & { readonly kind: 'backup' }> {
   let first: Header | null = null
   for await (const { header, data } of readSections<Header>(file)) {
@@ -30,15 +33,15 @@ export async function verifyBackup(file: string): Promise<Header & { readonly ki
   const known = new Set(await migrationNames())
   const newer = first.migrations.filter((name) => !known.has(name))
   if (newer.length > 0)
-    throw new BackupError(`The backup is from a newer version: it has ${newer.join(', ')}`)
+    throw new BackupError(`The backup is from a newer version; unknown migrations: ${newer.join(', ')}`)
   return first
 }
 
 /**
- * Fills an empty database from a backup after verifying the whole file; files of folders go where `BLOB_STORE` says.
- * When it fails, the database is empty again.
+ * Restores a backup into an empty database after verifying the whole file. Files of folders go to `BLOB_STORE`. If it
+ * fails, it empties the database.
  *
- * @throws BackupError
+ * @throws BackupError if the backup is invalid or the database is not empty.
  */
 export async function restore(
   settings: Settings,
@@ -52,7 +55,7 @@ export async function restore(
   })
   try {
     if (!(await isEmpty(client)))
-      throw new BackupError('The database is not empty: a backup is restored into a new one')
+      throw new BackupError('The database is not empty; restore into a new database')
     try {
       await migrateEmpty(database.directUrl, migrations.at(-1)!)
       const report = await fill(settings, database, client, file)

@@ -1,28 +1,30 @@
 import { Decimal } from 'decimal.js'
 import type { Price } from '../../sql/llm.ts'
 
-/** Tokens of one request, as OpenAI counts them. */
+/** Tokens of one request, by OpenAI's definitions. */
 export interface TokenUsage {
-  /** All of the input, including cached tokens. */
+  /** All input tokens, including cached ones. */
   readonly input: number
-  /** The part of the input that the provider had in its cache. */
+  /** Input tokens from the provider's cache. */
   readonly cached: number
-  /** All of the output, including reasoning. */
+  /** All output tokens, including reasoning. */
   readonly output: number
-  /** The part of the output that was reasoning. */
+  /** Output tokens that were reasoning. */
   readonly reasoning: number
 }
 
-/** Decimals of 200 digits. Counts have at most 16, and no price has 60: every sum and product of theirs is exact. */
+/**
+ * Decimals of 200 digits. Counts have at most 16 digits and prices fewer than 60, so every sum and product is exact.
+ */
 export const Exact = Decimal.clone({ precision: 200, toExpNeg: -1000, toExpPos: 1000 })
 
 /**
- * What a request cost in US dollars: an exact decimal number as text, without an exponent, such as `0.00046`. Null when
- * unknown: without a price, or for impossible counts (a part greater than its whole, not a whole number, below 0).
+ * The cost of a request in US dollars: an exact decimal number as text, without an exponent, such as `0.00046`. Null
+ * without a price, or for impossible counts: negative, fractional, or a part greater than its whole.
  *
  * A request with more input than the threshold of a tier is charged entirely at that tier
- * (https://ai.google.dev/gemini-api/docs/pricing). Cached input and reasoning without a price of their own cost the
- * same as other input and output of their tier.
+ * (https://ai.google.dev/gemini-api/docs/pricing). Cached input and reasoning without their own price cost the same as
+ * other input and output of their tier.
  */
 export function costOf(price: Price | null, usage: TokenUsage): string | null {
   const { input, cached, output, reasoning } = usage

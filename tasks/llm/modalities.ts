@@ -1,2 +1,2 @@
-/** What models read and write. */
+/** Kinds of input and output of models. */
 export const MODALITIES = ['text', 'image', 'audio', 'video'] as const

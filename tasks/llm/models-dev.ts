@@ -4,16 +4,15 @@ import type { ListedModel, ModelList, Price } from '../../sql/llm.ts'
 import { MODALITIES } from './modalities.ts'
 
 /**
- * Reads lists in the format of https://models.dev/api.json (its schema: packages/core/src/schema.ts in
- * https://github.com/anomalyco/models.dev). Unknown fields are ignored; known ones must be valid, or the whole list is
- * refused.
+ * Reads lists in the format of https://models.dev/api.json (schema: packages/core/src/schema.ts in
+ * https://github.com/anomalyco/models.dev). Unknown fields are ignored; an invalid known field rejects the whole list.
  */
 
 // The most expensive model so far costs 600 dollars per million tokens.
 const MAX_DOLLARS = 10_000
 const MAX_TOKENS = 2_000_000_000
 
-/** A word or name that PostgreSQL can store, unlike some texts in JSON. */
+/** Text that PostgreSQL can store, unlike some strings in JSON. */
 const words = (max: number) =>
   z
     .string()
@@ -41,7 +40,7 @@ const Model = z.object({
   name: words(300),
   family: words(200).optional(),
   reasoning: z.boolean().default(false),
-  /** A day or a month; real lists have invalid days. */
+  /** A day or a month; real lists contain invalid days, which become null. */
   release_date: z
     .string()
     .max(100)
@@ -56,7 +55,7 @@ const Model = z.object({
       .array(Cost.extend({ tier: z.object({ type: z.string().default('context'), size: tokens }) }))
       .max(20)
       .optional(),
-    /** The same in lists from before there were tiers. */
+    /** The single tier of lists that predate `tiers`. */
     context_over_200k: Cost.optional(),
   }).optional(),
 })
@@ -72,7 +71,7 @@ const List = z.record(z.string(), Vendor)
 
 /**
  * Parses a list.
- * @throws fail('llm.list_refused'), which says what is wrong and where.
+ * @throws fail('llm.list_refused') with the first problem and its position.
  */
 export function readModelsDev(text: string): ModelList {
   const parsed = List.safeParse(parseJson(text))
@@ -92,7 +91,7 @@ export function readModelsDev(text: string): ModelList {
   }
 }
 
-/** The refusal of a list as a whole. */
+/** The error that rejects a whole list. */
 export const refused = (reason: string) => fail('llm.list_refused', { reason: reason.slice(0, 500) })
 
 function parseJson(text: string): unknown {
@@ -120,10 +119,10 @@ function listed(vendor: string, model: Model): ListedModel {
   }
 }
 
-/** Files such as `pdf` are not a modality: they reach a model as text and images. */
+/** Omits file types such as `pdf`: models receive them as text and images. */
 const known = (given: readonly string[]): string[] => MODALITIES.filter((one) => given.includes(one))
 
-/** Null when prices depend on something unknown to us: no price is better than a wrong one. */
+/** Null if prices depend on an unknown condition: no price is better than a wrong one. */
 function priceOf({
   tiers,
   context_over_200k: legacy,
@@ -147,7 +146,7 @@ function ratesOf(cost: Cost): Omit<Price, 'tiers'> {
   return Object.fromEntries(rates.map(([name, dollars]) => [name, decimalOf(dollars)])) as never
 }
 
-/** The decimal number as it was in the JSON: the shortest one that parses to this number, without an exponent. */
+/** The shortest decimal that parses to this number, as in the JSON, without an exponent. */
 function decimalOf(n: number): string {
   const text = String(n)
   return text.includes('e') ? n.toFixed(20).replace(/\.?0+$/, '') : text

@@ -3,18 +3,18 @@ import { AI_PROVIDERS } from '../ai/providers.ts'
 import { refused } from './models-dev.ts'
 
 /**
- * Whether a list is plausible. One that was cut short, is about something else or uses other units would disable models
- * or make every cost wrong; since no single model can be blamed, it is refused as a whole.
+ * Checks that a list is plausible. A truncated list, other content or other units would disable models or make every
+ * cost wrong. No single model is at fault, so the whole list is rejected.
  */
 
-// The share of a provider's models that may disappear at once.
+// Share of a provider's models that one list may drop.
 const MAX_GONE = 0.5
-// Prices change, but not all at once: when many change tenfold, the unit has changed.
+// Prices rarely change together: if many change tenfold, the unit has changed.
 const JUMP = 10
 const MAX_JUMPS = 0.2
 const FEW_JUMPS = 3
 
-/** @throws fail('llm.list_refused') with what is implausible. */
+/** @throws fail('llm.list_refused') with the reason. */
 export function checkPlausible(list: ModelList, known: readonly KnownModel[]): void {
   const listed = new Map(list.models.map((model) => [`${model.vendor} ${model.model_id}`, model]))
   for (const provider of AI_PROVIDERS) {

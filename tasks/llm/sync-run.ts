@@ -6,10 +6,10 @@ import { readModelsDev } from './models-dev.ts'
 import { checkPlausible } from './plausible.ts'
 import type { SyncPayload, SyncResult } from './sync.ts'
 
-// Prices change from day to day. A list that could not be reached is tried again an hour later.
+// Prices change daily. After a failed download, the next hourly run retries.
 const FRESH_HOURS = 20
 
-/** The work of `llm.sync`. */
+/** Runs `llm.sync`. */
 export async function run(
   ctx: TaskContext,
   { asked = false, force = false }: SyncPayload,
@@ -17,7 +17,7 @@ export async function run(
   const url = ctx.settings.llmCatalogUrl
   if (url === null) return { status: 'off' as const, changes: null }
   if (!asked && (await isFresh(ctx, url))) return { status: 'fresh' as const, changes: null }
-  ctx.progress('Reading the list')
+  ctx.progress('Downloading the model list')
   const changes = await read(ctx, url, force).catch(async (error) => {
     if (error instanceof Failure && error.code === 'llm.list_refused') await note(ctx, url, error.detail)
     throw error
@@ -44,5 +44,5 @@ async function read(
 
 async function note({ fenced, log }: TaskContext, url: string, detail: string): Promise<void> {
   await fenced((tx) => tx.run(noteRefusal(url, detail)))
-  log.warn({ detail }, 'A list of models was refused')
+  log.warn({ detail }, 'Model list rejected')
 }

@@ -12,9 +12,9 @@ const SyncResult = z.strictObject({
 export type SyncResult = z.output<typeof SyncResult>
 
 /**
- * Updates the catalog from the list at `LLM_CATALOG_URL`, completely or not at all. Scheduled every hour, it reads the
- * list once a day; `asked`: at once. `force` accepts a list that differs implausibly from the one before. Fails with
- * `llm.list_failed` or `llm.list_refused`, which says why; the catalog then stays unchanged.
+ * Updates the catalog from the list at `LLM_CATALOG_URL`, completely or not at all. The hourly schedule downloads the
+ * list once a day; `asked` downloads it immediately. `force` accepts a list that differs implausibly from the last one.
+ * Fails with `llm.list_failed` or `llm.list_refused`; the catalog then stays unchanged.
  */
 export const sync = defineTask({
   name: 'llm.sync',

@@ -3,15 +3,15 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { z } from 'zod'
 import { onNamedQueues } from './on-queues.ts'
 
-// Between slices the thread notices a cancellation.
+// The thread notices a cancellation between slices.
 const SLICE_MS = 20
 
-/** Keeps one thread busy with a chain of SHA-256 hashes, each of the one before. */
+/** Keeps one thread busy with a chain of SHA-256 hashes. */
 export const cpuIntensive = onNamedQueues({
   name: 'cpu_intensive_task',
   pool: 'cpu',
   payload: z.strictObject({
-    duration_ms: z.int().min(1).max(60_000).default(500).describe('How long the thread is kept busy'),
+    duration_ms: z.int().min(1).max(60_000).default(500).describe('Duration for which the thread is busy'),
   }),
   result: z.strictObject({ hashes: z.int(), digest: z.string(), duration_ms: z.number() }),
   run: async ({ signal }, { duration_ms }) => {

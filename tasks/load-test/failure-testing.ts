@@ -2,13 +2,16 @@ import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
 import { onNamedQueues } from './on-queues.ts'
 
-/** Fails at random: permanently, or so that a retry may succeed. */
+/** Fails at random: permanently, or transiently so that a retry may succeed. */
 export const failureTesting = onNamedQueues({
   name: 'failure_testing_task',
   pool: 'io',
   payload: z.strictObject({
-    probability: z.number().min(0).max(1).default(0.5).describe('Of failing in each attempt'),
-    curable: z.boolean().default(false).describe('Whether it is retried, up to `WORKER_MAX_TRIES` times'),
+    probability: z.number().min(0).max(1).default(0.5).describe('Probability that an attempt fails'),
+    curable: z
+      .boolean()
+      .default(false)
+      .describe('True makes failures transient: they are retried, up to `WORKER_MAX_TRIES` attempts'),
   }),
   result: z.strictObject({ attempt: z.int(), drawn: z.number() }),
   run: async ({ job }, { probability, curable }) => {

@@ -19,7 +19,7 @@ export const loadTestTasks: readonly AnyTask[] = [
 
 const callable = [...loadTestTasks, housekeeping as unknown as AnyTask, noop as unknown as AnyTask]
 
-/** What callers may enqueue: queue -> name -> task. */
+/** Tasks that callers may enqueue: queue -> name -> task. */
 export const namedTasks: ReadonlyMap<NamedQueue, ReadonlyMap<string, AnyTask>> = new Map(
   NAMED_QUEUES.map((queue) => [
     queue,

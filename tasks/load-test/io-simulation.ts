@@ -2,12 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { onNamedQueues } from './on-queues.ts'
 
-/** Waits like calls to other services: it only takes time, so thousands run at once. */
+/** Waits as calls to other services do. It uses no CPU, so thousands run concurrently. */
 export const ioSimulation = onNamedQueues({
   name: 'io_simulation_task',
   pool: 'io',
   payload: z.strictObject({
-    operations: z.int().min(1).max(100).default(3).describe('Number of waits, one after the other'),
+    operations: z.int().min(1).max(100).default(3).describe('Number of consecutive waits'),
     duration_ms: z.int().min(0).max(60_000).default(100).describe('Length of each wait'),
   }),
   result: z.strictObject({

@@ -12,10 +12,10 @@ const LOADS = [
   failureTesting,
 ] as unknown as readonly (readonly TaskDefinition<unknown, unknown>[])[]
 
-/** The tasks that a load can consist of. */
+/** Names of the tasks that a load may run. */
 export const LOAD_NAMES = LOADS.map(([task]) => publicName(task!))
 
-/** The task of a load on a queue. */
+/** Finds the task of a load on a queue. */
 export function loadOf(name: string, queue: string): TaskDefinition<unknown, unknown> {
   return LOADS.flat().find((task) => task.queue === queue && publicName(task) === name)!
 }

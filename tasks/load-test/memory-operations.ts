@@ -6,19 +6,19 @@ const MIB = 2 ** 20
 const PIECE = 4 * MIB
 const PAGE = 4096
 
-/** Allocates memory, touches every page of it, adds up what it wrote and frees it; `rounds` times. */
+/** Allocates memory, writes to every page, sums up the pages and frees them; `rounds` times. */
 export const memoryOperations = onNamedQueues({
   name: 'memory_operations_task',
   pool: 'cpu',
   payload: z.strictObject({
-    megabytes: z.int().min(1).max(512).default(64).describe('MiB held at once'),
+    megabytes: z.int().min(1).max(512).default(64).describe('MiB held at the same time'),
     rounds: z.int().min(1).max(100).default(3),
   }),
   result: z.strictObject({
     rounds: z.int(),
-    allocated_bytes: z.int().describe('In all rounds together'),
+    allocated_bytes: z.int().describe('Total of all rounds'),
     checksum: z.int(),
-    /** Buffers of the thread outside its heap, at their peak and after the last round. */
+    /** Bytes in buffers outside the thread's heap: the peak, and after the last round. */
     peak_bytes: z.int(),
     left_bytes: z.int(),
   }),
@@ -30,7 +30,7 @@ export const memoryOperations = onNamedQueues({
       const held = take(megabytes * MIB)
       checksum += sum(held)
       peak = Math.max(peak, process.memoryUsage().arrayBuffers)
-      // Freed at once rather than by the garbage collector, or the rounds would add up.
+      // Freed immediately: the garbage collector would let the rounds add up.
       for (const piece of held) piece.buffer.transfer(0)
       await nextTurn()
     }

@@ -6,11 +6,11 @@ import { enqueueMany } from '../task.ts'
 import { loadOf } from './loads.ts'
 import type { LoadPayload, LoadResult } from './orchestrator.ts'
 
-// Each poll reads one row for every task of the load.
+// Each poll reads one row per task of the load.
 const POLL_MS = 100
 const POLL_MS_PER_TASK = 0.05
 
-/** The work of `load_test_orchestrator`. */
+/** Runs `load_test_orchestrator`. */
 export async function run(ctx: TaskContext, payload: LoadPayload): Promise<LoadResult> {
   const { task_name, queue_type, count } = payload
   const ids = Array.from({ length: count }, (_, n) => childId(ctx.job.id, n))
@@ -31,7 +31,7 @@ export async function run(ctx: TaskContext, payload: LoadPayload): Promise<LoadR
   }
 }
 
-/** The ids are the same in every attempt: jobs that an earlier one has added are not added again. */
+/** All attempts use the same ids, so a retry adds no job twice. */
 async function addOnce(
   ctx: TaskContext,
   { task_name, queue_type, args }: LoadPayload,
@@ -59,7 +59,7 @@ async function ended(ctx: TaskContext, ids: readonly string[]) {
     const state = await ctx.db.one(loadState(ids))
     const done = state.completed + state.failed + state.cancelled
     if (done !== before) ctx.progress(`${done} of ${ids.length} tasks have ended`, done, ids.length)
-    // Some may have been removed with their results.
+    // Count only existing jobs: some may have been pruned with their results.
     if (done === state.known) return state
     before = done
     await delay(Math.max(POLL_MS, ids.length * POLL_MS_PER_TASK), undefined, { signal: ctx.signal })

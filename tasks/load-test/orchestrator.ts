@@ -3,7 +3,7 @@ import { lazily } from '../task.ts'
 import { LOAD_NAMES, loadOf } from './loads.ts'
 import { NAMED_QUEUES, onNamedQueues } from './on-queues.ts'
 
-/** The most tasks that one load, or one request, may add. */
+/** Maximum number of tasks that one load or one request may add. */
 export const MAX_AT_ONCE = 10_000
 
 const Payload = z
@@ -35,11 +35,11 @@ const Result = z.strictObject({
 })
 export type LoadResult = z.output<typeof Result>
 
-/** Adds a load in one insert, waits until it has ended, and reports the results. */
+/** Adds the jobs of a load in one insert, waits until they have ended, and reports the results. */
 export const orchestrator = onNamedQueues({
   name: 'load_test_orchestrator',
   pool: 'io',
-  // While it waits it holds a slot that its own load needs, so each caller has one at a time.
+  // It holds a slot that its own load needs, so each caller runs one at a time.
   actor: (_payload, ownerId) => `load-test:${ownerId ?? 0}`,
   payload: Payload,
   result: Result,

@@ -4,7 +4,7 @@ import { jobsChanged } from '../../sql/notify.ts'
 import type { TaskContext } from '../context.ts'
 import type { JobsActed, JobsAction } from './bulk.ts'
 
-// What is listed at a time, and how far a progress bar jumps.
+// Jobs per step, and per update of the progress bar.
 const BATCH = 100
 
 const LABELS = { retry: 'Retrying jobs', cancel: 'Cancelling jobs', delete: 'Deleting jobs' }
@@ -15,7 +15,7 @@ const STATES = {
   delete: ['done', 'failed', 'cancelled'],
 } as const satisfies Record<JobsAction['action'], Meant['states']>
 
-/** The work of `jobs.bulk`. */
+/** Runs `jobs.bulk`. */
 export async function run(ctx: TaskContext, { action, filter, ids: only }: JobsAction): Promise<JobsActed> {
   const which: Meant = {
     filter,
@@ -24,7 +24,7 @@ export async function run(ctx: TaskContext, { action, filter, ids: only }: JobsA
     unretried: action === 'retry',
     only,
   }
-  // All at once: what fails while this runs is not retried, and the table is read through once.
+  // A single query: jobs that fail during this run are not retried, and the table is read once.
   const ids = (await ctx.db.any(idsMeant(which, null, MAX_IN_BULK + 1))).map(({ id }) => id)
   const total = Math.min(ids.length, MAX_IN_BULK)
   let done = 0
@@ -36,7 +36,7 @@ export async function run(ctx: TaskContext, { action, filter, ids: only }: JobsA
   return { done, refused: total - done, more: ids.length > MAX_IN_BULK }
 }
 
-/** Each answers for how many jobs it could. */
+/** Each returns the number of jobs that it changed. */
 const STEPS: Readonly<
   Record<JobsAction['action'], (ctx: TaskContext, ids: readonly string[]) => Promise<number>>
 > = {

@@ -3,43 +3,48 @@ import { defineTask, lazily } from '../task.ts'
 
 const Time = z.iso.datetime({ offset: true })
 
-/** Which jobs are meant; what is absent may be anything. */
+/** A filter for jobs; absent fields match any job. */
 export const JobFilter = z
   .strictObject({
     status: z.enum(['queued', 'running', 'done', 'failed', 'cancelled']).optional(),
     queue: z.string().max(100).optional(),
     task: z.string().max(100).optional(),
-    code: z.string().max(100).optional().describe('The code of the error that a job failed with'),
+    code: z.string().max(100).optional().describe('Error code of the failed job'),
     owner_id: z.int().min(1).max(2_147_483_647).optional(),
     request_id: z.string().max(200).optional(),
-    from: Time.optional().describe('Added at this time or later'),
-    to: Time.optional().describe('Added before this time'),
-    search: z.string().min(1).max(200).optional().describe("A part of the label, or of the error's text"),
+    from: Time.optional().describe('Created at this time or later'),
+    to: Time.optional().describe('Created before this time'),
+    search: z.string().min(1).max(200).optional().describe('Part of the label or the error message'),
   })
   .meta({ id: 'JobFilter' })
 
 export const JobsAction = z
   .strictObject({
-    action: z.enum(['retry', 'cancel', 'delete']).describe('`delete`: of jobs that have ended'),
+    action: z.enum(['retry', 'cancel', 'delete']).describe('`delete` applies to jobs that have ended'),
     filter: JobFilter.default({}),
-    ids: z.array(z.uuid()).min(1).max(1000).optional().describe('Only these, of those that the filter means'),
+    ids: z
+      .array(z.uuid())
+      .min(1)
+      .max(1000)
+      .optional()
+      .describe('Restricts the action to these of the matching jobs'),
   })
   .meta({ id: 'JobsAction' })
 export type JobsAction = z.output<typeof JobsAction>
 
 export const JobsActed = z.strictObject({
-  /** Jobs that are as asked for now. */
+  /** Jobs that now have the requested state. */
   done: z.int(),
-  /** Jobs that this version cannot run again, or that have changed meanwhile. */
+  /** Jobs that this version cannot run, or that changed meanwhile. */
   refused: z.int(),
-  /** Whether there are more than one action is for. */
+  /** True if more jobs match than one action may change. */
   more: z.boolean(),
 })
 export type JobsActed = z.output<typeof JobsActed>
 
 /**
- * Retries, cancels or deletes the jobs of a filter that there were when it was added, each in a transaction of its own. Doing it
- * again changes nothing.
+ * Retries, cancels or deletes the jobs that matched a filter when this job was added. Retries and cancellations use one
+ * transaction per job, deletions one per batch. A repeated run changes nothing.
  */
 export const bulkJobs = defineTask({
   name: 'jobs.bulk',

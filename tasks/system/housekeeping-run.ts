@@ -20,10 +20,10 @@ import type { HousekeepingResult } from './housekeeping.ts'
 
 // Small enough that no statement holds its locks for long.
 const BATCH = 1000
-// Most have about 50 kB, the longest several MB.
+// Most previews have about 50 kB, the longest several MB.
 const MAX_PREVIEWS = 1000
 
-/** The work of `system.housekeeping`. */
+/** Runs `system.housekeeping`. */
 export async function run(ctx: TaskContext): Promise<HousekeepingResult> {
   const { db, settings, signal } = ctx
   const all = (query: () => Query<{ count: number }>) => inBatches(signal, BATCH, () => db.one(query()))
@@ -48,7 +48,10 @@ export async function run(ctx: TaskContext): Promise<HousekeepingResult> {
   }
 }
 
-/** Adds a job for each account that is due; returns how many there are. One whose job is under way has no other. */
+/**
+ * Adds a job for each account whose deletion is due; returns the number of these accounts. An account with a running
+ * job gets no second one.
+ */
 async function addDeletions({ db, settings, signal }: TaskContext): Promise<number> {
   const options = { ownerId: null, settings }
   let after = 0

@@ -9,15 +9,16 @@ const Result = z.strictObject({
   webhooks: z.int(),
   imports: z.int(),
   tallies: z.int(),
-  /** Those that are due, each of which has a job now. */
+  /** Accounts whose deletion is due; each now has a job. */
   accounts: z.int(),
   previews: z.int(),
 })
 export type HousekeepingResult = z.output<typeof Result>
 
 /**
- * Removes what has expired: ended jobs, tokens, rate limits, idempotency keys, API keys, files of imports, figures of ended
- * jobs; deleted webhook endpoints; and voice previews beyond a number. Adds jobs that delete the accounts that are due.
+ * Prunes expired rows: ended jobs, their statistics, tokens, rate limits, idempotency keys, API keys and import files.
+ * Also prunes deleted webhook endpoints, and voice previews beyond a maximum number. Adds jobs that delete the accounts
+ * that are due.
  */
 export const housekeeping = defineTask({
   name: 'system.housekeeping',

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
-/** Keeps how large each table is, for the growth that admins see. A day has the last measurement of it. */
+/** Stores the size of each table, for the growth that admins see. Each day keeps its last measurement. */
 export const measure = defineTask({
   name: 'system.measure',
   queue: 'system',

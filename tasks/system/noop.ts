@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineTask } from '../task.ts'
 
-/** Does nothing: measures the round trip. */
+/** Does nothing; measures the round trip. */
 export const noop = defineTask({
   name: 'system.noop',
   queue: 'system',

@@ -4,7 +4,7 @@ import type { TaskContext } from '../context.ts'
 
 const BATCH = 1000
 
-/** The work of `system.retention`. */
+/** Runs `system.retention`. */
 export async function run({ db, settings, signal, progress }: TaskContext): Promise<Record<string, number>> {
   const gone: Record<string, number> = {}
   for (const { table, keep, sweep } of SWEPT) {

@@ -1,7 +1,10 @@
 import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
-/** Deletes what is older than the settings say, and makes the next partitions. What an attempt does not reach in its time is the next one's. */
+/**
+ * Deletes rows older than their retention and creates the next partitions. The next attempt continues where a timed-out
+ * one stopped.
+ */
 export const retention = defineTask({
   name: 'system.retention',
   queue: 'system',
@@ -9,7 +12,7 @@ export const retention = defineTask({
   actor: () => 'retention',
   whenBusy: 'join',
   payload: z.strictObject({}),
-  /** How many rows, by table; of a table that has partitions, how many of these. */
+  /** Deleted rows by table; for partitioned tables, dropped partitions. */
   result: z.record(z.string(), z.int()),
   run: lazily(() => import('./retention-run.ts')),
 })

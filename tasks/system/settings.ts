@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { Kept } from '../../sql/retention.ts'
 import { count } from '../setting-fields.ts'
 
-/** How long is kept what nobody deletes: see `sql/retention.ts`. */
+/** Retention settings; see `sql/retention.ts`. */
 
 const days = (fallback: number) => count(fallback, 0, 36_500)
 
@@ -19,7 +19,7 @@ export const retentionShape = {
   EXPORTS_KEEP_DAYS: days(7),
 }
 
-/** The setting of what is kept. */
+/** The setting of each kind of data. */
 export const RETENTION_SETTINGS = {
   audit: 'AUDIT_KEEP_DAYS',
   sends: 'SENDS_KEEP_DAYS',
@@ -33,7 +33,7 @@ export const RETENTION_SETTINGS = {
   exports: 'EXPORTS_KEEP_DAYS',
 } as const satisfies Record<Kept, keyof typeof retentionShape>
 
-/** In days; 0: for ever. */
+/** Retention in days; 0 means forever. */
 export type RetentionSettings = Readonly<Record<Kept, number>>
 
 export function retentionSettings(env: z.output<z.ZodObject<typeof retentionShape>>): RetentionSettings {

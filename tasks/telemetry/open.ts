@@ -2,7 +2,7 @@ import type { Log } from '../log.ts'
 import type { TracingSettings } from './settings.ts'
 import type { Tracing } from './tracing.ts'
 
-/** The tracing of a process; null where it is off, which loads nothing of OpenTelemetry. */
+/** Opens the tracing of a process; null if tracing is disabled, which loads nothing of OpenTelemetry. */
 export async function openTracing(
   settings: TracingSettings | null,
   name: 'edge' | 'worker',

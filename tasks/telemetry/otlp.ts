@@ -26,9 +26,12 @@ import type { TracingSettings } from './settings.ts'
 import type { Attributes, FinishedSpan, Span, SpanKind, Tracing } from './tracing.ts'
 import { formatTraceParent, parseTraceParent } from './tracing.ts'
 
-/** OpenTelemetry's own SDK. Its provider is not made the global one: slonik would add a span for each statement. */
+/**
+ * Tracing with the OpenTelemetry SDK. Its provider is not registered globally, or slonik would add a span for each
+ * statement.
+ */
 
-// A process has 9 s to stop, and other things to do.
+// A process has 9 s to stop, and must stop other parts as well.
 const CLOSE_MS = 1200
 const KINDS: Readonly<Record<SpanKind, ApiSpanKind>> = {
   server: ApiSpanKind.SERVER,
@@ -55,7 +58,7 @@ export function createTracing(
       new BatchSpanProcessor({
         exporter: reporting(new OTLPTraceExporter({ url, headers: { ...headers } }), log),
         scheduledDelayMillis: 1000,
-        // What comes in a second at full speed; more is dropped, so that a silent collector takes no memory.
+        // Spans of one second at full load. More are dropped, so that an unreachable collector costs no memory.
         maxQueueSize: 8192,
       }),
     ],
@@ -75,16 +78,16 @@ export function createTracing(
     close: async () => {
       const late = new AbortController()
       const limit = delay(CLOSE_MS, undefined, { signal: late.signal }).catch(() => {})
-      // What goes wrong has been logged by then.
+      // Export failures are already logged.
       await Promise.race([provider.shutdown().catch(() => {}), limit])
       late.abort()
     },
   }
 }
 
-/** Random ids, except where a span is given its own. */
+/** Generates random ids, except for spans with a given id. */
 class SpanIds implements IdGenerator {
-  /** Of the span that is begun next. */
+  /** Id of the next span; undefined generates one. */
   next: string | undefined
   readonly #random = new RandomIdGenerator()
 
@@ -137,15 +140,15 @@ function given(attributes: Attributes): ApiAttributes {
   ) as ApiAttributes
 }
 
-/** Logs when spans can't be sent, and when they can be again. */
+/** Logs when exports start to fail, and when they recover. */
 function reporting(exporter: OTLPTraceExporter, log: Pick<Log, 'warn' | 'info'>): SpanExporter {
   let isFailing = false
   return {
     export: (spans, done) =>
       exporter.export(spans, (result) => {
         const failed = result.error !== undefined
-        if (failed && !isFailing) log.warn({ err: result.error }, 'Traces can not be sent, and are dropped')
-        if (!failed && isFailing) log.info('Traces can be sent again')
+        if (failed && !isFailing) log.warn({ err: result.error }, 'Trace export failed; dropping spans')
+        if (!failed && isFailing) log.info('Trace export recovered')
         isFailing = failed
         done(result)
       }),

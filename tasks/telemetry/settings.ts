@@ -1,16 +1,16 @@
 import { z } from 'zod'
 import { count, whole } from '../setting-fields.ts'
 
-/** Settings of what the service tells about itself: log, metrics, traces. */
+/** Settings of logs, metrics and traces. */
 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
 const isHeader = (item: string): boolean => /^[!#$%&'*+.^_`|~0-9A-Za-z-]+=\S*$/.test(item.trim())
 
-/** `NAME=VALUE,…`, values percent-encoded, as the W3C's baggage has them. */
+/** `NAME=VALUE,…` with percent-encoded values, as in W3C Baggage. */
 const Headers = z
   .string()
-  .refine((text) => text.split(',').every(isHeader), 'must be NAME=VALUE, separated by commas')
+  .refine((text) => text.split(',').every(isHeader), 'must be comma-separated NAME=VALUE pairs')
   .transform((text, context): Readonly<Record<string, string>> => {
     const pairs = text.split(',').map((item) => {
       const at = item.indexOf('=')
@@ -19,7 +19,7 @@ const Headers = z
     try {
       return Object.fromEntries(pairs.map(([name, value]) => [name, decodeURIComponent(value)]))
     } catch {
-      context.addIssue({ code: 'custom', message: 'must have percent-encoded values' })
+      context.addIssue({ code: 'custom', message: 'must have valid percent-encoding in values' })
       return z.NEVER
     }
   })
@@ -45,23 +45,23 @@ export const telemetryShape = {
 }
 
 export interface TelemetrySettings {
-  /** How `/metrics` is reached; with neither, not at all in production. */
+  /** Access to `/metrics`; with neither, it is disabled in production. */
   readonly metrics: { readonly token: string | undefined; readonly port: number | undefined }
   readonly logLevel: (typeof LEVELS)[number]
-  /** Which requests are logged. */
+  /** Requests to log. */
   readonly accessLog: 'all' | 'errors' | 'none'
-  /** From when on a statement is logged as slow; 0: none is. */
+  /** Duration from which a statement is logged as slow; 0 logs none. */
   readonly slowQueryMs: number
-  /** Where traces go; null: nothing is traced. */
+  /** Trace export; null disables tracing. */
   readonly tracing: TracingSettings | null
 }
 
 export interface TracingSettings {
-  /** Takes traces by OTLP over HTTP, in JSON. */
+  /** Endpoint for OTLP traces over HTTP, in JSON. */
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly serviceName: string
-  /** The share of the traces that begin here which are kept. */
+  /** Sampled share of the traces that start here, from 0 to 1. */
   readonly ratio: number
 }
 
@@ -81,7 +81,7 @@ function tracingSettings(env: Env): TracingSettings | null {
   const endpoint = env.OTEL_EXPORTER_OTLP_ENDPOINT
   if (endpoint === undefined) return null
   return {
-    // The path of traces below the endpoint is the protocol's.
+    // The OTLP specification fixes the path of traces below the endpoint.
     url: `${endpoint.replace(/\/+$/, '')}/v1/traces`,
     headers: env.OTEL_EXPORTER_OTLP_HEADERS ?? {},
     serviceName: env.OTEL_SERVICE_NAME ?? env.PROJECT_NAME,

@@ -1,43 +1,49 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { SlowStatements } from '../../sql/slow.ts'
 
-/** Spans of what this process does, sent to a collector. Nothing of OpenTelemetry is loaded where this is off. */
+/**
+ * Records spans of this process and sends them to a collector. If tracing is disabled, nothing of OpenTelemetry is
+ * loaded.
+ */
 export interface Tracing {
-  /** Begins a span below another one, which may be another process's; null: it begins a trace. `id`: absent, a new one. */
+  /**
+   * Starts a span below a parent, which may be in another process; null starts a trace. Without `id`, the span gets a
+   * new one.
+   */
   start(name: string, kind: SpanKind, parent: string | null, attributes: Attributes, id?: string): Span
-  /** Adds a span that has ended, such as in a thread or in a process that is gone. */
+  /** Adds a finished span, such as one of a thread or of a process that is gone. */
   add(span: FinishedSpan): void
-  /** Sends what is left, and takes not much longer than a second. */
+  /** Sends the remaining spans; takes little more than a second at most. */
   close(): Promise<void>
 }
 
 export type SpanKind = 'server' | 'client' | 'producer' | 'consumer'
 
-/** Absent ones are left out. */
+/** Null and undefined attributes are omitted. */
 export type Attributes = Readonly<Record<string, string | number | null | undefined>>
 
-/** A span under way. */
+/** A span that has not ended. */
 export interface Span {
-  /** Names it as the parent of others: a W3C `traceparent`. */
+  /** W3C `traceparent` of this span, for its children. */
   readonly traceParent: string
-  /** `error`: what went wrong, in a word; null: nothing. */
+  /** Ends the span. `error` is a short error type; null means success. */
   end(end: { readonly name?: string; readonly attributes?: Attributes; readonly error: string | null }): void
 }
 
 export interface FinishedSpan {
   readonly name: string
   readonly kind: SpanKind
-  /** As in `start`, both of them. */
+  /** Parent and id, as in `start`. */
   readonly parent: string | null
   readonly id?: string
-  /** In ms since the epoch. */
+  /** Start and end, in ms since the epoch. */
   readonly startMs: number
   readonly endMs: number
   readonly attributes: Attributes
   readonly error: string | null
 }
 
-/** The trace that something belongs to, as in the header `traceparent` (https://www.w3.org/TR/trace-context/). */
+/** The parsed header `traceparent` (https://www.w3.org/TR/trace-context/). */
 export interface TraceParent {
   readonly traceId: string
   readonly spanId: string
@@ -48,7 +54,7 @@ const TRACE_PARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})
 const ZEROS = /^0+$/
 const SAMPLED = 1
 
-/** Reads a `traceparent`; null if it is invalid. Later versions may append more, which is ignored. */
+/** Parses a `traceparent`; null if it is invalid. Later versions may append fields, which are ignored. */
 export function parseTraceParent(text: string): TraceParent | null {
   const [, version, traceId, spanId, flags, more] = TRACE_PARENT.exec(text) ?? []
   if (version === undefined || version === 'ff' || (version === '00' && more !== undefined)) return null
@@ -60,28 +66,28 @@ export function formatTraceParent({ traceId, spanId, isSampled }: TraceParent): 
   return `00-${traceId}-${spanId}-${isSampled ? '01' : '00'}`
 }
 
-/** The id of the trace, for log lines, of a `traceparent` that was made here. */
+/** The trace id, for log lines, of a `traceparent` of this service. */
 export const traceIdOf = (traceParent: string): string => traceParent.slice(3, 35)
 
-/** What code works for, wherever it is called from: a request, or an attempt of a job. */
+/** The request or attempt that the running code serves. */
 export interface Origin {
-  /** The span of it, which jobs and calls that come from it belong to; null while nothing is traced. */
+  /** `traceparent` of its span, the parent of its jobs and calls; null if tracing is disabled. */
   readonly traceParent: string | null
-  /** How log lines name it; nothing once it has ended: what it has started may go on, for others. */
+  /** Its fields in log lines. Null once it has ended, because code that it started may then serve others. */
   about(): object | null
-  /** Takes the spans of calls that it makes; null while they are not traced. */
+  /** Records spans of its calls; null if they are not traced. */
   readonly record: ((span: FinishedSpan) => void) | null
 }
 
 const storage = new AsyncLocalStorage<Origin>()
 
-/** Runs work that comes from this origin. */
+/** Runs a function with this origin. */
 export const within = <O extends Origin, T>(origin: O, work: (origin: O) => T): T =>
   storage.run(origin, work, origin)
 
 export const currentOrigin = (): Origin | undefined => storage.getStore()
 
-/** Logs slow statements with what they were for; undefined where none is slow. */
+/** Creates the reporter that logs slow statements with their origin; undefined if it is disabled. */
 export function logSlowStatements(
   slowQueryMs: number,
   warn: (data: object, message: string) => void,
@@ -90,7 +96,6 @@ export function logSlowStatements(
   return {
     fromMs: slowQueryMs,
     origin: currentOrigin,
-    tell: (slow, origin) =>
-      warn({ ...slow, ...(origin as Origin | undefined)?.about() }, 'A statement was slow'),
+    tell: (slow, origin) => warn({ ...slow, ...(origin as Origin | undefined)?.about() }, 'Slow statement'),
   }
 }

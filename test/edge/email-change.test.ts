@@ -58,7 +58,7 @@ describe('asking for another address', () => {
     const got = await mails()
     assert.deepEqual(got.map(({ to, subject }) => [to, subject]).sort(), [
       [email, 'Confirm your new address'],
-      [who.email, 'Confirm the change of your address'],
+      [who.email, 'Confirm your email address change'],
     ])
     assert.equal(await emailOf(who.id), who.email)
     assert.deepEqual(await trail(who.id), [
@@ -88,8 +88,8 @@ describe('asking for another address', () => {
     assert.deepEqual((await pending(who)).json, taken.json)
     const got = await mails()
     assert.deepEqual(got.map(({ to, subject, token }) => [to, subject, token === '']).sort(), [
-      [who.email, 'Confirm the change of your address', false],
-      [other.email, 'Your address has an account already', true],
+      [who.email, 'Confirm your email address change', false],
+      [other.email, 'Your address already has an account', true],
     ])
     assert.equal((await confirm(got.find(({ to }) => to === who.email)!.token)).status, 200)
     assert.equal(await emailOf(who.id), who.email)

@@ -19,7 +19,7 @@ test('several processes on one port: exclusive refuses the second, the default s
   const own = answers('own')
   t.after(() => own.close())
   await assert.rejects(own.listen({ host, port, exclusive: true }), {
-    message: `Port ${port} of 127.0.0.1 is in use: stop what listens there, or set another port`,
+    message: `Port ${port} of 127.0.0.1 is in use: stop the process that listens there, or set another port`,
   })
   assert.deepEqual(await own.listen({ host, port, exclusive: false }), { port })
   const seen = new Set<string>()
@@ -48,7 +48,7 @@ test('native options out of range are refused before they reach the core', async
 
 test('an address of another machine is refused', async () => {
   await assert.rejects(answers('').listen({ host: '192.0.2.1', port: 0, exclusive: true }), {
-    message: "HOST can't be 192.0.2.1: this machine has no such address",
+    message: "HOST can't be 192.0.2.1: it is not an address of this machine",
   })
 })
 

@@ -28,7 +28,7 @@ const WARN = 40
 const logTo = (lines: Line[]): pino.Logger => {
   const write = (text: string): void => {
     const line = JSON.parse(text) as Line
-    if (line.msg === 'A statement was slow') lines.push(line)
+    if (line.msg === 'Slow statement') lines.push(line)
   }
   return pino({ level: 'warn' }, { write })
 }

@@ -96,7 +96,7 @@ test('an account is verified and recovered with what the outbox holds', async ()
   assert.equal((await client.post('/api/v1/auth/me/email', { email: next })).status, 201)
   for (const [to, subject] of [
     [next, 'Confirm your new address'],
-    [email, 'Confirm the change of your address'],
+    [email, 'Confirm your email address change'],
   ] as const) {
     const { token } = await mailWith(to, subject)
     assert.equal((await client.post('/api/v1/auth/email-change/confirm', { token })).status, 200)

@@ -249,7 +249,7 @@ describe('what is not taken', () => {
       id,
     ])
     await until('it is switched off', async () => !(await endpoint()).is_active)
-    const told = () => mail.raw.find((text) => text.includes('Subject: A webhook endpoint was switched off'))
+    const told = () => mail.raw.find((text) => text.includes('Subject: Webhook endpoint disabled'))
     await until('a mail says so', () => told() !== undefined)
     assert.ok(told()!.replaceAll('=\r\n', '').includes(receiver.url))
     // What happens meanwhile is not kept; what waited is.

@@ -96,10 +96,13 @@ describe('emails', () => {
       leaving.text,
       /^Hello Ann,\n\nYour account reader@example\.com will be deleted on 2026-01-02 03:04 UTC/,
     )
-    assert.match(leaving.text, /sign in before and take the deletion back: POST \/api\/v1\/auth\/me\/restore/)
+    assert.match(
+      leaving.text,
+      /sign in before that time and cancel the deletion: POST \/api\/v1\/auth\/me\/restore/,
+    )
     assert.doesNotMatch(leaving.text + leaving.html, /href|token/)
     const inUse = addressInUseEmail('next@example.com')
-    assert.match(inUse.text, /next@example\.com, which has an account of its own\. Nothing changes\./)
+    assert.match(inUse.text, /next@example\.com, which already has its own account\. Nothing has changed\./)
     assert.doesNotMatch(inUse.text + inUse.html, /href|token/)
     const added = addedEmail(invitation())
     assert.match(added.text, /reader@example\.com was added to Acme as member by Ann\./)

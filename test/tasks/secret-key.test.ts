@@ -30,6 +30,6 @@ test('it is made once, and kept', () => {
 test('what a crash or a full disk has left of it is no key', () => {
   for (const left of ['', '\n', 'abc']) {
     writeFileSync(join(dataDir, 'secret.key'), left)
-    assert.throws(key, /secret\.key holds no key: delete it, and another one is made/)
+    assert.throws(key, /secret\.key holds no key: delete it to generate a new one/)
   }
 })

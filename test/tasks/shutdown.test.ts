@@ -35,7 +35,7 @@ test('one that fails, at once or later, or takes too long keeps no other from it
     assert.deepEqual(told, [
       ['Failed to throw', 'at once'],
       ['Failed to reject', 'later'],
-      ['Failed to hang', 'It took longer than 5 ms'],
+      ['Failed to hang', 'Timed out after 5 ms'],
     ])
     return true
   })

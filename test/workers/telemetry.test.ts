@@ -162,7 +162,7 @@ test('a line of a job has its task, attempt, request and trace', async () => {
 test('a slow statement of a task is named with its job', async () => {
   const id = await add('io.query', { ms: 200 })
   // On a busy machine others are slow, too.
-  const line = await lineOf(id, 'A statement was slow', { statement: 'sleeps' })
+  const line = await lineOf(id, 'Slow statement', { statement: 'sleeps' })
   assert.partialDeepStrictEqual(line, { level: 40, task: 'io.query', attempt: 1 })
   assert.ok((line.ms as number) >= 150)
 })
