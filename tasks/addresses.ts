@@ -61,7 +61,7 @@ export interface ServedHosts {
   readonly addresses: boolean
 }
 
-interface Given {
+interface HostSettings {
   readonly production: boolean
   readonly host: string
   readonly publicBaseUrl: string
@@ -69,7 +69,12 @@ interface Given {
 }
 
 /** The hosts that the settings allow; null allows every host. */
-export function servedHosts({ production, host, publicBaseUrl, allowedHosts }: Given): ServedHosts | null {
+export function servedHosts({
+  production,
+  host,
+  publicBaseUrl,
+  allowedHosts,
+}: HostSettings): ServedHosts | null {
   if (allowedHosts?.includes('*')) return null
   if (allowedHosts !== undefined) return { names: allowedHosts, addresses: false }
   const own = new URL(publicBaseUrl).hostname

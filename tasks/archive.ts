@@ -23,7 +23,7 @@ export async function* archive(files: AsyncIterable<ArchiveFile>): AsyncGenerato
   const pack = async (): Promise<void> => {
     for await (const { name, content, changed, isPacked = false } of files) {
       if (output.destroyed) return
-      const source = readableOf(content)
+      const source = toReadable(content)
       current = source
       const read = new Promise((resolve) => source.once('close', resolve))
       source.once('error', (error) => output.destroy(error))
@@ -46,7 +46,7 @@ export async function* archive(files: AsyncIterable<ArchiveFile>): AsyncGenerato
 }
 
 /** Wraps content in a stream that releases it after reading: the archive keeps its streams for a while. */
-function readableOf(content: ArchiveFile['content']): Readable {
+function toReadable(content: ArchiveFile['content']): Readable {
   if (typeof content !== 'string') return Readable.from(content)
   let rest: string | undefined = content
   return new Readable({

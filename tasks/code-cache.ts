@@ -18,7 +18,7 @@ const ROOT = new URL('../', import.meta.url).href
 // Hexadecimal digits of a SHA-256.
 const DIGEST = 64
 // zod exports its messages in 60 languages. It imports English, the only one in use, separately.
-const TRANSLATIONS = '/node_modules/zod/v4/locales/index.js'
+const ZOD_LOCALES = '/node_modules/zod/v4/locales/index.js'
 
 /** Caches the code that this thread loads from now on. Entry points call it before they import anything else. */
 export function keepCode(): void {
@@ -34,8 +34,8 @@ export function keepCode(): void {
       return isOwn(url) ? { url, format: 'module', shortCircuit: true } : next(specifier, context)
     },
     load: (url, context, next) => {
-      if (isOwn(url)) return { format: 'module', source: stripped(url, folder), shortCircuit: true }
-      if (url.endsWith(TRANSLATIONS)) return { format: 'module', source: '', shortCircuit: true }
+      if (isOwn(url)) return { format: 'module', source: stripTypes(url, folder), shortCircuit: true }
+      if (url.endsWith(ZOD_LOCALES)) return { format: 'module', source: '', shortCircuit: true }
       return next(url, context)
     },
   })
@@ -53,14 +53,14 @@ const isOwn = (url: string): boolean =>
 /** The folder of stripped files, inside Node's cache; null if caching is disabled. */
 function codeFolder(): string | null {
   if (getCompileCacheDir() === undefined) {
-    const folder = privateFolder(userFolder('millrace-code'))
+    const folder = createPrivateFolder(userFolder('millrace-code'))
     if (folder === null) return null
     enableCompileCache(folder)
   }
   // Undefined if Node can't write there or `NODE_DISABLE_COMPILE_CACHE` is set.
-  const beside = getCompileCacheDir()
-  if (beside === undefined || !isOurs(beside) || !isOurs(dirname(beside))) return null
-  return privateFolder(join(beside, 'stripped'))
+  const nodeCache = getCompileCacheDir()
+  if (nodeCache === undefined || !isOurs(nodeCache) || !isOurs(dirname(nodeCache))) return null
+  return createPrivateFolder(join(nodeCache, 'stripped'))
 }
 
 /**
@@ -68,13 +68,13 @@ function codeFolder(): string | null {
  * Null if the folder is not private.
  */
 export function childCodeFolder(): string | null {
-  return privateFolder(userFolder('millrace-child-code'))
+  return createPrivateFolder(userFolder('millrace-child-code'))
 }
 
 const userFolder = (name: string): string => join(tmpdir(), `${name}-${process.getuid?.() ?? 'all'}`)
 
 /** Creates a folder that only this user can access; null if creation fails or the existing folder is not private. */
-function privateFolder(folder: string): string | null {
+function createPrivateFolder(folder: string): string | null {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
   } catch {
@@ -95,16 +95,16 @@ function isOurs(folder: string, without = 0): boolean {
 }
 
 /** The JavaScript of one of our files. Spaces replace types, so all positions stay the same. */
-function stripped(url: string, folder: string): string {
+function stripTypes(url: string, folder: string): string {
   const text = readFileSync(fileURLToPath(url), 'utf8')
   // Keyed by path within the project: another version in another folder strips only the files that differ.
   const file = join(folder, `${hash('sha256', url.slice(ROOT.length))}.js`)
-  const kept = read(file)
-  const source = kept.slice(DIGEST)
-  if (kept !== '' && kept.slice(0, DIGEST) === digestOf(text, source)) return source
-  const made = stripTypeScriptTypes(text)
-  write(file, digestOf(text, made) + made)
-  return made
+  const cached = read(file)
+  const source = cached.slice(DIGEST)
+  if (cached !== '' && cached.slice(0, DIGEST) === digestOf(text, source)) return source
+  const javascript = stripTypeScriptTypes(text)
+  write(file, digestOf(text, javascript) + javascript)
+  return javascript
 }
 
 /** Changes with the file and the Node version, and detects cached text that a crash damaged. */

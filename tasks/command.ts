@@ -18,17 +18,17 @@ export interface CommandDatabase {
  */
 export async function withDatabase<T>(
   settings: Settings,
-  work: (database: CommandDatabase) => Promise<T>,
+  callback: (database: CommandDatabase) => Promise<T>,
 ): Promise<T> {
   const { databaseUrl, databaseUrlUnpooled, dataDir } = settings
   if (databaseUrl !== undefined)
-    return work({ url: databaseUrl, directUrl: databaseUrlUnpooled ?? databaseUrl })
+    return callback({ url: databaseUrl, directUrl: databaseUrlUnpooled ?? databaseUrl })
   const { findRunning, startEmbedded } = await import('../sql/embedded.ts')
   const running = findRunning(dataDir)
-  if (running !== null) return work({ url: running, directUrl: running })
+  if (running !== null) return callback({ url: running, directUrl: running })
   const started = await startEmbedded({ dataDir: resolve(dataDir) })
   try {
-    return await work({ url: started.url, directUrl: started.url })
+    return await callback({ url: started.url, directUrl: started.url })
   } finally {
     await started.stop()
   }
@@ -38,9 +38,9 @@ export async function withDatabase<T>(
 export function withQueries<T>(
   settings: Settings,
   name: string,
-  work: (db: Database) => Promise<T>,
+  callback: (db: Database) => Promise<T>,
 ): Promise<T> {
-  return withDatabase(settings, ({ url }) => withPool(settings, url, name, work))
+  return withDatabase(settings, ({ url }) => withPool(settings, url, name, callback))
 }
 
 /** As `withQueries`, for a known connection string. */
@@ -48,21 +48,21 @@ export async function withPool<T>(
   settings: Settings,
   url: string,
   name: string,
-  work: (db: Database) => Promise<T>,
+  callback: (db: Database) => Promise<T>,
 ): Promise<T> {
   const applicationName = `${settings.projectName}-${name}`
   const { checked: validateRows, databasePooled: pooled } = settings
   const db = createDatabase({ url, applicationName, size: 2, validateRows, pooled })
-  return work(db).finally(() => db.close())
+  return callback(db).finally(() => db.close())
 }
 
 /** Wrong arguments of a command; the message is its usage line. */
 export class UsageError extends Error {}
 
 /** Runs a command and prints one line if it fails. Sets exit status 2 for wrong usage, 1 for other failures. */
-export async function runCommand(work: () => Promise<void>): Promise<void> {
+export async function runCommand(command: () => Promise<void>): Promise<void> {
   try {
-    await work()
+    await command()
   } catch (error) {
     process.exitCode = error instanceof UsageError ? 2 : 1
     process.stderr.write(`${reasonOf(error)}\n`)

@@ -26,7 +26,7 @@ const ALL_WEEKDAYS = 7
  * @throws RangeError if it is invalid or never matches, such as `0 0 30 2 *`.
  */
 export function nextRun(cron: string, after: Date): Date {
-  const fields = fieldsOf(cron)
+  const fields = parseExpression(cron)
   const earliest = (Math.floor(after.getTime() / MINUTE) + 1) * MINUTE
   const firstDay = Math.floor(earliest / DAY) * DAY
   for (let day = firstDay; day <= firstDay + MAX_DAYS * DAY; day += DAY) {
@@ -45,37 +45,37 @@ function matchesDay({ dates, months, weekdays }: Fields, day: Date): boolean {
   if (!months.includes(day.getUTCMonth() + 1)) return false
   const isDate = dates.includes(day.getUTCDate())
   const isWeekday = weekdays.includes(day.getUTCDay())
-  const isEither = dates.length < ALL_DATES && weekdays.length < ALL_WEEKDAYS
-  return isEither ? isDate || isWeekday : isDate && isWeekday
+  const matchesEither = dates.length < ALL_DATES && weekdays.length < ALL_WEEKDAYS
+  return matchesEither ? isDate || isWeekday : isDate && isWeekday
 }
 
-function fieldsOf(cron: string): Fields {
+function parseExpression(cron: string): Fields {
   const [minutes, hours, dates, months, weekdays, ...more] = cron.trim().split(/\s+/)
   if (weekdays === undefined || more.length > 0) throw new RangeError(`Invalid cron expression: ${cron}`)
   return {
-    minutes: numbersOf(minutes!, 0, 59),
-    hours: numbersOf(hours!, 0, 23),
-    dates: numbersOf(dates!, 1, 31),
-    months: numbersOf(months!, 1, 12),
+    minutes: parseField(minutes!, 0, 59),
+    hours: parseField(hours!, 0, 23),
+    dates: parseField(dates!, 1, 31),
+    months: parseField(months!, 1, 12),
     // 7 is also Sunday.
-    weekdays: ascending(numbersOf(weekdays, 0, 7).map((day) => day % 7)),
+    weekdays: sortUnique(parseField(weekdays, 0, 7).map((day) => day % 7)),
   }
 }
 
 /** The numbers of a field: a list of numbers, ranges, and `*` with an optional step. */
-function numbersOf(field: string, min: number, max: number): readonly number[] {
+function parseField(field: string, min: number, max: number): readonly number[] {
   const numbers = field.split(',').flatMap((part) => {
     const found = /^(?:\*(?:\/(\d+))?|(\d+)(?:-(\d+))?)$/.exec(part)
     if (found === null) throw new RangeError(`Invalid cron field: ${part}`)
     const [, step, first, last] = found
     const [from, to] = first === undefined ? [min, max] : [Number(first), Number(last ?? first)]
-    const by = Number(step ?? 1)
-    if (by < 1 || from < min || to > max || to < from)
+    const interval = Number(step ?? 1)
+    if (interval < 1 || from < min || to > max || to < from)
       throw new RangeError(`Cron value out of range: ${part}`)
-    return Array.from({ length: Math.floor((to - from) / by) + 1 }, (_, n) => from + n * by)
+    return Array.from({ length: Math.floor((to - from) / interval) + 1 }, (_, n) => from + n * interval)
   })
-  return ascending(numbers)
+  return sortUnique(numbers)
 }
 
-const ascending = (numbers: readonly number[]): readonly number[] =>
+const sortUnique = (numbers: readonly number[]): readonly number[] =>
   [...new Set(numbers)].sort((a, b) => a - b)

@@ -98,8 +98,8 @@ export const tasks: readonly AnyTask[] = [
 ] as unknown as readonly AnyTask[]
 
 /** Creates a finder of tasks by name. */
-export function finderOf(some: readonly AnyTask[]): TaskFinder {
-  const byName = new Map(some.map((task) => [task.name, task]))
+export function finderOf(candidates: readonly AnyTask[]): TaskFinder {
+  const byName = new Map(candidates.map((task) => [task.name, task]))
   return (name) => {
     const task = byName.get(name)
     if (task === undefined) throw new Error(`Unknown task: ${name}`)
@@ -109,10 +109,12 @@ export function finderOf(some: readonly AnyTask[]): TaskFinder {
 
 /** Every task, plus the `tasks` that these modules export; tests add their own. */
 export async function loadTasks(modules: readonly string[] = []): Promise<readonly AnyTask[]> {
-  const more = await Promise.all(modules.map((url) => import(url) as Promise<{ tasks: readonly AnyTask[] }>))
-  return [...tasks, ...more.flatMap((module) => module.tasks)]
+  const extraModules = await Promise.all(
+    modules.map((url) => import(url) as Promise<{ tasks: readonly AnyTask[] }>),
+  )
+  return [...tasks, ...extraModules.flatMap((module) => module.tasks)]
 }
 
 /** The queues of tasks, sorted by name. */
-export const queuesOf = (some: readonly AnyTask[]): readonly string[] =>
-  [...new Set(some.map((task) => task.queue))].sort()
+export const queuesOf = (candidates: readonly AnyTask[]): readonly string[] =>
+  [...new Set(candidates.map((task) => task.queue))].sort()

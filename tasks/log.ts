@@ -6,7 +6,7 @@ export type Log = pino.Logger
 export const LEVEL_NAMES: Readonly<Record<number, string>> = pino.levels.labels
 
 // Keys whose values are redacted.
-const SECRETS = [
+const REDACTED_KEYS = [
   'password',
   'password_hash',
   'token',
@@ -40,28 +40,31 @@ const SECRETS = [
 ]
 
 /**
- * Creates the process's logger: JSON lines on standard output, readable lines on a terminal, secrets as `***`. `take`
+ * Creates the process's logger: JSON lines on standard output, readable lines on a terminal, secrets as `***`. `onLine`
  * also receives each line.
  */
 export async function createLog(
   level: string,
-  process_: string,
-  take?: (line: string) => void,
+  processName: string,
+  onLine?: (line: string) => void,
 ): Promise<Log> {
   const options: pino.LoggerOptions = {
     level,
-    base: { process: process_, pid: process.pid },
-    redact: { paths: SECRETS.flatMap((key) => [key, `*.${key}`]), censor: '***' },
+    base: { process: processName, pid: process.pid },
+    redact: { paths: REDACTED_KEYS.flatMap((key) => [key, `*.${key}`]), censor: '***' },
     serializers: { err: pino.stdSerializers.err },
     timestamp: pino.stdTimeFunctions.isoTime,
   }
-  const out = await output()
-  if (take === undefined) return pino(options, out)
+  const out = await openOutput()
+  if (onLine === undefined) return pino(options, out)
   // `level` has already dropped the lines below it.
-  return pino(options, pino.multistream([out, { write: take }].map((stream) => ({ level: 'trace', stream }))))
+  return pino(
+    options,
+    pino.multistream([out, { write: onLine }].map((stream) => ({ level: 'trace', stream }))),
+  )
 }
 
-async function output(): Promise<pino.DestinationStream> {
+async function openOutput(): Promise<pino.DestinationStream> {
   if (!process.stdout.isTTY) return pino.destination({ dest: 1, sync: false, minLength: 0 })
   const { default: pretty } = await import('pino-pretty')
   return pretty({ colorize: true, ignore: 'pid', sync: true })

@@ -12,18 +12,18 @@ export interface MarkupEvents {
 
 // The parser scans all open elements at each tag. No real document nests deeper; parsing restarts there with no open
 // elements.
-const DEEPEST = 1000
+const MAX_DEPTH = 1000
 
 /**
  * Reads any markup, well-formed or not; only errors of `events` are thrown. XML keeps the case of names and does not
  * expand its own entities.
  */
 export function readMarkup(markup: string, language: 'html' | 'xml', events: MarkupEvents): void {
-  for (let from = 0; from < markup.length; ) from = parsed(markup, from, language === 'xml', events)
+  for (let from = 0; from < markup.length; ) from = parseFrom(markup, from, language === 'xml', events)
 }
 
 /** Parses from a position; returns the position where it stopped. */
-function parsed(markup: string, from: number, xmlMode: boolean, events: MarkupEvents): number {
+function parseFrom(markup: string, from: number, xmlMode: boolean, events: MarkupEvents): number {
   let depth = 0
   let stopped = false
   const parser: Parser = new Parser(
@@ -31,7 +31,7 @@ function parsed(markup: string, from: number, xmlMode: boolean, events: MarkupEv
       onopentag: (name, attributes) => {
         if (stopped) return
         events.open?.(name, attributes, from + parser.startIndex)
-        if (++depth <= DEEPEST) return
+        if (++depth <= MAX_DEPTH) return
         stopped = true
         parser.pause()
       },

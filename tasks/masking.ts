@@ -4,7 +4,7 @@ export const MASK = '***'
 
 // The last word of a key decides: `sealedPassword`, `api_key` and `X-Token` are secrets; `max_tokens` and `key_points`
 // are not.
-const SECRET = new Set(['password', 'token', 'secret', 'key', 'authorization'])
+const SECRET_WORDS = new Set(['password', 'token', 'secret', 'key', 'authorization'])
 
 const lastWord = (name: string): string =>
   name
@@ -19,17 +19,17 @@ const lastWord = (name: string): string =>
  * A path joins keys with dots, such as `smtp.password`; array elements have the path of their array. Null stays null.
  */
 export function masked(value: unknown, secrets: readonly string[] = []): unknown {
-  return maskedAt(value, new Set(secrets), '')
+  return maskAt(value, new Set(secrets), '')
 }
 
-function maskedAt(value: unknown, secrets: ReadonlySet<string>, path: string): unknown {
-  if (Array.isArray(value)) return value.map((item) => maskedAt(item, secrets, path))
+function maskAt(value: unknown, secrets: ReadonlySet<string>, path: string): unknown {
+  if (Array.isArray(value)) return value.map((item) => maskAt(item, secrets, path))
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => {
       const at = path === '' ? key : `${path}.${key}`
-      const isSecret = secrets.has(at) || SECRET.has(lastWord(key))
-      return [key, isSecret && inner !== null ? MASK : maskedAt(inner, secrets, at)]
+      const isSecret = secrets.has(at) || SECRET_WORDS.has(lastWord(key))
+      return [key, isSecret && inner !== null ? MASK : maskAt(inner, secrets, at)]
     }),
   )
 }

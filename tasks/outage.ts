@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Failure, mapDatabaseError } from '../sql/errors.ts'
 
 // For a new connection, `database.busy` means that the server has no free connection slot.
-const PASSING: ReadonlySet<string> = new Set(['database.down', 'database.busy'])
+const TRANSIENT_CODES: ReadonlySet<string> = new Set(['database.down', 'database.busy'])
 const RETRY_MS = 500
 const LOG_INTERVAL_MS = 10_000
 
@@ -17,12 +17,12 @@ export async function untilReached<T>(
   let loggedAt = Number.NEGATIVE_INFINITY
   for (;;) {
     try {
-      const reached = await attempt()
+      const result = await attempt()
       if (Number.isFinite(loggedAt)) log.info('Connected to the database')
-      return reached
+      return result
     } catch (error) {
       const failure = mapDatabaseError(error)
-      if (!(failure instanceof Failure) || !PASSING.has(failure.code)) throw error
+      if (!(failure instanceof Failure) || !TRANSIENT_CODES.has(failure.code)) throw error
       if (performance.now() - loggedAt >= LOG_INTERVAL_MS) {
         loggedAt = performance.now()
         log.warn(`Waiting for the database: ${reasonOf(error)}`)

@@ -67,8 +67,8 @@ export async function databaseOf(settings: Settings, log: Log): Promise<Database
   if (databaseUrl === undefined || directUrl === undefined) {
     throw new StartError('DATABASE_URL is not set: `npm start` runs everything with an embedded database')
   }
-  const ways = { url: databaseUrl, directUrl, applicationName: `${projectName}-start` }
-  const problem = await untilReached(log, () => poolerProblem(ways)).catch(
+  const connection = { url: databaseUrl, directUrl, applicationName: `${projectName}-start` }
+  const problem = await untilReached(log, () => poolerProblem(connection)).catch(
     (error: Error) => `DATABASE_URL can't be used: ${error.message}`,
   )
   if (problem !== null) throw new StartError(problem)
@@ -76,7 +76,7 @@ export async function databaseOf(settings: Settings, log: Log): Promise<Database
 }
 
 /**
- * The signing key: the setting, or in development a key that is generated once into `DATA_DIR`.
+ * The signing key: the setting, or in development a key generated once into `DATA_DIR`.
  *
  * @throws StartError if that key can't be stored or is invalid.
  */
@@ -85,7 +85,7 @@ export function secretKeyOf(settings: Settings): string {
   const file = join(settings.dataDir, 'secret.key')
   if (!existsSync(file)) {
     openDataDir(settings.dataDir)
-    makeSecretKey(file)
+    generateSecretKey(file)
   }
   const key = readFileSync(file, 'utf8').trim()
   if (key.length < SECRET_LENGTH)
@@ -99,15 +99,15 @@ export function secretKeyOf(settings: Settings): string {
  * Linking creates the file once and with all of its content: of two concurrent first starts, one reads the key of the
  * other.
  */
-function makeSecretKey(file: string): void {
-  const mine = `${file}.${process.pid}`
+function generateSecretKey(file: string): void {
+  const temporary = `${file}.${process.pid}`
   try {
-    writeFileSync(mine, randomBytes(48).toString('base64url'), { mode: 0o600, flush: true })
-    linkSync(mine, file)
+    writeFileSync(temporary, randomBytes(48).toString('base64url'), { mode: 0o600, flush: true })
+    linkSync(temporary, file)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   } finally {
-    rmSync(mine, { force: true })
+    rmSync(temporary, { force: true })
   }
 }
 
@@ -124,7 +124,7 @@ export function stopOnSignals(
   stop: () => Promise<void>,
 ): (reason: string) => void {
   let stoppingSince: number | null = null
-  const begin = (reason: string): void => {
+  const beginShutdown = (reason: string): void => {
     if (stoppingSince !== null) {
       if (performance.now() - stoppingSince < REPEATED_MS) return
       log.warn({ reason }, 'Stopping immediately')
@@ -144,15 +144,15 @@ export function stopOnSignals(
       },
     )
   }
-  process.on('SIGTERM', () => begin('SIGTERM'))
-  process.on('SIGINT', () => begin('SIGINT'))
-  const die = (error: unknown): void => {
+  process.on('SIGTERM', () => beginShutdown('SIGTERM'))
+  process.on('SIGINT', () => beginShutdown('SIGINT'))
+  const exitOnError = (error: unknown): void => {
     log.fatal({ err: error }, 'Uncaught error')
     process.exit(1)
   }
-  process.on('uncaughtException', die)
-  process.on('unhandledRejection', die)
-  return begin
+  process.on('uncaughtException', exitOnError)
+  process.on('unhandledRejection', exitOnError)
+  return beginShutdown
 }
 
 /** Environment variable: set by `npm start`, whose processes all stop when the edge stops. */

@@ -7,20 +7,20 @@ import type { TaskContext } from './context.ts'
  * this one stopped.
  * Returns the number of deleted or cleared rows.
  *
- * @param what the owner in progress labels
+ * @param ownerLabel the owner in progress labels
  */
 export async function purgeBelongings(
   { db, progress, signal }: Pick<TaskContext, 'db' | 'progress' | 'signal'>,
-  what: string,
+  ownerLabel: string,
   id: number,
   belongings: readonly Belongings[],
 ): Promise<number> {
   let rows = 0
-  for (const some of belongings) {
+  for (const group of belongings) {
     // A partial batch only means that other transactions locked the rest.
     rows += await inBatches(signal, 1, async (done) => {
-      const batch = await db.one(purgeRows(some, id))
-      if (batch.count > 0) progress(`${what}: ${some.label}`, rows + done + batch.count)
+      const batch = await db.one(purgeRows(group, id))
+      if (batch.count > 0) progress(`${ownerLabel}: ${group.label}`, rows + done + batch.count)
       return batch
     })
   }

@@ -4,16 +4,16 @@ import { count } from './setting-fields.ts'
 
 /** Quota settings, one per kind. */
 
-const settingOf = <K extends QuotaKind>(kind: K): `QUOTA_${Uppercase<K>}` =>
+const settingName = <K extends QuotaKind>(kind: K): `QUOTA_${Uppercase<K>}` =>
   `QUOTA_${kind.toUpperCase() as Uppercase<K>}`
 
-type Names = { [K in QuotaKind as `QUOTA_${Uppercase<K>}`]: ReturnType<typeof count> }
+type QuotaFields = { [K in QuotaKind as `QUOTA_${Uppercase<K>}`]: ReturnType<typeof count> }
 
 export const quotaShape = Object.fromEntries(
-  QUOTA_NAMES.map((kind) => [settingOf(kind), count(QUOTA_KINDS[kind].quota, 0, 2 ** 49)]),
-) as Names
+  QUOTA_NAMES.map((kind) => [settingName(kind), count(QUOTA_KINDS[kind].quota, 0, 2 ** 49)]),
+) as QuotaFields
 
 const Shape = z.object(quotaShape)
 
 export const quotaSettings = (env: z.output<typeof Shape>): Quotas =>
-  Object.fromEntries(QUOTA_NAMES.map((kind) => [kind, env[settingOf(kind)]])) as Quotas
+  Object.fromEntries(QUOTA_NAMES.map((kind) => [kind, env[settingName(kind)]])) as Quotas

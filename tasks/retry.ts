@@ -27,17 +27,17 @@ export interface RetryOptions {
 export async function retryJob(
   tx: Queries,
   id: string,
-  who: Retrier,
+  retrier: Retrier,
   { taskNamed, ...options }: RetryOptions,
 ): Promise<string> {
   const failed = await tx.maybeOne(jobToRetry(id))
   if (failed === null) throw fail('job.missing')
-  if (!who.isAdmin && (failed.owner_id === null || failed.owner_id !== who.ownerId))
+  if (!retrier.isAdmin && (failed.owner_id === null || failed.owner_id !== retrier.ownerId))
     throw fail('auth.forbidden', { roles: 'admin' })
   if (failed.status !== 'failed') throw fail('job.not_failed', { status: failed.status })
-  const known = await tx.maybeOne(retryOf(id))
-  if (known !== null) return known.id
-  const task = taskOf(taskNamed, failed.name)
+  const existing = await tx.maybeOne(retryOf(id))
+  if (existing !== null) return existing.id
+  const task = findTaskOrNull(taskNamed, failed.name)
   const payload = task?.payload.safeParse(failed.payload)
   if (task === null || !payload?.success) throw fail('job.not_runnable')
   const { jobId, joined } = await enqueue(tx, task, payload.data, { ownerId: failed.owner_id, ...options })
@@ -55,18 +55,18 @@ export async function retryJobs(
   ids: readonly string[],
   options: RetryOptions,
 ): Promise<readonly string[]> {
-  const who = { ownerId: null, isAdmin: true }
-  const one = (id: string): Promise<string | null> =>
+  const retrier = { ownerId: null, isAdmin: true }
+  const retryOne = (id: string): Promise<string | null> =>
     db
-      .transaction((tx) => retryJob(tx, id, who, options))
+      .transaction((tx) => retryJob(tx, id, retrier, options))
       .catch((error) => {
         if (error instanceof Failure && error.code.startsWith('job.')) return null
         throw error
       })
-  return (await Promise.all(ids.map(one))).filter((id) => id !== null)
+  return (await Promise.all(ids.map(retryOne))).filter((id) => id !== null)
 }
 
-function taskOf(taskNamed: TaskFinder, name: string) {
+function findTaskOrNull(taskNamed: TaskFinder, name: string) {
   try {
     return taskNamed(name)
   } catch {

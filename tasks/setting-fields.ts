@@ -66,11 +66,11 @@ export const rate = (fallback: Rate | null, digits = 4) =>
 /** True if a text is an origin in the form that browsers send. */
 export const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text
 
-/** A connection string of one or several servers whose `target_session_attrs` does not ask for `other`. */
-export const databaseUrl = (other: 'primary' | 'standby') =>
+/** A connection string of one or several servers whose `target_session_attrs` does not ask for `rejectedRole`. */
+export const databaseUrl = (rejectedRole: 'primary' | 'standby') =>
   z.string().superRefine((url, context) => {
     try {
-      if (serversOf(url).wanted === other) throw new TypeError(`must not ask for a ${other}`)
+      if (serversOf(url).wanted === rejectedRole) throw new TypeError(`must not ask for a ${rejectedRole}`)
     } catch (error) {
       context.addIssue({ code: 'custom', message: (error as Error).message })
     }

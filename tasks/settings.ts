@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Quotas } from '../sql/quotas.ts'
 import type { ReadKind } from '../sql/slow-reads.ts'
-import { type AccountSettings, accountChecks, accountSettings, accountShape } from './accounts/settings.ts'
+import { type AccountSettings, accountSettings, accountShape, checkAccounts } from './accounts/settings.ts'
 import { isLoopback, type ServedHosts, servedHosts } from './addresses.ts'
 import { AI_PROVIDERS, isAiProvider, keyName, PROVIDERS } from './ai/providers.ts'
 import { type AiModel, type AiSettings, aiSettings, aiShape } from './ai/settings.ts'
@@ -233,20 +233,20 @@ export function parseLoosely(environment: Readonly<Record<string, string | undef
   readonly settings: Settings
   readonly problems: readonly string[]
 } {
-  const given = Object.fromEntries(
+  const nonEmpty = Object.fromEntries(
     Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
   )
-  const issues = Environment.safeParse(given).error?.issues ?? []
+  const issues = Environment.safeParse(nonEmpty).error?.issues ?? []
   const problems = [
     ...issues.map(({ path, message }) => `${path.join('.')}: ${message}`),
-    ...crossChecks(given),
+    ...checkCombinations(nonEmpty),
   ]
-  const wrong = new Set(issues.map(({ path }) => path[0]))
-  const valid = Object.entries(given).filter(([name]) => !wrong.has(name))
-  return { settings: settingsOf(Environment.parse(Object.fromEntries(valid))), problems }
+  const invalidNames = new Set(issues.map(({ path }) => path[0]))
+  const valid = Object.entries(nonEmpty).filter(([name]) => !invalidNames.has(name))
+  return { settings: buildSettings(Environment.parse(Object.fromEntries(valid))), problems }
 }
 
-function settingsOf(env: Env): Settings {
+function buildSettings(env: Env): Settings {
   const production = env.NODE_ENV === 'production'
   return Object.freeze({
     ...serverSettings(env, production),
@@ -373,18 +373,18 @@ function visionProvider(env: Env): Settings['visionProvider'] {
 }
 
 /** Checks combinations of settings by their raw values, so it reports them even if other values are invalid. */
-function crossChecks(env: Readonly<Record<string, string | undefined>>): string[] {
-  const problems = productionChecks(env)
+function checkCombinations(env: Readonly<Record<string, string | undefined>>): string[] {
+  const problems = checkProduction(env)
   const vision = env.VISION_PROVIDER
   if (vision !== undefined && isAiProvider(vision) && env[keyName(vision)] === undefined)
     problems.push(`VISION_PROVIDER: needs ${keyName(vision)}`)
   if (env.METRICS_PORT !== undefined && env.METRICS_PORT === (env.PORT ?? '8000'))
     problems.push('METRICS_PORT: must differ from PORT')
-  return [...problems, ...accountChecks(env), ...blobChecks(env)]
+  return [...problems, ...checkAccounts(env), ...blobChecks(env)]
 }
 
 /** Checks the requirements of production, by raw values. */
-function productionChecks(env: Readonly<Record<string, string | undefined>>): string[] {
+function checkProduction(env: Readonly<Record<string, string | undefined>>): string[] {
   if (env.NODE_ENV !== 'production') return []
   const problems: string[] = []
   if (env.SECRET_KEY === undefined)

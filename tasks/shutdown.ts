@@ -31,15 +31,15 @@ export async function shutDown(steps: readonly ShutdownStep[]): Promise<void> {
 
 async function runStep({ name, limitMs, run }: ShutdownStep): Promise<void> {
   const done = new AbortController()
-  const late = delay(limitMs, undefined, { signal: done.signal }).then(() => {
+  const timeout = delay(limitMs, undefined, { signal: done.signal }).then(() => {
     throw new Error(`Timed out after ${limitMs} ms`)
   })
   try {
-    await Promise.race([Promise.resolve().then(run), late])
+    await Promise.race([Promise.resolve().then(run), timeout])
   } catch (error) {
     throw new Error(`Failed to ${name}`, { cause: error })
   } finally {
-    late.catch(() => {})
+    timeout.catch(() => {})
     done.abort()
   }
 }

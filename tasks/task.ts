@@ -121,7 +121,7 @@ export function newJob<P, R>(task: Declaration<P, R>, payload: P): NewJob<R> {
 
 /**
  * Adds one job in the caller's transaction: it exists once that commits.
- * @throws ZodError if the payload is invalid; fail('quota.waiting_jobs') if its owner would exceed the quota.
+ * @throws ZodError for an invalid payload; fail('quota.waiting_jobs') beyond its owner's quota.
  */
 export async function enqueue<P, R>(
   tx: Queries,

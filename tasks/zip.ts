@@ -51,11 +51,11 @@ export async function openZip(bytes: Buffer, rules: ZipRules): Promise<readonly 
   try {
     for await (const entry of zip.eachEntry()) entries.push(entry)
   } catch (error) {
-    const path = /path|characters/.test(String(error))
-    throw refused(path ? 'a path in the archive leads out of it' : 'the archive is damaged', error)
+    const isPathError = /path|characters/.test(String(error))
+    throw refused(isPathError ? 'a path in the archive leads out of it' : 'the archive is damaged', error)
   }
   for (const entry of entries) await assertHarmless(zip, entry, rules)
-  assertBounded(entries, bytes.length, rules)
+  assertSizeLimits(entries, bytes.length, rules)
   return entries
     .filter(({ fileName }) => !fileName.endsWith('/'))
     .map((entry) => ({
@@ -76,17 +76,18 @@ async function assertHarmless(zip: ZipFile, entry: Entry, { refused, isText }: Z
     throw refused('the archive is damaged', error)
   })
   // Bit 3: the sizes follow the data.
-  const sized = (local.generalPurposeBitFlag & 8) === 0 && local.compressedSize !== 0xffffffff
+  const hasSizes = (local.generalPurposeBitFlag & 8) === 0 && local.compressedSize !== 0xffffffff
   if (
     !local.fileName.equals(entry.fileNameRaw) ||
-    (sized &&
+    (hasSizes &&
       (local.compressedSize !== entry.compressedSize || local.uncompressedSize !== entry.uncompressedSize))
   )
     throw refused('the headers of the archive contradict each other')
 }
 
-function assertBounded(entries: readonly Entry[], size: number, { refused }: ZipRules): void {
-  const sum = (of: (entry: Entry) => number): number => entries.reduce((total, entry) => total + of(entry), 0)
+function assertSizeLimits(entries: readonly Entry[], size: number, { refused }: ZipRules): void {
+  const sum = (sizeOf: (entry: Entry) => number): number =>
+    entries.reduce((total, entry) => total + sizeOf(entry), 0)
   if (sum(({ uncompressedSize }) => uncompressedSize) > MAX_BYTES)
     throw refused(`the files in the archive unpack to more than ${MAX_BYTES} bytes`)
   // If the sum exceeds the archive's size, files share bytes.

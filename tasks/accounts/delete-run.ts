@@ -14,7 +14,8 @@ export async function run(
 ): Promise<{ deleted: boolean }> {
   const { db, job, settings, fenced } = ctx
   if (!(await db.one(isDue(id))).due) return { deleted: false }
-  for (const subscription of await subscriptionsOf(ctx, id)) await endSubscription(ctx, id, subscription)
+  for (const subscription of await findRunningSubscriptions(ctx, id))
+    await endSubscription(ctx, id, subscription)
   const { requestId } = job
   const event = (email: string): AuditEvent => ({
     kind: 'account.deleted',
@@ -39,7 +40,7 @@ export async function run(
  * The subscriptions that would charge an account again, as stored here and as the provider has them: one may have just
  * started. None can start afterwards, since open checkouts expire first.
  */
-async function subscriptionsOf(ctx: TaskContext, id: number): Promise<ReadonlySet<string>> {
+async function findRunningSubscriptions(ctx: TaskContext, id: number): Promise<ReadonlySet<string>> {
   const { db, settings, signal } = ctx
   const { payments } = ctx.providers
   const ids = new Set<string>()

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
 /** Prefix of the mailboxes of deletions, before the account's id. */
-export const DELETIONS = 'account_deletion:'
+export const DELETION_MAILBOX_PREFIX = 'account_deletion:'
 
 /**
  * Deletes an account whose deletion is due. It first cancels running subscriptions at the provider; the account stays
@@ -12,7 +12,7 @@ export const deleteDue = defineTask({
   name: 'accounts.delete',
   queue: 'accounts',
   pool: 'io',
-  actor: ({ account_id }) => `${DELETIONS}${account_id}`,
+  actor: ({ account_id }) => `${DELETION_MAILBOX_PREFIX}${account_id}`,
   whenBusy: 'join',
   payload: z.strictObject({ account_id: z.int() }),
   /** False if the account was not due or is already gone. */

@@ -1,5 +1,5 @@
 import { escaped } from '../markup-text.ts'
-import { oneLine, plainName } from './plain-name.ts'
+import { plainName, toOneLine } from './plain-name.ts'
 
 /** Emails about accounts and organizations: a text part and the same content as HTML. */
 export interface Email {
@@ -41,7 +41,7 @@ export function verificationEmail(to: Recipient, base: string, token: string, ho
     ],
     link: { label: 'Verify the address', url: link(base, 'verify-email', token) },
     token,
-    after: [`This link is ${validFor(hours)}. If it was not you, ignore this email.`],
+    after: [`This link is ${formatValidity(hours)}. If it was not you, ignore this email.`],
   })
 }
 
@@ -62,7 +62,7 @@ export function oldAddressEmail(
     or: { label: 'Refuse the change', url: link(base, 'email-change/refuse', token) },
     token,
     after: [
-      `This link is ${validFor(hours)}. If it was not you, refuse the change and set a new password: the request came from a session of your account.`,
+      `This link is ${formatValidity(hours)}. If it was not you, refuse the change and set a new password: the request came from a session of your account.`,
     ],
   })
 }
@@ -80,7 +80,7 @@ export function newAddressEmail(address: string, base: string, token: string, ho
     ],
     link: { label: 'Confirm the address', url: link(base, 'email-change', token) },
     token,
-    after: [`This link is ${validFor(hours)}. If it was not you, ignore this email.`],
+    after: [`This link is ${formatValidity(hours)}. If it was not you, ignore this email.`],
   })
 }
 
@@ -128,14 +128,14 @@ const NOTICES = {
 /** The email about a changed credential; `name` is the name of the credential. */
 export function noticeEmail(
   { email, full_name }: Recipient,
-  what: keyof typeof NOTICES,
+  kind: keyof typeof NOTICES,
   name: string | undefined,
 ): Email {
-  const [subject, text, remedy] = NOTICES[what]
+  const [subject, text, remedy] = NOTICES[kind]
   return compose({
     subject,
     greeting: full_name,
-    before: [`${text} ${email}${name === undefined ? '' : `: ${oneLine(name)}`}.`],
+    before: [`${text} ${email}${name === undefined ? '' : `: ${toOneLine(name)}`}.`],
     link: null,
     token: null,
     after: [`If it was not you, set a new password to end all sessions, and ${remedy}.`],
@@ -204,7 +204,7 @@ export function webhookEmail(
     subject: 'Webhook endpoint disabled',
     greeting: full_name,
     before: [
-      `All deliveries to your webhook endpoint ${id} have failed since ${failing_since}, so it was disabled: ${oneLine(url)}`,
+      `All deliveries to your webhook endpoint ${id} have failed since ${failing_since}, so it was disabled: ${toOneLine(url)}`,
     ],
     link: null,
     token: null,
@@ -214,7 +214,7 @@ export function webhookEmail(
   })
 }
 
-const validFor = (hours: number): string => `valid for ${hours} ${hours === 1 ? 'hour' : 'hours'}`
+const formatValidity = (hours: number): string => `valid for ${hours} ${hours === 1 ? 'hour' : 'hours'}`
 
 /** Tokens go after the `#`: browsers do not send the fragment, so they never appear in logs or referrers. */
 function link(base: string, page: string, token: string): string {
@@ -222,12 +222,18 @@ function link(base: string, page: string, token: string): string {
 }
 
 function compose({ subject, greeting, before, link, or, token, after }: Content): Email {
-  const hello = `Hello${greeting === null ? '' : nameAsGiven(greeting)},`
-  const byHand = token === null ? [] : [`For programs, the token is: ${token}`]
+  const greetingLine = `Hello${greeting === null ? '' : greetingName(greeting)},`
+  const tokenLines = token === null ? [] : [`For programs, the token is: ${token}`]
   const links = [link, or].filter((one) => one != null)
-  const text = [hello, ...before, ...links.map(({ label, url }) => `${label}: ${url}`), ...byHand, ...after]
+  const text = [
+    greetingLine,
+    ...before,
+    ...links.map(({ label, url }) => `${label}: ${url}`),
+    ...tokenLines,
+    ...after,
+  ]
   const anchors = links.map(({ label, url }) => `<a href="${escaped(url)}">${escaped(label)}</a>`)
-  const html = [hello, ...before].map(escaped).concat(anchors, [...byHand, ...after].map(escaped))
+  const html = [greetingLine, ...before].map(escaped).concat(anchors, [...tokenLines, ...after].map(escaped))
   return {
     subject,
     text: `${text.join('\n\n')}\n`,
@@ -238,7 +244,7 @@ function compose({ subject, greeting, before, link, or, token, after }: Content)
 /**
  * The recipient's name, or none if it looks like a link: anyone can register another person's address with any name.
  */
-function nameAsGiven(greeting: string): string {
+function greetingName(greeting: string): string {
   const name = plainName(greeting)
-  return name === '' || name !== oneLine(greeting) ? '' : ` ${name}`
+  return name === '' || name !== toOneLine(greeting) ? '' : ` ${name}`
 }

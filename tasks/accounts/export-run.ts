@@ -22,8 +22,8 @@ export async function run(
 ): Promise<Exported> {
   const { db, job, blobs, log } = ctx
   // An earlier attempt stored the export but was cut short before its result was recorded.
-  const done = await db.maybeOne(exportById(job.id))
-  if (done !== null) return { export_id: job.id, byte_size: done.byte_size }
+  const existing = await db.maybeOne(exportById(job.id))
+  if (existing !== null) return { export_id: job.id, byte_size: existing.byte_size }
   const blob = await store(ctx, id)
   try {
     const lost = await lostTwin(db, blobs, blob)
@@ -39,7 +39,7 @@ export async function run(
 
 async function store(ctx: TaskContext, id: number): Promise<UploadedBlob> {
   try {
-    return await ctx.blobs.store(archive(filesOf(ctx, id)))
+    return await ctx.blobs.store(archive(exportFiles(ctx, id)))
   } catch (error) {
     // An aborted store operation reports a failure of the store; report the abort instead.
     ctx.signal.throwIfAborted()
@@ -48,7 +48,7 @@ async function store(ctx: TaskContext, id: number): Promise<UploadedBlob> {
 }
 
 /** The files of an export; each is read while it is packed. */
-async function* filesOf(ctx: TaskContext, id: number): AsyncGenerator<ArchiveFile> {
+async function* exportFiles(ctx: TaskContext, id: number): AsyncGenerator<ArchiveFile> {
   const account = await ctx.db.maybeOne(exportedAccount(id))
   if (account === null) throw fail('account.missing')
   const changed = new Date()
@@ -56,11 +56,11 @@ async function* filesOf(ctx: TaskContext, id: number): AsyncGenerator<ArchiveFil
   const total = PARTS.length + account.documents
   for (const [n, part] of PARTS.entries()) {
     ctx.progress(`Exporting ${part.file}`, n, total)
-    yield { name: part.file, content: lines(ctx, part.rows, String(id)), changed }
+    yield { name: part.file, content: jsonLines(ctx, part.rows, String(id)), changed }
     for (const { file, rows } of part.below ?? [])
-      yield { name: file, content: linesBelow(ctx, part, rows, String(id)), changed }
+      yield { name: file, content: nestedJsonLines(ctx, part, rows, String(id)), changed }
   }
-  yield* contentsOf(ctx, id, total)
+  yield* documentFiles(ctx, id, total)
   ctx.progress('Exported', total, total)
 }
 
@@ -76,20 +76,25 @@ async function* batches({ db, signal }: TaskContext, rows: Rows, of: string) {
 }
 
 /** Rows as newline-delimited JSON (https://github.com/ndjson/ndjson-spec). */
-async function* lines(ctx: TaskContext, rows: Rows, of: string): AsyncGenerator<Uint8Array> {
+async function* jsonLines(ctx: TaskContext, rows: Rows, of: string): AsyncGenerator<Uint8Array> {
   for await (const batch of batches(ctx, rows, of))
     yield Buffer.from(batch.map(({ json }) => `${json}\n`).join(''))
 }
 
-async function* linesBelow(ctx: TaskContext, part: Part, rows: Rows, of: string): AsyncGenerator<Uint8Array> {
+async function* nestedJsonLines(
+  ctx: TaskContext,
+  part: Part,
+  rows: Rows,
+  of: string,
+): AsyncGenerator<Uint8Array> {
   for await (const batch of batches(ctx, part.rows, of))
-    for (const { key } of batch) yield* lines(ctx, rows, key)
+    for (const { key } of batch) yield* jsonLines(ctx, rows, key)
 }
 
 const CONTENT_BATCH = 100
 
 /** The stored bytes of documents, then a list of the documents whose bytes the store has lost. */
-async function* contentsOf(ctx: TaskContext, id: number, total: number): AsyncGenerator<ArchiveFile> {
+async function* documentFiles(ctx: TaskContext, id: number, total: number): AsyncGenerator<ArchiveFile> {
   const missing: number[] = []
   let [after, packed] = [0, 0]
   for (;;) {
@@ -105,7 +110,7 @@ async function* contentsOf(ctx: TaskContext, id: number, total: number): AsyncGe
       }
       yield {
         name: `documents/${document.id}/${titledFile(fileName(document.title), document.media_type)}`,
-        content: copied(ctx, ctx.blobs.read(document, 0, document.byte_size)),
+        content: copyPieces(ctx, ctx.blobs.read(document, 0, document.byte_size)),
         changed: new Date(),
         // Other formats are already compressed.
         isPacked: !document.media_type.startsWith('text/'),
@@ -117,7 +122,7 @@ async function* contentsOf(ctx: TaskContext, id: number, total: number): AsyncGe
 }
 
 /** Copies pieces: a store reuses each buffer for the next piece, and packing holds several. */
-async function* copied(
+async function* copyPieces(
   { signal }: TaskContext,
   pieces: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array> {

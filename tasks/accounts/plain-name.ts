@@ -3,15 +3,15 @@
  * can't mislead a recipient.
  */
 export function plainName(text: string): string {
-  const apart = oneLine(text)
+  const spaced = toOneLine(text)
     .replace(/[/\\]+/g, '/')
     // Every dot gets a space after it, as at the end of a sentence.
     .replace(/[.:\u3002](?=[^\s.:\u3002])/gu, '$& ')
     .replace(/\s*@\s*/g, ' @ ')
     .trim()
-  const characters = [...apart]
+  const characters = [...spaced]
   return characters.length <= MAX_CHARACTERS
-    ? apart
+    ? spaced
     : `${characters
         .slice(0, MAX_CHARACTERS - 1)
         .join('')
@@ -25,7 +25,7 @@ const MAX_CHARACTERS = 120
  * Normalizes text to one line and to one form of each character: programs treat look-alikes of dots and slashes as the
  * real ones. Keeps joiners of letters and emoji.
  */
-export function oneLine(text: string): string {
+export function toOneLine(text: string): string {
   return text
     .normalize('NFKC')
     .replace(/(?:(?![\u200c\u200d])[\s\p{Cc}\p{Cf}\p{Cs}])+/gu, ' ')

@@ -12,23 +12,23 @@ import { inBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import { purgeBelongings } from '../purge.ts'
 import { inheritanceEvents } from './inheritance.ts'
-import type { Purged } from './purge.ts'
+import type { PurgeResult } from './purge.ts'
 
 /** Runs `accounts.purge`. */
-export async function run(ctx: TaskContext): Promise<Purged> {
+export async function run(ctx: TaskContext): Promise<PurgeResult> {
   const { db } = ctx
-  const done = { accounts: 0, organizations: 0, rows: 0 }
+  const totals = { accounts: 0, organizations: 0, rows: 0 }
   for (const { id } of await db.any(deletedAccounts())) {
     await leaveAllOrganizations(ctx, id)
-    done.rows += await purgeBelongings(ctx, `Account ${id}`, id, OF_ACCOUNT)
-    done.accounts += await db.run(removeAccount(id))
+    totals.rows += await purgeBelongings(ctx, `Account ${id}`, id, OF_ACCOUNT)
+    totals.accounts += await db.run(removeAccount(id))
   }
   // Includes organizations that just lost their last owner.
   for (const { id } of await db.any(deletedOrganizations())) {
-    done.rows += await purgeBelongings(ctx, `Organization ${id}`, id, OF_ORGANIZATION)
-    done.organizations += await db.run(removeOrganization(id))
+    totals.rows += await purgeBelongings(ctx, `Organization ${id}`, id, OF_ORGANIZATION)
+    totals.organizations += await db.run(removeOrganization(id))
   }
-  return done
+  return totals
 }
 
 /** Removes an account from the organizations that the deleting request left to this task. */

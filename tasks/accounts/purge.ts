@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
-const Purged = z.strictObject({
+const PurgeResult = z.strictObject({
   accounts: z.int(),
   organizations: z.int(),
   /** Deleted rows, and rows whose reference was cleared. */
   rows: z.int(),
 })
-export type Purged = z.output<typeof Purged>
+export type PurgeResult = z.output<typeof PurgeResult>
 
 /** Deletes the data of deleted accounts and organizations, then their own rows. */
 export const purgeAccounts = defineTask({
@@ -16,6 +16,6 @@ export const purgeAccounts = defineTask({
   pool: 'io',
   actor: () => 'accounts.purge',
   payload: z.strictObject({}),
-  result: Purged,
+  result: PurgeResult,
   run: lazily(() => import('./purge-run.ts')),
 })

@@ -102,7 +102,7 @@ export function accountSettings(env: z.output<typeof Shape>): AccountSettings {
 }
 
 /** Checks combinations of settings by their raw values; returns a line per problem. */
-export function accountChecks(env: Readonly<Record<string, string | undefined>>): string[] {
+export function checkAccounts(env: Readonly<Record<string, string | undefined>>): string[] {
   const problems: string[] = []
   if ((env.ADMIN_EMAIL === undefined) !== (env.ADMIN_PASSWORD === undefined))
     problems.push('ADMIN_EMAIL: needs ADMIN_PASSWORD, and vice versa')

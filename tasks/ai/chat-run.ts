@@ -7,7 +7,7 @@ import { createDeltas, type Deltas, storable } from './deltas.ts'
 import { fitting } from './history.ts'
 import type { Completion, Question } from './ports.ts'
 import { keyName } from './providers.ts'
-import { NO_TOKENS, type Usage, usageOf } from './usage.ts'
+import { computeUsage, NO_TOKENS, type Usage } from './usage.ts'
 
 /** Runs `ai.chat`. */
 export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatResult> {
@@ -17,18 +17,18 @@ export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatR
   )
   if (turn === null) throw fail('conversation.gone')
   const ragContext = await contextFor(ctx, turn.history.at(-1)?.content ?? '', payload.rag)
-  const question = await questionOf(ctx, payload, turn, ragContext)
+  const question = await buildQuestion(ctx, payload, turn, ragContext)
   if (turn.shown) ctx.emit('restart', { timestamp: new Date().toISOString() })
 
   const startedAt = performance.now()
   const deltas = createDeltas((content) =>
     ctx.emit('chunk', { content, timestamp: new Date().toISOString() }),
   )
-  const said = await answered(ctx, question, deltas, payload.stream)
+  const completion = await askModel(ctx, question, deltas, payload.stream)
   const response_time_ms = Math.round((performance.now() - startedAt) * 100) / 100
-  const content = payload.stream ? deltas.text : storable(said.text)
-  ctx.emit('usage', await usageOf(ctx, question, said.tokens, content))
-  if (content.trim() === '') throw fail('ai.refused', { reason: emptyReason(said) })
+  const content = payload.stream ? deltas.text : storable(completion.text)
+  ctx.emit('usage', await computeUsage(ctx, question, completion.tokens, content))
+  if (content.trim() === '') throw fail('ai.refused', { reason: emptyReason(completion) })
   const { message_id, conversation_id } = payload
   return {
     message_id,
@@ -43,7 +43,7 @@ export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatR
 }
 
 /** Builds the question from the current agent, but with the model of the turn: the first frame has named it. */
-async function questionOf(
+async function buildQuestion(
   ctx: TaskContext,
   { provider, model }: ChatPayload,
   turn: Turn,
@@ -64,28 +64,33 @@ async function questionOf(
 }
 
 /** Asks the model; emits usage even if the attempt fails. */
-async function answered(
+async function askModel(
   ctx: TaskContext,
   question: Question,
   deltas: Deltas,
   stream: boolean,
 ): Promise<Completion> {
-  const asking = ctx.providers.chat.ask(question, ctx.signal, stream ? deltas.push : undefined)
+  const pendingAnswer = ctx.providers.chat.ask(question, ctx.signal, stream ? deltas.push : undefined)
   try {
-    const said = await asking
+    const completion = await pendingAnswer
     deltas.end()
-    return said
+    return completion
   } catch (error) {
     deltas.end()
-    ctx.emit('usage', await usageOfFailure(ctx, question, deltas.text, error))
+    ctx.emit('usage', await computeFailureUsage(ctx, question, deltas.text, error))
     throw error
   }
 }
 
 /** A provider that refuses or fails before its first piece charges nothing. */
-function usageOfFailure(ctx: TaskContext, question: Question, text: string, error: unknown): Promise<Usage> {
+function computeFailureUsage(
+  ctx: TaskContext,
+  question: Question,
+  text: string,
+  error: unknown,
+): Promise<Usage> {
   const refused = error instanceof Failure && text === ''
-  return usageOf(ctx, question, refused ? NO_TOKENS : null, text)
+  return computeUsage(ctx, question, refused ? NO_TOKENS : null, text)
 }
 
 function emptyReason({ finish }: Completion): string {

@@ -30,17 +30,17 @@ const MAX_CHARACTERS = 4000
 export async function contextFor(
   ctx: TaskContext,
   question: string,
-  drawing: RagRequest | undefined,
+  request: RagRequest | undefined,
 ): Promise<RagContext | null> {
-  if (drawing === undefined) return null
-  const { collection, top_k: topK, sees_all: seesAll } = drawing
-  const asked = { collection, viewer: { ownerId: ctx.job.ownerId, seesAll } }
+  if (request === undefined) return null
+  const { collection, top_k: topK, sees_all: seesAll } = request
+  const target = { collection, viewer: { ownerId: ctx.job.ownerId, seesAll } }
   const half = MAX_CHARACTERS / 2
   const query =
     question.length <= MAX_CHARACTERS ? question : `${question.slice(0, half)}\n${question.slice(-half)}`
-  const vector = await vectorOf(ctx, asked, query)
-  const hits = await ctx.providers.retrieval.search({ ...asked, query, topK, filter: null, vector })
-  const excerpts = hits.map((hit) => `[${hit.rank}] ${placeOf(hit)}\n${hit.content}`)
+  const vector = await embedQuestion(ctx, target, query)
+  const hits = await ctx.providers.retrieval.search({ ...target, query, topK, filter: null, vector })
+  const excerpts = hits.map((hit) => `[${hit.rank}] ${citationOf(hit)}\n${hit.content}`)
   const none = `Nothing was found on this in the collection ${collection}.`
   return {
     system: hits.length === 0 ? none : [INSTRUCTIONS, ...excerpts].join('\n\n'),
@@ -48,21 +48,25 @@ export async function contextFor(
   }
 }
 
-function placeOf({ metadata }: SearchHit): string {
+function citationOf({ metadata }: SearchHit): string {
   const { source, document_id, file_name, start_line, end_line, page } = metadata
   if (document_id !== undefined) return `${file_name} (document ${document_id}), page ${page}`
   return page === null ? `${source}, lines ${start_line} to ${end_line}` : `${source}, page ${page}`
 }
 
 /** Embeds a question for a collection; null if the collection has no vectors or the model is unavailable. */
-async function vectorOf(ctx: TaskContext, asked: AskedCollection, text: string): Promise<QueryVector | null> {
+async function embedQuestion(
+  ctx: TaskContext,
+  target: AskedCollection,
+  text: string,
+): Promise<QueryVector | null> {
   const { embeddings, model } = ctx.settings.rag
-  const of = await ctx.providers.retrieval.modelOf(asked)
-  if (of === null || of !== model) return null
+  const collectionModel = await ctx.providers.retrieval.modelOf(target)
+  if (collectionModel === null || collectionModel !== model) return null
   try {
     if (embeddings === 'openai') {
-      const inTime = AbortSignal.any([ctx.signal, AbortSignal.timeout(VECTOR_MS)])
-      const embedded = await ctx.providers.embed([text], inTime)
+      const deadline = AbortSignal.any([ctx.signal, AbortSignal.timeout(VECTOR_MS)])
+      const embedded = await ctx.providers.embed([text], deadline)
       const floats = embedded.model === null ? undefined : embedded.vectors[0]
       return floats === undefined ? null : { model, floats }
     }

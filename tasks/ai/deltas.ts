@@ -13,13 +13,13 @@ export interface Deltas {
 
 const COALESCE_MS = 25
 
-const waiting = new Set<() => void>()
+const pendingFlushes = new Set<() => void>()
 let scheduled = false
 
 function flushAll(): void {
   scheduled = false
-  for (const flush of waiting) flush()
-  waiting.clear()
+  for (const flush of pendingFlushes) flush()
+  pendingFlushes.clear()
 }
 
 /** Creates the buffer of one answer. `send` receives storable text, without NUL and lone surrogates. */
@@ -27,25 +27,25 @@ export function createDeltas(send: (text: string) => void): Deltas {
   let text = ''
   let pending = ''
   const flush = (last: boolean): void => {
-    const held = last ? '' : openEnd(pending)
-    const ready = storable(pending.slice(0, pending.length - held.length))
-    pending = held
+    const incomplete = last ? '' : trailingSurrogate(pending)
+    const ready = storable(pending.slice(0, pending.length - incomplete.length))
+    pending = incomplete
     if (ready === '') return
     text += ready
     send(ready)
   }
-  const tick = (): void => flush(false)
+  const flushPending = (): void => flush(false)
   return {
     push: (piece) => {
       pending += piece
       if (text === '') return flush(false)
-      waiting.add(tick)
+      pendingFlushes.add(flushPending)
       if (scheduled) return
       scheduled = true
       setTimeout(flushAll, COALESCE_MS - (Date.now() % COALESCE_MS))
     },
     end: () => {
-      waiting.delete(tick)
+      pendingFlushes.delete(flushPending)
       flush(true)
     },
     get text() {
@@ -55,7 +55,7 @@ export function createDeltas(send: (text: string) => void): Deltas {
 }
 
 /** A trailing high surrogate, whose other half is still to come; empty if there is none. */
-function openEnd(text: string): string {
+function trailingSurrogate(text: string): string {
   const last = text.charCodeAt(text.length - 1)
   return last >= 0xd800 && last <= 0xdbff ? text.slice(-1) : ''
 }

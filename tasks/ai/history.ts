@@ -10,10 +10,10 @@ export async function fitting(history: readonly Message[], limit: number): Promi
   // Most conversations fit even by this upper bound, which needs no tokenizer.
   const count = bound <= limit ? maxTokens : await loadCounter()
   const kept: Message[] = []
-  let left = limit
+  let remaining = limit
   for (const message of [...history].reverse()) {
-    left -= count(message.content) + TOKENS_PER_MESSAGE
-    if (left < 0 && kept.length > 0) break
+    remaining -= count(message.content) + TOKENS_PER_MESSAGE
+    if (remaining < 0 && kept.length > 0) break
     kept.push(message)
   }
   kept.reverse()

@@ -14,7 +14,7 @@ import { chosenModel } from '../../sql/llm.ts'
 import type { TaskContext } from '../context.ts'
 import { modelOf } from './model.ts'
 import type { Question } from './ports.ts'
-import { usageOf } from './usage.ts'
+import { computeUsage } from './usage.ts'
 
 // A conversation is scored after this time without messages.
 const QUIET_SECONDS = 300
@@ -39,10 +39,10 @@ export async function run(ctx: TaskContext): Promise<{ scored: number; failed: n
   const model = modelOf(ai, await ctx.db.maybeOne(chosenModel()), null)
   if (!ai.enabled || !ai.sentimentEnabled || ai.endpoints[model.provider].apiKey === null)
     return { scored: 0, failed: 0 }
-  const waiting = await ctx.db.any(unscoredConversations(QUIET_SECONDS, MESSAGES, MAX_PER_RUN))
+  const conversations = await ctx.db.any(unscoredConversations(QUIET_SECONDS, MESSAGES, MAX_PER_RUN))
   let scored = 0
-  for (const [n, conversation] of waiting.entries()) {
-    ctx.progress('Scoring conversations', n, waiting.length)
+  for (const [n, conversation] of conversations.entries()) {
+    ctx.progress('Scoring conversations', n, conversations.length)
     const judgement = await judge(ctx, model, conversation)
     if (judgement === null) await ctx.db.run(postponeJudgement(conversation))
     else {
@@ -50,7 +50,7 @@ export async function run(ctx: TaskContext): Promise<{ scored: number; failed: n
       scored++
     }
   }
-  return { scored, failed: waiting.length - scored }
+  return { scored, failed: conversations.length - scored }
 }
 
 /** Scores a conversation; null if the model refused or gave an invalid answer. */
@@ -69,9 +69,13 @@ async function judge(
     maxTokens: 1000,
   }
   try {
-    const said = await ctx.providers.chat.ask(question, ctx.signal)
-    const judgement = verdictOf(said.text)
-    const { provider, model: name, ...usage } = await usageOf(ctx, question, said.tokens, said.text)
+    const completion = await ctx.providers.chat.ask(question, ctx.signal)
+    const judgement = parseVerdict(completion.text)
+    const {
+      provider,
+      model: name,
+      ...usage
+    } = await computeUsage(ctx, question, completion.tokens, completion.text)
     const about = { userId: USER, conversationId: id, action: 'sentiment', vendor: provider, model: name }
     await ctx.db.run(insertUsage({ ...about, ...usage, success: judgement !== null }))
     return judgement
@@ -84,7 +88,7 @@ async function judge(
 }
 
 /** Parses a verdict, with or without the code fences that some models put around JSON; null if it is invalid. */
-function verdictOf(text: string): Judgement | null {
+function parseVerdict(text: string): Judgement | null {
   const from = text.indexOf('{')
   const to = text.lastIndexOf('}')
   try {

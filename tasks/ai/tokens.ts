@@ -4,21 +4,21 @@
 
 type Count = (text: string) => number
 
-let loading: Promise<Count> | null = null
+let counter: Promise<Count> | null = null
 
 /** Loads the tokenizer's vocabulary on demand: it takes 0.4 s and 70 MB. */
 export function loadCounter(): Promise<Count> {
-  loading ??= import('gpt-tokenizer/encoding/o200k_base').then(({ countTokens }) => (text) => {
-    return countTokens(broken(text), SPECIAL_AS_TEXT)
+  counter ??= import('gpt-tokenizer/encoding/o200k_base').then(({ countTokens }) => (text) => {
+    return countTokens(breakLongRuns(text), SPECIAL_AS_TEXT)
   })
-  return loading
+  return counter
 }
 
 // Special tokens in text count as text.
 const SPECIAL_AS_TEXT = { disallowedSpecial: new Set<string>() }
 
 /** Breaks up long runs, whose tokenization takes quadratic time: 0.3 s for 20,000 letters. */
-function broken(text: string): string {
+function breakLongRuns(text: string): string {
   return text.replace(/\S{200}/g, '$& ').replace(/\s{200}/g, '$&.')
 }
 

@@ -17,7 +17,7 @@ export interface Usage extends Tokens {
 export const NO_TOKENS: Tokens = { input: 0, cached: 0, output: 0, reasoning: 0 }
 
 /** Tokens reported by the provider, or counted here if null, with their cost at today's price. */
-export async function usageOf(
+export async function computeUsage(
   ctx: TaskContext,
   question: Question,
   reported: Tokens | null,
@@ -25,11 +25,11 @@ export async function usageOf(
 ): Promise<Usage> {
   const { provider, model } = question
   const price = await ctx.db.maybeOne(priceOn(provider, model, null))
-  const tokens = reported ?? (await counted(question, text))
+  const tokens = reported ?? (await countTokens(question, text))
   return { ...tokens, provider, model, cost: costOf(price, tokens), estimated: reported === null }
 }
 
-async function counted({ system, messages }: Question, text: string): Promise<Tokens> {
+async function countTokens({ system, messages }: Question, text: string): Promise<Tokens> {
   const count = await loadCounter()
   const input = [system, ...messages.map(({ content }) => content)].reduce(
     (sum, content) => sum + count(content) + TOKENS_PER_MESSAGE,

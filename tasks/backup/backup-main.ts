@@ -10,12 +10,12 @@ await runCommand(async () => {
   const [file, ...more] = process.argv.slice(2)
   if (file === undefined || more.length > 0) throw new UsageError('Usage: npm run backup FILE')
   const settings = settingsOrExit()
-  const { tables, rows, files, missing, elsewhere } = await withDatabase(settings, (database) =>
+  const { tables, rows, files, missing, inBuckets } = await withDatabase(settings, (database) =>
     backUp(settings, database, file),
   )
   say(`Wrote ${file}: ${tables} tables with ${rows} rows, ${files} files`)
   if (missing > 0) say(`${missing} files are missing from their store`)
-  for (const { store, count, bytes } of elsewhere)
+  for (const { store, count, bytes } of inBuckets)
     say(`Not included: ${count} files (${bytes} bytes) in ${store}. Back up this bucket separately.`)
   say(
     'SECRET_KEY is not included either. With a new key, all users must sign in again and pending invites are void.',

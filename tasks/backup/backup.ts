@@ -16,7 +16,7 @@ import { takeLock } from '../../sql/file-lock.ts'
 import type { CommandDatabase } from '../command.ts'
 import { type Blobs, createBlobs } from '../documents/blobs.ts'
 import type { Settings } from '../settings.ts'
-import { compressed } from './compress.ts'
+import { compressSections } from './compress.ts'
 
 /** The contents of a backup, and the files that it lacks. */
 export interface BackupReport {
@@ -27,7 +27,7 @@ export interface BackupReport {
   /** Files that their store has lost. */
   missing: number
   /** Files in buckets, which need their own backups. */
-  elsewhere: { readonly store: string; readonly count: number; readonly bytes: number }[]
+  inBuckets: { readonly store: string; readonly count: number; readonly bytes: number }[]
 }
 
 // At most 8: the database may need the rest of the machine.
@@ -72,11 +72,11 @@ async function writePart(settings: Settings, database: CommandDatabase, part: st
     pooled: settings.databasePooled,
   })
   const blobs = createBlobs(db, settings)
-  const report: BackupReport = { tables: 0, rows: 0, files: 0, missing: 0, elsewhere: [] }
+  const report: BackupReport = { tables: 0, rows: 0, files: 0, missing: 0, inBuckets: [] }
   try {
     const snapshot = await openSnapshot({ url: database.directUrl, applicationName }, READERS)
     try {
-      await writeFile(part, compressed(sections(snapshot.main, blobs, report), snapshot.readers))
+      await writeFile(part, compressSections(sections(snapshot.main, blobs, report), snapshot.readers))
     } finally {
       await snapshot.close()
     }
@@ -99,29 +99,36 @@ async function writeFile(name: string, chunks: AsyncIterable<Uint8Array>): Promi
 }
 
 async function* sections(client: Client, blobs: Blobs, report: BackupReport): AsyncGenerator<Source> {
-  const copied = (rows: number): void => {
+  const countRows = (rows: number): void => {
     report.rows += rows
   }
-  for await (const section of databaseSections(client, copied)) {
+  for await (const section of databaseSections(client, countRows)) {
     if (section.header.kind === 'table' && section.header.part === 0) report.tables++
     yield section
   }
   for (const blob of await storedBytes(client, 'file:%')) {
     // The collector may have removed the file since the snapshot, once nothing referenced it.
-    const found = await blobs.exists(atOf(blob), blob.byte_size)
+    const found = await blobs.exists(blobLocation(blob), blob.byte_size)
     report[found ? 'files' : 'missing']++
-    yield found ? bytesSection(blob, () => blobs.read(atOf(blob), 0, blob.byte_size)) : missingSection(blob)
+    yield found
+      ? bytesSection(blob, () => blobs.read(blobLocation(blob), 0, blob.byte_size))
+      : missingSection(blob)
   }
   const byStore = Map.groupBy(await storedBytes(client, 's3://%'), ({ store }) => store)
   for (const [store, all] of byStore)
-    report.elsewhere.push({
+    report.inBuckets.push({
       store,
       count: all.length,
       bytes: all.reduce((sum, { byte_size }) => sum + byte_size, 0),
     })
 }
 
-export const atOf = ({ blob_id, store, key }: StoredBytes) => ({ blob_id, store, key, upload_id: null })
+export const blobLocation = ({ blob_id, store, key }: StoredBytes) => ({
+  blob_id,
+  store,
+  key,
+  upload_id: null,
+})
 
 async function exists(file: string): Promise<boolean> {
   return stat(file).then(

@@ -12,38 +12,38 @@ const AHEAD_BYTES = 16 * 1024 * 1024
  * Compresses sections, each to its own gzip member, and yields them in order. Reads and compresses as many sections
  * concurrently as there are connections.
  */
-export async function* compressed(
+export async function* compressSections(
   sources: AsyncIterable<Source>,
   readers: Snapshot['readers'],
 ): AsyncGenerator<Uint8Array> {
   const idle = [...readers]
-  const begun: { readonly bytes: Readable; readonly done: () => void }[] = []
+  const started: { readonly bytes: Readable; readonly done: () => void }[] = []
   let count = 0
   try {
     for await (const { header, read } of sources) {
-      if (idle.length === 0) yield* first(begun)
+      if (idle.length === 0) yield* drainFirst(started)
       const reader = idle.pop()!
       count++
-      begun.push({
-        bytes: gzipped(sectionFrames({ header, data: read(reader) })),
+      started.push({
+        bytes: gzipFrames(sectionFrames({ header, data: read(reader) })),
         done: () => idle.push(reader),
       })
     }
-    while (begun.length > 0) yield* first(begun)
-    yield* gzipped(endFrame(count))
+    while (started.length > 0) yield* drainFirst(started)
+    yield* gzipFrames(endFrame(count))
   } finally {
-    for (const { bytes } of begun) bytes.destroy()
+    for (const { bytes } of started) bytes.destroy()
   }
 }
 
-async function* first(
-  begun: { readonly bytes: Readable; readonly done: () => void }[],
+async function* drainFirst(
+  started: { readonly bytes: Readable; readonly done: () => void }[],
 ): AsyncGenerator<Uint8Array> {
-  yield* begun[0]!.bytes
-  begun.shift()!.done()
+  yield* started[0]!.bytes
+  started.shift()!.done()
 }
 
-function gzipped(frames: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Readable {
+function gzipFrames(frames: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Readable {
   const ahead = new PassThrough({ highWaterMark: AHEAD_BYTES })
   // An error destroys `ahead`; its reader gets the error, perhaps later.
   ahead.on('error', () => {})

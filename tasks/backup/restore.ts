@@ -9,7 +9,7 @@ import { migrationNames } from '../../sql/migrations.ts'
 import type { CommandDatabase } from '../command.ts'
 import { createBlobs } from '../documents/blobs.ts'
 import type { Settings } from '../settings.ts'
-import { atOf } from './backup.ts'
+import { blobLocation } from './backup.ts'
 
 export interface RestoreReport {
   readonly createdAt: string
@@ -58,7 +58,7 @@ export async function restore(
       throw new BackupError('The database is not empty; restore into a new database')
     try {
       await migrateEmpty(database.directUrl, migrations.at(-1)!)
-      const report = await fill(settings, database, client, file)
+      const report = await loadBackup(settings, database, client, file)
       await migrate(database.directUrl, { appRole: settings.databaseAppRole })
       await sendQueued(client)
       return { createdAt, ...report }
@@ -72,7 +72,7 @@ export async function restore(
   }
 }
 
-async function fill(
+async function loadBackup(
   settings: Settings,
   database: CommandDatabase,
   client: Client,
@@ -106,7 +106,7 @@ async function fill(
       if (header.kind === 'bytes') {
         // All tables come first, so the row of these bytes exists.
         await finish()
-        await blobs.put({ ...atOf(header.blob), store }, data)
+        await blobs.put({ ...blobLocation(header.blob), store }, data)
         await db.run(relocateBlob(header.blob.blob_id, store))
         report.files++
         continue

@@ -13,7 +13,7 @@ const MAX_DOLLARS = 10_000
 const MAX_TOKENS = 2_000_000_000
 
 /** Text that PostgreSQL can store, unlike some strings in JSON. */
-const words = (max: number) =>
+const textField = (max: number) =>
   z
     .string()
     .trim()
@@ -36,9 +36,9 @@ const Cost = z.object({
 type Cost = z.output<typeof Cost>
 
 const Model = z.object({
-  id: words(200),
-  name: words(300),
-  family: words(200).optional(),
+  id: textField(200),
+  name: textField(300),
+  family: textField(200).optional(),
   reasoning: z.boolean().default(false),
   /** A day or a month; real lists contain invalid days, which become null. */
   release_date: z
@@ -63,7 +63,7 @@ type Model = z.output<typeof Model>
 
 const Vendor = z.object({
   id: z.string().regex(/^[a-z0-9][a-z0-9._-]{0,99}$/, 'must be lower-case letters, digits, ., _ and -'),
-  name: words(200),
+  name: textField(200),
   models: z.record(z.string(), Model),
 })
 
@@ -77,32 +77,34 @@ export function readModelsDev(text: string): ModelList {
   const parsed = List.safeParse(parseJson(text))
   if (!parsed.success) {
     const { path, message } = parsed.error.issues[0]!
-    throw refused(`${path.map(String).join(' / ') || 'the list'}: ${message}`)
+    throw listRefusal(`${path.map(String).join(' / ') || 'the list'}: ${message}`)
   }
   const vendors = Object.entries(parsed.data)
   for (const [key, { id, models }] of vendors) {
-    if (key !== id) throw refused(`${key}: its id is ${id}`)
+    if (key !== id) throw listRefusal(`${key}: its id is ${id}`)
     for (const [name, model] of Object.entries(models))
-      if (name !== model.id) throw refused(`${key} / ${name}: its id is ${model.id}`)
+      if (name !== model.id) throw listRefusal(`${key} / ${name}: its id is ${model.id}`)
   }
   return {
     vendors: vendors.map(([id, { name }]) => ({ id, name })),
-    models: vendors.flatMap(([id, { models }]) => Object.values(models).map((model) => listed(id, model))),
+    models: vendors.flatMap(([id, { models }]) =>
+      Object.values(models).map((model) => toListedModel(id, model)),
+    ),
   }
 }
 
 /** The error that rejects a whole list. */
-export const refused = (reason: string) => fail('llm.list_refused', { reason: reason.slice(0, 500) })
+export const listRefusal = (reason: string) => fail('llm.list_refused', { reason: reason.slice(0, 500) })
 
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw refused('it is not JSON')
+    throw listRefusal('it is not JSON')
   }
 }
 
-function listed(vendor: string, model: Model): ListedModel {
+function toListedModel(vendor: string, model: Model): ListedModel {
   return {
     vendor,
     model_id: model.id,
@@ -110,8 +112,8 @@ function listed(vendor: string, model: Model): ListedModel {
     family: model.family ?? null,
     context_window: model.limit.context,
     max_output: model.limit.output,
-    input_modalities: known(model.modalities.input),
-    output_modalities: known(model.modalities.output),
+    input_modalities: knownModalities(model.modalities.input),
+    output_modalities: knownModalities(model.modalities.output),
     reasoning: model.reasoning,
     released_on: model.release_date ?? null,
     disabled: model.status === 'deprecated',
@@ -120,7 +122,8 @@ function listed(vendor: string, model: Model): ListedModel {
 }
 
 /** Omits file types such as `pdf`: models receive them as text and images. */
-const known = (given: readonly string[]): string[] => MODALITIES.filter((one) => given.includes(one))
+const knownModalities = (given: readonly string[]): string[] =>
+  MODALITIES.filter((one) => given.includes(one))
 
 /** Null if prices depend on an unknown condition: no price is better than a wrong one. */
 function priceOf({

@@ -1,6 +1,6 @@
 import type { KnownModel, ModelList } from '../../sql/llm.ts'
 import { AI_PROVIDERS } from '../ai/providers.ts'
-import { refused } from './models-dev.ts'
+import { listRefusal } from './models-dev.ts'
 
 /**
  * Checks that a list is plausible. A truncated list, other content or other units would disable models or make every
@@ -18,29 +18,29 @@ const FEW_JUMPS = 3
 export function checkPlausible(list: ModelList, known: readonly KnownModel[]): void {
   const listed = new Map(list.models.map((model) => [`${model.vendor} ${model.model_id}`, model]))
   for (const provider of AI_PROVIDERS) {
-    const chats = list.models.some(
+    const hasChatModel = list.models.some(
       ({ vendor, disabled, input_modalities, output_modalities }) =>
         vendor === provider &&
         !disabled &&
         input_modalities.includes('text') &&
         output_modalities.includes('text'),
     )
-    if (!chats) throw refused(`it has no model of ${provider} that reads and writes text`)
+    if (!hasChatModel) throw listRefusal(`it has no model of ${provider} that reads and writes text`)
     const had = known.filter(({ vendor, synced }) => vendor === provider && synced)
-    const gone = had.filter(({ model_id }) => !listed.has(`${provider} ${model_id}`))
-    if (gone.length > had.length * MAX_GONE)
-      throw refused(`it lacks ${gone.length} of the ${had.length} models of ${provider}`)
+    const missing = had.filter(({ model_id }) => !listed.has(`${provider} ${model_id}`))
+    if (missing.length > had.length * MAX_GONE)
+      throw listRefusal(`it lacks ${missing.length} of the ${had.length} models of ${provider}`)
   }
   const jumps = known.map(({ vendor, model_id, input, output }) => {
     const price = listed.get(`${vendor} ${model_id}`)?.price
     if (price == null || input === null || output === null) return null
-    return jumped(input, Number(price.input)) || jumped(output, Number(price.output))
+    return hasJumped(input, Number(price.input)) || hasJumped(output, Number(price.output))
   })
   const compared = jumps.filter((jump) => jump !== null)
   const count = compared.filter(Boolean).length
   if (count > FEW_JUMPS && count > compared.length * MAX_JUMPS)
-    throw refused(`${count} of ${compared.length} prices changed by a factor of ${JUMP} or more`)
+    throw listRefusal(`${count} of ${compared.length} prices changed by a factor of ${JUMP} or more`)
 }
 
-const jumped = (before: number, now: number): boolean =>
+const hasJumped = (before: number, now: number): boolean =>
   before > 0 && now > 0 && (now >= before * JUMP || now <= before / JUMP)

@@ -18,8 +18,9 @@ export async function run(
   if (url === null) return { status: 'off' as const, changes: null }
   if (!asked && (await isFresh(ctx, url))) return { status: 'fresh' as const, changes: null }
   ctx.progress('Downloading the model list')
-  const changes = await read(ctx, url, force).catch(async (error) => {
-    if (error instanceof Failure && error.code === 'llm.list_refused') await note(ctx, url, error.detail)
+  const changes = await downloadAndApply(ctx, url, force).catch(async (error) => {
+    if (error instanceof Failure && error.code === 'llm.list_refused')
+      await recordRefusal(ctx, url, error.detail)
     throw error
   })
   return { status: 'applied' as const, changes }
@@ -30,7 +31,7 @@ async function isFresh({ db }: TaskContext, url: string): Promise<boolean> {
   return last !== null && last.url === url && last.hours < FRESH_HOURS
 }
 
-async function read(
+async function downloadAndApply(
   { providers, signal, fenced }: TaskContext,
   url: string,
   force: boolean,
@@ -42,7 +43,7 @@ async function read(
   })
 }
 
-async function note({ fenced, log }: TaskContext, url: string, detail: string): Promise<void> {
+async function recordRefusal({ fenced, log }: TaskContext, url: string, detail: string): Promise<void> {
   await fenced((tx) => tx.run(noteRefusal(url, detail)))
   log.warn({ detail }, 'Model list rejected')
 }

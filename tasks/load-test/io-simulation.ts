@@ -20,10 +20,10 @@ export const ioSimulation = onNamedQueues({
     for (let operation = 1; operation <= operations; operation++) {
       const from = performance.now()
       await delay(duration_ms, undefined, { signal })
-      done.push({ operation, duration_ms: rounded(performance.now() - from) })
+      done.push({ operation, duration_ms: roundMs(performance.now() - from) })
     }
-    return { operations: done, total_ms: rounded(performance.now() - startedAt) }
+    return { operations: done, total_ms: roundMs(performance.now() - startedAt) }
   },
 })
 
-const rounded = (ms: number): number => Math.round(ms * 100) / 100
+const roundMs = (ms: number): number => Math.round(ms * 100) / 100

@@ -27,7 +27,7 @@ export const memoryOperations = onNamedQueues({
     let peak = 0
     for (let round = 1; round <= rounds; round++) {
       signal.throwIfAborted()
-      const held = take(megabytes * MIB)
+      const held = allocate(megabytes * MIB)
       checksum += sum(held)
       peak = Math.max(peak, process.memoryUsage().arrayBuffers)
       // Freed immediately: the garbage collector would let the rounds add up.
@@ -44,7 +44,7 @@ export const memoryOperations = onNamedQueues({
   },
 })
 
-function take(bytes: number): Uint8Array<ArrayBuffer>[] {
+function allocate(bytes: number): Uint8Array<ArrayBuffer>[] {
   const pieces = []
   for (let at = 0; at < bytes; at += PIECE) {
     const piece = new Uint8Array(Math.min(PIECE, bytes - at))

@@ -3,7 +3,7 @@ import { childId } from '../../sql/ids.ts'
 import { loadState, loadTimes } from '../../sql/tasks.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueueMany } from '../task.ts'
-import { loadOf } from './loads.ts'
+import { findLoad } from './loads.ts'
 import type { LoadPayload, LoadResult } from './orchestrator.ts'
 
 // Each poll reads one row per task of the load.
@@ -14,8 +14,8 @@ const POLL_MS_PER_TASK = 0.05
 export async function run(ctx: TaskContext, payload: LoadPayload): Promise<LoadResult> {
   const { task_name, queue_type, count } = payload
   const ids = Array.from({ length: count }, (_, n) => childId(ctx.job.id, n))
-  await addOnce(ctx, payload, ids)
-  const { completed, failed, cancelled } = await ended(ctx, ids)
+  await enqueueOnce(ctx, payload, ids)
+  const { completed, failed, cancelled } = await waitUntilEnded(ctx, ids)
   const { seconds, latency, start } = await ctx.db.one(loadTimes(ids))
   return {
     task_name,
@@ -32,7 +32,7 @@ export async function run(ctx: TaskContext, payload: LoadPayload): Promise<LoadR
 }
 
 /** All attempts use the same ids, so a retry adds no job twice. */
-async function addOnce(
+async function enqueueOnce(
   ctx: TaskContext,
   { task_name, queue_type, args }: LoadPayload,
   ids: readonly string[],
@@ -42,7 +42,7 @@ async function addOnce(
     if ((await tx.one(loadState(ids))).known > 0) return
     await enqueueMany(
       tx,
-      loadOf(task_name, queue_type),
+      findLoad(task_name, queue_type),
       ids.map(() => args),
       {
         ownerId: ctx.job.ownerId,
@@ -54,7 +54,7 @@ async function addOnce(
   })
 }
 
-async function ended(ctx: TaskContext, ids: readonly string[]) {
+async function waitUntilEnded(ctx: TaskContext, ids: readonly string[]) {
   for (let before = -1; ; ) {
     const state = await ctx.db.one(loadState(ids))
     const done = state.completed + state.failed + state.cancelled

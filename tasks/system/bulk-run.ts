@@ -17,7 +17,7 @@ const STATES = {
 
 /** Runs `jobs.bulk`. */
 export async function run(ctx: TaskContext, { action, filter, ids: only }: JobsAction): Promise<JobsActed> {
-  const which: Meant = {
+  const selection: Meant = {
     filter,
     states: STATES[action],
     before: ctx.job.id,
@@ -25,19 +25,19 @@ export async function run(ctx: TaskContext, { action, filter, ids: only }: JobsA
     only,
   }
   // A single query: jobs that fail during this run are not retried, and the table is read once.
-  const ids = (await ctx.db.any(idsMeant(which, null, MAX_IN_BULK + 1))).map(({ id }) => id)
+  const ids = (await ctx.db.any(idsMeant(selection, null, MAX_IN_BULK + 1))).map(({ id }) => id)
   const total = Math.min(ids.length, MAX_IN_BULK)
   let done = 0
   for (let start = 0; start < total; start += BATCH) {
     ctx.signal.throwIfAborted()
     ctx.progress(LABELS[action], start, total)
-    done += await STEPS[action](ctx, ids.slice(start, Math.min(start + BATCH, total)))
+    done += await ACTIONS[action](ctx, ids.slice(start, Math.min(start + BATCH, total)))
   }
   return { done, refused: total - done, more: ids.length > MAX_IN_BULK }
 }
 
 /** Each returns the number of jobs that it changed. */
-const STEPS: Readonly<
+const ACTIONS: Readonly<
   Record<JobsAction['action'], (ctx: TaskContext, ids: readonly string[]) => Promise<number>>
 > = {
   async retry({ db, retryJobs }, ids) {

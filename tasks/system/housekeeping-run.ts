@@ -12,7 +12,7 @@ import { deleteExpiredLimits, deleteExpiredRates, deleteOldLoginFailures } from 
 import { deleteExpiredChallenges } from '../../sql/passkeys.ts'
 import { deleteExcessPreviews } from '../../sql/voice.ts'
 import { purgeEndpoints } from '../../sql/webhooks.ts'
-import { DELETIONS, deleteDue } from '../accounts/delete.ts'
+import { DELETION_MAILBOX_PREFIX, deleteDue } from '../accounts/delete.ts'
 import { inBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueueMany } from '../task.ts'
@@ -26,25 +26,25 @@ const MAX_PREVIEWS = 1000
 /** Runs `system.housekeeping`. */
 export async function run(ctx: TaskContext): Promise<HousekeepingResult> {
   const { db, settings, signal } = ctx
-  const all = (query: () => Query<{ count: number }>) => inBatches(signal, BATCH, () => db.one(query()))
+  const deleteAll = (query: () => Query<{ count: number }>) => inBatches(signal, BATCH, () => db.one(query()))
   return {
-    jobs: await all(() => deleteExpiredJobs(settings.keepResultSeconds, BATCH)),
+    jobs: await deleteAll(() => deleteExpiredJobs(settings.keepResultSeconds, BATCH)),
     tokens:
-      (await all(() => deleteExpiredRefreshTokens(BATCH))) +
-      (await all(() => deleteExpiredMailedTokens(BATCH))) +
-      (await all(() => deleteExpiredEmailChanges(BATCH))) +
-      (await all(() => deleteExpiredApiKeys(BATCH))) +
-      (await all(() => deleteExpiredChallenges(BATCH))),
+      (await deleteAll(() => deleteExpiredRefreshTokens(BATCH))) +
+      (await deleteAll(() => deleteExpiredMailedTokens(BATCH))) +
+      (await deleteAll(() => deleteExpiredEmailChanges(BATCH))) +
+      (await deleteAll(() => deleteExpiredApiKeys(BATCH))) +
+      (await deleteAll(() => deleteExpiredChallenges(BATCH))),
     limits:
-      (await all(() => deleteExpiredLimits(BATCH))) +
-      (await all(() => deleteExpiredRates(BATCH))) +
-      (await all(() => deleteOldLoginFailures(settings.loginLockSeconds, BATCH))),
-    keys: await all(() => deleteExpiredIdempotencyKeys(BATCH)),
-    webhooks: await all(() => purgeEndpoints(BATCH)),
-    imports: await all(() => deleteAbandonedImports(BATCH)),
+      (await deleteAll(() => deleteExpiredLimits(BATCH))) +
+      (await deleteAll(() => deleteExpiredRates(BATCH))) +
+      (await deleteAll(() => deleteOldLoginFailures(settings.loginLockSeconds, BATCH))),
+    keys: await deleteAll(() => deleteExpiredIdempotencyKeys(BATCH)),
+    webhooks: await deleteAll(() => purgeEndpoints(BATCH)),
+    imports: await deleteAll(() => deleteAbandonedImports(BATCH)),
     tallies: (await db.one(deleteExpiredTallies())).count,
     accounts: await addDeletions(ctx),
-    previews: await all(() => deleteExcessPreviews(MAX_PREVIEWS, BATCH)),
+    previews: await deleteAll(() => deleteExcessPreviews(MAX_PREVIEWS, BATCH)),
   }
 }
 
@@ -56,7 +56,7 @@ async function addDeletions({ db, settings, signal }: TaskContext): Promise<numb
   const options = { ownerId: null, settings }
   let after = 0
   return inBatches(signal, BATCH, async () => {
-    const due = await db.any(dueAccounts(after, BATCH, DELETIONS))
+    const due = await db.any(dueAccounts(after, BATCH, DELETION_MAILBOX_PREFIX))
     after = due.at(-1)?.id ?? after
     if (due.length > 0)
       await enqueueMany(

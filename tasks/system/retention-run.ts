@@ -6,7 +6,7 @@ const BATCH = 1000
 
 /** Runs `system.retention`. */
 export async function run({ db, settings, signal, progress }: TaskContext): Promise<Record<string, number>> {
-  const gone: Record<string, number> = {}
+  const removed: Record<string, number> = {}
   for (const { table, keep, sweep } of SWEPT) {
     const days = settings.keepDays[keep]
     if (days === 0) continue
@@ -17,9 +17,9 @@ export async function run({ db, settings, signal, progress }: TaskContext): Prom
       if (batch.deleted > 0) progress(`Old rows of ${table}`, rows)
       return batch
     })
-    gone[table] = rows
+    removed[table] = rows
   }
   for (const { table, keep } of PARTITIONED)
-    gone[table] = (await db.one(keepPartitions(table, settings.keepDays[keep]))).dropped
-  return gone
+    removed[table] = (await db.one(keepPartitions(table, settings.keepDays[keep]))).dropped
+  return removed
 }

@@ -56,7 +56,7 @@ export function createTracing(
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(ratio) }),
     spanProcessors: [
       new BatchSpanProcessor({
-        exporter: reporting(new OTLPTraceExporter({ url, headers: { ...headers } }), log),
+        exporter: logFailures(new OTLPTraceExporter({ url, headers: { ...headers } }), log),
         scheduledDelayMillis: 1000,
         // Spans of one second at full load. More are dropped, so that an unreachable collector costs no memory.
         maxQueueSize: 8192,
@@ -67,12 +67,12 @@ export function createTracing(
   return {
     start: (name, kind, parent, attributes, id) => {
       ids.next = id
-      const options = { kind: KINDS[kind], attributes: given(attributes) }
+      const options = { kind: KINDS[kind], attributes: presentAttributes(attributes) }
       return new SdkSpan(tracer.startSpan(name, options, contextOf(parent)))
     },
     add: ({ name, kind, parent, id, startMs, endMs, attributes, error }: FinishedSpan) => {
       ids.next = id
-      const options = { kind: KINDS[kind], startTime: startMs, attributes: given(attributes) }
+      const options = { kind: KINDS[kind], startTime: startMs, attributes: presentAttributes(attributes) }
       endSpan(tracer.startSpan(name, options, contextOf(parent)), error, endMs)
     },
     close: async () => {
@@ -114,7 +114,7 @@ class SdkSpan implements Span {
 
   end({ name, attributes = {}, error }: Parameters<Span['end']>[0]): void {
     if (name !== undefined) this.#span.updateName(name)
-    this.#span.setAttributes(given(attributes))
+    this.#span.setAttributes(presentAttributes(attributes))
     endSpan(this.#span, error)
   }
 }
@@ -134,14 +134,14 @@ function contextOf(parent: string | null): Context {
   return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true })
 }
 
-function given(attributes: Attributes): ApiAttributes {
+function presentAttributes(attributes: Attributes): ApiAttributes {
   return Object.fromEntries(
     Object.entries(attributes).filter(([, value]) => value !== null && value !== undefined),
   ) as ApiAttributes
 }
 
 /** Logs when exports start to fail, and when they recover. */
-function reporting(exporter: OTLPTraceExporter, log: Pick<Log, 'warn' | 'info'>): SpanExporter {
+function logFailures(exporter: OTLPTraceExporter, log: Pick<Log, 'warn' | 'info'>): SpanExporter {
   let isFailing = false
   return {
     export: (spans, done) =>

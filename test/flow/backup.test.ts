@@ -257,7 +257,7 @@ test('where there is no pgvector, collections that had it are restored to be sea
 test('what is in a bucket is named, not copied', async () => {
   await source.query(`insert into blob (sha256, byte_size, store) values (sha256('x'), 5, 's3://bucket')`)
   const report = await backUp(settings(), from, at('bucket'))
-  assert.deepEqual(report.elsewhere, [{ store: 's3://bucket', count: 1, bytes: 5 }])
+  assert.deepEqual(report.inBuckets, [{ store: 's3://bucket', count: 1, bytes: 5 }])
   await source.query(`delete from blob where store = 's3://bucket'`)
 })
 
