@@ -6,14 +6,14 @@ import { sentimentRoutes } from './ai/sentiment.ts'
 import { healthRoute, versionRoute } from './ai/status.ts'
 import { usageRoutes } from './ai/usage.ts'
 
-export const ai = area(
-  'ai',
-  '/api/v1/ai',
-  { auth: 'open', invalidStatus: 400, about: 'Chat, conversations, agents and their usage.' },
-  [...chatRoutes, ...conversationRoutes, ...agentRoutes, ...usageRoutes, ...sentimentRoutes, healthRoute],
-)
-
-/** Outside the versioned prefix. */
-export const aiVersion = area('ai', '/ai', { auth: 'open', invalidStatus: 400, about: ai.about }, [
-  versionRoute,
+export const ai = area('ai', '/api/v1/ai', { auth: 'open', invalidStatus: 400 }, [
+  ...chatRoutes,
+  ...conversationRoutes,
+  ...agentRoutes,
+  ...usageRoutes,
+  ...sentimentRoutes,
+  healthRoute,
 ])
+
+/** The version route, outside the versioned prefix. */
+export const aiVersion = area('ai', '/ai', { auth: 'open', invalidStatus: 400 }, [versionRoute])

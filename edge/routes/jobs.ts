@@ -4,10 +4,10 @@ import { detailRoutes } from './jobs/details.ts'
 import { recordRoutes } from './jobs/records.ts'
 import { streamRoutes } from './jobs/streams.ts'
 
-/** Background jobs: reading, finding, cancelling, retrying and watching them. */
-export const jobs = area(
-  'jobs',
-  '/api/v1/jobs',
-  { auth: 'open', about: 'Background jobs: progress, results, cancellation and retries.' },
-  [...adminRoutes, ...recordRoutes, ...detailRoutes, ...streamRoutes],
-)
+/** Background jobs: read, search, cancel, retry and watch them. */
+export const jobs = area('jobs', '/api/v1/jobs', { auth: 'open' }, [
+  ...adminRoutes,
+  ...recordRoutes,
+  ...detailRoutes,
+  ...streamRoutes,
+])

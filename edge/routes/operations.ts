@@ -14,7 +14,7 @@ import { Answer, type AnyRoute, type Area, area, route, verbatim } from '../pipe
 const SWAGGER = new URL(import.meta.resolve('swagger-ui-dist/swagger-ui.css'))
 const PAGES = new URL('../pages/', import.meta.url)
 
-// The whole of what /docs serves: an allow-list, not a folder.
+// Allow-list of the files that /docs serves.
 const FILES: Readonly<Record<string, URL>> = {
   'swagger-ui.css': SWAGGER,
   'swagger-ui-bundle.js': new URL('swagger-ui-bundle.js', SWAGGER),
@@ -22,11 +22,11 @@ const FILES: Readonly<Record<string, URL>> = {
   'docs.css': new URL('docs.css', PAGES),
 }
 
-// Swagger UI sets styles and draws its icons from data URLs; scripts come from here only.
+// Swagger UI sets inline styles and draws icons from data URLs; scripts may come only from this origin.
 const CSP =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-const NOT_MODIFIED = { 304: 'The client has this version' }
+const NOT_MODIFIED = { 304: 'The client already has this version' }
 
 const Status = z.strictObject({ status: z.literal('ok') })
 const Readiness = z.strictObject({
@@ -37,20 +37,20 @@ const Readiness = z.strictObject({
     .enum(['present', 'missing'])
     .nullable()
     .describe(
-      '`missing` until somebody follows the setup link that each start prints. Null: the database cannot tell',
+      '`missing` until an account is created with the setup link that each start prints. Null if the database is unavailable or not migrated',
     ),
-  writable: z.boolean().describe('False of a standby, and while the database is read-only'),
+  writable: z.boolean().describe('False on a standby, or while the database is read-only'),
   clock_offset_seconds: z
     .number()
-    .describe("How far the database's clock, which is used, is ahead of this process's"),
+    .describe('How far the database clock, which the service uses, is ahead of the clock of this process'),
   replica: z
     .strictObject({
       state: z.enum(['used', 'away', 'foreign', 'behind']),
-      behind_bytes: z.int().nullable().describe('WAL that it has not replayed'),
+      behind_bytes: z.int().nullable().describe('WAL that it has not replayed; null if unknown'),
     })
     .optional()
     .describe(
-      'The replica of `DATABASE_REPLICA_URL`. Only `used` takes reads; any other state leaves them to the primary',
+      'The replica of `DATABASE_REPLICA_URL`. It serves reads only while `used`; in any other state the primary does',
     ),
 })
 
@@ -66,7 +66,7 @@ const STATE: ReadStatement<[]> = {
 const health = route({
   method: 'get',
   path: '/health',
-  summary: 'Whether the process serves requests',
+  summary: 'Check that the process serves requests',
   response: Status,
   handle: () => verbatim<{ status: 'ok' }>('{"status":"ok"}'),
 })
@@ -74,7 +74,7 @@ const health = route({
 const readiness = route({
   method: 'get',
   path: '/ready',
-  summary: 'Whether the database is there and migrated',
+  summary: 'Check that the database is available and migrated',
   response: Readiness,
   alsoAnswers: { 503: 'Not ready' },
   handle: async ({ edge }) => {
@@ -98,9 +98,9 @@ const readiness = route({
 const metrics = route({
   method: 'get',
   path: '/metrics',
-  summary: 'Measurements in the text format of Prometheus',
-  description: `At most a second old. With \`METRICS_TOKEN\` for its bearer only; in production without it, and with \
-\`METRICS_PORT\`, not here.`,
+  summary: 'Get metrics in the Prometheus text format',
+  description: `At most one second old. If \`METRICS_TOKEN\` is set, requires it as the bearer token. Without it, not \
+served here in production or if \`METRICS_PORT\` is set.`,
   produces: 'text/plain',
   errors: ['auth.required', 'route.missing'],
   raw: async ({ edge, request, responder, head }) => {
@@ -112,7 +112,7 @@ const metrics = route({
 const docs = route({
   method: 'get',
   path: '/docs',
-  summary: 'The reference, to read and try',
+  summary: 'Show the interactive API reference',
   produces: 'text/html',
   alsoAnswers: NOT_MODIFIED,
   raw: (input) =>
@@ -122,7 +122,7 @@ const docs = route({
 const docsFile = route({
   method: 'get',
   path: '/docs/:file',
-  summary: 'A part of the reference page',
+  summary: 'Get an asset of the reference page',
   params: z.object({ file: z.string() }),
   produces: 'text/*',
   errors: ['route.missing'],
@@ -135,7 +135,7 @@ const docsFile = route({
   },
 })
 
-/** What operators, and readers of the reference, ask for; `areas` are the others, which the reference describes. */
+/** Health checks, metrics and the API reference. `areas`: all areas, this one included, for the reference. */
 export function operations(areas: () => readonly Area[]): Area {
   return area(
     'operations',
@@ -146,12 +146,12 @@ export function operations(areas: () => readonly Area[]): Area {
 }
 
 function openApiDocument(areas: () => readonly Area[]): AnyRoute {
-  // It names the open areas and the address, so each edge has its own.
+  // The document depends on the settings of its edge, so each edge has its own.
   const documents = new WeakMap<Edge, KeptText>()
   return route({
     method: 'get',
     path: '/openapi.json',
-    summary: 'This interface as OpenAPI 3.1',
+    summary: 'Get this API as an OpenAPI 3.1 document',
     response: z.looseObject({ openapi: z.string() }),
     raw: ({ edge, request, responder, head }) => {
       let document = documents.get(edge)
@@ -164,10 +164,10 @@ function openApiDocument(areas: () => readonly Area[]): AnyRoute {
   })
 }
 
-/** Fails after the time in which a readiness probe expects its answer. */
+/** Fails after the time within which a readiness probe expects its answer. */
 async function late(): Promise<never> {
   await delay(READY_MS, undefined, { ref: false })
-  // After a freeze, what has come meanwhile is read first.
+  // After a freeze of the process, let pending socket reads run before the timeout fires.
   await nextTurn()
   throw fail('database.down')
 }
@@ -186,7 +186,7 @@ async function readyState(edge: Edge): Promise<ReadyState> {
     const isMigrated = migration !== null && migration >= latest
     return { state: isMigrated ? 'migrated' : 'unmigrated', admin: hasAdmin ? 'present' : 'missing' }
   } catch (error) {
-    edge.log.warn({ err: error }, 'Not ready')
+    edge.log.warn({ err: error }, 'The readiness check failed')
     return { state: (error as { code?: unknown }).code === '42P01' ? 'unmigrated' : 'down', admin: null }
   }
 }

@@ -5,7 +5,7 @@ import { type AnyRoute, area, route } from '../pipeline/route.ts'
 
 const FOLDER = new URL('../pages/', import.meta.url)
 
-// Scripts and styles come from here only, and nothing may frame these pages.
+// Scripts and styles may come only from this origin, and no page may frame these.
 const HEADERS = [
   [
     'content-security-policy',
@@ -14,7 +14,7 @@ const HEADERS = [
   ...PAGE_HEADERS,
 ] as const
 
-// Allow-lists, not folders.
+// Allow-lists of the files that these routes serve.
 const PARTS = new Set(['page.css', 'monitor.css', 'mark.svg', 'account.js'])
 const MONITOR_PARTS = new Set([
   'main.js',
@@ -44,7 +44,7 @@ const MONITOR_PARTS = new Set([
   'schedules.js',
 ])
 
-/** A page that is a file of `edge/pages`. */
+/** Declares a route that serves a file of `edge/pages`. */
 function page(path: string, summary: string, file: string, params?: z.ZodType): AnyRoute {
   return route({
     method: 'get',
@@ -57,7 +57,7 @@ function page(path: string, summary: string, file: string, params?: z.ZodType): 
   })
 }
 
-/** Assets of pages, by name; `produces` may be a range of types. */
+/** Declares a route that serves the named assets of pages; `produces` may be a range of types. */
 function parts(path: string, folder: string, names: ReadonlySet<string>, produces: string): AnyRoute {
   return route({
     method: 'get',
@@ -76,38 +76,34 @@ function parts(path: string, folder: string, names: ReadonlySet<string>, produce
 
 const NOT_MODIFIED = { 304: 'The client already has this version' }
 
-/** Pages for people: the home page, the monitor, and those that emails and the payment provider link to. */
-export const pages = area('pages', '', { auth: 'public', takesAnyQuery: true, about: 'HTML pages.' }, [
+/** Pages for people: the home page, the monitor, and the pages that emails and the payment provider link to. */
+export const pages = area('pages', '', { auth: 'public', takesAnyQuery: true }, [
   page('/', 'Show the home page', 'home.html'),
-  page('/monitor', 'Show the monitor: queues, jobs and workers, live', 'monitor.html'),
-  page('/monitor/jobs', 'Show jobs by what they are like, and deal with many at once', 'monitor.html'),
+  page('/monitor', 'Show live queues, jobs and workers', 'monitor.html'),
+  page('/monitor/jobs', 'Show the job search with bulk actions', 'monitor.html'),
   page(
     '/monitor/jobs/:job_id',
-    'Show a job with its events, live',
+    'Show a job with its live events',
     'monitor.html',
     z.object({ job_id: z.string() }),
   ),
-  page('/monitor/schedules', 'Show what runs on a schedule: its last and next run, live', 'monitor.html'),
+  page('/monitor/schedules', 'Show schedules with their last and next runs', 'monitor.html'),
   page('/monitor/documents', 'Show the documents of the account', 'monitor.html'),
   page(
     '/monitor/documents/:id',
-    'Show a document: the images of its pages beside their text, as they are read',
+    'Show page images and text of a document',
     'monitor.html',
     z.object({ id: z.string() }),
   ),
-  page(
-    '/monitor/usage',
-    'Show the quotas of the account; for admins also what tables take and how they grow, and what models cost',
-    'monitor.html',
-  ),
-  page('/setup', 'Show the page that makes the first admin, which a start prints a link to', 'account.html'),
-  page('/verify-email', 'Show the page that a verification email links to', 'account.html'),
-  page('/email-change', 'Show the page that the emails of a change of address link to', 'account.html'),
-  page('/email-change/refuse', 'Show the page that refuses a change of address', 'account.html'),
-  page('/password-reset', 'Show the page that a password reset email links to', 'account.html'),
-  page('/accept-invite', 'Show the page that an invite links to', 'account.html'),
-  page('/payment/success', 'Show the page that follows a paid checkout', 'payment-success.html'),
-  page('/payment/cancel', 'Show the page that follows a cancelled checkout', 'payment-cancel.html'),
+  page('/monitor/usage', 'Show quotas and, to admins, storage and spending', 'monitor.html'),
+  page('/setup', 'Show the page that creates the first admin', 'account.html'),
+  page('/verify-email', 'Show the page that verifies an email address', 'account.html'),
+  page('/email-change', 'Show the page that confirms an email change', 'account.html'),
+  page('/email-change/refuse', 'Show the page that refuses an email change', 'account.html'),
+  page('/password-reset', 'Show the page that resets a password', 'account.html'),
+  page('/accept-invite', 'Show the page that accepts an invite', 'account.html'),
+  page('/payment/success', 'Show the page after a paid checkout', 'payment-success.html'),
+  page('/payment/cancel', 'Show the page after a cancelled checkout', 'payment-cancel.html'),
   parts('/pages/:file', '', PARTS, '*/*'),
   parts('/pages/monitor/:file', 'monitor/', MONITOR_PARTS, 'text/javascript'),
 ])

@@ -28,10 +28,10 @@ const Schedule = z
     task: z.string().meta({ examples: ['system.retention'] }),
     queue: z.string().meta({ examples: ['system'] }),
     paused_at: Timestamp.nullable(),
-    paused_by: z.int().nullable().meta({ description: 'The account that paused it' }),
+    paused_by: z.int().nullable().meta({ description: 'Id of the account that paused it; null if none did' }),
     next_run_at: Timestamp.nullable().meta({ description: 'Null while it is paused' }),
     last_run_at: Timestamp.nullable().meta({
-      description: 'When it last added a job, or joined one under way',
+      description: 'When it last added a job, or joined an unfinished one; null if it never did',
     }),
     last_job: z
       .strictObject({
@@ -41,86 +41,84 @@ const Schedule = z
         finished_at: Timestamp.nullable(),
       })
       .nullable()
-      .meta({ description: 'That job, for `WORKER_KEEP_RESULT_SECONDS` after its end' }),
+      .meta({
+        description:
+          'The job of the last run; null before the first run, and `WORKER_KEEP_RESULT_SECONDS` after the job ended',
+      }),
   })
   .meta({ id: 'Schedule' })
 
 type OfSchedule = Input<z.output<typeof Params>, unknown, undefined, Caller> &
   Writes<z.input<typeof Schedule>>
 
-/** Everything that runs on a schedule. The work is the worker's; here it is seen, paused and begun. */
-export const schedules = area(
-  'schedules',
-  '/api/v1/schedules',
-  { auth: 'admin', about: 'Cron schedules: next and last runs, pause and run now.' },
-  [
-    route({
-      method: 'get',
-      path: '',
-      summary: 'List the schedules, by name',
-      response: z.array(Schedule),
-      handle: async ({ edge }) => json((await edge.reader.text(readSchedules, stateOf(edge, schedule)))!),
-    }),
+/** The schedules: list, run, pause and resume them. Workers run their jobs. */
+export const schedules = area('schedules', '/api/v1/schedules', { auth: 'admin' }, [
+  route({
+    method: 'get',
+    path: '',
+    summary: 'List schedules by name',
+    response: z.array(Schedule),
+    handle: async ({ edge }) => json((await edge.reader.text(readSchedules, stateOf(edge, schedule)))!),
+  }),
 
-    route({
-      method: 'post',
-      path: '/:name/run',
-      summary: 'Run a schedule now',
-      description:
-        'Returns the job that it adds, or the one under way that it joins. A paused schedule runs too, and stays paused.',
-      params: Params,
-      response: Job,
-      status: 202,
-      errors: ['schedule.missing', 'job.missing'],
-      sideEffect: true,
-      handle: (input) => {
-        const { params, caller, edge, requestId, transaction } = input
-        const entry = entryNamed(params.name)
-        const options = { requestId, settings: edge.settings, evenPaused: true }
-        return transaction(async (tx) => {
-          const id = (await runEntry(tx, entry, options))!
-          await tx.run(audit(input, 'schedule.run', { data: { schedule: entry.identifier } }))
-          tx.afterCommit(() => edge.publisher.notify(id))
-          const text = await readWithin(tx, readJob, visible(edge, caller, id))
-          // What it joined has ended meanwhile, and is not kept.
-          if (text === null) throw fail('job.missing')
-          return json(text, { headers: [['location', `/api/v1/jobs/${id}`]] })
-        })
-      },
-    }),
+  route({
+    method: 'post',
+    path: '/:name/run',
+    summary: 'Run a schedule now',
+    description:
+      'Returns the job that it adds, or the unfinished job that it joins. A paused schedule also runs, and stays paused.',
+    params: Params,
+    response: Job,
+    status: 202,
+    errors: ['schedule.missing', 'job.missing'],
+    sideEffect: true,
+    handle: (input) => {
+      const { params, caller, edge, requestId, transaction } = input
+      const entry = entryNamed(params.name)
+      const options = { requestId, settings: edge.settings, evenPaused: true }
+      return transaction(async (tx) => {
+        const id = (await runEntry(tx, entry, options))!
+        await tx.run(audit(input, 'schedule.run', { data: { schedule: entry.identifier } }))
+        tx.afterCommit(() => edge.publisher.notify(id))
+        const text = await readWithin(tx, readJob, visible(edge, caller, id))
+        // The joined job has ended meanwhile, and its retention has passed.
+        if (text === null) throw fail('job.missing')
+        return json(text, { headers: [['location', `/api/v1/jobs/${id}`]] })
+      })
+    },
+  }),
 
-    route({
-      method: 'post',
-      path: '/:name/pause',
-      summary: 'Pause a schedule',
-      description:
-        'It adds no job until it is resumed; what it has added runs on. One that is paused already does not change.',
-      params: Params,
-      response: Schedule,
-      errors: ['schedule.missing'],
-      sideEffect: true,
-      handle: (input) => {
-        const entry = entryNamed(input.params.name)
-        return change(input, entry, pauseScheduled(entry.identifier, input.caller.ownerId), 'schedule.paused')
-      },
-    }),
+  route({
+    method: 'post',
+    path: '/:name/pause',
+    summary: 'Pause a schedule',
+    description:
+      'It adds no job until it is resumed; jobs that it has added continue. Pausing a paused schedule changes nothing.',
+    params: Params,
+    response: Schedule,
+    errors: ['schedule.missing'],
+    sideEffect: true,
+    handle: (input) => {
+      const entry = entryNamed(input.params.name)
+      return change(input, entry, pauseScheduled(entry.identifier, input.caller.ownerId), 'schedule.paused')
+    },
+  }),
 
-    route({
-      method: 'post',
-      path: '/:name/resume',
-      summary: 'Resume a paused schedule',
-      description: 'It runs at its next time; what it has missed is not made up for.',
-      params: Params,
-      response: Schedule,
-      errors: ['schedule.missing'],
-      sideEffect: true,
-      handle: (input) => {
-        const entry = entryNamed(input.params.name)
-        return change(input, entry, resumeScheduled(entry.identifier), 'schedule.resumed')
-      },
-    }),
-  ],
-)
+  route({
+    method: 'post',
+    path: '/:name/resume',
+    summary: 'Resume a paused schedule',
+    description: 'It runs at its next scheduled time; missed runs are not made up.',
+    params: Params,
+    response: Schedule,
+    errors: ['schedule.missing'],
+    sideEffect: true,
+    handle: (input) => {
+      const entry = entryNamed(input.params.name)
+      return change(input, entry, resumeScheduled(entry.identifier), 'schedule.resumed')
+    },
+  }),
+])
 
 /** @throws fail('schedule.missing') */
 function entryNamed(name: string): CronEntry {
@@ -129,7 +127,7 @@ function entryNamed(name: string): CronEntry {
   return entry
 }
 
-/** Makes a change, with an event of it unless it was so already; the state of the entry then. */
+/** Runs the statement, audits it if it changed anything, and answers with the state of the entry. */
 async function change(
   input: OfSchedule,
   entry: CronEntry,
@@ -143,7 +141,7 @@ async function change(
   })
 }
 
-/** Parameters for reading the state of entries. */
+/** Parameters of `readSchedules` and `readSchedule` for these entries. */
 function stateOf({ pulse, settings }: Edge, entries: readonly CronEntry[]) {
   const now = new Date(pulse.now())
   const given = entries.map(

@@ -26,8 +26,8 @@ const EnqueueRequest = z
 
 const Enqueued = z
   .strictObject({
-    task_id: z.uuid().describe('The first one, if `count` is over 1'),
-    task_ids: z.array(z.uuid()).optional().describe('All of them, if `count` is over 1'),
+    task_id: z.uuid().describe('The first task, if `count` is greater than 1'),
+    task_ids: z.array(z.uuid()).optional().describe('All tasks, only if `count` is greater than 1'),
     task_name: z.string(),
     queue_type: z.string(),
     queued_at: Timestamp,
@@ -63,88 +63,83 @@ const TaskList = z
         queue_type: z.string(),
         depth: z.int().describe('Number of waiting jobs'),
         running: z.int(),
-        oldest_seconds: z.number().nullable().describe('How long the oldest waiting job has waited'),
+        oldest_seconds: z.number().nullable().describe('Wait of the oldest waiting job; null if none waits'),
       }),
     ),
   })
   .meta({ id: 'TaskList' })
 
-export const tasks = area(
-  'tasks',
-  '/api/v1/tasks',
-  { auth: 'open', about: 'Named tasks on queues, and their results.' },
-  [
-    route({
-      method: 'get',
-      path: '',
-      summary: 'List the tasks that can be enqueued, and the state of the named queues',
-      response: TaskList,
-      reads: 'statistics',
-      handle: async ({ reader }) => {
-        const queues = await reader.text(readNamedQueues, [[...NAMED_QUEUES]])
-        return json(`{"tasks":${LISTED},"queues":${queues}}`)
-      },
-    }),
+export const tasks = area('tasks', '/api/v1/tasks', { auth: 'open' }, [
+  route({
+    method: 'get',
+    path: '',
+    summary: 'List tasks to enqueue and their queues',
+    response: TaskList,
+    reads: 'statistics',
+    handle: async ({ reader }) => {
+      const queues = await reader.text(readNamedQueues, [[...NAMED_QUEUES]])
+      return json(`{"tasks":${LISTED},"queues":${queues}}`)
+    },
+  }),
 
-    route({
-      method: 'post',
-      path: '/enqueue',
-      summary: 'Enqueue a task',
-      description: `\`args\` are the arguments of the task. \`count\` enqueues it that many times, all or none. A task \
-is a job like any other: watch and cancel it at \`/jobs/{task_id}\`.`,
-      body: EnqueueRequest,
-      response: Enqueued,
-      status: 202,
-      errors: ['task.unknown', 'task.unknown_queue'],
-      sideEffect: true,
-      handle: ({ body, caller, edge, requestId, enqueue }) => {
-        const task = taskOf(body.task_name, body.queue_type)
-        const payload = parsePart(z.object({ args: task.payload }), 'body', { args: body.args }) as {
-          args: unknown
-        }
-        const specs = specsOf(task, Array<unknown>(body.count).fill(payload.args), {
-          ownerId: caller.ownerId,
-          requestId,
-          settings: edge.settings,
-          ...(body.delay_seconds > 0 ? { delayMs: body.delay_seconds * 1000 } : {}),
-        })
-        return enqueue(specs, (ids) => ({
-          task_id: ids[0]!,
-          ...(body.count > 1 ? { task_ids: [...ids] } : {}),
-          task_name: body.task_name,
-          queue_type: body.queue_type,
-          queued_at: new Date().toISOString(),
-          status: 'queued' as const,
-        }))
-      },
-    }),
+  route({
+    method: 'post',
+    path: '/enqueue',
+    summary: 'Enqueue a task',
+    description: `\`args\` are the arguments of the task. \`count\` enqueues it that many times, all or none. Each task \
+is a job: watch and cancel it at \`/api/v1/jobs/{task_id}\`.`,
+    body: EnqueueRequest,
+    response: Enqueued,
+    status: 202,
+    errors: ['task.unknown', 'task.unknown_queue'],
+    sideEffect: true,
+    handle: ({ body, caller, edge, requestId, enqueue }) => {
+      const task = taskOf(body.task_name, body.queue_type)
+      const payload = parsePart(z.object({ args: task.payload }), 'body', { args: body.args }) as {
+        args: unknown
+      }
+      const specs = specsOf(task, Array<unknown>(body.count).fill(payload.args), {
+        ownerId: caller.ownerId,
+        requestId,
+        settings: edge.settings,
+        ...(body.delay_seconds > 0 ? { delayMs: body.delay_seconds * 1000 } : {}),
+      })
+      return enqueue(specs, (ids) => ({
+        task_id: ids[0]!,
+        ...(body.count > 1 ? { task_ids: [...ids] } : {}),
+        task_name: body.task_name,
+        queue_type: body.queue_type,
+        queued_at: new Date().toISOString(),
+        status: 'queued' as const,
+      }))
+    },
+  }),
 
-    route({
-      method: 'get',
-      path: '/result/:task_id',
-      summary: 'Get the status and result of a task',
-      description: 'Results are kept for `WORKER_KEEP_RESULT_SECONDS`.',
-      params: z.object({ task_id: z.string() }),
-      response: TaskResult,
-      errors: ['task.missing'],
-      handle: async ({ params, caller, edge }) => {
-        const text = isUuid(params.task_id)
-          ? await edge.reader.text(readTaskResult, [
-              caller.ownerId,
-              caller.role === 'admin',
-              params.task_id,
-              [...NAMED_QUEUES],
-              edge.settings.keepResultSeconds,
-            ])
-          : null
-        if (text === null) throw fail('task.missing')
-        return json(text)
-      },
-    }),
-  ],
-)
+  route({
+    method: 'get',
+    path: '/result/:task_id',
+    summary: 'Get the status and result of a task',
+    description: 'Results are kept for `WORKER_KEEP_RESULT_SECONDS`.',
+    params: z.object({ task_id: z.string() }),
+    response: TaskResult,
+    errors: ['task.missing'],
+    handle: async ({ params, caller, edge }) => {
+      const text = isUuid(params.task_id)
+        ? await edge.reader.text(readTaskResult, [
+            caller.ownerId,
+            caller.role === 'admin',
+            params.task_id,
+            [...NAMED_QUEUES],
+            edge.settings.keepResultSeconds,
+          ])
+        : null
+      if (text === null) throw fail('task.missing')
+      return json(text)
+    },
+  }),
+])
 
-// What the list says of tasks: the same for all.
+// JSON of the listed tasks, which is the same for all callers.
 const LISTED = JSON.stringify(
   [...new Set([...namedTasks.values()].flatMap((byName) => [...byName.keys()]))].sort().map((task_name) => ({
     task_name,
@@ -153,7 +148,7 @@ const LISTED = JSON.stringify(
   })),
 )
 
-/** The schema of a task's arguments, which are the same on each of its queues. */
+/** The JSON Schema of a task's arguments, which is the same on each of its queues. */
 function argumentsOf(name: string): object {
   const task = [...namedTasks.values()]
     .map((byName) => byName.get(name))
@@ -162,7 +157,7 @@ function argumentsOf(name: string): object {
   return schema
 }
 
-/** @throws fail('task.unknown_queue'), fail('task.unknown'), each with the names that exist. */
+/** Finds a task. @throws fail('task.unknown_queue'), fail('task.unknown'), each with the names that exist. */
 function taskOf(name: string, queue: string): TaskDefinition<unknown, unknown> {
   const byName = (namedTasks as ReadonlyMap<string, ReadonlyMap<string, AnyTask>>).get(queue)
   if (byName === undefined) throw fail('task.unknown_queue', { name: queue, names: NAMED_QUEUES.join(', ') })

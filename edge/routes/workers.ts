@@ -6,7 +6,7 @@ import { audit } from '../pipeline/audit.ts'
 import type { Caller } from '../pipeline/auth.ts'
 import { type Answer, area, type Input, route, type Writes } from '../pipeline/route.ts'
 
-/** The workers, by their leases. */
+/** The workers, identified by their leases. */
 
 const Params = z.object({ worker_id: z.string() })
 const Drained = z
@@ -28,15 +28,15 @@ export const workers = area('workers', '/api/v1/workers', { auth: 'admin', about
   route({
     ...shared,
     path: '/:worker_id/drain',
-    summary: 'Have a worker start no more jobs; those that run go on',
+    summary: 'Drain a worker',
     description:
-      'Before it is stopped, for example. Others take over at once. Until it is resumed, or has lost its lease.',
+      'It starts no more jobs until it is resumed or loses its lease; running jobs continue. Other workers take over its share immediately. Drain a worker before stopping it, for example.',
     handle: (input) => drain(input, true),
   }),
   route({
     ...shared,
     path: '/:worker_id/resume',
-    summary: 'Have a drained worker start jobs again',
+    summary: 'Resume a drained worker',
     handle: (input) => drain(input, false),
   }),
 ])

@@ -57,7 +57,7 @@ for (const [channel, [path, body]] of Object.entries(CHANNELS))
       const { to, sid, segments } = rest
       assert.deepEqual(rest, {
         ...{ to: (json as { to?: unknown }).to, status: 'scheduled' },
-        message: `It is to be sent at ${json.send_at}`,
+        message: `The message is scheduled for ${json.send_at}`,
         ...(channel === 'email' ? {} : { sid: null }),
         ...(channel === 'sms' ? { segments: 1 } : {}),
       })

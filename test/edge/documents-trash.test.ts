@@ -112,7 +112,7 @@ describe('the list', () => {
   test('is not searched', async () => {
     const answer = await get(`${PATH}?trashed=true&search=text`)
     assert.deepEqual([answer.status, answer.json.errors[0].loc], [422, ['query', 'search']])
-    assert.match(answer.json.detail, /does not cover the trash/)
+    assert.match(answer.json.detail, /cannot be combined with `trashed`/)
     assert.equal((await get(`${PATH}?trashed=true&search=%20`)).status, 200)
   })
 })

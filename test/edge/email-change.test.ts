@@ -232,7 +232,7 @@ describe('confirming', () => {
       const first = await confirm(change[order[0]])
       assert.deepEqual(
         [first.status, first.json],
-        [200, { detail: 'Confirmed; the address changes when the other address confirms it, too' }],
+        [200, { detail: 'Confirmed; the address changes once the other address confirms it, too' }],
       )
       assertRefused(await confirm(change[order[0]]), 400, BAD_TOKEN)
       const { json } = await pending(who)
@@ -241,7 +241,7 @@ describe('confirming', () => {
       const last = await confirm(change[order[1]])
       assert.deepEqual(
         [last.status, last.json],
-        [200, { detail: 'The address of the account has been changed' }],
+        [200, { detail: 'The email address has been changed' }],
       )
       const now = (await me(api, who.token)).json
       assert.deepEqual([now.email, now.is_verified], [change.email, true])
@@ -358,7 +358,7 @@ describe('refusing, and taking back', () => {
       const answer = await refuse(change[side])
       assert.deepEqual(
         [answer.status, answer.json],
-        [200, { detail: 'The change of address has been refused' }],
+        [200, { detail: 'The email change has been refused' }],
       )
       for (const token of [change.old, change.new]) {
         assertRefused(await confirm(token), 400, BAD_TOKEN)

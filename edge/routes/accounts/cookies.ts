@@ -4,25 +4,25 @@ import type { EdgeRequest } from '../../http/server.ts'
 import type { Edge } from '../../pipeline/context.ts'
 
 /**
- * The two cookies of a session: the access token for every path, the refresh token only for these routes. A third one outlives
- * it: it proves that somebody has signed in from this browser.
+ * The two cookies of a session: the access token for every path, the refresh token only for these routes. A third cookie
+ * outlives the session: it proves an earlier sign-in from this browser.
  */
 
 const REFRESH_PATH = '/api/v1/auth'
 
-// Browsers keep none for longer than 400 days.
+// Browsers cap the lifetime of a cookie at 400 days.
 const DEVICE_SECONDS = 400 * 86_400
 
 const sessionName = (edge: Edge): string => cookieName(edge.settings, 'session')
 const refreshName = (edge: Edge): string => cookieName(edge.settings, 'refresh', REFRESH_PATH)
 const deviceName = (edge: Edge): string => cookieName(edge.settings, 'device', REFRESH_PATH)
 
-/** The refresh token that a request came with, or null. */
+/** The refresh token of a request; null if it has none. */
 export function refreshCookie(edge: Edge, request: EdgeRequest): string | null {
   return readCookie(request, refreshName(edge))
 }
 
-/** The cookie of a browser that has signed in before, or null. */
+/** The device cookie of a browser that has signed in before; null if the request has none. */
 export function deviceCookie(edge: Edge, request: EdgeRequest): string | null {
   return readCookie(request, deviceName(edge))
 }
@@ -33,7 +33,7 @@ export function deviceHeader(edge: Edge, value: string): Header {
   return setCookie(edge.settings, deviceName(edge), value, scope)
 }
 
-/** Sets both cookies of a session, for as long as their tokens live. */
+/** Sets both cookies of a session, with the lifetimes of their tokens. */
 export function sessionCookies(edge: Edge, accessToken: string, refreshToken: string): Header[] {
   const { accessTokenSeconds, refreshTokenSeconds } = edge.settings
   return cookies(edge, [accessToken, accessTokenSeconds], [refreshToken, refreshTokenSeconds])

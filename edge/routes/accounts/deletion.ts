@@ -8,21 +8,21 @@ import { enqueue } from '../../../tasks/task.ts'
 import { audit } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
-import { isRefused, PROOF_ERRORS, proofFields, proofOf } from './proof.ts'
+import { isRefused, PROOF_ERRORS, PROOF_REQUIRED, proofFields, proofOf } from './proof.ts'
 import { User } from './shapes.ts'
 
 const Deletion = z.strictObject(proofFields).meta({ id: 'AccountDeletion' }).optional()
 
-/** Deleting one's own account, and changing one's mind. */
+/** Deletion of the caller's own account, and its cancellation. */
 export const deletionRoutes = [
   route({
     method: 'delete',
     path: '/me',
-    summary: 'Delete the account of the caller, with its documents and memberships',
-    description: `The account is deleted in \`ACCOUNT_DELETION_DAYS\`, at the time \`deletion_at\`, which is also emailed. Until \
-then everything works as before, and it can be taken back; repeating it changes nothing. When the time has come, running \
-subscriptions are cancelled at the payment provider first; then it is as when an admin deletes the account. Needs the \
-password, unless the caller has signed in within the last ten minutes; a wrong one counts as a failed login.`,
+    summary: 'Delete the account of the caller',
+    description: `Deletes the account, its documents and its memberships after \`ACCOUNT_DELETION_DAYS\`, at \
+\`deletion_at\`, which is also emailed. Until then everything works as before, and the deletion can be cancelled; \
+repeating the request changes nothing. Running subscriptions are first cancelled at the payment provider; the rest is as \
+when an admin deletes the account. ${PROOF_REQUIRED}`,
     body: Deletion,
     response: User,
     errors: ['account.last_admin', ...PROOF_ERRORS],
@@ -34,8 +34,8 @@ password, unless the caller has signed in within the last ten minutes; a wrong o
   route({
     method: 'post',
     path: '/me/restore',
-    summary: 'Take back the deletion of the account of the caller',
-    description: 'Changes nothing for an account that is not to be deleted.',
+    summary: "Cancel the deletion of the caller's account",
+    description: 'Changes nothing if no deletion is pending.',
     response: User,
     errors: ['account.deletion_due', 'account.missing'],
     sideEffect: true,
@@ -79,7 +79,7 @@ async function restoreOwn(input: Own<undefined>): Promise<Answer<Account>> {
   })
 }
 
-/** Without days of grace the deletion begins at once; otherwise housekeeping begins it, and a mail says when. */
+/** Enqueues the deletion if it is due now. After a grace period the pruner starts it, so only its notice is enqueued. */
 async function enqueueNext(tx: Transaction, input: Own<unknown>, isDue: boolean): Promise<void> {
   const { caller, edge, requestId } = input
   const options = { ownerId: null, requestId, settings: edge.settings }

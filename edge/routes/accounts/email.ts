@@ -21,7 +21,7 @@ import type { Caller } from '../../pipeline/auth.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { Email, Timestamp } from '../../pipeline/schemas.ts'
 import { acceptance } from '../orgs/access.ts'
-import { isRefused, PROOF_ERRORS, proofFields, proofOf } from './proof.ts'
+import { isRefused, PROOF_ERRORS, PROOF_REQUIRED, proofFields, proofOf } from './proof.ts'
 import { Detail, MailedToken } from './shapes.ts'
 
 const EmailChange = z
@@ -38,17 +38,16 @@ const NewAddress = z.strictObject({ email: Email, ...proofFields }).meta({ id: '
 
 const Confirmation = z.strictObject({ token: MailedToken }).meta({ id: 'EmailChangeConfirmation' })
 
-/** The address of an account. */
+/** Changes of the email address of an account. */
 export const emailRoutes = [
   route({
     method: 'post',
     path: '/me/email',
-    summary: 'Ask for another address of the account of the caller',
-    description: `Emails a token to the address that the account has, and one to the new address; the account gets the \
-new one once both were used, within \`VERIFY_TOKEN_HOURS\`. Replaces a change that is pending. Needs the password, unless the \
-caller has signed in within the last ten minutes; a wrong one counts as a failed login. The response is the same whether or \
-not the new address has an account: one that has can't be confirmed, and is told so by email. After ten such emails within \
-an hour an address gets no more.`,
+    summary: 'Request an email change',
+    description: `Emails one token to the current address and one to the new address. The address changes once both \
+tokens are used, within \`VERIFY_TOKEN_HOURS\`. Replaces a pending change. ${PROOF_REQUIRED} The response does not reveal \
+whether the new address already has an account; if it has, the email to it says that the change cannot be confirmed. An \
+address gets at most ten such emails an hour.`,
     body: NewAddress,
     response: EmailChange,
     status: 201,
@@ -63,7 +62,7 @@ an hour an address gets no more.`,
   route({
     method: 'get',
     path: '/me/email',
-    summary: 'Get the pending change of the address of the caller',
+    summary: 'Get the pending email change',
     response: EmailChange,
     errors: ['account.email_change_missing'],
     needsSession: true,
@@ -77,8 +76,8 @@ an hour an address gets no more.`,
   route({
     method: 'delete',
     path: '/me/email',
-    summary: 'Take back the pending change of the address of the caller',
-    description: 'Its tokens are good for nothing then.',
+    summary: 'Cancel the pending email change',
+    description: 'Its tokens become invalid.',
     errors: ['account.email_change_missing'],
     needsSession: true,
     handle: (input) =>
@@ -94,10 +93,10 @@ an hour an address gets no more.`,
   route({
     method: 'post',
     path: '/email-change/confirm',
-    summary: 'Confirm a change of address with an emailed token',
-    description: `With the second of its two tokens, in either order, the account gets the new address, which counts as \
-verified, and accepts its pending invites. Every session ends but the one that asked for the change, as do tokens that were \
-emailed to the previous address.`,
+    summary: 'Confirm an email change',
+    description: `Takes the two emailed tokens in either order. With the second one, the new address takes effect and \
+counts as verified, and its pending invites are accepted. Every session ends except the one that requested the change, and \
+tokens emailed to the previous address become invalid.`,
     auth: 'public',
     body: Confirmation,
     response: Detail,
@@ -109,8 +108,9 @@ emailed to the previous address.`,
   route({
     method: 'post',
     path: '/email-change/refuse',
-    summary: 'Refuse a change of address with an emailed token',
-    description: 'The account keeps its address, and the other token is good for nothing.',
+    summary: 'Refuse an email change',
+    description:
+      'Takes either emailed token. The account keeps its address, and the other token becomes invalid.',
     auth: 'public',
     body: Confirmation,
     response: Detail,
@@ -123,7 +123,7 @@ emailed to the previous address.`,
         const { account_id: accountId, email, side } = ended
         const about = { actorId: null, accountId, data: { email, by: side } }
         await tx.run(audit(input, 'account.email_change_refused', about))
-        return { detail: 'The change of address has been refused' }
+        return { detail: 'The email change has been refused' }
       }),
   }),
 ]
@@ -174,9 +174,9 @@ async function confirmChange(tx: Transaction, input: Confirming): Promise<z.inpu
   const event = eventOf(input, 'account.email_change_confirmed', { ...about, data: { email: to, by: side } })
   if (change.outcome !== 'changed') {
     await tx.run(appendAudit([event]))
-    // Given up, which is to be committed. Only who has the new address as well gets here.
+    // Returned, not thrown, to commit the end of the change. Both addresses have confirmed, so this may be revealed.
     if (change.outcome === 'taken') return fail('account.email_taken')
-    return { detail: 'Confirmed; the address changes when the other address confirms it, too' }
+    return { detail: 'Confirmed; the address changes once the other address confirms it, too' }
   }
   const events = [event, eventOf(input, 'account.email_changed', { ...about, data: { from, to } })]
   for (const { invite_id, was_member: wasMember, ...invite } of await tx.any(acceptInvites(id, to)))
@@ -185,5 +185,5 @@ async function confirmChange(tx: Transaction, input: Confirming): Promise<z.inpu
   await tx.run(endSessions(id, change.session_id))
   await tx.run(endMailedTokens(id))
   await edge.accounts.changed(tx, id)
-  return { detail: 'The address of the account has been changed' }
+  return { detail: 'The email address has been changed' }
 }

@@ -18,17 +18,17 @@ const Export = z
   })
   .meta({ id: 'AccountExport' })
 
-/** Exports of all that an account has. */
+/** Exports of all data of an account. */
 export const exportRoutes = [
   route({
     method: 'post',
     path: '/me/export',
-    summary: 'Export all data of the caller as a zip archive',
-    description: `A job with progress packs the account with its sessions, API keys, memberships, documents (their bytes and \
-the text of their pages), collections, conversations, usage, posts, jobs, messages sent, payments, webhooks and audit events: \
-files of JSON lines, and the documents as they were stored. Passwords, tokens, secrets and what belongs to others are not in \
-it. While one is under way, another request joins it. \`RATE_LIMIT_EXPORT\` limits how often an account may export, except for \
-admins.`,
+    summary: 'Export all data of the caller',
+    description: `A job with progress packs a zip archive of the account with its sessions, API keys, memberships, \
+documents and their page texts, collections, conversations, usage, posts, jobs, sent messages, payments, webhooks and audit \
+events. The archive has files of JSON lines, and the documents as they were stored. It excludes passwords, tokens, secrets \
+and data of others. A request during an unfinished export joins it. \`RATE_LIMIT_EXPORT\` limits the exports of an account, \
+except for admins.`,
     response: Exported.meta({ id: 'AccountExportResult' }),
     errors: ['account.missing', 'document.store_failed'],
     sideEffect: true,
@@ -44,7 +44,7 @@ admins.`,
     method: 'get',
     path: '/me/export',
     summary: 'List the exports of the caller, newest first',
-    description: 'Those that are done; each is kept for `EXPORTS_KEEP_DAYS`.',
+    description: 'Lists only finished exports; each is kept for `EXPORTS_KEEP_DAYS`.',
     query: z.object({
       limit: count({ min: 1, max: 1000, fallback: 100 }),
       cursor: cursor(EXPORT_ORDER),
@@ -62,7 +62,7 @@ admins.`,
     method: 'get',
     path: '/me/export/:id',
     summary: 'Download an export of the caller',
-    description: 'Its id is that of its job. Supports `Range`, `If-None-Match` and `If-Range`.',
+    description: 'Its id is the id of its job. Supports `Range`, `If-None-Match` and `If-Range`.',
     params: z.object({ id: z.string() }),
     produces: 'application/zip',
     alsoAnswers: SERVED_ANSWERS,

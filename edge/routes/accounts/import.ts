@@ -29,7 +29,7 @@ const Row = z
   .meta({ id: 'ImportedAccount' })
 
 const Rows = z
-  // An object of any form is answered by itself.
+  // Any object passes here: each row is validated and answered separately.
   .strictObject({
     accounts: z
       .array(Row.or(z.looseObject({})))
@@ -47,12 +47,12 @@ const Imported = z
     accounts: z.array(
       z.strictObject({
         status: z.enum(['created', 'exists', 'invalid']),
-        id: z.int().nullable().meta({ description: 'Of an account that was created' }),
+        id: z.int().nullable().meta({ description: 'Id of the created account; null if none was created' }),
         email: z.string().nullable(),
         reason: z
           .string()
           .nullable()
-          .meta({ description: 'Why a row is invalid', examples: [null] }),
+          .meta({ description: 'First problem of the row; null if it is valid', examples: [null] }),
       }),
     ),
   })
@@ -61,13 +61,13 @@ const Imported = z
 export const importRoute = route({
   method: 'post',
   path: '/users/import',
-  summary: 'Add accounts with the hashes of their passwords from elsewhere',
-  description: `Up to ${MAX_ROWS} rows, each of which is answered in its place: a row that is invalid, or whose address has an account, \
-hinders no other. Hashes are those of bcrypt (\`$2a$\`, \`$2b$\`, \`$2y$\`, cost 4 to 12), argon2 (\`$argon2id$\`, \`$argon2i$\`, \
+  summary: 'Import accounts with existing password hashes',
+  description: `Takes up to ${MAX_ROWS} rows and answers each in its position. A row that is invalid, or whose address has an account, \
+does not affect the others. Supports hashes of bcrypt (\`$2a$\`, \`$2b$\`, \`$2y$\`, cost 4 to 12), argon2 (\`$argon2id$\`, \`$argon2i$\`, \
 \`$argon2d$\`, up to 64 MiB and three passes), scrypt (\`$scrypt$ln=…,r=…,p=…$…\`, up to 32 MiB) and PBKDF2 (\`$pbkdf2-sha256$…\`, \
 up to 1,200,000 iterations, \`$pbkdf2-sha512$…\`, up to 600,000), and Django's \`pbkdf2_sha256$\`, \`bcrypt$\`, \`bcrypt_sha256$\` and \
-\`argon2$\`, within the same limits. A thread of its own verifies them, one at a time. The first sign-in replaces them by \
-argon2id, except those of bcrypt when the password is longer than the 72 bytes that it reads. No mail is sent.`,
+\`argon2$\`, within the same limits. A separate thread verifies them, one at a time. The first sign-in replaces a hash by \
+argon2id, except a bcrypt hash if the password exceeds the 72 bytes that bcrypt reads. Sends no email.`,
   auth: 'admin',
   body: Rows,
   response: Imported,
@@ -83,7 +83,7 @@ async function importRows(
   input: Input<undefined, undefined, z.output<typeof Rows>, Caller> & Writes<Result>,
 ): Promise<Answer<Result>> {
   const rows = input.body.accounts.map((row) => Row.safeParse(row))
-  // Of an address the first row counts.
+  // The first row of an address wins.
   const valid = new Map<string, ImportedAccount>()
   for (const { data } of rows)
     if (data !== undefined && !valid.has(data.email)) valid.set(data.email, accountOf(data))
@@ -99,7 +99,7 @@ async function importRows(
       if (!row.success) return { status: 'invalid', id: null, email: null, reason: reasonOf(row.error) }
       const { email } = row.data
       const id = made.get(email) ?? null
-      // A second row of the same address finds the account of the first.
+      // Later rows of the same address report that the account exists.
       made.delete(email)
       return { status: id === null ? 'exists' : 'created', id, email, reason: null }
     })
@@ -119,7 +119,7 @@ function accountOf(row: z.output<typeof Row>): ImportedAccount {
   }
 }
 
-/** The first thing that is wrong with a row. */
+/** The first problem of a row. */
 function reasonOf({ issues }: z.ZodError): string {
   const { path, message } = issues[0]!
   return path.length === 0 ? message : `${path.join('.')}: ${message}`

@@ -45,7 +45,7 @@ async function accept(
   if (named === null || !isInviteToken(edge.secretKey, body.token, named.id, named.email))
     throw fail('invite.token')
   requireReach(caller, named.organization_id)
-  // Also refused without authentication, where the caller has no account that could become a member.
+  // Also refused without authentication: that caller has no account to become a member.
   if (caller.ownerId === null || named.email !== emailOf(caller)) throw fail('invite.email')
   const accountId = caller.ownerId
   return input.transaction(async (tx) => {

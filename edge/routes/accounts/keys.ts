@@ -22,7 +22,7 @@ import { count, Moment, RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { allScopes } from '../../pipeline/scopes.ts'
 import { enter, RANKED, seen } from '../orgs/access.ts'
 import { notify } from './notices.ts'
-import { isRefused, lockCaller, PROOF_ERRORS, proofFields, proofOf } from './proof.ts'
+import { isRefused, lockCaller, PROOF_ERRORS, PROOF_REQUIRED, proofFields, proofOf } from './proof.ts'
 
 // Lazy: other areas declare their scopes after this module is loaded.
 const Scopes = z.lazy(() => {
@@ -45,28 +45,30 @@ const keyFields = {
   account_id: z.int(),
   organization_id: z.int().nullable(),
   name: z.string(),
-  hint: z.string().meta({ description: 'The end of the key' }),
+  hint: z.string().meta({ description: 'The last four characters of the key' }),
   scopes: z.array(z.string()),
   created_at: Timestamp,
   expires_at: Timestamp.nullable(),
-  last_used_at: Timestamp.nullable().meta({ description: 'Up to a minute behind' }),
+  last_used_at: Timestamp.nullable().meta({
+    description: 'Lags by up to a minute; null if it was never used',
+  }),
 }
 const ApiKey = z.strictObject(keyFields).meta({ id: 'ApiKey' })
 const CreatedKey = z
-  .strictObject({ ...keyFields, key: z.string().meta({ description: 'Not shown again' }) })
+  .strictObject({ ...keyFields, key: z.string().meta({ description: 'Shown only once' }) })
   .meta({ id: 'ApiKeyCreated' })
 
-/** API keys, with which programs call in place of people. */
+/** API keys, with which programs call on behalf of an account. */
 export const keyRoutes = [
   route({
     method: 'post',
     path: '/keys',
-    summary: 'Make an API key',
-    description: `The answer shows the key, for the only time. It is sent as \`Authorization: Bearer\`, and acts as the \
-account that made it, within its scopes: \`AREA:read\`, or \`AREA:write\`, which includes reading; \`*\` is every area. \
-It can't change what people sign in with. A key of an organization is limited to the routes of that organization, its webhooks and its audit trail. Its admins and owners make, see and \
-delete such keys, and it ends when the account leaves. Needs the password, with a code where those are asked for, or a sign-in \
-within the last 10 minutes; a mail tells the account. The quota \`keys\` bounds their number; those that have expired are deleted \
+    summary: 'Create an API key',
+    description: `Only this response shows the key. Send it as \`Authorization: Bearer\`. It acts as the account that \
+created it, within its scopes: \`AREA:read\`, or \`AREA:write\`, which includes reading; \`*\` stands for every area. It \
+cannot change credentials. A key of an organization is limited to the routes, webhooks and audit trail of that \
+organization. Admins and owners of the organization create, list and delete such keys, and a key ends when its account \
+leaves. ${PROOF_REQUIRED} An email notifies the account. The quota \`keys\` limits their number; expired keys are deleted \
 after 30 days.`,
     body: NewKey,
     response: CreatedKey,
@@ -84,7 +86,7 @@ after 30 days.`,
     path: '/keys',
     summary: 'List API keys, newest first',
     description:
-      'Those of the caller, or with `organization_id` those of an organization, for its admins and owners.',
+      'Lists the keys of the caller or, with `organization_id`, those of an organization, for its admins and owners.',
     query: z.object({
       organization_id: RowId.optional(),
       limit: count({ min: 1, max: 1000, fallback: 100 }),
@@ -108,9 +110,9 @@ after 30 days.`,
   route({
     method: 'delete',
     path: '/keys/:key_id',
-    summary: 'Delete an API key, which ends it at once',
+    summary: 'Delete an API key',
     description:
-      'For the account that made it, for admins and owners of its organization, and for admins of the service.',
+      'The key ends immediately. For the account that created it, admins and owners of its organization, and admins of the service.',
     params: z.object({ key_id: z.string() }),
     errors: ['key.missing', ...RANKED],
     needsSession: true,

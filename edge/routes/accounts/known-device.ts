@@ -7,8 +7,9 @@ import type { Edge } from '../../pipeline/context.ts'
 import { deviceCookie, deviceHeader } from './cookies.ts'
 
 /**
- * Browsers that have signed in to an account before: their failed logins count apart, so that others who guess its password
- * do not lock them out. A cookie has an id of the browser, and a proof for each account; a new password ends the proofs.
+ * Browsers that have signed in to an account before. Their failed logins count separately, so that others who guess the
+ * password do not lock them out. A cookie has an id of the browser and a proof for each account; a new password
+ * invalidates the proofs.
  */
 
 const DEVICE = /^[\w-]{22}$/
@@ -16,7 +17,7 @@ const MAX_PROOFS = 5
 
 interface Device {
   readonly id: string
-  /** The latest ones first. */
+  /** Newest first. */
   readonly proofs: readonly string[]
 }
 
@@ -31,7 +32,7 @@ interface Known {
   readonly password_hash: string
 }
 
-/** The subject that counts the failed logins of a request. `account` is null if the address has none, which costs the same work. */
+/** The key that counts failed logins of a request. `account` is null for an unknown address, at the same cost. */
 export function subjectOf(edge: Edge, request: EdgeRequest, email: string, account: Known | null): Buffer {
   const { id, proofs } = deviceOf(edge, request)
   const right = deviceProofOf(edge.secretKey, id, account?.id ?? 0, account?.password_hash ?? '')
@@ -39,7 +40,7 @@ export function subjectOf(edge: Edge, request: EdgeRequest, email: string, accou
   return loginSubject(digestOf(email), account !== null && isKnown ? digestOf(id) : null)
 }
 
-/** The cookie that makes the browser of a request known to an account. */
+/** Sets the cookie that makes the browser of a request known to an account. */
 export function knownDevice(
   edge: Edge,
   request: EdgeRequest,

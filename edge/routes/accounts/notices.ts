@@ -3,7 +3,7 @@ import { type NOTICES, notice } from '../../../tasks/accounts/notice.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import type { Edge } from '../../pipeline/context.ts'
 
-/** Has the account of a caller mailed that a credential has changed, in the transaction that changes it. */
+/** Enqueues an email to the account about a changed credential, in the transaction of the change. */
 export async function notify(
   tx: Transaction,
   { edge, requestId }: { readonly edge: Edge; readonly requestId: string },

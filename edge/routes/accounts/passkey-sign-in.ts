@@ -14,11 +14,11 @@ import { type Answer, route } from '../../pipeline/route.ts'
 import { Token } from './shapes.ts'
 import { beginSignedIn, type SignedIn, type SigningIn } from './sign-in.ts'
 
-/** Signing in with a passkey: authenticator and its PIN or finger are two factors, so no code is asked for. */
+/** Sign-in with a passkey: the authenticator and its PIN or fingerprint are two factors, so it needs no one-time code. */
 
 const EXAMPLE = 'x3kfO9rYQm6bV0tJ5nWcLw2aHsDpEuG7iZq1T8yXo4M'
 
-/** Bytes in base64url, of so many digits at most. */
+/** Bytes in base64url, at most `max` characters. */
 export const base64url = (max: number) =>
   z
     .string()
@@ -27,20 +27,21 @@ export const base64url = (max: number) =>
     .regex(/^[A-Za-z0-9_-]+$/, 'must be base64url')
     .meta({ examples: [EXAMPLE] })
 
-/** What a browser is asked: of all of it, only this is for the service again. */
+/** The only field of the browser's options that the service reads back. */
 export const challengeFields = { challenge: z.string().meta({ examples: [EXAMPLE] }) }
 
-/** What credentials of both kinds have; what else browsers tell of them is not needed. */
+/** The fields that credentials of both kinds share; other fields from browsers are ignored. */
 export const CredentialFields = {
-  // 1023 bytes.
+  // 1023 bytes in base64url.
   id: base64url(1364),
   rawId: base64url(1364),
   type: z.literal('public-key'),
 }
 
-const Options = z
-  .looseObject(challengeFields)
-  .meta({ id: 'PasskeyRequestOptions', description: 'For `PublicKeyCredential.parseRequestOptionsFromJSON`' })
+const Options = z.looseObject(challengeFields).meta({
+  id: 'PasskeyRequestOptions',
+  description: 'Input of `PublicKeyCredential.parseRequestOptionsFromJSON`',
+})
 
 const SignIn = z
   .strictObject({
@@ -54,7 +55,7 @@ const SignIn = z
           userHandle: base64url(100),
         }),
       })
-      .meta({ description: "The browser's `PublicKeyCredential`, by its `toJSON()`" }),
+      .meta({ description: "`toJSON()` of the browser's `PublicKeyCredential`" }),
   })
   .meta({ id: 'PasskeySignIn' })
 
@@ -62,14 +63,14 @@ export const passkeySignInRoutes = [
   route({
     method: 'post',
     path: '/passkeys/sign-in/options',
-    summary: 'Begin to sign in with a passkey',
-    description: 'The answer is for `navigator.credentials.get`, and good for five minutes.',
+    summary: 'Begin a sign-in with a passkey',
+    description: 'Pass the response to `navigator.credentials.get`. It is valid for five minutes.',
     auth: 'public',
     response: Options,
     errors: ['passkey.not_configured'],
     credentials: true,
     limit: 'login',
-    repeatable: 'each call gives a challenge of its own',
+    repeatable: 'each call creates a new challenge',
     handle: (input) => {
       const party = relyingParty(input.edge.settings)
       return input.transaction(async (tx) => {
@@ -85,7 +86,7 @@ export const passkeySignInRoutes = [
     path: '/passkeys/sign-in',
     summary: 'Sign in with a passkey',
     description:
-      'Answers as a sign-in with a password does. No one-time code is asked for, and a lock after failed logins does not hold.',
+      'Responds like a sign-in with a password. It needs no one-time code, and ignores a lock after failed logins.',
     auth: 'public',
     body: SignIn,
     response: Token,
@@ -93,7 +94,7 @@ export const passkeySignInRoutes = [
     credentials: true,
     signsIn: true,
     limit: 'login',
-    repeatable: 'each call starts a session of its own, with a challenge that is used once',
+    repeatable: 'each call starts a new session, with a challenge that works once',
     handle: signIn,
   }),
 ]
@@ -106,7 +107,7 @@ async function signIn(input: SigningIn<z.output<typeof SignIn>>): Promise<Answer
   if (challenge === null) throw fail('auth.passkey')
   const found = await edge.db.maybeOne(passkeyOf(Buffer.from(credential.id, 'base64url')))
   const known = found && { id: credential.id, publicKey: found.public_key, counter: found.counter }
-  // Section 7.2, step 6: the credential is of the account that the authenticator has it for.
+  // WebAuthn, section 7.2, step 6: the user handle must be that of the credential's owner.
   const isOwners = found !== null && credential.response.userHandle === userHandleOf(found.account_id)
   const work = {
     kind: 'sign-in',
@@ -117,7 +118,7 @@ async function signIn(input: SigningIn<z.output<typeof SignIn>>): Promise<Answer
   const answer = isOwners ? await edge.passwords.verifyPasskey({ ...work, known: known! }) : null
   const signed = answer === null || 'refused' in answer ? null : answer
   return input.transaction(async (tx) => {
-    // Used up, whatever comes of it.
+    // The challenge is used up, whatever the result.
     const isOurs = (await tx.maybeOne(useChallenge(challenge, null))) !== null
     const counted =
       isOurs && signed !== null

@@ -24,7 +24,7 @@ import { type Answer, type Input, json, route, type Writes } from '../../pipelin
 import { count, Timestamp } from '../../pipeline/schemas.ts'
 import { notify } from './notices.ts'
 import { base64url, CredentialFields, challengeFields, passkeySignInRoutes } from './passkey-sign-in.ts'
-import { isRefused, lockCaller, PROOF_ERRORS, proofFields, proofOf } from './proof.ts'
+import { isRefused, lockCaller, PROOF_ERRORS, PROOF_REQUIRED, proofFields, proofOf } from './proof.ts'
 
 const Name = z.string().trim().min(1).max(100)
 
@@ -32,7 +32,7 @@ const Passkey = z
   .strictObject({
     id: z.uuid(),
     name: z.string(),
-    is_synced: z.boolean().meta({ description: 'Its authenticator keeps it on several devices' }),
+    is_synced: z.boolean().meta({ description: 'True if its authenticator keeps it on several devices' }),
     transports: z.array(z.string()).meta({ examples: [['internal', 'hybrid']] }),
     created_at: Timestamp,
     last_used_at: Timestamp.nullable(),
@@ -41,12 +41,12 @@ const Passkey = z
 
 const Options = z.looseObject(challengeFields).meta({
   id: 'PasskeyCreationOptions',
-  description: 'For `PublicKeyCredential.parseCreationOptionsFromJSON`',
+  description: 'Input of `PublicKeyCredential.parseCreationOptionsFromJSON`',
 })
 
 const NewPasskey = z
   .strictObject({
-    name: Name.optional().meta({ description: 'Default: the browser and its system' }),
+    name: Name.optional().meta({ description: 'Default: the browser and its operating system' }),
     credential: z
       .object({
         ...CredentialFields,
@@ -59,28 +59,28 @@ const NewPasskey = z
             .default([]),
         }),
       })
-      .meta({ description: "The browser's `PublicKeyCredential`, by its `toJSON()`" }),
+      .meta({ description: "`toJSON()` of the browser's `PublicKeyCredential`" }),
   })
   .meta({ id: 'PasskeyCreate' })
 
 const Params = z.object({ passkey_id: z.string() })
 
-/** Passkeys: made, seen, renamed and deleted. */
+/** Passkeys of the caller: create, list, rename and delete them. */
 export const passkeyRoutes = [
   ...passkeySignInRoutes,
 
   route({
     method: 'post',
     path: '/passkeys/options',
-    summary: 'Begin to make a passkey',
-    description: `The answer is for \`navigator.credentials.create\`, and good for five minutes. Needs the password, with a code \
-where those are asked for, or a sign-in within the last 10 minutes. An account may have ${MAX_PASSKEYS} passkeys.`,
+    summary: 'Begin to create a passkey',
+    description: `Pass the response to \`navigator.credentials.create\`. It is valid for five minutes. ${PROOF_REQUIRED} \
+An account can have at most ${MAX_PASSKEYS} passkeys.`,
     body: z.strictObject(proofFields).meta({ id: 'PasskeyBegin' }).default({}),
     response: Options,
     errors: [...PROOF_ERRORS, 'passkey.not_configured'],
     credentials: true,
     needsSession: true,
-    repeatable: 'each call gives a challenge of its own',
+    repeatable: 'each call creates a new challenge',
     handle: async (input) => {
       const { edge } = input
       const party = relyingParty(edge.settings)
@@ -99,7 +99,7 @@ where those are asked for, or a sign-in within the last 10 minutes. An account m
   route({
     method: 'post',
     path: '/passkeys',
-    summary: 'Keep the passkey that an authenticator has made',
+    summary: 'Store a new passkey',
     body: NewPasskey,
     response: Passkey,
     status: 201,
@@ -159,9 +159,8 @@ where those are asked for, or a sign-in within the last 10 minutes. An account m
   route({
     method: 'delete',
     path: '/passkeys/:passkey_id',
-    summary: 'Delete a passkey of the caller; sessions that it has begun go on',
-    description:
-      'Needs the password, with a code where those are asked for, or a sign-in within the last 10 minutes.',
+    summary: 'Delete a passkey of the caller',
+    description: `Sessions that it has started continue. ${PROOF_REQUIRED}`,
     params: Params,
     body: z.strictObject(proofFields).meta({ id: 'PasskeyDelete' }).default({}),
     errors: [...PROOF_ERRORS, 'passkey.missing'],
@@ -172,7 +171,7 @@ where those are asked for, or a sign-in within the last 10 minutes. An account m
       if (!isUuid(id)) throw fail('passkey.missing')
       const proof = await proofOf(input, input.body)
       return input.transaction(async (tx) => {
-        // A sign-in locks passkeys before the account.
+        // Same lock order as a sign-in: passkeys before the account.
         const { email } = (await tx.maybeOne(credentialsOf(caller.id))) ?? {}
         if (email !== undefined) await tx.run(lockFactors(email))
         const proven = await proof.settle(tx)
@@ -199,7 +198,7 @@ async function createPasskey(input: Making): Promise<Answer<Made>> {
   const party = relyingParty(edge.settings)
   const challenge = challengeIn(response.clientDataJSON)
   if (challenge === null) throw fail('passkey.refused')
-  // Nothing is read here, so that it may come before the transaction: whether the challenge counts is decided there.
+  // This reads nothing from the database, so it runs before the transaction, which checks the challenge.
   const work = {
     kind: 'registration',
     response: credential,
@@ -209,7 +208,7 @@ async function createPasskey(input: Making): Promise<Answer<Made>> {
   const made = await edge.passwords.verifyPasskey(work)
   const device = name ?? (await deviceOf(request.header('user-agent'))) ?? 'Passkey'
   return input.transaction(async (tx) => {
-    // Used up, whatever comes of it.
+    // The challenge is used up, whatever the result.
     const isOurs = (await tx.maybeOne(useChallenge(challenge, accountId))) !== null
     if (!isOurs || 'refused' in made) return fail('passkey.refused')
     await lockCaller(tx, caller)

@@ -11,23 +11,27 @@ import type { Edge } from '../../pipeline/context.ts'
 import { stepOf } from '../../totp.ts'
 import { subjectOf } from './known-device.ts'
 
-/** How those who are signed in already show that it is them: before what they sign in with, or the account itself, is changed. */
+/** Proof of identity of a signed-in caller, required before a change of credentials or of the account itself. */
 
 export const TotpCode = z
   .string()
   .regex(/^\d{3} ?\d{3}$/, 'must be six digits')
   .transform((code) => code.replace(' ', ''))
 
-/** What an account with one-time codes needs beside its password: one of these. */
+/** The second factor of an account with one-time codes: one of these, in addition to the password. */
 export const factorFields = {
-  totp_code: TotpCode.optional().meta({ description: 'Of the authenticator app' }),
-  recovery_code: z.string().min(16).max(40).optional().meta({ description: 'In its place' }),
+  totp_code: TotpCode.optional().meta({ description: 'Code of the authenticator app' }),
+  recovery_code: z.string().min(16).max(40).optional().meta({ description: 'In place of `totp_code`' }),
 }
 
-/** What shows that it is them; without a password, a session that has just begun does. */
+/** The fields of a proof of identity; without a password, a recent sign-in serves. */
 export const proofFields = { password: z.string().min(1).max(1024).optional(), ...factorFields }
 
-/** The errors of a request that has to prove who calls. */
+/** The proof of identity, as the descriptions of routes name it. */
+export const PROOF_REQUIRED =
+  'Requires the password, with a one-time code if those are enabled, or a sign-in within the last 10 minutes; a wrong password or code counts as a failed login.'
+
+/** The errors of a request that needs a proof of identity. */
 export const PROOF_ERRORS = [
   'account.nobody',
   'account.proof_wrong',
@@ -42,14 +46,14 @@ interface Given {
   readonly recovery_code?: string | undefined
 }
 
-/** The second factor of an account as it came with a request; null when the account has none. */
+/** The second factor in a request; null if the account has no one-time codes. */
 export function givenFactor(
   edge: Edge,
   totpId: string | null,
   { totp_code, recovery_code }: Given,
 ): GivenFactor | null {
   if (totpId === null) return null
-  // Of two, the one that is not used up for it.
+  // If both are given, spare the recovery code.
   if (totp_code !== undefined) {
     const step = stepOf(totpSecretOf(edge.secretKey, totpId), totp_code, edge.pulse.now())
     return { totpId, step, recovery: null }
@@ -61,24 +65,24 @@ export function givenFactor(
   }
 }
 
-/** For how long after a sign-in nobody is asked for the password again, in seconds. */
+/** For this many seconds after a sign-in, a caller does not have to repeat the password. */
 const RECENT_SECONDS = 600
 
 type Asking = EventRequest & { readonly caller: Caller; readonly edge: Edge }
 
-/** Whether it is the account's own person who calls, and not somebody who has found a session of theirs. */
+/** A proof that the owner of the account calls, and not someone with a stolen session. */
 export interface Proof {
   readonly id: number
-  /** Whether the password was right; false without one. */
+  /** True if the password was right; false without one. */
   readonly matches: boolean
   /**
-   * Decides in the transaction of what is to be proven, and locks the account. A wrong password or code counts as a failed
-   * login, so a refusal is to be returned, not thrown.
+   * Completes the check in the transaction of the change, and locks the account. Return a failure instead of throwing it:
+   * the failed login that it counted must be committed.
    */
   settle(tx: Queries): Promise<Failure | { readonly email: string }>
 }
 
-/** Verifies a password now, outside of any transaction. @throws account.nobody where nobody signs in. */
+/** Verifies the password, outside of any transaction. @throws `account.nobody` if the caller has no account. */
 export async function proofOf(input: Asking, given: Given): Promise<Proof> {
   const { caller, edge, exchange } = input
   const id = caller.ownerId
@@ -86,7 +90,7 @@ export async function proofOf(input: Asking, given: Given): Promise<Proof> {
   if (given.password === undefined)
     return { id, matches: false, settle: (tx) => signedInLately(tx, id, caller.sessionId) }
   const account = await edge.db.maybeOne(credentialsOf(id))
-  // Deleted since it was authenticated.
+  // The account was deleted after authentication.
   if (account === null) throw fail('auth.required')
   const { email, password_hash: hash, totp_id } = account
   const { password } = given
@@ -101,7 +105,7 @@ export async function proofOf(input: Asking, given: Given): Promise<Proof> {
     if (matches === null) return countedFailure(tx, input, 'locked', 'account.proof_wrong')
     const ended = endLogin(subject, matches, loginMaxFailures, loginLockSeconds, factor)
     const { outcome } = await tx.one(ended)
-    // Another change may have come first, so that this is not the password that was compared.
+    // Null if another change has replaced the password that was verified.
     if (outcome === 'ok') return (await tx.maybeOne(lockCredentials(id, hash))) ?? fail('account.proof_wrong')
     if (outcome === 'incomplete') return fail('auth.proof_required')
     return countedFailure(tx, input, outcome, 'account.proof_wrong')
@@ -109,7 +113,7 @@ export async function proofOf(input: Asking, given: Given): Promise<Proof> {
   return { id, matches: matches === true, settle }
 }
 
-/** The refusal of a proof that has counted as a failed login, once it is in the audit log; to be returned, not thrown. */
+/** Audits a wrong proof, which has counted as a failed login. Return the failure; throwing it would undo the event. */
 export async function countedFailure(
   tx: Queries,
   input: EventRequest & { readonly caller: Caller },
@@ -129,21 +133,21 @@ async function signedInLately(
 ): Promise<Failure | { readonly email: string }> {
   const account = await tx.maybeOne(lockCredentials(id, null))
   if (account === null) return fail('auth.required')
-  // Whoever has had the lock before may have ended the session.
+  // The previous holder of the lock may have ended the session.
   const isRecent = (await tx.maybeOne(recentSession(id, sessionId, RECENT_SECONDS))) !== null
   return isRecent ? account : fail('auth.proof_required')
 }
 
 /**
- * Locks the account of a caller for what is to last longer than the session or API key that they came with. What admitted them may
- * be seconds old, or have ended while they waited for the lock: then its owner would not get rid of it.
- * @throws auth.required when the account is gone, or the session or key has ended.
+ * Locks the account of a caller before a change that outlasts their session or API key. An ended one must leave nothing
+ * behind, and it may have ended during the wait for the lock. Then this fails.
+ * @throws auth.required if the account is gone, or the session or key has ended.
  */
 export async function lockCaller(tx: Queries, { ownerId, sessionId, key }: Caller): Promise<void> {
   const isThere = (await tx.maybeOne(lockAccount(ownerId ?? 0))) !== null
   if (!isThere || !(await tx.one(isLive(sessionId, key?.id ?? null))).live) throw fail('auth.required')
 }
 
-/** Tells a refusal from the account. */
+/** True if a proof failed; otherwise it is the account. */
 export const isRefused = (settled: Failure | { readonly email: string }): settled is Failure =>
   settled instanceof Failure

@@ -13,9 +13,9 @@ const QuotaUse = z
   .strictObject({
     kind: z.enum(QUOTA_NAMES),
     used: z.int(),
-    quota: z.int().nullable().meta({ description: 'The most that the account may have; null: any number' }),
+    quota: z.int().nullable().meta({ description: 'The limit of the account; null: unlimited' }),
     own: z.int().nullable().meta({
-      description: 'The quota that an admin has given this account, 0: any number; null: that of the setting',
+      description: 'The quota that an admin set for this account; 0: unlimited; null: the setting applies',
     }),
     setting: z.string(),
   })
@@ -34,7 +34,7 @@ const UserParams = z.object({ user_id: RowId })
 
 const KINDS = QUOTA_NAMES.map((kind) => `\`${kind}\` (${QUOTA_KINDS[kind].text})`).join(', ')
 
-/** The quotas of an account. @throws the refusal `missing` where there is no such account. */
+/** Answers with the quotas of an account. @throws fail(missing) if there is no such account. */
 async function quotasOf(
   { edge, reader }: Pick<Input<unknown, unknown, unknown, unknown>, 'edge' | 'reader'>,
   accountId: number,
@@ -47,14 +47,15 @@ async function quotasOf(
   return json(text)
 }
 
-/** Quotas: their use, and those that admins give to an account. */
+/** Quotas: their use, and the overrides that admins set for an account. */
 export const quotaRoutes = [
   route({
     method: 'get',
     path: '/me/quotas',
-    summary: 'Get the quotas of the caller, and how much of each is used',
-    description: `The kinds are ${KINDS}. A request that would exceed one answers 429 with its name in \`code\`; a file that is \
-larger than all of the quota answers 413. The job of an extraction fails with \`quota.pages\`. Admins have no quotas.`,
+    summary: 'Get the quotas and usage of the caller',
+    description: `The kinds are ${KINDS}. A request that would exceed a quota is answered with 429 and the quota in \
+\`code\`; a file larger than the whole quota, with 413. The job of an extraction fails with \`quota.pages\`. Admins have no \
+quotas.`,
     response: QuotaList,
     errors: ['account.nobody'],
     reads: 'statistics',
@@ -65,7 +66,7 @@ larger than all of the quota answers 413. The job of an extraction fails with \`
   route({
     method: 'get',
     path: '/users/:user_id/quotas',
-    summary: 'Get the quotas of an account, and how much of each is used',
+    summary: 'Get the quotas and usage of an account',
     auth: 'admin',
     params: UserParams,
     response: QuotaList,
@@ -77,9 +78,9 @@ larger than all of the quota answers 413. The job of an extraction fails with \`
   route({
     method: 'patch',
     path: '/users/:user_id/quotas',
-    summary: 'Give an account quotas of its own',
+    summary: 'Set the quotas of an account',
     description:
-      'Each takes the place of the setting; 0 is any number, and null restores the setting. Kinds that are not named stay as they are.',
+      'Each value overrides the setting; 0 means unlimited, and null restores the setting. Omitted kinds do not change.',
     auth: 'admin',
     params: UserParams,
     body: NewQuotas,

@@ -29,8 +29,8 @@ export const recoveryRoutes = [
     path: '/password-reset/request',
     summary: 'Request a password reset',
     description:
-      'Emails a token that sets a new password. The response is the same whether or not the address has an account, and when it \
-has had ten such emails within an hour, after which it gets no more.',
+      'Emails a token that sets a new password. An address gets at most ten such emails an hour. The response reveals neither \
+that limit nor whether the address has an account.',
     auth: 'public',
     body: z.strictObject({ email: Email }).meta({ id: 'PasswordResetRequest' }),
     response: Detail,
@@ -38,7 +38,7 @@ has had ten such emails within an hour, after which it gets no more.',
     limit: 'passwordReset',
     handle: (input) => {
       const { body, edge, requestId } = input
-      // The job finds out whether there is an account, so that the work here is the same for every address.
+      // The job looks up the account, so that this request does the same work for every address.
       const options = { ownerId: null, requestId, settings: edge.settings }
       return input.transaction(async (tx) => {
         await tx.run(audit(input, 'account.password_reset_requested', {}))
@@ -53,10 +53,10 @@ has had ten such emails within an hour, after which it gets no more.',
     method: 'post',
     path: '/password-reset/confirm',
     summary: 'Set a new password with an emailed token',
-    description: `Ends every session of the account and lifts its lock. API keys end, and webhook endpoints that were added with them, \
-unless \`keep_keys\` is true. If nobody had verified its address, which the token \
-now does, somebody else may have registered it: its API keys, passkeys, one-time codes, webhook endpoints and pending change of \
-address are deleted in any case.`,
+    description: `Ends every session of the account and lifts its lock. Deletes API keys, and webhook endpoints that were \
+added with them, unless \`keep_keys\` is true. An unverified address becomes verified. Because someone else may have \
+registered it, the API keys, passkeys, one-time codes, webhook endpoints and pending email change of that account are then \
+deleted in any case.`,
     auth: 'public',
     body: z
       .strictObject({ token: MailedToken, new_password: Password, keep_keys: z.boolean().default(false) })
@@ -68,7 +68,7 @@ address are deleted in any case.`,
     handle: async (input) => {
       const { body, edge } = input
       const digest = digestOf(body.token)
-      // Checked before the hash is computed, so that a guess costs next to nothing.
+      // Check the token before computing the hash, so that a guess costs little.
       const owner = await edge.db.maybeOne(mailedToken('reset', digest))
       if (owner !== null) await requireAllowedPassword(edge, body.new_password, owner.email)
       const passwordHash = owner === null ? null : await edge.passwords.hash(body.new_password)
@@ -97,7 +97,7 @@ address are deleted in any case.`,
     path: '/change-password',
     summary: 'Change the password of the caller',
     description:
-      'Requires the current password, with a code where those are asked for; wrong ones count as failed logins. Ends every other session of the caller.',
+      'Requires the current password, with a one-time code if those are enabled; wrong ones count as failed logins. Ends every other session of the caller.',
     body: z
       .strictObject({ current_password: CurrentPassword, new_password: Password, ...factorFields })
       .meta({ id: 'PasswordChange' }),
@@ -130,9 +130,9 @@ address are deleted in any case.`,
     method: 'post',
     path: '/verify-email',
     summary: 'Verify an email address with an emailed token',
-    description: `Somebody else may have registered the address. So API keys, passkeys, one-time codes, webhook endpoints and the \
-pending change of address that were made before end, unless the request comes with a session of the account, or \
-\`keep_credentials\` is true. Sessions go on: set a new password to end them.`,
+    description: `Because someone else may have registered the address, the first verification deletes the API keys, \
+passkeys, one-time codes, webhook endpoints and pending email change of the account. It keeps them if the request has a \
+session of the account, or \`keep_credentials\` is true. Sessions continue: set a new password to end them.`,
     auth: 'public',
     body: z
       .strictObject({ token: MailedToken, keep_credentials: z.boolean().default(false) })
@@ -165,7 +165,7 @@ pending change of address that were made before end, unless the request comes wi
     method: 'post',
     path: '/resend-verification',
     summary: 'Email a new verification token to the caller',
-    description: 'After ten such emails within an hour the address gets no more.',
+    description: 'An address gets at most ten such emails an hour.',
     response: Detail,
     sideEffect: true,
     limit: 'passwordReset',
@@ -189,7 +189,7 @@ async function isSignedIn(
   try {
     if ((await edge.accounts.authenticate(request))?.ownerId === accountId) return true
   } catch (error) {
-    // A credential that has ended is none.
+    // An ended credential counts as none.
     if (!isUnauthenticated(error)) throw error
   }
   const token = refreshCookie(edge, request)

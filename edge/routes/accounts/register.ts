@@ -32,7 +32,7 @@ export const registerRoute = route({
   path: '/register',
   summary: 'Create an account and sign in',
   description:
-    'Accepts the pending invites of the address, and emails a token that verifies it. With the `setup_token` of the link that a start prints, the account becomes the first admin, also where registration is closed. In development on a loopback address, the first account that registers becomes admin without it.',
+    'Accepts the pending invites of the address, and emails a token that verifies it. With the `setup_token` of the setup link that each start prints, the account becomes the first admin, even if registration is closed. In development on a loopback address, the first registered account becomes an admin without it.',
   auth: 'public',
   body: NewUser,
   response: User,
@@ -55,7 +55,7 @@ async function register(
   const passwordHash = await edge.passwords.hash(body.password)
   return input.transaction(async (tx) => {
     const first = await isFirstAdmin(edge, tx, body)
-    // Before the row that takes the address, as a change of address does.
+    // Same lock order as an email change: the address before its row.
     await tx.run(lockAddress(body.email))
     const account = await tx.one(
       insertAccount({
@@ -73,14 +73,14 @@ async function register(
     const mail = await enqueue(tx, verification, { account_id: id }, options)
     tx.afterCommit(() => {
       edge.publisher.notify(mail.jobId)
-      if (first) edge.log.warn({ account: id }, 'The account registered became the first admin')
+      if (first) edge.log.warn({ account: id }, 'The registered account became the first admin')
     })
     const accessToken = await edge.accounts.sign(account, session.sessionId, session.secondsLeft)
     return json(account.json, { headers: cookiesOf(edge, accessToken, session) })
   })
 }
 
-/** Makes the new account a member of every organization that has invited it, and records what happened. */
+/** Accepts all pending invites of the new account, and audits them and the registration. */
 async function welcome(tx: Queries, from: EventRequest, id: number, email: string): Promise<void> {
   const events = [eventOf(from, 'account.registered', { actorId: id, accountId: id })]
   for (const { invite_id, was_member: wasMember, ...invite } of await tx.any(acceptInvites(id, email)))
@@ -89,8 +89,8 @@ async function welcome(tx: Queries, from: EventRequest, id: number, email: strin
 }
 
 /**
- * Whether a registration makes the first admin.
- * @throws account.setup_token when it is to make it, and does not.
+ * True if a registration creates the first admin.
+ * @throws account.setup_token if it has a setup token and does not.
  */
 async function isFirstAdmin(edge: Edge, tx: Queries, body: z.output<typeof NewUser>): Promise<boolean> {
   const { setup_token: token, is_active: isActive } = body
@@ -100,7 +100,7 @@ async function isFirstAdmin(edge: Edge, tx: Queries, body: z.output<typeof NewUs
   throw fail('account.setup_token')
 }
 
-/** While there is no admin, registrations wait for each other, so that only one of them makes the first. */
+/** True if there is no admin. Then registrations are serialized, so that only one creates the first admin. */
 async function lacksAdmin(tx: Queries): Promise<boolean> {
   if ((await tx.one(countAdmins())).admins > 0) return false
   await tx.run(lockFirstAdmin())

@@ -25,22 +25,22 @@ const Session = z
   .strictObject({
     id: z.uuid(),
     created_at: Timestamp,
-    last_used_at: Timestamp.meta({ description: 'Up to a minute behind' }),
+    last_used_at: Timestamp.meta({ description: 'Lags by up to a minute' }),
     expires_at: Timestamp,
-    address: z.string().nullable().meta({ description: 'Of the sign-in' }),
+    address: z.string().nullable().meta({ description: 'Client address of the sign-in' }),
     place: z
       .string()
       .nullable()
-      .meta({ description: 'Of that address, if the proxy of the service says it' }),
+      .meta({ description: 'Location of that address; null if the proxy does not send it' }),
     last_address: z.string().nullable(),
     last_place: z.string().nullable(),
     user_agent: z.string().nullable(),
-    device: z.string().nullable().meta({ description: 'What the user agent says of itself, in words' }),
+    device: z.string().nullable().meta({ description: 'Readable name of the user agent' }),
     is_current: z.boolean(),
   })
   .meta({ id: 'Session' })
 
-/** Signing in and out, and the resulting sessions. */
+/** Sign-in, sign-out and sessions. */
 export const sessionRoutes = [
   signInRoute,
 
@@ -56,10 +56,10 @@ export const sessionRoutes = [
   route({
     method: 'post',
     path: '/refresh',
-    summary: 'Exchange the refresh cookie for a new session token',
-    description: `Reads only the refresh cookie. Using a token that was already exchanged revokes its whole session. No session lasts longer than \`SESSION_MAX_DAYS\`, if that is set. \
-With an Idempotency-Key, a client that lost the response can repeat the request to get it again, until the new token \
-is used.`,
+    summary: 'Refresh the tokens of a session',
+    description: `Reads only the refresh cookie. Reuse of an exchanged refresh token revokes its whole session. No session \
+lasts longer than \`SESSION_MAX_DAYS\`, if that is set. With an Idempotency-Key, a client that lost the response can repeat \
+the request until the new token is used.`,
     auth: 'public',
     cookieAuth: true,
     response: Token,
@@ -88,7 +88,7 @@ is used.`,
   route({
     method: 'get',
     path: '/sessions',
-    summary: 'List the active sessions of the caller, newest first',
+    summary: 'List active sessions of the caller, newest first',
     query: z.object({
       limit: count({ min: 1, max: 1000, fallback: 100 }),
       cursor: cursor(SESSION_ORDER),
@@ -105,7 +105,8 @@ is used.`,
   route({
     method: 'delete',
     path: '/sessions',
-    summary: 'End every other session of the caller and its access tokens at once',
+    summary: 'End every other session of the caller',
+    description: 'Their access tokens become invalid immediately.',
     needsSession: true,
     handle: (input) => {
       const { caller, edge } = input
@@ -122,7 +123,8 @@ is used.`,
   route({
     method: 'delete',
     path: '/sessions/:session_id',
-    summary: 'End a session of the caller and its access tokens at once',
+    summary: 'End a session of the caller',
+    description: 'Its access tokens become invalid immediately.',
     params: z.object({ session_id: z.string() }),
     errors: ['account.session_missing'],
     needsSession: true,
@@ -170,7 +172,7 @@ async function refresh(input: Public<SignedIn>): Promise<Answer<SignedIn>> {
 
 async function signOut(input: Public<SignedOut>): Promise<Answer<SignedOut>> {
   const { edge, request, caller } = input
-  // Also when the access token has expired: presenting the refresh token is enough to end its session.
+  // Works with an expired access token, too: the refresh token is enough to end its session.
   const presented = refreshCookie(edge, request)
   const digest = presented === null ? null : digestOf(presented)
   const headers = clearedCookies(edge)

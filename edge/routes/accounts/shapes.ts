@@ -12,10 +12,10 @@ export const PASSWORD_ERRORS = [
   'account.password_common',
 ] as const satisfies readonly ErrorCode[]
 
-// The maximum bounds the cost of a hash. Whatever is allowed is decided by `requireAllowedPassword`.
+// The maximum limits the cost of a hash; `requireAllowedPassword` applies the password rules.
 export const Password = z.string().min(8).max(1024)
 
-/** The password that an account has: whichever it once was allowed to be. */
+/** The existing password of an account, which may be older than the password rules. */
 export const CurrentPassword = z.string().min(1).max(1024)
 
 export const User = z
@@ -29,7 +29,9 @@ export const User = z
     last_login: Timestamp.nullable(),
     created_at: Timestamp,
     updated_at: Timestamp.nullable(),
-    deletion_at: Timestamp.nullable().meta({ description: 'When the account is to be deleted' }),
+    deletion_at: Timestamp.nullable().meta({
+      description: 'When the account will be deleted; null: no deletion is pending',
+    }),
   })
   .meta({ id: 'UserResponse' })
 

@@ -29,9 +29,10 @@ export const signInRoute = route({
   path: '/token',
   summary: 'Sign in with email and password',
   description: `After LOGIN_MAX_FAILURES failures an address is locked for LOGIN_LOCK_SECONDS, whether or not it has an \
-account, and answers 403 without a look at the password. A browser that has signed in to the account before has failures of its \
-own, by the cookie that each sign-in sets, until the password changes. An account with one-time codes answers the right password alone with 401 and the code \`totp_required\`, which counts \
-as no failure; a wrong code does. Each code is accepted once.`,
+account: sign-ins are then answered with 403, and their passwords are not checked. Failures from a browser that has signed \
+in to the account before count separately, by the cookie that each sign-in sets, until the password changes. If the account \
+has one-time codes, the right password alone is answered with 401 and the code \`totp_required\`, which is not a failure; a \
+wrong code is. Each code is accepted once.`,
   auth: 'public',
   bodyType: 'form',
   body: Login,
@@ -40,7 +41,7 @@ as no failure; a wrong code does. Each code is accepted once.`,
   credentials: true,
   signsIn: true,
   limit: 'login',
-  repeatable: 'each call starts a session of its own, and tokens are never stored',
+  repeatable: 'each call starts a new session, and tokens are never stored',
   handle: signIn,
 })
 
@@ -59,10 +60,10 @@ async function signIn(input: SigningIn<z.output<typeof Login>>): Promise<Answer<
   })
 }
 
-/** The account has changed since it was looked up: by another sign-in, say, that has just replaced a foreign hash. */
+/** The account has changed since the lookup, for example because another sign-in replaced an imported hash. */
 class Changed extends Error {}
 
-/** @throws Changed, which undoes what was written, so that a code is not used up; not at the last attempt. */
+/** Tries to sign in. @throws Changed, except on the last attempt; the rollback leaves a one-time code unused. */
 async function attempt(
   input: SigningIn<z.output<typeof Login>>,
   email: string,
@@ -73,7 +74,7 @@ async function attempt(
   // The same work for every address, known or not: two lookups, one hash, one transaction.
   const found = await edge.db.maybeOne(credentials(email))
   const subject = subjectOf(edge, request, email, found)
-  // Of whoever it was, only the address is known.
+  // The actor is unknown: only the address is given.
   const about = { actorId: null, accountId: found?.id ?? null }
   if ((await edge.db.maybeOne(lockedLogin(subject))) !== null)
     return input.transaction(async (tx) => {
@@ -89,7 +90,7 @@ async function attempt(
       await tx.run(audit(input, 'account.totp_asked', about))
       return fail('auth.totp_required')
     }
-    // The password may have changed, or the account been deactivated, since the lookup: no session may outlive that.
+    // Since the lookup, the password may have changed or an admin deactivated the account: then start no session.
     const checked = found && { passwordHash: found.password_hash, totpId: found.totp_id, rehashed }
     const account = outcome === 'ok' ? await tx.maybeOne(touchLogin(found!.id, checked!)) : null
     if (outcome === 'ok' && account === null && !isLast) throw new Changed()
@@ -106,11 +107,11 @@ async function attempt(
 function refusalOf(outcome: LoginEnd, matches: boolean, isInactive: boolean): Failure {
   if (outcome === 'locked') return fail('auth.locked')
   if (isInactive) return fail('auth.inactive')
-  // After the right password, which of the two was wrong is no secret.
+  // After the right password, the answer may reveal that only the code was wrong.
   return fail(matches && outcome !== 'ok' ? 'auth.totp_wrong' : 'auth.credentials')
 }
 
-/** Begins a session of somebody who has just proved to be the owner of an account, and answers with it. */
+/** Starts a session for the verified owner of an account, audits the sign-in, and answers with the tokens. */
 export async function beginSignedIn(
   input: SigningIn<unknown>,
   tx: Transaction,
@@ -130,9 +131,9 @@ export async function beginSignedIn(
 interface Begun {
   readonly sessionId: string
   readonly refreshToken: string
-  /** How long the session can last; null: as long as it is used. */
+  /** The seconds until the session must end; null: no limit. */
   readonly secondsLeft: number | null
-  /** The cookie that makes the browser known; absent: it stays what it is. */
+  /** The cookie that makes the browser known; absent: unchanged. */
   readonly device?: Header
 }
 
@@ -163,7 +164,7 @@ export async function beginSession(
   return { sessionId, refreshToken, secondsLeft, device }
 }
 
-/** The cookies of a session, and that of a browser which it has just made known. */
+/** Sets the cookies of a session and, after a sign-in, the cookie of its browser. */
 export const cookiesOf = (edge: Edge, accessToken: string, { refreshToken, device }: Begun): Header[] => [
   ...sessionCookies(edge, accessToken, refreshToken),
   ...(device === undefined ? [] : [device]),
@@ -174,7 +175,7 @@ export function newRefreshToken(): string {
   return randomBytes(32).toString('base64url')
 }
 
-/** The answer that has a session's tokens in its cookies and body. */
+/** Answers with the tokens of a session in cookies and body. */
 export async function signedIn(
   edge: Edge,
   account: { readonly id: number; readonly role: string },

@@ -27,6 +27,7 @@ import {
   isRefused,
   lockCaller,
   PROOF_ERRORS,
+  PROOF_REQUIRED,
   proofFields,
   proofOf,
   TotpCode,
@@ -40,8 +41,8 @@ const SECRET = 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP'
 const URI = `otpauth://totp/millrace:ann%40example.com?issuer=millrace&secret=${SECRET}&algorithm=SHA1&digits=6&period=30`
 const Setup = z
   .strictObject({
-    secret: z.string().meta({ description: 'In Base 32, for those who type it', examples: [SECRET] }),
-    uri: z.string().meta({ description: 'Shown as a QR code', examples: [URI] }),
+    secret: z.string().meta({ description: 'Base32, for manual entry', examples: [SECRET] }),
+    uri: z.string().meta({ description: 'Content of the QR code', examples: [URI] }),
   })
   .meta({ id: 'TotpSetup' })
 
@@ -49,7 +50,7 @@ const RecoveryCodes = z
   .strictObject({
     recovery_codes: z
       .array(z.string())
-      .meta({ description: 'Not shown again; each is used once', examples: [['k3f9-0m2x-7vqa-h8dt']] }),
+      .meta({ description: 'Shown only once; each code works once', examples: [['k3f9-0m2x-7vqa-h8dt']] }),
   })
   .meta({ id: 'RecoveryCodes' })
 
@@ -70,7 +71,7 @@ export const totpRoutes = [
   route({
     method: 'get',
     path: '/totp',
-    summary: 'Whether signing in needs a one-time code',
+    summary: 'Get the state of one-time codes',
     response: Totp,
     needsSession: true,
     handle: async ({ caller, edge }) => {
@@ -82,9 +83,9 @@ export const totpRoutes = [
   route({
     method: 'post',
     path: '/totp',
-    summary: 'Begin to set one-time codes up',
-    description: `The answer has the secret for an authenticator app: SHA-1, six digits, 30 seconds (RFC 6238). Nothing \
-changes until \`/totp/confirm\` gets a code of it. Needs the password, or a sign-in within the last 10 minutes.`,
+    summary: 'Begin to set up one-time codes',
+    description: `Returns the secret for an authenticator app: SHA-1, six digits, 30 seconds (RFC 6238). Nothing changes \
+until \`/totp/confirm\` gets a code from the app. ${PROOF_REQUIRED}`,
     body: Begin.default({}),
     response: Setup,
     errors: [...PROOF_ERRORS, 'account.totp_on'],
@@ -98,9 +99,10 @@ changes until \`/totp/confirm\` gets a code of it. Needs the password, or a sign
   route({
     method: 'post',
     path: '/totp/confirm',
-    summary: 'Switch one-time codes on with the first code',
-    description: `From then on a sign-in with the password needs one, each of which is accepted once. The answer has ten \
-recovery codes for when the device is lost. API keys and sessions go on without. Wrong codes count as failed logins.`,
+    summary: 'Enable one-time codes with the first code',
+    description: `A sign-in with the password then requires a code, and each code is accepted once. Returns ten recovery \
+codes, in case the device is lost. API keys and existing sessions continue without codes. Wrong codes count as failed \
+logins.`,
     body: Confirm,
     response: RecoveryCodes,
     errors: ['account.nobody', 'account.totp_unbegun', 'account.totp_on', 'account.totp_code', 'auth.locked'],
@@ -115,7 +117,7 @@ recovery codes for when the device is lost. API keys and sessions go on without.
     method: 'post',
     path: '/totp/recovery-codes',
     summary: 'Replace all recovery codes',
-    description: 'Needs the password and a code; wrong ones count as failed logins.',
+    description: 'Requires the password and a code; wrong ones count as failed logins.',
     body: Factor,
     response: RecoveryCodes,
     errors: [...PROOF_ERRORS, 'account.totp_off'],
@@ -129,8 +131,8 @@ recovery codes for when the device is lost. API keys and sessions go on without.
   route({
     method: 'delete',
     path: '/totp',
-    summary: 'Switch one-time codes off',
-    description: 'Needs the password and a code; wrong ones count as failed logins.',
+    summary: 'Disable one-time codes',
+    description: 'Requires the password and a code; wrong ones count as failed logins.',
     body: Factor,
     errors: [...PROOF_ERRORS, 'account.totp_off'],
     needsSession: true,
@@ -140,7 +142,8 @@ recovery codes for when the device is lost. API keys and sessions go on without.
   route({
     method: 'delete',
     path: '/users/:user_id/totp',
-    summary: 'Switch the one-time codes of an account off, whose owner has lost them',
+    summary: 'Disable the one-time codes of an account',
+    description: 'For an owner who has lost the device and the recovery codes.',
     auth: 'admin',
     params: z.object({ user_id: RowId }),
     errors: ['account.missing', 'account.totp_off'],
@@ -148,7 +151,7 @@ recovery codes for when the device is lost. API keys and sessions go on without.
     handle: async (input) => {
       const { user_id: id } = input.params
       return input.transaction(async (tx) => {
-        // The account is not locked: a sign-in locks its codes before it.
+        // The account is not locked, because a sign-in locks the codes before the account.
         const isOff = (await tx.maybeOne(deleteTotp(id))) === null
         if (isOff && (await tx.maybeOne(credentialsOf(id))) === null) throw fail('account.missing')
         if (isOff) throw fail('account.totp_off')
@@ -196,13 +199,13 @@ async function confirm(
     if (account === null) throw fail('auth.required')
     const subject = subjectOf(edge, input.request, account.email, { id, ...account })
     const step = stepOf(totpSecretOf(edge.secretKey, begun.id), body.code, edge.pulse.now())
-    // As a failed login: or whoever finds a session of the account could guess on.
+    // A wrong code counts as a failed login, so that a stolen session does not allow unlimited guesses.
     const ended = endLogin(subject, step >= 0, loginMaxFailures, loginLockSeconds)
     const { outcome } = await tx.one(ended)
     if (outcome !== 'ok') return countedFailure(tx, input, outcome, 'account.totp_code')
-    // Sign-ins that have checked a password alone wait for this lock, and then are refused.
+    // Sign-ins that have checked only a password wait for this lock, and are then refused.
     const totp = await unconfirmed(locked(tx, caller))
-    // Begun anew meanwhile.
+    // The setup has been restarted meanwhile.
     if (totp.id !== begun.id) throw fail('account.totp_code')
     const batch = uuidv7()
     await tx.run(confirmTotp(totp.id, step, digestsOf(edge, batch)))
@@ -212,7 +215,7 @@ async function confirm(
   })
 }
 
-/** The codes that a first code is for. @throws the refusal of an account that has none, or has them on already. */
+/** Requires codes that are set up but not confirmed. @throws account.totp_unbegun, account.totp_on */
 async function unconfirmed(reading: ReturnType<typeof locked>) {
   const totp = await reading
   if (totp === null) throw fail('account.totp_unbegun')
@@ -229,7 +232,7 @@ async function renew(
     const proven = (await refusedOff(tx, proof.id)) ?? (await proof.settle(tx))
     if (isRefused(proven)) return proven
     const totp = await tx.maybeOne(totpOf(proof.id))
-    // Switched off by an admin while it was checked.
+    // An admin has disabled them during the check.
     if (totp === null) return fail('account.totp_off')
     const batch = uuidv7()
     await tx.run(setRecoveryCodes(totp.id, digestsOf(edge, batch)))
@@ -251,12 +254,12 @@ async function switchOff(input: Writing<z.output<typeof Factor>, undefined>): Pr
   })
 }
 
-/** The refusal of an account that has none, before its code is called wrong. */
+/** The failure of an account without one-time codes, so that its code is not reported as wrong; null if it has them. */
 async function refusedOff(tx: Queries, accountId: number): Promise<Failure | null> {
   return (await tx.maybeOne(totpOf(accountId)))?.is_on === true ? null : fail('account.totp_off')
 }
 
-/** The one-time codes of a caller, whose account is locked. @throws what {@link lockCaller} does. */
+/** Locks the account of the caller, and reads its one-time codes. @throws the errors of {@link lockCaller}. */
 async function locked(tx: Queries, caller: Caller) {
   await lockCaller(tx, caller)
   return tx.maybeOne(totpOf(caller.id))

@@ -27,7 +27,7 @@ import { User } from './shapes.ts'
 const NEWEST = { column: 'created_at', direction: 'desc' } as const
 const LATEST = { column: 'at', direction: 'desc' } as const
 
-// What the index of trigrams can find: for anything shorter it would look at every account.
+// The trigram index finds nothing shorter; such a search would scan every account.
 const Search = z
   .string()
   .trim()
@@ -56,14 +56,14 @@ const AuditPage = z
   })
   .meta({ id: 'AuditPage' })
 
-/** Reading and administering accounts. */
+/** Administration of accounts, and the audit log. */
 export const userRoutes = [
   route({
     method: 'get',
     path: '/users',
-    summary: 'List accounts, newest first, unless `sort` is given',
-    description: `\`search\` looks for a part of the e-mail address or the full name, in either case, with or without its \
-accents. In the order of \`last_login\` who has never signed in comes as the longest absent.`,
+    summary: 'List accounts',
+    description: `Newest first, unless \`sort\` is given. \`search\` matches part of the email address or full name, \
+ignoring case and accents. By \`last_login\`, accounts that have never signed in count as the longest absent.`,
     auth: 'moderator',
     query: z
       .object({
@@ -102,7 +102,8 @@ accents. In the order of \`last_login\` who has never signed in comes as the lon
   route({
     method: 'patch',
     path: '/users/:user_id',
-    summary: 'Change the full name of an account; an empty one clears it',
+    summary: 'Change the full name of an account',
+    description: 'An empty name clears it. Only the account itself and admins may do this.',
     params: UserParams,
     query: z.object({ full_name: z.string().trim().max(200).optional() }),
     response: User,
@@ -118,7 +119,8 @@ accents. In the order of \`last_login\` who has never signed in comes as the lon
   route({
     method: 'patch',
     path: '/users/:user_id/deactivate',
-    summary: 'Deactivate an account and end all of its sessions at once',
+    summary: 'Deactivate an account',
+    description: 'All its sessions end immediately.',
     auth: 'admin',
     params: UserParams,
     response: User,
@@ -140,7 +142,8 @@ accents. In the order of \`last_login\` who has never signed in comes as the lon
   route({
     method: 'patch',
     path: '/users/:user_id/role',
-    summary: 'Change the role of an account, given in the query or the body',
+    summary: 'Change the role of an account',
+    description: 'Takes the role from the body or, without one, from the query.',
     auth: 'admin',
     params: UserParams,
     query: z.object({ role: z.enum(ROLES).optional() }),
@@ -160,9 +163,9 @@ accents. In the order of \`last_login\` who has never signed in comes as the lon
   route({
     method: 'delete',
     path: '/users/:user_id',
-    summary: 'Delete an account permanently, with its documents and memberships',
+    summary: 'Delete an account permanently',
     description:
-      'It is gone at once; a job then deletes what belongs to it. One that is a customer of the payment provider is deactivated at once, and gone as soon as nothing of it is open or running there. An organization of which it is the only owner passes to the highest-ranked, longest-standing member, or is deleted if there is none.',
+      'The account and its memberships are gone immediately; a job then deletes its documents and other data. A customer of the payment provider is deactivated immediately, and deleted once nothing is open or running there. An organization without another owner passes to its highest-ranked, longest-standing member, or is deleted if it has none.',
     auth: 'admin',
     params: UserParams,
     errors: ['account.missing', 'account.last_admin'],
@@ -183,8 +186,9 @@ accents. In the order of \`last_login\` who has never signed in comes as the lon
   route({
     method: 'get',
     path: '/audit',
-    summary: 'List audit events of accounts and organizations, newest first, unless `sort` is given',
-    description: 'An API key of an organization sees those of that organization.',
+    summary: 'List audit events of accounts and organizations',
+    description:
+      'Newest first, unless `sort` is given. An API key of an organization sees only the events of that organization.',
     auth: 'admin',
     organizationKeys: true,
     query: z.object({
@@ -217,7 +221,7 @@ accents. In the order of \`last_login\` who has never signed in comes as the lon
 type Changed = z.input<typeof User>
 type OfUser = Input<z.output<typeof UserParams>, unknown, unknown, Caller> & Writes<Changed>
 
-/** Has an account deleted by a job, which first ends what it would pay for; nobody can use it meanwhile. */
+/** Deactivates an account, and enqueues a job that ends its subscriptions and then deletes it. */
 async function deleteLater(tx: Queries, input: Omit<OfUser, keyof Writes<Changed>>): Promise<void> {
   const { params, edge, requestId } = input
   const id = params.user_id
@@ -229,7 +233,7 @@ async function deleteLater(tx: Queries, input: Omit<OfUser, keyof Writes<Changed
   await tx.run(accountChanged(id))
 }
 
-/** Changes an account and returns it; every edge process drops what it has cached of it. */
+/** Changes an account and returns it; every edge process drops its cached state. */
 async function changed(
   input: OfUser,
   kind: 'account.updated' | 'account.deactivated' | 'account.activated' | 'account.role_changed',

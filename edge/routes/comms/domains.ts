@@ -16,12 +16,12 @@ const SendingDomain = Domain.meta({ id: 'SendingDomain' })
 const SendingDomainWithRecords = DomainWithRecords.meta({ id: 'SendingDomainWithRecords' })
 const ERRORS = ['domain.not_configured', 'domain.refused', 'domain.failed'] as const
 
-/** The sending domains of the email provider's account. A job calls the provider. */
+/** The sending domains of the account at the email provider, which a job calls. */
 export const domainRoutes = [
   route({
     method: 'get',
     path: '/domains',
-    summary: 'List the sending domains of the account',
+    summary: 'List sending domains',
     response: z.array(SendingDomain),
     errors: ERRORS,
     task: ({ edge }) => {
@@ -33,8 +33,8 @@ export const domainRoutes = [
   route({
     method: 'post',
     path: '/domains',
-    summary: 'Add a sending domain and return the records that its DNS must have',
-    description: 'A domain that the account already has is returned as it is.',
+    summary: 'Add a sending domain',
+    description: 'Returns the records that its DNS must have. An existing domain is returned unchanged.',
     body: DomainRequest,
     response: SendingDomainWithRecords,
     errors: ERRORS,
@@ -48,7 +48,7 @@ export const domainRoutes = [
   route({
     method: 'post',
     path: '/domains/:domain/check',
-    summary: 'Have the provider check the DNS of a domain again',
+    summary: 'Recheck the DNS of a sending domain',
     params: z.object({ domain: DomainName }),
     response: SendingDomainWithRecords,
     errors: [...ERRORS, 'domain.missing'],
@@ -60,7 +60,7 @@ export const domainRoutes = [
   }),
 ]
 
-/** @throws fail('domain.not_configured'): without a key the provider cannot be called. */
+/** @throws fail('domain.not_configured') without an API key of the provider. */
 function requireKey({ settings }: Edge): void {
   if (settings.email.apiKey === null) throw fail('domain.not_configured')
 }

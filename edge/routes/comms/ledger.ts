@@ -20,13 +20,13 @@ import { CommsStatus, Send } from './shapes.ts'
 
 const NEWEST = { column: 'created_at', direction: 'desc' } as const
 
-/** What is configured, and what became of each send. */
+/** The configuration status, and the ledger of sends with their outcomes. */
 export const ledgerRoutes = [
   route({
     method: 'get',
     path: '/status',
-    summary: 'Get the configuration status and the number of sends with an unknown outcome',
-    description: 'Does not call the providers.',
+    summary: 'Get the configuration status of all channels',
+    description: 'Has the number of sends with an unknown outcome. Does not call the providers.',
     response: CommsStatus,
     reads: 'statistics',
     handle: async ({ edge, reader }) => {
@@ -38,12 +38,13 @@ export const ledgerRoutes = [
   route({
     method: 'get',
     path: '/sends',
-    summary: 'List the sends of the caller, newest first, unless `sort` is given; admins see all',
-    description: 'Sends are kept for 90 days after the last that became of them.',
+    summary: 'List the sends of the caller',
+    description:
+      'Newest first, unless `sort` is given. Admins see all sends. Sends are kept for `SENDS_KEEP_DAYS` after their last change of status.',
     query: z.object({
       channel: z.enum(CHANNELS).optional(),
       status: z.enum(SEND_STATUSES).optional(),
-      ...span('Asked for'),
+      ...span('Requested'),
       sort: sortedBy(SEND_ORDERS),
       limit: count({ min: 1, max: 1000, fallback: 100 }),
       cursor: cursor(SEND_ORDERS.created_at),
@@ -85,8 +86,9 @@ export const ledgerRoutes = [
   route({
     method: 'delete',
     path: '/sends/:id',
-    summary: 'Cancel a message that is not being sent yet',
-    description: `Only for its sender and for admins. It is never sent then, and its job is cancelled; cancelling the job does the same. A message that is being sent, or was, is not changed.`,
+    summary: 'Cancel a message before it is sent',
+    description:
+      'Only for its sender and admins. The message is never sent, and its job is cancelled; cancelling the job has the same effect. A message that is being sent or was sent does not change.',
     params: z.object({ id: z.string() }),
     response: Send,
     errors: ['send.missing', 'auth.forbidden', 'send.not_cancellable'],

@@ -4,7 +4,7 @@ import { readTemplate } from '../../../sql/templates.ts'
 import { type Rendered, render, type Template } from '../../../tasks/comms/template.ts'
 import { invalid, refusal } from '../../pipeline/input.ts'
 
-/** Filling in the templates that requests name. */
+/** Renders the templates that requests name. */
 
 interface Asked {
   readonly template: string
@@ -12,8 +12,9 @@ interface Asked {
 }
 
 /**
- * The parts of a message for a channel, from its template as it is now.
- * @throws fail('template.missing'), request.invalid for one of another channel, and what {@link filled} throws.
+ * Renders the parts of a message for a channel from the current version of its template.
+ * A template of another channel is invalid.
+ * @throws fail('template.missing'), request.invalid
  */
 export async function renderedFor(
   tx: Queries,
@@ -25,13 +26,13 @@ export async function renderedFor(
   return filled(template, variables)
 }
 
-/** @throws fail('template.missing') */
+/** Parses a template that was read; null: there is none. @throws fail('template.missing') */
 export function templateOf(name: string, text: string | null): Template {
   if (text === null) throw fail('template.missing', { name })
   return JSON.parse(text) as Template
 }
 
-/** @throws request.invalid, naming each value that is missing, unknown, or does not fit. */
+/** Renders a template. @throws request.invalid, with each value that is missing, unknown or invalid. */
 export function filled(template: Template, variables: Readonly<Record<string, string>>): Rendered {
   const rendered = render(template, variables)
   if (!('problems' in rendered)) return rendered

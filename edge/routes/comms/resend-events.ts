@@ -5,8 +5,8 @@ import { isUuid } from '../../../sql/ids.ts'
 import { SEND_ID_HEADER } from '../../../tasks/comms/callback.ts'
 
 /**
- * What Resend tells of mail (https://resend.com/docs/webhooks/event-types). Each event is about one recipient
- * (https://resend.com/changelog/webhook-event-visibility), so that a mail to several has several.
+ * Resend's events about emails (https://resend.com/docs/webhooks/event-types). Each event is about one recipient
+ * (https://resend.com/changelog/webhook-event-visibility), so an email to several recipients has several events.
  */
 
 const Text = z.string().max(1000)
@@ -25,7 +25,7 @@ export const ResendEvent = z.object({ type: Text, data: z.unknown() })
 export type ResendEvent = z.output<typeof ResendEvent>
 
 interface Change extends Pick<SendEvent, 'status' | 'errorCode' | 'detail'> {
-  /** Whether mail to the recipient will not arrive, or is not wanted, ever again. */
+  /** True if the recipient permanently rejects or does not want mail. */
   readonly isFinal?: boolean
 }
 
@@ -50,13 +50,13 @@ const CHANGES: Readonly<Record<string, (data: Data) => Change>> = {
     isFinal: true,
   }),
   'email.failed': ({ failed }) => {
-    const reason = isWord(failed?.reason) ? failed.reason : 'it gives no reason'
+    const reason = isWord(failed?.reason) ? failed.reason : 'no reason given'
     const { code, detail } = fail('email.undelivered', { reason })
     return { status: 'failed', errorCode: code, detail }
   },
 }
 
-/** What an event says about mail; null: nothing that moves one on. @throws fail('send.event_invalid') */
+/** Converts an event; null if its type changes no send. @throws fail('send.event_invalid') */
 export function resendEvent(eventId: string, { type, data }: ResendEvent): SendEvent | null {
   const changeOf = Object.hasOwn(CHANGES, type) ? CHANGES[type]! : null
   if (changeOf === null) return null
@@ -70,14 +70,14 @@ export function resendEvent(eventId: string, { type, data }: ResendEvent): SendE
     sendId: sendIdOf(given.data),
     providerStatus: type.slice('email.'.length),
     ...rest,
-    // Of several, nobody would know whose it is.
+    // Among several addresses, the event does not say which one it is about.
     ...(isFinal && address !== undefined && others.length === 0 ? { suppresses: { address, eventId } } : {}),
   }
 }
 
 /**
- * The id of the send. The relay's answer does not tell the provider's, so the first event ties the two. Ours is in a custom header,
- * and in the Message-ID unless Amazon's servers, through which the provider sends, have given the message one of their own
+ * The id of the send. The relay's answer has no provider id, so the first event links the two ids. Our id is in a custom
+ * header, and in the Message-ID unless Amazon SES, through which the provider sends, has replaced that
  * (https://docs.aws.amazon.com/ses/latest/dg/header-fields.html).
  */
 function sendIdOf({ message_id = '', headers = [] }: Data): string | null {
@@ -90,7 +90,7 @@ function sendIdOf({ message_id = '', headers = [] }: Data): string | null {
   return null
 }
 
-/** Whether a reason is a term of the provider's. Its sentences may hold addresses and account names. */
+/** True if a reason is a single term. The provider's sentences may hold addresses and account names. */
 function isWord(text: string | undefined): text is string {
   return text !== undefined && /^\w{1,60}$/.test(text)
 }

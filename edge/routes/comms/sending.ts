@@ -7,7 +7,7 @@ import type { Edge } from '../../pipeline/context.ts'
 import { invalid } from '../../pipeline/input.ts'
 import { MAX_DAYS_AHEAD } from './shapes.ts'
 
-/** How all channels send: a row of the ledger and its job, in the transaction of the request. */
+/** All channels send in the same way: they add a ledger row and its job in the transaction of the request. */
 
 export interface SendInput {
   readonly edge: Edge
@@ -16,23 +16,23 @@ export interface SendInput {
   readonly requestId: string
 }
 
-/** A message to send: of the task of its channel, with what its job and its answers have of it. */
+/** A message to send, with the task of its channel and the payload of its job. */
 interface Sending<P, R> {
   readonly channel: Channel
   readonly task: TaskDefinition<P & { readonly send_id: string }, R>
   readonly payload: P
   readonly to: readonly string[]
   readonly message: object
-  /** When to send it; absent: at once. */
+  /** When to send it; undefined: immediately. */
   readonly sendAt: string | undefined
-  /** The template that it was made of. */
+  /** The name of the template that it was rendered from; undefined: none. */
   readonly template: string | undefined
   readonly attachments?: readonly SendAttachment[]
-  /** What a caller is answered whose message is scheduled. */
+  /** Builds the answer about a scheduled message. */
   readonly scheduled: (answer: Scheduled) => R
 }
 
-/** What the answers about all scheduled messages have in common. */
+/** The fields that the answers about scheduled messages share. */
 interface Scheduled {
   readonly id: string
   readonly status: 'scheduled'
@@ -41,7 +41,7 @@ interface Scheduled {
 
 const DAY_MS = 86_400_000
 
-/** Adds a message and its job. @throws request.invalid for a time that has passed, or is too far ahead. */
+/** Adds a message and its job. @throws request.invalid if `sendAt` has passed or is too far ahead. */
 export async function sendJob<P, R>(
   { edge, caller, tx, requestId }: SendInput,
   { channel, task, payload, to, message, sendAt, template, attachments, scheduled }: Sending<P, R>,
@@ -61,7 +61,7 @@ export async function sendJob<P, R>(
     }),
   )
   if (sendAt === undefined) return ref
-  const text = `It is to be sent at ${new Date(sendAt).toISOString()}`
+  const text = `The message is scheduled for ${new Date(sendAt).toISOString()}`
   return { ...ref, answer: scheduled({ id, status: 'scheduled', message: text }) }
 }
 

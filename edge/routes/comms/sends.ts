@@ -16,24 +16,24 @@ import { renderedFor } from './rendering.ts'
 import { type SendInput, sendJob } from './sending.ts'
 import { CallRequest, EmailRequest, MAX_DAYS_AHEAD, SmsRequest } from './shapes.ts'
 
-const ONCE = `What the provider has accepted is never sent again, even if a worker dies meanwhile. If it is unclear \
-whether a request was accepted, the status is \`unknown\` and nothing is repeated: it is looked up later where the \
-provider has a list, and shown by \`GET /comms/sends?status=unknown\` for a person to decide.`
+const ONCE = `A message that the provider accepted is never sent twice, even if a worker dies meanwhile. If it is unclear \
+whether the provider accepted a request, the status is \`unknown\` and the request is not repeated. The message is looked \
+up later if the provider has a list; \`GET /api/v1/comms/sends?status=unknown\` shows the others, for a person to decide.`
 
-const LATER = `With \`send_at\`, at most ${MAX_DAYS_AHEAD} days ahead, it is sent then: the status is \`scheduled\`, and \
-\`DELETE /comms/sends/{id}\` cancels it until then.`
+const LATER = `With \`send_at\`, at most ${MAX_DAYS_AHEAD} days ahead, the message is sent at that time. Until then its \
+status is \`scheduled\`, and \`DELETE /api/v1/comms/sends/{id}\` cancels it.`
 
 const TELEPHONY_ERRORS = ['telephony.not_configured', 'telephony.refused', 'telephony.failed'] as const
 
-/** Sending: a ledger row and its job, in one transaction. */
+/** The routes that send. Each adds a ledger row and its job in one transaction. */
 export const sendRoutes = [
   route({
     method: 'post',
     path: '/email/send',
     summary: 'Send an email',
-    description: `Requires \`subject\`, and \`text\` or \`html\`, or a \`template\` with its \`variables\`; allows at most 50 recipients. \`attachments\` are documents that the caller may read, up to \`EMAIL_ATTACHMENTS_MAX_BYTES\` in all; if one is \
-deleted before it is sent, the message fails. The Message-ID is made from the \
-returned id. ${ONCE} ${LATER}`,
+    description: `Requires either \`subject\` with \`text\` or \`html\`, or a \`template\` with its \`variables\`. Allows at \
+most 50 recipients. \`attachments\` are documents that the caller may read, up to \`EMAIL_ATTACHMENTS_MAX_BYTES\` in total; \
+the message fails if one is deleted before it is sent. The Message-ID is derived from the returned id. ${ONCE} ${LATER}`,
     body: EmailRequest,
     response: EmailResult.meta({ id: 'EmailSent' }),
     errors: [
@@ -79,8 +79,8 @@ returned id. ${ONCE} ${LATER}`,
     method: 'post',
     path: '/sms/send',
     summary: 'Send a text message',
-    description: `\`segments\` is the number of parts: a single one holds 160 characters of the GSM alphabet or 70 of \
-any other, each of several holds 153 or 67. ${ONCE} ${LATER}`,
+    description: `\`segments\` is the number of parts. A single part holds 160 characters of the GSM alphabet, or 70 of \
+any other; each of several parts holds 153 or 67. ${ONCE} ${LATER}`,
     body: SmsRequest,
     response: SmsResult.meta({ id: 'SmsSent' }),
     errors: ['template.missing', ...TELEPHONY_ERRORS],
@@ -111,8 +111,8 @@ any other, each of several holds 153 or 67. ${ONCE} ${LATER}`,
     method: 'post',
     path: '/call',
     summary: 'Start a call',
-    description: `Rings for \`timeout\` seconds. Once somebody answers, the provider fetches the script of the call \
-(TwiML) from \`script_url\`. ${ONCE} ${LATER}`,
+    description: `Rings for \`timeout\` seconds. Once the call is answered, the provider fetches its script (TwiML) from \
+\`script_url\`. ${ONCE} ${LATER}`,
     body: CallRequest,
     response: CallResult.meta({ id: 'CallStarted' }),
     errors: TELEPHONY_ERRORS,
@@ -136,7 +136,7 @@ any other, each of several holds 153 or 67. ${ONCE} ${LATER}`,
   }),
 ]
 
-/** What goes with a mail. @throws what {@link attachables} does, and refusals of callers who may not read documents. */
+/** Loads the attachments of an email. @throws auth.required, auth.scope, and the errors of {@link attachables}. */
 async function attachedTo(
   { edge, caller, tx }: SendInput,
   asked: z.output<typeof EmailRequest>['attachments'],
@@ -149,6 +149,6 @@ async function attachedTo(
   return documents.map((document, n) => attachmentOf(document, asked[n]!.filename))
 }
 
-/** Without what a template does not have. */
+/** Drops the parts that a template does not have. */
 const given = (rendered: Rendered) =>
   Object.fromEntries(Object.entries(rendered).filter(([, text]) => text !== null))

@@ -14,18 +14,18 @@ import { Moment, Timestamp } from '../../pipeline/schemas.ts'
 // The provider's own limit: https://resend.com/docs/api-reference/emails/send-email
 const MAX_RECIPIENTS = 50
 
-/** A recipient's address; its case is kept, since it may matter there. */
+/** A recipient's address. Its case is kept, because it may matter to the recipient's server. */
 const Address = z.string().trim().max(320).pipe(z.email())
 const addresses = z.array(Address).max(MAX_RECIPIENTS)
 
 const Line = z.string().min(1).max(998).regex(LINE, LINE_MSG)
 const Text = z.string().min(1).max(1_000_000)
 
-/** How far ahead something can be sent. */
+/** The maximum days between a request and its `send_at`. */
 export const MAX_DAYS_AHEAD = 30
 
 const SendAt = Moment.optional().describe(
-  `When to send it, at most ${MAX_DAYS_AHEAD} days ahead; the answer comes at once then`,
+  `When to send it, at most ${MAX_DAYS_AHEAD} days ahead; the response does not wait for it`,
 )
 
 const TemplateName = z
@@ -38,13 +38,13 @@ const TemplateName = z
 /** The values of a template's variables. */
 const Values = z.record(z.string(), z.string().max(100_000))
 
-/** What takes the place of a message's own text. */
+/** The fields that replace the own text of a message. */
 const OfTemplate = {
-  template: TemplateName.optional().describe('In place of the text: the name of a template'),
+  template: TemplateName.optional().describe('The name of a template, in place of the text'),
   variables: Values.optional().describe('Values for the variables of the template'),
 }
 
-/** Either the text or a template with its values. */
+/** Rejects a message with both its own text and a template, or with variables but no template. */
 const hasOneText = (
   { template, variables }: { template?: string | undefined; variables?: object | undefined },
   own: Readonly<Record<string, unknown>>,
@@ -145,20 +145,20 @@ export const CallRequest = z
   })
   .meta({ id: 'CallRequest' })
 
-/** A send as it is in the ledger. */
+/** A send in the ledger. */
 export const Send = z
   .strictObject({
     id: z.uuid(),
     channel: z.enum(CHANNELS),
     to: z.array(z.string()),
     status: z.enum(SEND_STATUSES),
-    provider_id: z.string().nullable().describe('Mail has one from the first event about it'),
-    provider_status: z.string().nullable().describe('What the provider calls its state'),
-    requests: z.int().describe('How often the provider has been asked to send it'),
+    provider_id: z.string().nullable().describe('An email gets it with its first event'),
+    provider_status: z.string().nullable().describe("The provider's own status of it"),
+    requests: z.int().describe('Number of requests to the provider to send it'),
     detail: z.string().nullable(),
     job_id: z.uuid(),
     created_at: Timestamp,
-    send_at: Timestamp.nullable().describe('When it is to be sent, if that was not at once'),
+    send_at: Timestamp.nullable().describe('The scheduled time; null: immediately'),
     attachments: z.array(
       z.strictObject({
         document_id: z.int(),
@@ -167,15 +167,15 @@ export const Send = z
         byte_size: z.int(),
       }),
     ),
-    template: z.string().nullable().describe('The name of the template that it was made of'),
-    requested_at: Timestamp.nullable().describe('When the provider was last asked'),
+    template: z.string().nullable().describe('The name of the template that it was rendered from'),
+    requested_at: Timestamp.nullable().describe('Time of the last request to the provider'),
     settled_at: Timestamp.nullable().describe(
-      'When it came to its `status`, unless that is of one that waits',
+      'When it reached its `status`; null while it waits or is being sent',
     ),
   })
   .meta({ id: 'Send' })
 
-// The list shows them, too.
+// Limited, because the list of templates shows them, too.
 const MAX_VARIABLES = 50
 
 const Variable = z.strictObject({
@@ -185,13 +185,13 @@ const Variable = z.strictObject({
       VARIABLE_NAME,
       'must be 1 to 64 lowercase letters, digits and underscores, and begin with a letter',
     ),
-  default: z.string().max(500).optional().describe('Without one, a value has to be given'),
+  default: z.string().max(500).optional().describe('Without a default, a value is required'),
 })
 
 const TEMPLATE_FIELDS = {
   channel: z.enum(TEMPLATE_CHANNELS),
   subject: Line.optional(),
-  text: Text.optional().describe('Of a text message: its body'),
+  text: Text.optional().describe('In a text message, its body'),
   html: Text.optional(),
   variables: z.array(Variable).max(MAX_VARIABLES).default([]),
 }
@@ -248,7 +248,7 @@ export const Preview = z
     subject: z.string().nullable(),
     text: z.string().nullable(),
     html: z.string().nullable(),
-    segments: z.int().nullable().describe('Of a text message'),
+    segments: z.int().nullable().describe('Parts of a text message; null for emails'),
   })
   .meta({ id: 'TemplatePreview' })
 

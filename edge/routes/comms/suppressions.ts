@@ -13,22 +13,22 @@ import { count, Timestamp } from '../../pipeline/schemas.ts'
 
 const Suppression = z
   .strictObject({
-    address: z.string().meta({ description: 'In lower case' }),
+    address: z.string().meta({ description: 'In lowercase' }),
     reason: z.enum(SUPPRESSION_REASONS),
-    send_id: z.uuid().meta({ description: 'The mail that it is known from, as long as that is kept' }),
+    send_id: z.uuid().meta({ description: 'The email that caused it, which may have been pruned' }),
     created_at: Timestamp,
   })
   .meta({ id: 'Suppression' })
 
-/** The addresses that mail is not sent to, for admins. */
+/** The suppressed addresses, for admins. */
 export const suppressionRoutes = [
   route({
     method: 'get',
     path: '/suppressions',
     auth: 'admin',
-    summary: 'List the addresses that mail is not sent to, latest first',
+    summary: 'List suppressed addresses, latest first',
     description:
-      'Those whose servers have refused mail for good, and those that have marked it as spam. Mail to them is refused, that of accounts included.',
+      'Their servers permanently rejected an email, or their owners marked one as spam. Emails to them are refused, including those of accounts.',
     query: z.object({
       limit: count({ min: 1, max: 1000, fallback: 100 }),
       cursor: cursor(SUPPRESSION_ORDER),
@@ -43,8 +43,8 @@ export const suppressionRoutes = [
     method: 'delete',
     path: '/suppressions/:address',
     auth: 'admin',
-    summary: 'Have mail sent to an address again',
-    description: 'The provider may have a list of its own, from which it has to be removed, too.',
+    summary: 'Lift the suppression of an address',
+    description: 'The provider may have its own suppression list: remove the address from that list, too.',
     params: z.object({ address: z.string() }),
     errors: ['suppression.missing'],
     handle: (input) =>

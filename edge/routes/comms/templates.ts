@@ -19,16 +19,16 @@ import { NewTemplate, Preview, PreviewRequest, Template, TemplateChange, Templat
 
 const Named = z.object({ name: z.string() })
 
-const PLACEHOLDERS = `\`{{name}}\` stands for the value of a variable, and nothing else has a meaning; each one has to be \
-declared in \`variables\`, with a \`default\` unless a value has to be given. Values in \`html\` are escaped.`
+const PLACEHOLDERS = `\`{{name}}\` stands for the value of a variable; there is no other syntax. Declare each variable in \
+\`variables\`; one without a \`default\` requires a value. Values in \`html\` are escaped.`
 
-/** Texts for messages: whoever may send may use them, admins manage them. */
+/** Message templates: every sender can use them, and admins manage them. */
 export const templateRoutes = [
   route({
     method: 'post',
     path: '/templates',
     auth: 'admin',
-    summary: 'Add a template of emails or text messages',
+    summary: 'Add a template for emails or text messages',
     description: PLACEHOLDERS,
     body: NewTemplate,
     response: Template,
@@ -76,8 +76,8 @@ export const templateRoutes = [
     method: 'put',
     path: '/templates/:name',
     auth: 'admin',
-    summary: 'Replace all of a template but its name',
-    description: `Messages that were asked for before, scheduled ones included, stay as they are. ${PLACEHOLDERS}`,
+    summary: 'Replace the contents of a template',
+    description: `Messages that were requested before, including scheduled ones, do not change. ${PLACEHOLDERS}`,
     params: Named,
     body: TemplateChange,
     response: Template,
@@ -97,7 +97,7 @@ export const templateRoutes = [
     path: '/templates/:name',
     auth: 'admin',
     summary: 'Delete a template',
-    description: 'Messages that were asked for before, scheduled ones included, stay as they are.',
+    description: 'Messages that were requested before, including scheduled ones, do not change.',
     params: Named,
     errors: ['template.missing'],
     handle: (input) =>
@@ -112,7 +112,7 @@ export const templateRoutes = [
   route({
     method: 'post',
     path: '/templates/:name/preview',
-    summary: 'Show what a message of a template would say, without sending it',
+    summary: 'Preview a message without sending it',
     params: Named,
     body: PreviewRequest,
     response: Preview,
@@ -128,7 +128,7 @@ export const templateRoutes = [
   }),
 ]
 
-/** Null is what a template does not have. */
+/** The row of a template; its absent parts are null. */
 function rowOf(fields: z.output<typeof TemplateChange>): TemplateRow {
   const { channel, subject, text, html, variables } = fields
   return { channel, subject: subject ?? null, text: text ?? null, html: html ?? null, variables }

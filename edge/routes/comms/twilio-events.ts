@@ -1,10 +1,10 @@
 import type { SendEvent } from '../../../sql/comms.ts'
 import { fail } from '../../../sql/errors.ts'
 
-/** What Twilio tells of text messages and calls. */
+/** Twilio's status callbacks of text messages and calls. */
 
 // https://www.twilio.com/docs/messaging/api/message-resource#message-status-values and
-// https://www.twilio.com/docs/voice/api/call-resource#call-status-values. A call that was answered has reached somebody.
+// https://www.twilio.com/docs/voice/api/call-resource#call-status-values. A completed call was answered: it is delivered.
 const STATUSES: Readonly<Record<string, SendEvent['status']>> = {
   ...{
     accepted: 'sent',
@@ -25,7 +25,7 @@ const STATUSES: Readonly<Record<string, SendEvent['status']>> = {
   'no-answer': 'failed',
 }
 
-/** The parameters of a callback, and the id of ours in its URL; null: it tells nothing of a message or call. */
+/** Converts a callback's parameters and the send id in its URL; null if they have no known status of a message or call. */
 export function twilioEvent(
   given: Readonly<Record<string, string | undefined>>,
   sendId: string | null,

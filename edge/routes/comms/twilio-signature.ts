@@ -1,8 +1,8 @@
 let loaded: Promise<typeof import('twilio/lib/webhooks/webhooks.js')> | null = null
 
 /**
- * Whether Twilio has signed a request to a URL with these parameters
- * (https://www.twilio.com/docs/usage/security#validating-requests). The first one loads the SDK's validator, one file of it.
+ * True if Twilio signed a request to this URL with these parameters
+ * (https://www.twilio.com/docs/usage/security#validating-requests). The first call loads only the validator of the SDK.
  */
 export async function isFromTwilio(
   token: string,

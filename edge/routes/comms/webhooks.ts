@@ -12,10 +12,10 @@ import { twilioEvent } from './twilio-events.ts'
 import { isFromTwilio } from './twilio-signature.ts'
 
 const MOVES =
-  'A state never moves back, whatever order events come in; one about a message of others is ignored.'
-const REPEATABLE = 'the same event moves a message on once'
+  'A status never moves back, in whatever order events arrive. Events about messages of other senders are ignored.'
+const REPEATABLE = 'the same event changes a message only once'
 
-/** What providers tell of messages that they have accepted. */
+/** Webhooks of providers, with events about the messages that they have accepted. */
 export const webhookRoutes = [
   route({
     method: 'post',
@@ -23,7 +23,7 @@ export const webhookRoutes = [
     auth: 'public',
     summary: 'Receive a status callback of the telephony provider',
     description: `Requires the provider's signature of the URL and the parameters in the header \`X-Twilio-Signature\`. \
-Messages and calls name this URL where \`PUBLIC_BASE_URL\` is https. ${MOVES}`,
+Messages and calls name this URL only if \`PUBLIC_BASE_URL\` is https. ${MOVES}`,
     query: z.object({ send_id: z.uuid().optional() }),
     body: z.record(z.string(), z.string()).meta({ id: 'StatusCallback' }),
     bodyType: 'form',

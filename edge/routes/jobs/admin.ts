@@ -20,7 +20,7 @@ import { count, grouped, RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { TERMINAL } from '../../streams/job-event.ts'
 import { Job, STATUSES, visible } from './shapes.ts'
 
-/** Looking for jobs, and dealing with many at once. */
+/** Job search and bulk actions, for admins. */
 
 const DAY_SECONDS = 86_400
 
@@ -36,7 +36,7 @@ const FoundJob = z
     request_id: z.string().nullable(),
     error: z.strictObject({ code: z.string(), detail: z.string() }).nullable(),
     created_at: Timestamp,
-    due_at: Timestamp.nullable().describe('When it may start, if that is later'),
+    due_at: Timestamp.nullable().describe('When it may start; null unless that is in the future'),
     started_at: Timestamp.nullable(),
     finished_at: Timestamp.nullable(),
     retried_by: z.uuid().nullable(),
@@ -49,25 +49,25 @@ const Failures = z
   .strictObject({
     at: Timestamp,
     span_seconds: z.number(),
-    total_is_exact: z.boolean().describe('Whether all failures of that time were counted'),
+    total_is_exact: z.boolean().describe('True if all failures of the period were counted'),
     groups: z.array(
       z.strictObject({
         task: z.string(),
         queue: z.string(),
         code: z.string(),
         jobs: z.int(),
-        retried: z.int().describe('How many of them were retried'),
+        retried: z.int().describe('Number of these jobs that were retried'),
         first_at: Timestamp,
         last_at: Timestamp,
         last_job_id: z.uuid(),
         last_detail: z.string().nullable(),
-        history: z.array(z.int()).describe('How many failed in each of 24 spans, oldest first'),
+        history: z.array(z.int()).describe('Failures in each of 24 spans, oldest first'),
       }),
     ),
   })
   .meta({ id: 'Failures' })
 
-// In a query, numbers are texts.
+// Query parameters are strings, so `owner_id` is parsed.
 const Filter = z.object({
   ...JobFilter.shape,
   ...span('Added'),
@@ -89,11 +89,11 @@ export const adminRoutes = [
   route({
     method: 'get',
     path: '/search',
-    summary: 'Look for jobs by what they are like',
-    description: `Without \`sort\` those of a state that is an end come as they ended, the last one first, and others as they were \
-added, the newest first. Each page looks through at most 100,000 jobs: one with fewer jobs than asked for, or none, may have a \
-\`next\` all the same. \`-ran\`, \`-waited\` and \`-attempts\` are orders of the latest 100,000 jobs alone: those that ran or \
-waited longest, or had most attempts, first.`,
+    summary: 'Search jobs',
+    description: `Without \`sort\`, jobs of a final state are sorted by their end, latest first, and others by when they \
+were added, newest first. Each page searches at most 100,000 jobs, so a page with few jobs, or none, can still have a \
+\`next\`. \`-ran\`, \`-waited\` and \`-attempts\` sort only the latest 100,000 jobs, by longest run, longest wait or most \
+attempts.`,
     auth: 'admin',
     query: Filter.extend({
       sort: z.enum(Object.keys(readFound) as Sort[]).optional(),
@@ -114,12 +114,12 @@ waited longest, or had most attempts, first.`,
   route({
     method: 'get',
     path: '/failures',
-    summary: 'Count failed jobs by task and error, most first',
-    description: `Of the last ${grouped(MAX_COUNTED)} failures of that time; with a filter, of the last \
-${grouped(MAX_LOOKED)}.`,
+    summary: 'Count failed jobs by task and error',
+    description: `Most jobs first. Counts the last ${grouped(MAX_COUNTED)} failures of the period; with a filter, those \
+that match among the last ${grouped(MAX_LOOKED)}.`,
     auth: 'admin',
     query: Filter.omit({ status: true }).extend({
-      seconds: count({ min: 60, max: 7 * DAY_SECONDS, fallback: 3600 }).describe('How far back'),
+      seconds: count({ min: 60, max: 7 * DAY_SECONDS, fallback: 3600 }).describe('Length of the period'),
     }),
     response: Failures,
     reads: 'statistics',
@@ -130,9 +130,9 @@ ${grouped(MAX_LOOKED)}.`,
   route({
     method: 'post',
     path: '/bulk',
-    summary: 'Retry, cancel or delete all jobs of a filter, as one job',
-    description: `The jobs that there are now, at most ${grouped(MAX_IN_BULK)} of them. Its result has how many are \
-as asked for (\`done\`), how many were \`refused\`, and whether there are \`more\`.`,
+    summary: 'Retry, cancel or delete many jobs',
+    description: `One job acts on all jobs that match now, at most ${grouped(MAX_IN_BULK)}. Its result has the numbers \
+\`done\` and \`refused\`, and \`more\` if further jobs match.`,
     auth: 'admin',
     body: JobsAction,
     response: Job,

@@ -8,7 +8,7 @@ import type { JobLink, TaskDefinition } from '../../../tasks/task.ts'
 import { route } from '../../pipeline/route.ts'
 import { JobDetails, JobParams, visible } from './shapes.ts'
 
-/** All that is known of one job, for its page. */
+/** The details of one job, for its page. */
 
 const PATHS: Readonly<Record<JobLink['kind'], string>> = {
   account: '/api/v1/auth/users',
@@ -24,7 +24,7 @@ const byName = new Map(
   tasks.map((task) => [task.name, task as unknown as TaskDefinition<unknown, unknown>] as const),
 )
 
-/** Of a payload in an earlier form nothing is known. */
+/** Links to the resources that a payload names; none for a payload that the task no longer accepts. */
 function linksOf(name: string, payload: unknown) {
   const task = byName.get(name)
   const parsed = task?.links && task.payload.safeParse(payload)
@@ -36,7 +36,7 @@ function linksOf(name: string, payload: unknown) {
   }))
 }
 
-/** The answer to what PostgreSQL has built. */
+/** Masks the secrets in the JSON that PostgreSQL built, and adds the links. */
 function detailsOf(text: string): JobDetails {
   const found = JSON.parse(text) as Omit<JobDetails, 'links'>
   const { job, payload } = found
@@ -53,15 +53,16 @@ export const detailRoutes = [
   route({
     method: 'get',
     path: '/:job_id/details',
-    summary: 'Get all that is known of a job: attempts, payload, what it waits for, retries',
-    description: `For those who may see the job. Only its owner and admins are given \`payload\`, \`links\`, \`mailbox\`, \
-\`request_id\` and the names of workers; for others they are null or empty. Secrets of payload and result are \`${MASK}\`. \
-\`attempts\` has the last 1000, oldest first. \`waited_seconds\` count from when an attempt was due until a worker claimed it; \
-\`outcome\` is null while it runs, and \`retry\` (it failed and is tried again), \`release\` (its worker stopped, or the \
-database was away) or \`interrupted\` (its process died) when the job waited again. \`waits_for\` is null unless the job waits: \
-\`ahead\` counts the waiting jobs before it in its mailbox, up to ${MAX_AHEAD}; \`running\` are those that hold up a mailbox \
-with a limit, as far as the caller may see them; \`queue\` says whether admins have paused its queue or limited it. \
-\`log\` is for admins alone: the first ${MAX_LINES} lines that the logs of workers have about the job, a second or two later.`,
+    summary: 'Get the details of a job',
+    description: `Has the attempts, the payload, the retries, and what the job waits for. Only its owner and admins \
+get \`payload\`, \`links\`, \`mailbox\`, \`request_id\` and the names of workers; for other callers they are null or \
+empty. Secrets in payload and result are replaced by \`${MASK}\`. \`attempts\` has the last 1000, oldest first. \
+\`waited_seconds\` is the time from when an attempt was due until a worker claimed it. \`outcome\` is null while the \
+attempt runs. If the job waited for another attempt, it is \`retry\` (this one failed), \`release\` (the worker \
+stopped, or the database was unavailable) or \`interrupted\` (the process died). \`waits_for\` is null unless the job \
+waits: \`ahead\` counts the waiting jobs before it in its mailbox, up to ${MAX_AHEAD}; \`running\` has the running \
+jobs of a mailbox with a limit that the caller may see; \`queue\` has the pause and limit of its queue. \`log\` is \
+only for admins: the first ${MAX_LINES} log lines of workers about the job, delayed by a second or two.`,
     params: JobParams,
     response: JobDetails,
     errors: ['job.missing'],

@@ -21,14 +21,14 @@ import { isAdmin, Job, JobEvent, JobParams, MAX_EVENTS, STATUSES, visible } from
 
 const taskNamed = finderOf(tasks)
 
-/** Reading jobs, cancelling and retrying them. */
+/** Jobs: list, read, cancel and retry them. */
 export const recordRoutes = [
   route({
     method: 'get',
     path: '',
-    summary:
-      'List the jobs that the caller may see: running first, then waiting, then ended, latest first, unless `sort` is given',
-    description: `Sorted, it has at most ${grouped(MAX_SORTED)} ended jobs of each state, those that ended last.`,
+    summary: 'List the jobs that the caller may see',
+    description: `Running jobs come first, then waiting, then ended ones, latest first, unless \`sort\` is given. With \
+\`sort\`, the list has at most ${grouped(MAX_SORTED)} ended jobs of each state, the latest to end.`,
     query: z.object({
       limit: count({ min: 1, max: 1000, fallback: 100 }),
       status: z.enum(STATUSES).optional(),
@@ -70,7 +70,7 @@ export const recordRoutes = [
     path: '/:job_id',
     summary: 'Cancel a job',
     description:
-      'Only for the owner of the job and for admins. A waiting job ends at once; a running one is told to stop, and killed if it does not. A job that has ended does not change.',
+      'Only for the owner of the job and admins. A waiting job ends immediately; a running job is asked to stop, and killed if it does not. An ended job does not change.',
     params: JobParams,
     response: Job,
     status: 202,
@@ -93,7 +93,7 @@ export const recordRoutes = [
     path: '/:job_id/retry',
     summary: 'Retry a failed job',
     description:
-      'Only for the owner of the job and for admins. Returns a new job, whose `retry_of` names the failed one, or the job under way that it joins; the failed job does not change. Retrying it again returns the same new job.',
+      'Only for the owner of the job and admins. Returns a new job, whose `retry_of` names the failed one, or the unfinished job that it joins. The failed job does not change. A repeated retry returns the same new job.',
     params: JobParams,
     response: Job,
     status: 202,
@@ -117,8 +117,8 @@ export const recordRoutes = [
   route({
     method: 'get',
     path: '/:job_id/history',
-    summary: 'List the events of a job with their times, oldest first',
-    description: `Returns the last ${MAX_EVENTS}. \`seq\` is the id of the event in the stream of the job.`,
+    summary: 'List the events of a job, oldest first',
+    description: `Returns the last ${MAX_EVENTS} with their times. \`seq\` is the id of the event in the stream of the job.`,
     params: JobParams,
     response: z.array(JobEvent),
     errors: ['job.missing'],

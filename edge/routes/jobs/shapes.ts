@@ -30,7 +30,7 @@ export const Job = z
 const JobAttempt = z
   .strictObject({
     attempt: z.int(),
-    /** Host and process. */
+    /** Host and process; null if the caller may not see them. */
     worker: z.string().nullable(),
     claimed_at: Timestamp,
     ended_at: Timestamp.nullable(),
@@ -59,7 +59,7 @@ export const JobDetails = z
     owner_id: z.int().nullable(),
     request_id: z.string().nullable(),
     mailbox: z.strictObject({ name: z.string(), limit: z.int().nullable() }).nullable(),
-    /** Of a job that waits and is not due yet. */
+    /** Null unless the job is scheduled for a later time. */
     due_at: Timestamp.nullable(),
     tries: z.int(),
     max_tries: z.int(),
@@ -69,7 +69,7 @@ export const JobDetails = z
     waits_for: z
       .strictObject({
         ahead: z.int(),
-        /** What admins have asked of its queue. */
+        /** The controls that admins set for its queue. */
         queue: z.strictObject({ paused_at: Timestamp.nullable(), most_running: z.int().nullable() }),
         running: z.array(z.strictObject({ job_id: z.uuid(), name: z.string() })),
       })
@@ -85,7 +85,7 @@ export const JobEvent = z
   .strictObject({ seq: z.int(), kind: z.string(), at: Timestamp, data: z.unknown() })
   .meta({ id: 'JobEvent' })
 
-// The maximum length of a list, as elsewhere.
+// The same maximum as other lists.
 export const MAX_EVENTS = 1000
 
 // An id that is not a UUID gets the same response as an unknown one.
@@ -95,7 +95,7 @@ export function isAdmin(caller: Caller): boolean {
   return caller.role === 'admin'
 }
 
-/** Parameters for reading one job: it is found if the caller may see it, as long as it is kept. */
+/** Parameters of a read of one job, which finds it if the caller may see it and its retention has not passed. */
 export function visible({ settings }: Edge, caller: Caller, jobId: string) {
   return [caller.ownerId, isAdmin(caller), jobId, settings.keepResultSeconds] as const
 }

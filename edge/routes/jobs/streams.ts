@@ -11,9 +11,9 @@ import { followOverview } from '../../streams/overview.ts'
 import { frameText } from '../../streams/sse.ts'
 import { isAdmin, JobParams, visible } from './shapes.ts'
 
-const STREAM_DESCRIPTION = `Sends server-sent events named \`status\`, each with an id. data is a frame with job_id, \
-status and label, progress if there is any, and on the terminal frame result or error. Send \`Last-Event-ID\` to \
-resume a stream. A comment every 15 s keeps the connection alive.`
+const STREAM_DESCRIPTION = `Sends server-sent events named \`status\`, each with an id. \`data\` is a frame with \`job_id\`, \
+\`status\` and \`label\`, with \`progress\` if known, and with \`result\` or \`error\` on the terminal frame. Send \
+\`Last-Event-ID\` to resume a stream. A comment every 15 s keeps the connection alive.`
 
 const frame = (event: string, id: number, data: object): string =>
   frameText({ event, id: String(id), data: JSON.stringify(data) })
@@ -37,14 +37,14 @@ const OVERVIEW_EXAMPLE = frame('queues', 1_792_000_000_000, {
   items: [{ queue: 'documents', queued: 2, running: 1, oldest_at: '2026-03-01T09:29:58.000Z' }],
 })
 
-/** Watching jobs. */
+/** Event streams of jobs. */
 export const streamRoutes = [
   route({
     method: 'get',
     path: '/events',
-    summary: 'Stream the frames of all jobs that the caller may see',
-    description: `${STREAM_DESCRIPTION} An id is a time before which every end has been sent, usually some \
-seconds back: what has ended since then is sent again.`,
+    summary: 'Stream all jobs that the caller may see',
+    description: `${STREAM_DESCRIPTION} An id is a time, usually some seconds ago, before which every terminal frame has \
+been sent. A resumed stream repeats the terminal frames after that time.`,
     produces: 'text/event-stream',
     example: STREAM_EXAMPLE,
     reads: 'list',
@@ -54,7 +54,7 @@ seconds back: what has ended since then is sent again.`,
       const now = edge.pulse.now()
       return followEverything(edge.hub, {
         sees: (ownerId) => isAdmin(caller) || ownerId === null || ownerId === caller.ownerId,
-        // Jobs that ended earlier are no longer shown.
+        // The retention of jobs that ended earlier has passed.
         since:
           since === undefined
             ? null
@@ -62,7 +62,7 @@ seconds back: what has ended since then is sent again.`,
         live: () => reader.texts(readLiveIds[scopeOf(isAdmin(caller))], [caller.ownerId]),
         ended: (after) => readEnded(reader, viewer, after),
         states: (ids) => edge.reader.texts(readStates, [ids]),
-        onError: (error) => edge.log.warn({ err: error }, 'A stream of all jobs could not go on'),
+        onError: (error) => edge.log.warn({ err: error }, 'The stream of all jobs failed'),
       })
     },
   }),
@@ -70,10 +70,10 @@ seconds back: what has ended since then is sent again.`,
   route({
     method: 'get',
     path: '/overview/events',
-    summary: 'Stream the data of the monitor: queues, workers, and running, waiting and failed jobs',
-    description: `Sends server-sent events, each with an id. data is \`{at, items}\`; the latest event of a name \
-replaces the earlier ones: \`queues\` (depth and the oldest waiting job), \`workers\` (lease, threads, memory), \
-\`running\`, \`waiting\` and \`failed\` (at most 50 jobs each). What has ended is in \`GET /api/v1/queues\`.`,
+    summary: 'Stream the data of the monitor',
+    description: `Sends server-sent events, each with an id. \`data\` is \`{at, items}\`; each event replaces the earlier \
+ones of its name: \`queues\` (depth and the oldest waiting job), \`workers\` (lease, threads, memory), \`running\`, \
+\`waiting\` and \`failed\` (at most 50 jobs each). \`GET /api/v1/queues\` has the figures of ended jobs.`,
     auth: 'admin',
     produces: 'text/event-stream',
     example: OVERVIEW_EXAMPLE,
@@ -99,7 +99,7 @@ replaces the earlier ones: \`queues\` (depth and the oldest waiting job), \`work
         ? Number(request.header('last-event-id'))
         : null
       if (isTerminal(state) && lastSeen !== null && lastSeen >= state.seq) return 'ended'
-      // A frame that does not exist yet was not seen here: waiting for the one after it could take forever.
+      // Ignore an id beyond the latest frame: a wait for the frame after it could last forever.
       return followJob(edge.hub, state, lastSeen !== null && lastSeen <= state.seq ? lastSeen : null)
     },
   }),

@@ -10,7 +10,7 @@ import type { Edge } from '../../pipeline/context.ts'
 import type { Answer, Input, Writes } from '../../pipeline/route.ts'
 import type { Invite } from './shapes.ts'
 
-/** Who may do what to an organization. */
+/** Permissions on an organization. */
 
 const RANK: Readonly<Record<OrgRole, number>> = { member: 0, admin: 1, owner: 2 }
 
@@ -27,8 +27,8 @@ export type OfOrg<P extends { org_id: number } = { org_id: number }, Q = unknown
 >
 
 /**
- * Changes an organization in one transaction that locks it first, so that all changes of one organization run one after
- * the other, and `work` gets the role that the caller has by then. Without authentication everybody is an owner.
+ * Changes an organization in one transaction that locks it first. Changes of one organization therefore run one after the
+ * other, and `work` gets the caller's role as of the lock. Without authentication every caller is an owner.
  */
 export function change<R>(
   input: OfOrg & Writes<R>,
@@ -38,7 +38,10 @@ export function change<R>(
   return input.transaction(async (tx) => work(tx, await enter(tx, input, minRole)))
 }
 
-/** @throws auth.key_organization for an API key of an organization where this is of another one, or of none (null). */
+/**
+ * Requires that an API key of an organization stays within it; null: the request is for no organization.
+ * @throws auth.key_organization
+ */
 export function requireOrganization(caller: Caller, organizationId: number | null): void {
   if (organizationId !== null) requireReach(caller, organizationId)
   else if (caller.key !== null && caller.key.organizationId !== null) throw fail('auth.key_organization')
@@ -50,7 +53,7 @@ export function requireReach({ key }: Caller, organizationId: number): void {
     throw fail('auth.key_organization')
 }
 
-/** Locks the organization. @throws org.missing, org.not_member, org.forbidden, in this order. */
+/** Locks the organization and returns the caller's role. @throws org.missing, org.not_member, org.forbidden, in this order. */
 export async function enter(
   tx: Queries,
   { params, caller }: Pick<OfOrg, 'params' | 'caller'>,
@@ -66,7 +69,11 @@ export async function enter(
   return role
 }
 
-/** Checks what a read of one organization returned: the caller's role, or `none`, if it is too low. */
+/**
+ * Checks the result of a read of one organization, and returns its JSON. Null: no organization; `none`: no member; a role:
+ * that of the caller, which is too low.
+ * @throws org.missing, org.not_member, org.forbidden
+ */
 export function seen(text: string | null): string {
   if (text === null) throw fail('org.missing')
   if (text === 'none') throw fail('org.not_member')
@@ -77,19 +84,19 @@ export function seen(text: string | null): string {
 const forbidden = (minRole: OrgRole) =>
   fail('org.forbidden', { roles: minRole === 'admin' ? 'admin or owner' : minRole })
 
-/** @throws org.role if there is no such role. */
+/** Parses a role. @throws org.role if there is no such role. */
 export function roleOf(given: string): OrgRole {
   const role = ORG_ROLES.find((one) => one === given)
   if (role === undefined) throw fail('org.role')
   return role
 }
 
-/** Refuses to grant, or to take from somebody, a role above one's own. */
+/** Requires that a caller neither grants nor changes a role above their own. @throws org.rank */
 export function requireRank(own: OrgRole, ...roles: readonly OrgRole[]): void {
   if (roles.some((role) => RANK[role] > RANK[own])) throw fail('org.rank')
 }
 
-/** Audit events of an accepted invite; for an existing member, who stays unchanged, only the acceptance. */
+/** Audit events of an accepted invite. An existing member does not change, so only the acceptance is recorded. */
 export function acceptance(
   from: EventRequest,
   invite: { readonly id: number; readonly organization_id: number; readonly role: OrgRole },
@@ -107,12 +114,12 @@ export function acceptance(
 type Tokenless = Omit<z.input<typeof Invite>, 'token'>
 type Whole = z.input<typeof Invite>
 
-/** Adds its token, which is never stored, to an invite that PostgreSQL built. */
+/** Adds the token, which is never stored, to an invite in JSON from PostgreSQL. */
 export function withToken(edge: Edge, text: string): string {
   return JSON.stringify(tokenAdded(edge, JSON.parse(text) as Tokenless))
 }
 
-/** The same for a list. */
+/** Adds the tokens to a list of invites. */
 export function withTokens(edge: Edge, text: string): string {
   return JSON.stringify((JSON.parse(text) as Tokenless[]).map((invite) => tokenAdded(edge, invite)))
 }

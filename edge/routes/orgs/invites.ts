@@ -52,9 +52,9 @@ export const inviteRoutes = [
     method: 'post',
     path: '/:org_id/invites',
     summary: 'Invite an address by email',
-    description: `An address that has an account becomes a member at once, and its invite is accepted. Otherwise \
-registering with the address accepts it. \`RATE_LIMIT_INVITE\` limits how often an account may invite, except for \
-admins. After ten such emails within an hour an address gets no more.`,
+    description: `If the address has an account, it becomes a member immediately, and the invite counts as accepted. \
+Otherwise registration with the address accepts it. \`RATE_LIMIT_INVITE\` limits the invites of an account, except for \
+admins. An address gets at most ten such emails an hour.`,
     params: OrgParams,
     body: NewInvite,
     response: Invite,
@@ -103,9 +103,9 @@ admins. After ten such emails within an hour an address gets no more.`,
   route({
     method: 'post',
     path: '/:org_id/invites/:invite_id/resend',
-    summary: 'Email a pending invite again, with a new expiry',
-    description: `Its token stays the same, so that the link of the earlier email works until the new expiry, too. One that \
-has expired is not sent again: invite the address anew. Counts as an invite for \`RATE_LIMIT_INVITE\`.`,
+    summary: 'Resend a pending invite with a new expiry',
+    description: `Its token stays the same, so the link of the earlier email also works until the new expiry. An expired \
+invite cannot be resent: invite the address again. Counts as an invite for \`RATE_LIMIT_INVITE\`.`,
     params: InviteParams,
     response: Invite,
     errors: PENDING_ERRORS,
@@ -127,7 +127,7 @@ has expired is not sent again: invite the address anew. Counts as an invite for 
 
 type Inviting = OfOrg<{ org_id: number }, unknown, z.output<typeof NewInvite>>
 
-/** Invites an address, or makes its account a member at once; either way, enqueues an email that says so. */
+/** Invites an address, or immediately makes its account a member; enqueues an email in either case. */
 async function inviteAddress(tx: Transaction, input: Inviting): Promise<Answer<z.input<typeof Invite>>> {
   const { params, body, caller, edge } = input
   const { org_id: organizationId } = params
@@ -168,7 +168,7 @@ async function enqueueMail(
   tx.afterCommit(() => edge.publisher.notify(jobId))
 }
 
-/** A pending invite of a locked organization. @throws org.rank, or why there is none. */
+/** A pending invite of a locked organization. @throws org.rank, invite.missing, or the error of its status. */
 async function pendingInvite(
   tx: Queries,
   { org_id: organizationId, invite_id: id }: { readonly org_id: number; readonly invite_id: number },

@@ -24,12 +24,12 @@ import { GivenRole, Member, MemberDetail, MemberParams, OrgParams, PAGES, UserId
 
 const Page = z.object(numbered(MEMBER_ORDER, PAGES))
 
-/** Members of an organization. Nobody may grant a role above their own, or change somebody ranked above them. */
+/** Members of an organization. No caller may grant a role above their own, or change a member who ranks above them. */
 export const memberRoutes = [
   route({
     method: 'get',
     path: '/:org_id/members',
-    summary: 'List members in the order in which they joined',
+    summary: 'List members in joining order',
     params: OrgParams,
     query: Page,
     response: z.array(Member),
@@ -45,7 +45,8 @@ export const memberRoutes = [
   route({
     method: 'get',
     path: '/:org_id/members/details',
-    summary: 'List members with their addresses and names, in the order in which they joined',
+    summary: 'List members with addresses and names',
+    description: 'In the order in which they joined.',
     params: OrgParams,
     query: Page,
     response: z.array(MemberDetail),
@@ -82,8 +83,8 @@ export const memberRoutes = [
   route({
     method: 'post',
     path: '/:org_id/members/bulk',
-    summary: 'Add up to 1000 members; existing members are skipped',
-    description: 'Returns only the new members. If an id is unknown, nobody is added.',
+    summary: 'Add up to 1000 members',
+    description: 'Skips existing members and returns only the new ones. If an id is unknown, adds none.',
     params: OrgParams,
     body: z
       .strictObject({ user_ids: z.array(UserId).max(1000), role: GivenRole.default('member') })
@@ -138,7 +139,7 @@ export const memberRoutes = [
     handle: (input) =>
       change(input, 'member', async (tx, role) => {
         const { caller, params } = input
-        // Without authentication nobody is a member.
+        // Without authentication the caller is not a member.
         if (caller.ownerId === null) throw fail('member.missing')
         await tx.run(deleteMember(params.org_id, caller.ownerId))
         const about = { accountId: caller.ownerId, organizationId: params.org_id, data: { role } }

@@ -26,15 +26,16 @@ import { Organization, OrgParams, PAGES, UserId, UserMembership } from './shapes
 
 const Name = z.string().trim().min(1).max(200)
 const Description = z.string().trim().max(2000)
-// Its form is the database's to check, with an error of its own.
+// The database checks the format, with a specific error.
 const Slug = z.string().max(1000)
 
-/** The organizations themselves. */
+/** Organizations: create, list, update, delete and transfer them. */
 export const organizationRoutes = [
   route({
     method: 'post',
     path: '',
-    summary: 'Create an organization, with the caller as its owner',
+    summary: 'Create an organization',
+    description: 'The caller becomes its owner.',
     body: z
       .strictObject({
         name: Name,
@@ -63,12 +64,12 @@ export const organizationRoutes = [
   route({
     method: 'get',
     path: '',
-    summary: 'List the organizations that the caller belongs to, newest first',
+    summary: 'List the organizations of the caller, newest first',
     query: z.object(numbered([ORGANIZATION_ORDER, OWN_ORGANIZATION_ORDER], PAGES)),
     response: z.array(Organization),
     reads: 'list',
     handle: async ({ caller, query, reader, request }) => {
-      // Without authentication everybody belongs to every organization.
+      // Without authentication every caller belongs to every organization.
       const text =
         caller.ownerId === null
           ? reader.text(readOrganizations, pageValues(query))
@@ -115,8 +116,9 @@ export const organizationRoutes = [
   route({
     method: 'patch',
     path: '/:org_id',
-    summary: 'Update the name, slug or description of an organization; an empty description clears it',
-    description: 'Only an owner may change the slug. The previous one is free at once, for any organization.',
+    summary: 'Update an organization',
+    description:
+      'Changes its name, slug or description; an empty description clears it. Only an owner may change the slug. The previous slug immediately becomes available to any organization.',
     params: OrgParams,
     query: z.object({ name: Name.optional(), slug: Slug.optional(), description: Description.optional() }),
     response: Organization,
@@ -136,8 +138,8 @@ export const organizationRoutes = [
   route({
     method: 'delete',
     path: '/:org_id',
-    summary: 'Delete an organization permanently, with its memberships and invites',
-    description: 'It is gone at once; a job then deletes its rows.',
+    summary: 'Delete an organization permanently',
+    description: 'It is gone immediately, with its memberships and invites; a job then deletes their rows.',
     params: OrgParams,
     errors: RANKED,
     handle: (input) =>
@@ -155,7 +157,8 @@ export const organizationRoutes = [
   route({
     method: 'post',
     path: '/:org_id/transfer-ownership',
-    summary: 'Transfer the ownership to another member; the caller becomes an admin',
+    summary: 'Transfer the ownership to another member',
+    description: 'The caller becomes an admin.',
     params: OrgParams,
     body: z.strictObject({ user_id: UserId }).meta({ id: 'OwnershipTransfer' }),
     response: Detail,
@@ -168,7 +171,7 @@ export const organizationRoutes = [
         if (body.user_id === caller.ownerId) throw fail('org.transfer_self')
         if ((await tx.maybeOne(memberOf(organizationId, body.user_id))) === null)
           throw fail('org.transfer_target')
-        // The new owner first, so that there is always one.
+        // Promote the new owner first, so that there is always one.
         await tx.one(setMemberRole(organizationId, body.user_id, 'owner'))
         if (caller.ownerId !== null) await tx.one(setMemberRole(organizationId, caller.ownerId, 'admin'))
         const about = { accountId: body.user_id, organizationId }

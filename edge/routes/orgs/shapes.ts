@@ -8,13 +8,13 @@ export const OrgParams = z.object({ org_id: RowId })
 export const MemberParams = z.object({ org_id: RowId, user_id: RowId })
 export const InviteParams = z.object({ org_id: RowId, invite_id: LongRowId })
 
-/** The sizes of a page. */
+/** The maximum and default size of a page. */
 export const PAGES = { max: 1000, fallback: 1000 }
 
 /** The id of an account, in a body. */
 export const UserId = z.int().min(1).max(2_147_483_647)
 
-/** A role as given; `roleOf` refuses an unknown one, with a status of its own. */
+/** A role as given; `roleOf` rejects an unknown one, with a specific status. */
 export const GivenRole = z
   .string()
   .max(100)

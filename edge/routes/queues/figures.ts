@@ -1,8 +1,11 @@
 import { BOUNDS, type TallyOutcome, WINDOWS, type Window } from '../../../sql/jobs/tallies.ts'
 
-/** What tallies say of a queue in a window of the past. */
+/** Figures of a queue over a past window, computed from tallies. */
 
-/** Attempts of a queue that ended alike in a span: its number since 1970, and times by `BOUNDS`. */
+/**
+ * The attempts of a queue with one outcome in one span. `span` is the number of spans since 1970; `runs` and `waits` count
+ * times by `BOUNDS`.
+ */
 export type Span = readonly [
   queue: string,
   span: number,
@@ -29,7 +32,7 @@ interface Times {
 
 const ENDS: ReadonlySet<TallyOutcome> = new Set(['done', 'failed', 'cancelled'])
 
-/** Answers the figures of a queue; `nowMs`: the time of the tallies. */
+/** Returns a function that computes the figures of a queue. `nowMs`: the time of the tallies. */
 export function figuresOf(
   tallies: readonly Span[],
   window: Window,
@@ -77,7 +80,7 @@ function timesOf(counted: readonly (readonly number[])[]): Times | null {
   }
 }
 
-/** Below which a part of the times are, in seconds: between the two bounds around it, evenly by their logarithms. */
+/** The time in seconds below which a fraction of all times lies, interpolated by logarithm between two bounds. */
 export function percentile(counts: readonly number[], total: number, part: number): number {
   let before = 0
   for (const [bucket, count] of counts.entries()) {

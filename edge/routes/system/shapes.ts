@@ -7,27 +7,27 @@ const Day = z.iso.date()
 const Growth = z
   .strictObject({ rows: z.int(), bytes: z.int() })
   .nullable()
-  .describe('Negative where it shrank; null if it was not measured on that day')
+  .describe('Negative if it shrank; null if it was not measured on that day')
 
 const Retention = z
   .strictObject({
     setting: z.string().meta({ examples: ['SENDS_KEEP_DAYS'] }),
-    days: z.number().nullable().describe('May be a fraction; null: for ever'),
+    days: z.number().nullable().describe('May be a fraction; null: forever'),
     rows: Count.nullable().describe(
-      'How many rows are older than that and would go now. Up to 1,000 are counted, more are the planner’s estimate. Null where only the deletion itself finds out',
+      'Number of older rows, which would be deleted now: exact below 1,000, else an estimate of the planner. Null if rows are kept forever, or if only the deletion itself can tell',
     ),
     bytes: Count.nullable().describe(
-      'Their share of `bytes`, an estimate: PostgreSQL uses that space again, but returns it to the system only where a whole partition goes',
+      'Their estimated share of `bytes`. PostgreSQL reuses this space, and returns it to the system only with a whole partition. Null like `rows`',
     ),
   })
   .nullable()
-  .describe('The setting that says how long rows are kept which nobody deletes; null if none does')
+  .describe('The setting that limits how long rows are kept; null if none does')
 
 const Table = z
   .strictObject({
     name: z.string().meta({ examples: ['comms_send'] }),
-    rows: Count.describe('The planner’s estimate'),
-    bytes: Count.describe('With indexes and long values'),
+    rows: Count.describe('An estimate of the planner'),
+    bytes: Count.describe('Including indexes and TOAST'),
     growth: z.strictObject({
       day: Growth.describe('Since the end of yesterday'),
       week: Growth.describe('Since the end of the day 7 days ago'),
@@ -38,25 +38,25 @@ const Table = z
       .describe(
         '`bytes` at the end of each of the last 30 days, and now; null for days without a measurement',
       ),
-    oldest_day: Day.nullable().describe('That of its oldest row; null without rows, or if no index has it'),
+    oldest_day: Day.nullable().describe('Day of its oldest row; null without rows or a suitable index'),
     retention: Retention,
   })
   .meta({ id: 'Table' })
 
 export const Tables = z
-  .strictObject({ at: Timestamp, bytes: Count.describe('Of all of them'), tables: z.array(Table) })
+  .strictObject({ at: Timestamp, bytes: Count.describe('Total of all tables'), tables: z.array(Table) })
   .meta({ id: 'Tables' })
 
-const Cost = z.number().min(0).nullable().describe('Null where nothing in it has a known price')
+const Cost = z.number().min(0).nullable().describe('Null if no request has a known price')
 
 const Model = z.strictObject({
   vendor: z.string(),
   model_id: z.string(),
   requests: Count,
   tokens: Count,
-  audio_seconds: z.number().min(0).describe('Of speech that was transcribed'),
+  audio_seconds: z.number().min(0).describe('Seconds of transcribed speech'),
   cost: Cost,
-  unpriced_requests: Count.describe('Requests without a known price, which are not in the cost'),
+  unpriced_requests: Count.describe('Requests without a known price, not included in the cost'),
   days: z.array(
     z.strictObject({
       day: Day,
@@ -69,23 +69,23 @@ const Model = z.strictObject({
 })
 
 const Sends = z.strictObject({
-  day: Day.describe('On which they were asked for'),
+  day: Day.describe('Day of the requests to send, in UTC'),
   channel: z.enum(['email', 'sms', 'call']),
-  sent: Count.describe('Of which the provider has told nothing since'),
+  sent: Count.describe('Accepted by the provider, without a later event'),
   delivered: Count,
   bounced: Count,
   complained: Count,
   failed: Count,
-  unknown: Count.describe('They may have been sent'),
+  unknown: Count.describe('Possibly sent: the outcome is unknown'),
   cancelled: Count,
-  waiting: Count.describe('Those that are scheduled, too'),
+  waiting: Count.describe('Including scheduled messages'),
 })
 
 export const Spending = z
   .strictObject({
     from: Day,
     to: Day,
-    models: z.array(Model).describe('The costliest first, at most 100'),
+    models: z.array(Model).describe('Most expensive first, at most 100'),
     sends: z.array(Sends),
   })
   .meta({ id: 'Spending' })

@@ -14,7 +14,7 @@ import { count } from '../../pipeline/schemas.ts'
 import { managerOf, requireEvents, requireOwn } from './endpoints.ts'
 import { Delivery, DeliveryParams, EndpointParams, WholeDelivery } from './shapes.ts'
 
-/** What was sent to an endpoint, and what it answered. */
+/** Deliveries to an endpoint, and its answers. */
 export const deliveryRoutes = [
   route({
     method: 'get',
@@ -44,8 +44,8 @@ export const deliveryRoutes = [
     method: 'get',
     path: '/:endpoint_id/deliveries/:delivery_id',
     organizationKeys: true,
-    summary: 'Get a delivery with what is sent and what was answered',
-    description: 'An API key needs the scope to read what it tells of.',
+    summary: 'Get a delivery with its body and answers',
+    description: 'An API key also needs the scope to read the area of its event.',
     params: DeliveryParams,
     response: WholeDelivery,
     errors: ['webhook.delivery_missing', 'webhook.not_yours'],
@@ -63,9 +63,9 @@ export const deliveryRoutes = [
     method: 'post',
     path: '/:endpoint_id/deliveries/:delivery_id/send',
     organizationKeys: true,
-    summary: 'Send a delivery again',
+    summary: 'Redeliver a webhook message',
     description:
-      'The same message with the same `webhook-id`, at once, and for another day. An API key needs the scope to read what it tells of.',
+      'Sends the same message with the same `webhook-id` immediately, and retries it for another day. An API key also needs the scope to read the area of its event.',
     params: DeliveryParams,
     response: Delivery,
     status: 202,
@@ -84,7 +84,7 @@ export const deliveryRoutes = [
   }),
 ]
 
-/** Checks what a read of what an endpoint is told returned. @throws webhook.not_yours */
+/** Returns the JSON of a read, or refuses a manager who may not see the deliveries. @throws webhook.not_yours */
 function shown(text: string): string {
   if (text === 'none') throw fail('webhook.not_yours')
   return text

@@ -41,22 +41,23 @@ import {
   RolledSecret,
 } from './shapes.ts'
 
-/** Endpoints that callers want to be told of events. */
+/** Webhook endpoints, which receive the events of their accounts. */
 export const endpointRoutes = [
   route({
     method: 'post',
     path: '',
     organizationKeys: true,
     summary: 'Add a webhook endpoint',
-    description: `It is told of the events of the account that adds it, as https://www.standardwebhooks.com says: signed with \
-the secret, which only this answer shows, and repeated for a day until it answers 2xx. The first message is \
-\`webhook.challenge\`: the receiver echoes its \`data.challenge\` anywhere in the first KiB of its answer. Until it has, the account's \
-endpoints at that host get WEBHOOK_UNPROVED_RATE together, ten a minute by default, and the rest waits; then WEBHOOK_RATE. With \
-\`organization_id\` it is of an organization as well: it ends when the account leaves, and admins and owners see, describe, \
-deactivate and delete it. What it is told is still the account's, so to change its URL, events or secret, to activate it and to \
-see deliveries is for that account alone, and for admins of the service. The quota \`webhook_endpoints\` bounds their number, and \
-\`pending_deliveries\` what waits: beyond it events are not recorded. An endpoint ends with the API key that added it. An API key needs \
-the scope to read what its events tell of: \`jobs\`, \`documents\`, \`comms\` or \`payments\`.`,
+    description: `It receives the events of the account that adds it, as https://www.standardwebhooks.com specifies. \
+Messages are signed with the secret, which only this response shows, and retried for a day until the receiver answers 2xx. \
+The first message is \`webhook.challenge\`: the receiver echoes its \`data.challenge\` anywhere in the first KiB of its \
+answer. Until then, the account's endpoints at that host share WEBHOOK_UNPROVED_RATE, ten a minute by default, and further \
+messages wait; afterwards WEBHOOK_RATE applies. With \`organization_id\` the endpoint also belongs to an organization: its \
+admins and owners can see, describe, deactivate and delete it, and it ends when the account leaves. It still receives the \
+events of the account. Only that account and admins of the service can therefore change its URL, events or secret, activate \
+it, and see its deliveries. The quota \`webhook_endpoints\` limits the endpoints, and \`pending_deliveries\` the waiting \
+messages; events beyond it are not recorded. An endpoint ends with the API key that added it. An API key also needs the \
+scope to read the areas of the events: \`jobs\`, \`documents\`, \`comms\` or \`payments\`.`,
     body: NewEndpoint,
     response: CreatedEndpoint,
     status: 201,
@@ -73,7 +74,7 @@ the scope to read what its events tell of: \`jobs\`, \`documents\`, \`comms\` or
     organizationKeys: true,
     summary: 'List webhook endpoints, newest first',
     description:
-      'Those of the caller, or with `organization_id` those of an organization, for its admins and owners.',
+      'Lists those of the caller or, with `organization_id`, those of an organization, for its admins and owners.',
     query: z.object({
       organization_id: RowId.optional(),
       limit: count({ min: 1, max: 1000, fallback: 100 }),
@@ -115,10 +116,11 @@ the scope to read what its events tell of: \`jobs\`, \`documents\`, \`comms\` or
     method: 'patch',
     path: '/:endpoint_id',
     organizationKeys: true,
-    summary: 'Change, activate or deactivate a webhook endpoint',
-    description: `To activate one that was switched off has what waits for it sent. The endpoint of callbacks has no URL and \
-no events to change. Admins and owners of an organization may describe and deactivate what another account has added, no more. \
-To change URL or events, an API key needs the scope to read what the events, previous and new ones, tell of.`,
+    summary: 'Update a webhook endpoint',
+    description: `Activation of a disabled endpoint sends the messages that wait for it. The endpoint of callbacks has no \
+URL and no events to change. Admins and owners of an organization can only describe and deactivate an endpoint that another \
+account added. To change the URL or events, an API key also needs the scope to read the areas of the previous and new \
+events.`,
     params: EndpointParams,
     body: EndpointChange,
     response: Endpoint,
@@ -130,7 +132,8 @@ To change URL or events, an API key needs the scope to read what the events, pre
     method: 'delete',
     path: '/:endpoint_id',
     organizationKeys: true,
-    summary: 'Delete a webhook endpoint, and what was to be delivered to it',
+    summary: 'Delete a webhook endpoint',
+    description: 'Its deliveries are deleted, too.',
     params: EndpointParams,
     errors: ['webhook.missing'],
     handle: (input) =>
@@ -145,9 +148,9 @@ To change URL or events, an API key needs the scope to read what the events, pre
     method: 'post',
     path: '/:endpoint_id/challenge',
     organizationKeys: true,
-    summary: 'Send a webhook endpoint another challenge',
+    summary: 'Send another challenge to a webhook endpoint',
     description:
-      'A receiver that has not echoed the first one, for example because it was not ready, gets another one with the same token.',
+      'For a receiver that did not echo the first challenge, for example because it was not ready. The token stays the same.',
     params: EndpointParams,
     response: Detail,
     status: 202,
@@ -168,8 +171,8 @@ To change URL or events, an API key needs the scope to read what the events, pre
     method: 'post',
     path: '/:endpoint_id/secret',
     organizationKeys: true,
-    summary: 'Give a webhook endpoint another secret',
-    description: `Only this answer shows it. For ${ROLL_HOURS} hours the previous one signs, too: \`webhook-signature\` has both.`,
+    summary: 'Rotate the secret of a webhook endpoint',
+    description: `Only this response shows the new secret. For ${ROLL_HOURS} hours the previous secret also signs: \`webhook-signature\` then has both signatures.`,
     params: EndpointParams,
     response: RolledSecret,
     errors: ['webhook.missing', 'webhook.not_yours'],
@@ -191,7 +194,7 @@ To change URL or events, an API key needs the scope to read what the events, pre
   }),
 ]
 
-/** Whose endpoints a caller may see and stop: what the statements take. */
+/** The caller's rights to see and stop endpoints, as parameters of the statements. */
 export const managerOf = ({ ownerId, role, key }: Caller): Manager => [
   ownerId,
   ownerId === null || role === 'admin',
@@ -199,7 +202,7 @@ export const managerOf = ({ ownerId, role, key }: Caller): Manager => [
 ]
 
 /**
- * Refuses what has things of an endpoint's account told, or shows them, to others who manage it.
+ * Requires the endpoint's own account, or an admin, for a request that shows or redirects the events of that account.
  * @throws webhook.not_yours
  */
 export function requireOwn(caller: Caller, endpoint: OwnedEndpoint): void {
@@ -217,7 +220,7 @@ const AREA_OF = {
 } as const satisfies Readonly<Record<WebhookEvent, string>>
 
 /**
- * Refuses an API key that may not read what events tell of.
+ * Requires an API key to have the scope to read the areas of these events.
  * @throws fail('auth.scope')
  */
 export function requireEvents(caller: Caller, events: readonly WebhookEvent[]): void {
@@ -304,7 +307,7 @@ function changeEndpoint(
     ...(body.events === undefined ? {} : { events: [...new Set(body.events)].sort() }),
   }
   return change(input, async (tx, endpoint) => {
-    // What waits is sent once it is activated, to a URL that its account may have stopped trusting.
+    // Activation sends the waiting messages, to a URL that the account may no longer trust.
     if (fields.url !== undefined || fields.events !== undefined || fields.is_active === true)
       requireOwn(caller, endpoint)
     if (fields.url !== undefined || fields.events !== undefined)
@@ -321,7 +324,7 @@ function changeEndpoint(
   })
 }
 
-/** @throws request.invalid for a URL that webhooks may not go to. */
+/** @throws request.invalid for a URL that webhooks may not use. */
 function checkUrl({ settings }: Edge, url: string): void {
   const problem = webhookUrlProblem(url, settings.webhooks)
   if (problem !== null) throw invalid('body', 'url', problem, 'custom')

@@ -8,7 +8,7 @@ export const EndpointParams = z.object({ endpoint_id: LongRowId })
 export const DeliveryParams = z.object({ endpoint_id: LongRowId, delivery_id: LongRowId })
 
 const Events = z.array(z.enum(WEBHOOK_EVENTS)).min(1).max(WEBHOOK_EVENTS.length)
-// Checked by the handler: which addresses are allowed is a setting.
+// The handler checks it, because settings decide which addresses are allowed.
 const Url = z.string().min(1).max(2000)
 const Description = z.string().trim().max(500)
 
@@ -37,27 +37,33 @@ const endpointFields = {
   url: z
     .string()
     .nullable()
-    .meta({ description: 'null: the endpoint of callbacks, which have URLs of their own' }),
+    .meta({ description: 'Null for the endpoint of callbacks, which have their own URLs' }),
   events: z.array(z.string()),
   description: z.string().nullable(),
   is_active: z.boolean(),
-  failures: z.int().meta({ description: 'Attempts that failed since the last one that did not' }),
+  failures: z.int().meta({ description: 'Consecutive failed attempts' }),
   failing_since: Timestamp.nullable(),
   proved_at: Timestamp.nullable().meta({
     description:
-      'When the receiver echoed the token of a challenge; until then it gets few deliveries a minute',
+      'When the receiver echoed the token of a challenge; null: not yet, and its delivery rate is low',
   }),
-  switched_off_at: Timestamp.nullable().meta({ description: 'When the service deactivated it' }),
+  switched_off_at: Timestamp.nullable().meta({
+    description: 'When the service disabled it; null if it did not',
+  }),
   secret_rolled_at: Timestamp.nullable(),
   created_at: Timestamp,
   updated_at: Timestamp.nullable(),
 }
 export const Endpoint = z.strictObject(endpointFields).meta({ id: 'Webhook' })
-const secret = z.string().meta({ description: 'Signs what is sent; not shown again' })
+const secret = z.string().meta({ description: 'Signs the messages; shown only once' })
 export const CreatedEndpoint = z.strictObject({ ...endpointFields, secret }).meta({ id: 'WebhookCreated' })
 
 export const RolledSecret = z
-  .strictObject({ endpoint_id: z.int(), version: z.int().describe('1 at first, one more each time'), secret })
+  .strictObject({
+    endpoint_id: z.int(),
+    version: z.int().describe('Starts at 1; each rotation adds 1'),
+    secret,
+  })
   .meta({ id: 'WebhookSecret' })
 
 const Answer = z
@@ -65,16 +71,16 @@ const Answer = z
     at: Timestamp,
     ms: z.int(),
     status: z.int().nullable(),
-    body: z.string().nullable().meta({ description: 'At most 1 KiB of it' }),
+    body: z.string().nullable().meta({ description: 'At most the first KiB; null without an answer' }),
     error: z.string().nullable(),
   })
   .meta({ id: 'WebhookAnswer' })
 
 const deliveryFields = {
   id: z.int(),
-  message_id: z.uuid().meta({ description: 'The header `webhook-id`: the same in each attempt' }),
+  message_id: z.uuid().meta({ description: 'The header `webhook-id`, the same in each attempt' }),
   type: z.string(),
-  url: z.string().nullable().meta({ description: 'That of a callback' }),
+  url: z.string().nullable().meta({ description: 'URL of a callback; null: the URL of the endpoint' }),
   status: z.enum(['pending', 'delivered', 'failed']),
   attempts: z.int(),
   due_at: Timestamp.nullable(),
@@ -86,7 +92,7 @@ export const Delivery = z.strictObject(deliveryFields).meta({ id: 'WebhookDelive
 export const WholeDelivery = z
   .strictObject({
     ...deliveryFields,
-    body: z.string().meta({ description: 'What is sent' }),
+    body: z.string().meta({ description: 'Body of the request' }),
     answers: z.array(Answer),
   })
   .meta({ id: 'WebhookDeliveryDetails' })
