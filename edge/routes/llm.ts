@@ -114,7 +114,7 @@ of today, in US dollars per million tokens; null if unknown.`,
     description:
       'Has its data from the catalog; unknown fields are null. `chosen` is true if an admin chose the model, false if the settings name it.',
     response: Current,
-    handle: async ({ edge }) => json(await current(edge.settings, edge.reader.text)),
+    handle: async ({ edge }) => json(await readCurrentModel(edge.settings, edge.reader.text)),
   }),
 
   route({
@@ -130,12 +130,14 @@ of today, in US dollars per million tokens; null if unknown.`,
     repeatable: 'a repeat chooses the same model',
     handle: ({ body, caller, edge: { settings }, transaction }) =>
       transaction(async (tx) => {
-        const vendor = await providerOf(tx, settings, body)
+        const vendor = await pickProvider(tx, settings, body)
         const { model, temperature = null, max_tokens = null } = body
         await tx.run(
           chooseModel({ vendor, model_id: model, temperature, max_tokens, chosenBy: caller.ownerId }),
         )
-        return json(await current(settings, (statement, values) => readWithin(tx, statement, values)))
+        return json(
+          await readCurrentModel(settings, (statement, values) => readWithin(tx, statement, values)),
+        )
       }),
   }),
 
@@ -147,7 +149,7 @@ of today, in US dollars per million tokens; null if unknown.`,
     response: Current,
     handle: async ({ edge }) => {
       await edge.db.run(unchooseModel())
-      return json(await current(edge.settings, edge.reader.text))
+      return json(await readCurrentModel(edge.settings, edge.reader.text))
     },
   }),
 
@@ -166,7 +168,7 @@ whole; \`force\` accepts a list that differs from the previous one by more than 
   }),
 ])
 
-async function current({ ai }: Settings, read: Reader['text']): Promise<string> {
+async function readCurrentModel({ ai }: Settings, read: Reader['text']): Promise<string> {
   return (await read(readCurrent, [ai.provider, ai.model, ai.temperature, ai.maxTokens]))!
 }
 
@@ -174,7 +176,7 @@ async function current({ ai }: Settings, read: Reader['text']): Promise<string> 
  * Picks the provider of a model that an admin chooses.
  * @throws llm.model_missing, llm.model_disabled, llm.model_no_chat, llm.provider_needed
  */
-async function providerOf(
+async function pickProvider(
   tx: Queries,
   { ai }: Settings,
   { provider, model }: z.output<typeof CurrentRequest>,
@@ -183,10 +185,10 @@ async function providerOf(
   if (found.length === 0) throw fail('llm.model_missing')
   const enabled = found.filter(({ disabled }) => !disabled)
   if (enabled.length === 0) throw fail('llm.model_disabled')
-  const able = enabled.filter(({ chats }) => chats)
-  if (able.length === 0) throw fail('llm.model_no_chat')
-  if (able.length === 1) return able[0]!.vendor
-  const now = (await tx.maybeOne(chosenModel()))?.vendor ?? ai.provider
-  if (able.some(({ vendor }) => vendor === now)) return now
-  throw fail('llm.provider_needed', { providers: able.map(({ vendor }) => vendor).join(', ') })
+  const chatModels = enabled.filter(({ chats }) => chats)
+  if (chatModels.length === 0) throw fail('llm.model_no_chat')
+  if (chatModels.length === 1) return chatModels[0]!.vendor
+  const currentVendor = (await tx.maybeOne(chosenModel()))?.vendor ?? ai.provider
+  if (chatModels.some(({ vendor }) => vendor === currentVendor)) return currentVendor
+  throw fail('llm.provider_needed', { providers: chatModels.map(({ vendor }) => vendor).join(', ') })
 }

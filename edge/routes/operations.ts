@@ -56,8 +56,8 @@ const Readiness = z.strictObject({
 
 const READY_MS = 2_000
 
-let latest: string | null = null
-const STATE: ReadStatement<[]> = {
+let latestMigration: string | null = null
+const READ_STATE: ReadStatement<[]> = {
   name: 'ready_state',
   text: `select json_build_object('migration', max(name),
     'has_admin', exists (select from account where role = 'admin' and is_active))::text from migration`,
@@ -78,7 +78,7 @@ const readiness = route({
   response: Readiness,
   alsoAnswers: { 503: 'Not ready' },
   handle: async ({ edge }) => {
-    const { state, admin } = await readyState(edge)
+    const { state, admin } = await readReadiness(edge)
     const writable = edge.pulse.state === 'writable'
     const reads = edge.replica?.reads
     const ready = state === 'migrated' && writable
@@ -165,7 +165,7 @@ function openApiDocument(areas: () => readonly Area[]): AnyRoute {
 }
 
 /** Fails after the time within which a readiness probe expects its answer. */
-async function late(): Promise<never> {
+async function failLate(): Promise<never> {
   await delay(READY_MS, undefined, { ref: false })
   // After a freeze of the process, let pending socket reads run before the timeout fires.
   await nextTurn()
@@ -177,13 +177,13 @@ interface ReadyState {
   readonly admin: 'present' | 'missing' | null
 }
 
-async function readyState(edge: Edge): Promise<ReadyState> {
+async function readReadiness(edge: Edge): Promise<ReadyState> {
   try {
-    const text = (await Promise.race([edge.reader.text(STATE, []), late()]))!
-    const { migration, has_admin: hasAdmin } = JSON.parse(text) as Stored
-    latest ??= (await migrationNames()).at(-1)!
+    const text = (await Promise.race([edge.reader.text(READ_STATE, []), failLate()]))!
+    const { migration, has_admin: hasAdmin } = JSON.parse(text) as StateRow
+    latestMigration ??= (await migrationNames()).at(-1)!
     // A database ahead of this process is fine: migrations come first in a deployment.
-    const isMigrated = migration !== null && migration >= latest
+    const isMigrated = migration !== null && migration >= latestMigration
     return { state: isMigrated ? 'migrated' : 'unmigrated', admin: hasAdmin ? 'present' : 'missing' }
   } catch (error) {
     edge.log.warn({ err: error }, 'The readiness check failed')
@@ -191,7 +191,7 @@ async function readyState(edge: Edge): Promise<ReadyState> {
   }
 }
 
-interface Stored {
+interface StateRow {
   readonly migration: string | null
   readonly has_admin: boolean
 }

@@ -15,8 +15,8 @@ const HEADERS = [
 ] as const
 
 // Allow-lists of the files that these routes serve.
-const PARTS = new Set(['page.css', 'monitor.css', 'mark.svg', 'account.js'])
-const MONITOR_PARTS = new Set([
+const ASSETS = new Set(['page.css', 'monitor.css', 'mark.svg', 'account.js'])
+const MONITOR_ASSETS = new Set([
   'main.js',
   'api.js',
   'dom.js',
@@ -58,7 +58,7 @@ function page(path: string, summary: string, file: string, params?: z.ZodType): 
 }
 
 /** Declares a route that serves the named assets of pages; `produces` may be a range of types. */
-function parts(path: string, folder: string, names: ReadonlySet<string>, produces: string): AnyRoute {
+function assets(path: string, folder: string, names: ReadonlySet<string>, produces: string): AnyRoute {
   return route({
     method: 'get',
     path,
@@ -104,6 +104,6 @@ export const pages = area('pages', '', { auth: 'public', takesAnyQuery: true }, 
   page('/accept-invite', 'Show the page that accepts an invite', 'account.html'),
   page('/payment/success', 'Show the page after a paid checkout', 'payment-success.html'),
   page('/payment/cancel', 'Show the page after a cancelled checkout', 'payment-cancel.html'),
-  parts('/pages/:file', '', PARTS, '*/*'),
-  parts('/pages/monitor/:file', 'monitor/', MONITOR_PARTS, 'text/javascript'),
+  assets('/pages/:file', '', ASSETS, '*/*'),
+  assets('/pages/monitor/:file', 'monitor/', MONITOR_ASSETS, 'text/javascript'),
 ])

@@ -20,7 +20,7 @@ import { figuresOf, type Span } from './queues/figures.ts'
 
 const NAMES = queuesOf(tasks)
 
-const Control = {
+const controlFields = {
   queue: z.string(),
   paused_at: Timestamp.nullable(),
   paused_by: z.int().nullable().describe('Id of the account that paused it; null if none did'),
@@ -37,7 +37,7 @@ const Times = z
 
 const Queue = z
   .strictObject({
-    ...Control,
+    ...controlFields,
     queued: z.int(),
     running: z.int(),
     oldest_at: Timestamp.nullable().describe('When the longest-waiting job became due; null if none waits'),
@@ -62,12 +62,12 @@ const Queues = z
   })
   .meta({ id: 'Queues' })
 
-const QueueControl = z.strictObject(Control).meta({ id: 'QueueControl' })
+const QueueControl = z.strictObject(controlFields).meta({ id: 'QueueControl' })
 const QueueParams = z.object({ queue: z.string().max(100) })
 
-type Controlled = z.input<typeof QueueControl>
-type OfQueue<Body = undefined> = Input<z.output<typeof QueueParams>, unknown, Body, Caller> &
-  Writes<Controlled>
+type QueueControlJson = z.input<typeof QueueControl>
+type QueueInput<Body = undefined> = Input<z.output<typeof QueueParams>, unknown, Body, Caller> &
+  Writes<QueueControlJson>
 
 export const queues = area('queues', '/api/v1/queues', { auth: 'admin' }, [
   route({
@@ -102,7 +102,7 @@ export const queues = area('queues', '/api/v1/queues', { auth: 'admin' }, [
     errors: ['queue.missing'],
     sideEffect: true,
     handle: (input) =>
-      change(input, limitQueue(nameOf(input), input.body.limit), 'queue.limited', {
+      changeQueue(input, limitQueue(requireQueue(input), input.body.limit), 'queue.limited', {
         limit: input.body.limit,
       }),
   }),
@@ -117,7 +117,8 @@ export const queues = area('queues', '/api/v1/queues', { auth: 'admin' }, [
     response: QueueControl,
     errors: ['queue.missing'],
     sideEffect: true,
-    handle: (input) => change(input, pauseQueue(nameOf(input), input.caller.ownerId), 'queue.paused'),
+    handle: (input) =>
+      changeQueue(input, pauseQueue(requireQueue(input), input.caller.ownerId), 'queue.paused'),
   }),
 
   route({
@@ -128,23 +129,23 @@ export const queues = area('queues', '/api/v1/queues', { auth: 'admin' }, [
     response: QueueControl,
     errors: ['queue.missing'],
     sideEffect: true,
-    handle: (input) => change(input, resumeQueue(nameOf(input)), 'queue.resumed'),
+    handle: (input) => changeQueue(input, resumeQueue(requireQueue(input)), 'queue.resumed'),
   }),
 ])
 
 /** The name of an existing queue from the path. @throws queue.missing */
-function nameOf({ params: { queue } }: Pick<OfQueue, 'params'>): string {
+function requireQueue({ params: { queue } }: Pick<QueueInput, 'params'>): string {
   if (!NAMES.includes(queue)) throw fail('queue.missing', { name: queue, names: NAMES.join(', ') })
   return queue
 }
 
 /** Runs the statement, audits it if it changed anything, and answers with the controls of the queue. */
-async function change<Body>(
-  input: OfQueue<Body>,
+async function changeQueue<Body>(
+  input: QueueInput<Body>,
   statement: ReturnType<typeof pauseQueue>,
   kind: 'queue.paused' | 'queue.resumed' | 'queue.limited',
   data: object = {},
-): Promise<Answer<Controlled>> {
+): Promise<Answer<QueueControlJson>> {
   const { queue } = input.params
   return input.transaction(async (tx) => {
     if ((await tx.maybeOne(statement)) !== null)

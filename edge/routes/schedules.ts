@@ -48,7 +48,7 @@ const Schedule = z
   })
   .meta({ id: 'Schedule' })
 
-type OfSchedule = Input<z.output<typeof Params>, unknown, undefined, Caller> &
+type ScheduleInput = Input<z.output<typeof Params>, unknown, undefined, Caller> &
   Writes<z.input<typeof Schedule>>
 
 /** The schedules: list, run, pause and resume them. Workers run their jobs. */
@@ -58,7 +58,8 @@ export const schedules = area('schedules', '/api/v1/schedules', { auth: 'admin' 
     path: '',
     summary: 'List schedules by name',
     response: z.array(Schedule),
-    handle: async ({ edge }) => json((await edge.reader.text(readSchedules, stateOf(edge, schedule)))!),
+    handle: async ({ edge }) =>
+      json((await edge.reader.text(readSchedules, stateParameters(edge, schedule)))!),
   }),
 
   route({
@@ -74,7 +75,7 @@ export const schedules = area('schedules', '/api/v1/schedules', { auth: 'admin' 
     sideEffect: true,
     handle: (input) => {
       const { params, caller, edge, requestId, transaction } = input
-      const entry = entryNamed(params.name)
+      const entry = requireEntry(params.name)
       const options = { requestId, settings: edge.settings, evenPaused: true }
       return transaction(async (tx) => {
         const id = (await runEntry(tx, entry, options))!
@@ -99,8 +100,13 @@ export const schedules = area('schedules', '/api/v1/schedules', { auth: 'admin' 
     errors: ['schedule.missing'],
     sideEffect: true,
     handle: (input) => {
-      const entry = entryNamed(input.params.name)
-      return change(input, entry, pauseScheduled(entry.identifier, input.caller.ownerId), 'schedule.paused')
+      const entry = requireEntry(input.params.name)
+      return changeSchedule(
+        input,
+        entry,
+        pauseScheduled(entry.identifier, input.caller.ownerId),
+        'schedule.paused',
+      )
     },
   }),
 
@@ -114,22 +120,22 @@ export const schedules = area('schedules', '/api/v1/schedules', { auth: 'admin' 
     errors: ['schedule.missing'],
     sideEffect: true,
     handle: (input) => {
-      const entry = entryNamed(input.params.name)
-      return change(input, entry, resumeScheduled(entry.identifier), 'schedule.resumed')
+      const entry = requireEntry(input.params.name)
+      return changeSchedule(input, entry, resumeScheduled(entry.identifier), 'schedule.resumed')
     },
   }),
 ])
 
 /** @throws fail('schedule.missing') */
-function entryNamed(name: string): CronEntry {
+function requireEntry(name: string): CronEntry {
   const entry = schedule.find(({ identifier }) => identifier === name)
   if (entry === undefined) throw fail('schedule.missing')
   return entry
 }
 
 /** Runs the statement, audits it if it changed anything, and answers with the state of the entry. */
-async function change(
-  input: OfSchedule,
+async function changeSchedule(
+  input: ScheduleInput,
   entry: CronEntry,
   statement: Query<unknown>,
   kind: 'schedule.paused' | 'schedule.resumed',
@@ -137,14 +143,14 @@ async function change(
   return input.transaction(async (tx) => {
     if ((await tx.run(statement)) > 0)
       await tx.run(audit(input, kind, { data: { schedule: entry.identifier } }))
-    return json((await readWithin(tx, readSchedule, stateOf(input.edge, [entry])))!)
+    return json((await readWithin(tx, readSchedule, stateParameters(input.edge, [entry])))!)
   })
 }
 
 /** Parameters of `readSchedules` and `readSchedule` for these entries. */
-function stateOf({ pulse, settings }: Edge, entries: readonly CronEntry[]) {
+function stateParameters({ pulse, settings }: Edge, entries: readonly CronEntry[]) {
   const now = new Date(pulse.now())
-  const given = entries.map(
+  const states = entries.map(
     ({ identifier, match, task }): Scheduled => ({
       name: identifier,
       cron: match,
@@ -153,5 +159,5 @@ function stateOf({ pulse, settings }: Edge, entries: readonly CronEntry[]) {
       next_run_at: nextRun(match, now).toISOString(),
     }),
   )
-  return [JSON.stringify(given), settings.keepResultSeconds] as const
+  return [JSON.stringify(states), settings.keepResultSeconds] as const
 }

@@ -7,7 +7,7 @@ import { area, json, route } from '../pipeline/route.ts'
 import { count } from '../pipeline/schemas.ts'
 import { Spending, Tables } from './system/shapes.ts'
 
-const SECONDS_A_DAY = 86_400
+const SECONDS_PER_DAY = 86_400
 // The pruner deletes expired rows of these every minute.
 const JOB_TABLES = ['job', 'job_event_row']
 
@@ -20,7 +20,8 @@ const tables = route({
 of an earlier UTC day.`,
   response: Tables,
   reads: 'statistics',
-  handle: async ({ edge, reader }) => json((await reader.text(readTables, retentionOf(edge.settings)))!),
+  handle: async ({ edge, reader }) =>
+    json((await reader.text(readTables, retentionParameters(edge.settings)))!),
 })
 
 const spending = route({
@@ -39,11 +40,11 @@ US dollars, at the price of the day. Usage is kept for \`AI_USAGE_KEEP_DAYS\`, m
 export const system = area('system', '/api/v1/system', { auth: 'admin' }, [tables, spending])
 
 /** Parameters of `readTables`: the tables that have a retention, their settings, and the days. */
-function retentionOf({ keepDays, keepResultSeconds }: Settings): [string[], string[], number[]] {
+function retentionParameters({ keepDays, keepResultSeconds }: Settings): [string[], string[], number[]] {
   const jobs = JOB_TABLES.map((table) => ({
     table,
     setting: 'WORKER_KEEP_RESULT_SECONDS',
-    days: keepResultSeconds / SECONDS_A_DAY,
+    days: keepResultSeconds / SECONDS_PER_DAY,
   }))
   const retained = RETAINED.map(({ table, keep }) => ({
     table,

@@ -78,7 +78,7 @@ export const tasks = area('tasks', '/api/v1/tasks', { auth: 'open' }, [
     reads: 'statistics',
     handle: async ({ reader }) => {
       const queues = await reader.text(readNamedQueues, [[...NAMED_QUEUES]])
-      return json(`{"tasks":${LISTED},"queues":${queues}}`)
+      return json(`{"tasks":${TASKS_JSON},"queues":${queues}}`)
     },
   }),
 
@@ -94,7 +94,7 @@ is a job: watch and cancel it at \`/api/v1/jobs/{task_id}\`.`,
     errors: ['task.unknown', 'task.unknown_queue'],
     sideEffect: true,
     handle: ({ body, caller, edge, requestId, enqueue }) => {
-      const task = taskOf(body.task_name, body.queue_type)
+      const task = requireTask(body.task_name, body.queue_type)
       const payload = parsePart(z.object({ args: task.payload }), 'body', { args: body.args }) as {
         args: unknown
       }
@@ -140,16 +140,16 @@ is a job: watch and cancel it at \`/api/v1/jobs/{task_id}\`.`,
 ])
 
 // JSON of the listed tasks, which is the same for all callers.
-const LISTED = JSON.stringify(
+const TASKS_JSON = JSON.stringify(
   [...new Set([...namedTasks.values()].flatMap((byName) => [...byName.keys()]))].sort().map((task_name) => ({
     task_name,
     queue_types: NAMED_QUEUES.filter((queue) => namedTasks.get(queue)!.has(task_name)),
-    args: argumentsOf(task_name),
+    args: argumentsSchema(task_name),
   })),
 )
 
 /** The JSON Schema of a task's arguments, which is the same on each of its queues. */
-function argumentsOf(name: string): object {
+function argumentsSchema(name: string): object {
   const task = [...namedTasks.values()]
     .map((byName) => byName.get(name))
     .find((found) => found !== undefined)!
@@ -158,7 +158,7 @@ function argumentsOf(name: string): object {
 }
 
 /** Finds a task. @throws fail('task.unknown_queue'), fail('task.unknown'), each with the names that exist. */
-function taskOf(name: string, queue: string): TaskDefinition<unknown, unknown> {
+function requireTask(name: string, queue: string): TaskDefinition<unknown, unknown> {
   const byName = (namedTasks as ReadonlyMap<string, ReadonlyMap<string, AnyTask>>).get(queue)
   if (byName === undefined) throw fail('task.unknown_queue', { name: queue, names: NAMED_QUEUES.join(', ') })
   const task = byName.get(name)

@@ -13,8 +13,8 @@ const Drained = z
   .strictObject({ id: z.uuid(), name: z.string(), drained: z.boolean() })
   .meta({ id: 'DrainedWorker' })
 
-type Answered = z.input<typeof Drained>
-type OfWorker = Input<z.output<typeof Params>, unknown, undefined, Caller> & Writes<Answered>
+type DrainedJson = z.input<typeof Drained>
+type WorkerInput = Input<z.output<typeof Params>, unknown, undefined, Caller> & Writes<DrainedJson>
 
 const shared = {
   method: 'post',
@@ -31,17 +31,17 @@ export const workers = area('workers', '/api/v1/workers', { auth: 'admin', about
     summary: 'Drain a worker',
     description:
       'It starts no more jobs until it is resumed or loses its lease; running jobs continue. Other workers take over its share immediately. Drain a worker before stopping it, for example.',
-    handle: (input) => drain(input, true),
+    handle: (input) => setDrained(input, true),
   }),
   route({
     ...shared,
     path: '/:worker_id/resume',
     summary: 'Resume a drained worker',
-    handle: (input) => drain(input, false),
+    handle: (input) => setDrained(input, false),
   }),
 ])
 
-async function drain(input: OfWorker, drained: boolean): Promise<Answer<Answered> | Answered> {
+async function setDrained(input: WorkerInput, drained: boolean): Promise<Answer<DrainedJson> | DrainedJson> {
   const { worker_id: id } = input.params
   return input.transaction(async (tx) => {
     const row = isUuid(id) ? await tx.maybeOne(drainWorker(id, drained)) : null

@@ -239,10 +239,7 @@ describe('confirming', () => {
       assert.deepEqual([json.old_confirmed, json.new_confirmed], [order[0] === 'old', order[0] === 'new'])
       assert.equal(await emailOf(who.id), who.email)
       const last = await confirm(change[order[1]])
-      assert.deepEqual(
-        [last.status, last.json],
-        [200, { detail: 'The email address has been changed' }],
-      )
+      assert.deepEqual([last.status, last.json], [200, { detail: 'The email address has been changed' }])
       const now = (await me(api, who.token)).json
       assert.deepEqual([now.email, now.is_verified], [change.email, true])
       assertRefused(await pending(who), 404)
@@ -356,10 +353,7 @@ describe('refusing, and taking back', () => {
       const change = await begun(who)
       await confirm(change.old)
       const answer = await refuse(change[side])
-      assert.deepEqual(
-        [answer.status, answer.json],
-        [200, { detail: 'The email change has been refused' }],
-      )
+      assert.deepEqual([answer.status, answer.json], [200, { detail: 'The email change has been refused' }])
       for (const token of [change.old, change.new]) {
         assertRefused(await confirm(token), 400, BAD_TOKEN)
         assertRefused(await refuse(token), 400, BAD_TOKEN)

@@ -13,44 +13,48 @@ const REFRESH_PATH = '/api/v1/auth'
 // Browsers cap the lifetime of a cookie at 400 days.
 const DEVICE_SECONDS = 400 * 86_400
 
-const sessionName = (edge: Edge): string => cookieName(edge.settings, 'session')
-const refreshName = (edge: Edge): string => cookieName(edge.settings, 'refresh', REFRESH_PATH)
-const deviceName = (edge: Edge): string => cookieName(edge.settings, 'device', REFRESH_PATH)
+const sessionCookieName = (edge: Edge): string => cookieName(edge.settings, 'session')
+const refreshCookieName = (edge: Edge): string => cookieName(edge.settings, 'refresh', REFRESH_PATH)
+const deviceCookieName = (edge: Edge): string => cookieName(edge.settings, 'device', REFRESH_PATH)
 
 /** The refresh token of a request; null if it has none. */
-export function refreshCookie(edge: Edge, request: EdgeRequest): string | null {
-  return readCookie(request, refreshName(edge))
+export function readRefreshCookie(edge: Edge, request: EdgeRequest): string | null {
+  return readCookie(request, refreshCookieName(edge))
 }
 
 /** The device cookie of a browser that has signed in before; null if the request has none. */
-export function deviceCookie(edge: Edge, request: EdgeRequest): string | null {
-  return readCookie(request, deviceName(edge))
+export function readDeviceCookie(edge: Edge, request: EdgeRequest): string | null {
+  return readCookie(request, deviceCookieName(edge))
 }
 
-/** Sets the cookie that {@link deviceCookie} reads. */
-export function deviceHeader(edge: Edge, value: string): Header {
+/** Sets the cookie that {@link readDeviceCookie} reads. */
+export function setDeviceCookie(edge: Edge, value: string): Header {
   const scope = { path: REFRESH_PATH, sameSite: 'Strict', seconds: DEVICE_SECONDS } as const
-  return setCookie(edge.settings, deviceName(edge), value, scope)
+  return setCookie(edge.settings, deviceCookieName(edge), value, scope)
 }
 
 /** Sets both cookies of a session, with the lifetimes of their tokens. */
-export function sessionCookies(edge: Edge, accessToken: string, refreshToken: string): Header[] {
+export function setSessionCookies(edge: Edge, accessToken: string, refreshToken: string): Header[] {
   const { accessTokenSeconds, refreshTokenSeconds } = edge.settings
-  return cookies(edge, [accessToken, accessTokenSeconds], [refreshToken, refreshTokenSeconds])
+  return setCookies(edge, [accessToken, accessTokenSeconds], [refreshToken, refreshTokenSeconds])
 }
 
 /** Clears both cookies of a session. */
-export function clearedCookies(edge: Edge): Header[] {
-  return cookies(edge, ['', 0], ['', 0])
+export function clearSessionCookies(edge: Edge): Header[] {
+  return setCookies(edge, ['', 0], ['', 0])
 }
 
 type Cookie = readonly [token: string, seconds: number]
 
-function cookies(edge: Edge, [access, accessSeconds]: Cookie, [refresh, refreshSeconds]: Cookie): Header[] {
+function setCookies(
+  edge: Edge,
+  [access, accessSeconds]: Cookie,
+  [refresh, refreshSeconds]: Cookie,
+): Header[] {
   const session = { path: '/', sameSite: 'Lax', seconds: accessSeconds } as const
   const refreshing = { path: REFRESH_PATH, sameSite: 'Strict', seconds: refreshSeconds } as const
   return [
-    setCookie(edge.settings, sessionName(edge), access, session),
-    setCookie(edge.settings, refreshName(edge), refresh, refreshing),
+    setCookie(edge.settings, sessionCookieName(edge), access, session),
+    setCookie(edge.settings, refreshCookieName(edge), refresh, refreshing),
   ]
 }

@@ -8,7 +8,7 @@ import { enqueue } from '../../../tasks/task.ts'
 import { audit } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
-import { isRefused, PROOF_ERRORS, PROOF_REQUIRED, proofFields, proofOf } from './proof.ts'
+import { checkProof, isFailure, PROOF_ERRORS, PROOF_REQUIRED, proofFields } from './proof.ts'
 import { User } from './shapes.ts'
 
 const Deletion = z.strictObject(proofFields).meta({ id: 'AccountDeletion' }).optional()
@@ -28,7 +28,7 @@ when an admin deletes the account. ${PROOF_REQUIRED}`,
     errors: ['account.last_admin', ...PROOF_ERRORS],
     credentials: true,
     needsSession: true,
-    handle: deleteOwn,
+    handle: requestDeletion,
   }),
 
   route({
@@ -40,38 +40,38 @@ when an admin deletes the account. ${PROOF_REQUIRED}`,
     errors: ['account.deletion_due', 'account.missing'],
     sideEffect: true,
     needsSession: true,
-    handle: restoreOwn,
+    handle: cancelDeletion,
   }),
 ]
 
 type Account = z.input<typeof User>
-type Own<B> = Input<undefined, undefined, B, Caller> & Writes<Account>
+type OwnInput<B> = Input<undefined, undefined, B, Caller> & Writes<Account>
 
-async function deleteOwn(input: Own<z.output<typeof Deletion>>): Promise<Answer<Account>> {
+async function requestDeletion(input: OwnInput<z.output<typeof Deletion>>): Promise<Answer<Account>> {
   const { body, caller, edge } = input
-  const proof = await proofOf(input, body ?? {})
+  const proof = await checkProof(input, body ?? {})
   return input.transaction(async (tx) => {
-    const proven = await proof.settle(tx)
-    if (isRefused(proven)) return proven
-    const standing = await tx.one(lockStanding(caller.id))
-    if (standing.marked) return json(standing.json)
+    const identity = await proof.confirm(tx)
+    if (isFailure(identity)) return identity
+    const deletion = await tx.one(lockStanding(caller.id))
+    if (deletion.marked) return json(deletion.json)
     const marked = await tx.one(markForDeletion(caller.id, edge.settings.accountDeletionDays))
     const { deletion_at } = JSON.parse(marked.json) as Account
-    const about = { accountId: caller.id, data: { deletion_at } }
-    await tx.run(audit(input, 'account.deletion_requested', about))
-    await enqueueNext(tx, input, marked.due)
+    const eventFields = { accountId: caller.id, data: { deletion_at } }
+    await tx.run(audit(input, 'account.deletion_requested', eventFields))
+    await enqueueDeletion(tx, input, marked.due)
     await edge.accounts.changed(tx, caller.id)
     return json(marked.json)
   })
 }
 
-async function restoreOwn(input: Own<undefined>): Promise<Answer<Account>> {
+async function cancelDeletion(input: OwnInput<undefined>): Promise<Answer<Account>> {
   const { caller, edge } = input
   return input.transaction(async (tx) => {
-    const standing = await tx.maybeOne(lockStanding(caller.ownerId ?? 0))
-    if (standing === null) throw fail('account.missing')
-    if (standing.due) throw fail('account.deletion_due')
-    if (!standing.marked) return json(standing.json)
+    const deletion = await tx.maybeOne(lockStanding(caller.ownerId ?? 0))
+    if (deletion === null) throw fail('account.missing')
+    if (deletion.due) throw fail('account.deletion_due')
+    if (!deletion.marked) return json(deletion.json)
     const restored = await tx.one(unmarkForDeletion(caller.id))
     await tx.run(audit(input, 'account.deletion_cancelled', { accountId: caller.id }))
     await edge.accounts.changed(tx, caller.id)
@@ -80,12 +80,12 @@ async function restoreOwn(input: Own<undefined>): Promise<Answer<Account>> {
 }
 
 /** Enqueues the deletion if it is due now. After a grace period the pruner starts it, so only its notice is enqueued. */
-async function enqueueNext(tx: Transaction, input: Own<unknown>, isDue: boolean): Promise<void> {
+async function enqueueDeletion(tx: Transaction, input: OwnInput<unknown>, isDue: boolean): Promise<void> {
   const { caller, edge, requestId } = input
   const options = { ownerId: null, requestId, settings: edge.settings }
-  const about = { account_id: caller.id }
+  const payload = { account_id: caller.id }
   const { jobId } = isDue
-    ? await enqueue(tx, deleteDue, about, options)
-    : await enqueue(tx, deletionMail, about, options)
+    ? await enqueue(tx, deleteDue, payload, options)
+    : await enqueue(tx, deletionMail, payload, options)
   tx.afterCommit(() => edge.publisher.notify(jobId))
 }

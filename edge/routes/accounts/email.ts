@@ -20,8 +20,8 @@ import { audit, eventOf } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { Email, Timestamp } from '../../pipeline/schemas.ts'
-import { acceptance } from '../orgs/access.ts'
-import { isRefused, PROOF_ERRORS, PROOF_REQUIRED, proofFields, proofOf } from './proof.ts'
+import { acceptanceEvents } from '../orgs/access.ts'
+import { checkProof, isFailure, PROOF_ERRORS, PROOF_REQUIRED, proofFields } from './proof.ts'
 import { Detail, MailedToken } from './shapes.ts'
 
 const EmailChange = z
@@ -34,7 +34,7 @@ const EmailChange = z
   })
   .meta({ id: 'EmailChange' })
 
-const NewAddress = z.strictObject({ email: Email, ...proofFields }).meta({ id: 'EmailChangeRequest' })
+const EmailChangeRequest = z.strictObject({ email: Email, ...proofFields }).meta({ id: 'EmailChangeRequest' })
 
 const Confirmation = z.strictObject({ token: MailedToken }).meta({ id: 'EmailChangeConfirmation' })
 
@@ -48,7 +48,7 @@ export const emailRoutes = [
 tokens are used, within \`VERIFY_TOKEN_HOURS\`. Replaces a pending change. ${PROOF_REQUIRED} The response does not reveal \
 whether the new address already has an account; if it has, the email to it says that the change cannot be confirmed. An \
 address gets at most ten such emails an hour.`,
-    body: NewAddress,
+    body: EmailChangeRequest,
     response: EmailChange,
     status: 201,
     errors: ['account.email_same', ...PROOF_ERRORS],
@@ -82,10 +82,10 @@ address gets at most ten such emails an hour.`,
     needsSession: true,
     handle: (input) =>
       input.transaction(async (tx) => {
-        const ended = await tx.maybeOne(cancelEmailChange(input.caller.ownerId ?? 0))
-        if (ended === null) throw fail('account.email_change_missing')
-        const about = { accountId: input.caller.id, data: { email: ended.email } }
-        await tx.run(audit(input, 'account.email_change_cancelled', about))
+        const change = await tx.maybeOne(cancelEmailChange(input.caller.ownerId ?? 0))
+        if (change === null) throw fail('account.email_change_missing')
+        const eventFields = { accountId: input.caller.id, data: { email: change.email } }
+        await tx.run(audit(input, 'account.email_change_cancelled', eventFields))
         return undefined
       }),
   }),
@@ -118,30 +118,30 @@ tokens emailed to the previous address become invalid.`,
     sideEffect: true,
     handle: (input) =>
       input.transaction(async (tx) => {
-        const ended = await tx.maybeOne(refuseEmailChange(digestOf(input.body.token)))
-        if (ended === null) throw fail('account.token')
-        const { account_id: accountId, email, side } = ended
-        const about = { actorId: null, accountId, data: { email, by: side } }
-        await tx.run(audit(input, 'account.email_change_refused', about))
+        const change = await tx.maybeOne(refuseEmailChange(digestOf(input.body.token)))
+        if (change === null) throw fail('account.token')
+        const { account_id: accountId, email, side } = change
+        const eventFields = { actorId: null, accountId, data: { email, by: side } }
+        await tx.run(audit(input, 'account.email_change_refused', eventFields))
         return { detail: 'The email change has been refused' }
       }),
   }),
 ]
 
-type Asked = Input<undefined, undefined, z.output<typeof NewAddress>, Caller> &
+type BeginInput = Input<undefined, undefined, z.output<typeof EmailChangeRequest>, Caller> &
   Writes<z.input<typeof EmailChange>>
 
-async function beginChange(input: Asked): Promise<Answer<z.input<typeof EmailChange>>> {
+async function beginChange(input: BeginInput): Promise<Answer<z.input<typeof EmailChange>>> {
   const { body, caller, edge, requestId } = input
   const { secretKey, settings } = edge
-  const proof = await proofOf(input, body)
+  const proof = await checkProof(input, body)
   return input.transaction(async (tx) => {
-    const proven = await proof.settle(tx)
-    if (isRefused(proven)) return proven
-    if (proven.email === body.email) return fail('account.email_same')
+    const identity = await proof.confirm(tx)
+    if (isFailure(identity)) return identity
+    if (identity.email === body.email) return fail('account.email_same')
     const id = uuidv7()
     const digest = (side: (typeof SIDES)[number]) => digestOf(emailChangeTokenOf(secretKey, side, id))
-    const begun = await tx.one(
+    const change = await tx.one(
       beginEmailChange({
         id,
         accountId: caller.id,
@@ -151,36 +151,42 @@ async function beginChange(input: Asked): Promise<Answer<z.input<typeof EmailCha
         lifetimeSeconds: settings.verifyTokenSeconds,
       }),
     )
-    const about = { accountId: caller.id, data: { email: body.email } }
-    await tx.run(audit(input, 'account.email_change_requested', about))
+    const eventFields = { accountId: caller.id, data: { email: body.email } }
+    await tx.run(audit(input, 'account.email_change_requested', eventFields))
     const options = { ownerId: null, requestId, settings }
     const payloads = SIDES.map((side) => ({ account_id: caller.id, change_id: id, side }))
     const mails = await enqueueMany(tx, emailChange, payloads, options)
     tx.afterCommit(() => {
       for (const { jobId } of mails) edge.publisher.notify(jobId)
     })
-    return json(begun.json)
+    return json(change.json)
   })
 }
 
-type Confirming = Input<undefined, undefined, z.output<typeof Confirmation>, Caller | null>
+type ConfirmInput = Input<undefined, undefined, z.output<typeof Confirmation>, Caller | null>
 
-async function confirmChange(tx: Transaction, input: Confirming): Promise<z.input<typeof Detail> | Failure> {
+async function confirmChange(
+  tx: Transaction,
+  input: ConfirmInput,
+): Promise<z.input<typeof Detail> | Failure> {
   const { edge } = input
   const change = await tx.maybeOne(confirmEmailChange(digestOf(input.body.token)))
   if (change === null) throw fail('account.token')
   const { account_id: id, old_email: from, new_email: to, side } = change
-  const about = { actorId: id, accountId: id }
-  const event = eventOf(input, 'account.email_change_confirmed', { ...about, data: { email: to, by: side } })
+  const eventFields = { actorId: id, accountId: id }
+  const event = eventOf(input, 'account.email_change_confirmed', {
+    ...eventFields,
+    data: { email: to, by: side },
+  })
   if (change.outcome !== 'changed') {
     await tx.run(appendAudit([event]))
     // Returned, not thrown, to commit the end of the change. Both addresses have confirmed, so this may be revealed.
     if (change.outcome === 'taken') return fail('account.email_taken')
     return { detail: 'Confirmed; the address changes once the other address confirms it, too' }
   }
-  const events = [event, eventOf(input, 'account.email_changed', { ...about, data: { from, to } })]
+  const events = [event, eventOf(input, 'account.email_changed', { ...eventFields, data: { from, to } })]
   for (const { invite_id, was_member: wasMember, ...invite } of await tx.any(acceptInvites(id, to)))
-    events.push(...acceptance(input, { id: invite_id, ...invite }, { id, actorId: id, wasMember }))
+    events.push(...acceptanceEvents(input, { id: invite_id, ...invite }, { id, actorId: id, wasMember }))
   await tx.run(appendAudit(events))
   await tx.run(endSessions(id, change.session_id))
   await tx.run(endMailedTokens(id))

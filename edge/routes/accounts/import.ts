@@ -88,23 +88,24 @@ async function importRows(
   for (const { data } of rows)
     if (data !== undefined && !valid.has(data.email)) valid.set(data.email, accountOf(data))
   return input.transaction(async (tx) => {
-    const made = new Map(
+    const created = new Map(
       (await tx.any(importAccounts([...valid.values()]))).map(({ email, id }) => [email, id]),
     )
-    const events = [...made].map(([email, accountId]) =>
+    const events = [...created].map(([email, accountId]) =>
       eventOf(input, 'account.imported', { accountId, data: { role: valid.get(email)!.role } }),
     )
     await tx.run(appendAudit(events))
     const accounts = rows.map((row): ResultRow => {
       if (!row.success) return { status: 'invalid', id: null, email: null, reason: reasonOf(row.error) }
       const { email } = row.data
-      const id = made.get(email) ?? null
+      const id = created.get(email) ?? null
       // Later rows of the same address report that the account exists.
-      made.delete(email)
+      created.delete(email)
       return { status: id === null ? 'exists' : 'created', id, email, reason: null }
     })
-    const of = (status: ResultRow['status']): number => accounts.filter((row) => row.status === status).length
-    return { created: of('created'), exists: of('exists'), invalid: of('invalid'), accounts }
+    const countOf = (status: ResultRow['status']): number =>
+      accounts.filter((row) => row.status === status).length
+    return { created: countOf('created'), exists: countOf('exists'), invalid: countOf('invalid'), accounts }
   })
 }
 

@@ -5,7 +5,7 @@ import { endInvite, insertMember, inviteById, lockOrganization } from '../../../
 import { inviteIdOf, isInviteToken } from '../../../tasks/accounts/tokens.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
-import { acceptance, requireReach, withToken } from '../orgs/access.ts'
+import { acceptanceEvents, requireSameOrganization, withToken } from '../orgs/access.ts'
 import { Invite } from '../orgs/shapes.ts'
 import { MailedToken } from './shapes.ts'
 
@@ -31,26 +31,26 @@ export const acceptInviteRoute = route({
   sideEffect: true,
   credentials: true,
   complete: withToken,
-  handle: accept,
+  handle: acceptInvite,
 })
 
-type Accepted = z.input<typeof Invite>
+type InviteJson = z.input<typeof Invite>
 
-async function accept(
-  input: Input<undefined, undefined, z.output<typeof InviteAccept>, Caller> & Writes<Accepted>,
-): Promise<Answer<Accepted>> {
+async function acceptInvite(
+  input: Input<undefined, undefined, z.output<typeof InviteAccept>, Caller> & Writes<InviteJson>,
+): Promise<Answer<InviteJson>> {
   const { body, caller, edge } = input
   const id = inviteIdOf(body.token)
-  const named = id === null ? null : await edge.db.maybeOne(inviteById(id))
-  if (named === null || !isInviteToken(edge.secretKey, body.token, named.id, named.email))
+  const found = id === null ? null : await edge.db.maybeOne(inviteById(id))
+  if (found === null || !isInviteToken(edge.secretKey, body.token, found.id, found.email))
     throw fail('invite.token')
-  requireReach(caller, named.organization_id)
+  requireSameOrganization(caller, found.organization_id)
   // Also refused without authentication: that caller has no account to become a member.
-  if (caller.ownerId === null || named.email !== emailOf(caller)) throw fail('invite.email')
+  if (caller.ownerId === null || found.email !== emailOf(caller)) throw fail('invite.email')
   const accountId = caller.ownerId
   return input.transaction(async (tx) => {
-    const standing = await tx.maybeOne(lockOrganization(named.organization_id, accountId))
-    const invite = await tx.maybeOne(inviteById(named.id))
+    const standing = await tx.maybeOne(lockOrganization(found.organization_id, accountId))
+    const invite = await tx.maybeOne(inviteById(found.id))
     if (standing === null || invite === null) throw fail('invite.token')
     if (invite.status === 'expired') {
       await tx.maybeOne(endInvite(invite.id, 'expired'))
@@ -59,10 +59,10 @@ async function accept(
     if (invite.status !== 'pending') throw fail(`invite.${invite.status}`)
     const wasMember = standing.role !== null
     if (!wasMember) await tx.run(insertMember(invite.organization_id, accountId, invite.role))
-    const ended = await tx.one(endInvite(invite.id, 'accepted'))
+    const accepted = await tx.one(endInvite(invite.id, 'accepted'))
     const account = { id: accountId, actorId: accountId, wasMember }
-    await tx.run(appendAudit(acceptance(input, invite, account)))
-    return json(ended.json)
+    await tx.run(appendAudit(acceptanceEvents(input, invite, account)))
+    return json(accepted.json)
   })
 }
 

@@ -20,9 +20,9 @@ import { array, cursor, cursorValues } from '../../pipeline/lists.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { count, Moment, RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { allScopes } from '../../pipeline/scopes.ts'
-import { enter, RANKED, seen } from '../orgs/access.ts'
-import { notify } from './notices.ts'
-import { isRefused, lockCaller, PROOF_ERRORS, PROOF_REQUIRED, proofFields, proofOf } from './proof.ts'
+import { lockForRole, ROLE_ERRORS, requireAccess } from '../orgs/access.ts'
+import { enqueueNotice } from './notices.ts'
+import { checkProof, isFailure, lockCaller, PROOF_ERRORS, PROOF_REQUIRED, proofFields } from './proof.ts'
 
 // Lazy: other areas declare their scopes after this module is loaded.
 const Scopes = z.lazy(() => {
@@ -73,7 +73,7 @@ after 30 days.`,
     body: NewKey,
     response: CreatedKey,
     status: 201,
-    errors: ['quota.keys', 'key.no_account', ...PROOF_ERRORS, ...RANKED],
+    errors: ['quota.keys', 'key.no_account', ...PROOF_ERRORS, ...ROLE_ERRORS],
     sideEffect: true,
     credentials: true,
     needsSession: true,
@@ -93,7 +93,7 @@ after 30 days.`,
       cursor: cursor(API_KEY_ORDER),
     }),
     response: z.array(ApiKey),
-    errors: RANKED,
+    errors: ROLE_ERRORS,
     needsSession: true,
     reads: 'list',
     decidesAccess: true,
@@ -102,7 +102,9 @@ after 30 days.`,
       const text =
         query.organization_id === undefined
           ? await reader.text(readApiKeys, [caller.ownerId ?? 0, ...page])
-          : seen(await reader.text(readOrganizationKeys, [query.organization_id, caller.ownerId, ...page]))
+          : requireAccess(
+              await reader.text(readOrganizationKeys, [query.organization_id, caller.ownerId, ...page]),
+            )
       return array(text!, request)
     },
   }),
@@ -114,27 +116,28 @@ after 30 days.`,
     description:
       'The key ends immediately. For the account that created it, admins and owners of its organization, and admins of the service.',
     params: z.object({ key_id: z.string() }),
-    errors: ['key.missing', ...RANKED],
+    errors: ['key.missing', ...ROLE_ERRORS],
     needsSession: true,
     handle: deleteKey,
   }),
 ]
 
-type Making = Input<undefined, undefined, z.output<typeof NewKey>, Caller> &
+type CreateInput = Input<undefined, undefined, z.output<typeof NewKey>, Caller> &
   Writes<z.input<typeof CreatedKey>>
 
-async function createKey(input: Making): Promise<Answer<z.input<typeof CreatedKey>>> {
+async function createKey(input: CreateInput): Promise<Answer<z.input<typeof CreatedKey>>> {
   const { body, caller, edge } = input
-  const { organization_id: organizationId = null, expires_at: expiresAt = null, ...given } = body
+  const { organization_id: organizationId = null, expires_at: expiresAt = null, ...proofInput } = body
   const { ownerId } = caller
   if (ownerId === null) throw fail('key.no_account')
   if (expiresAt !== null && Date.parse(expiresAt) <= edge.pulse.now())
     throw invalid('body', 'expires_at', 'must be in the future', 'too_small')
-  const proof = await proofOf(input, given)
+  const proof = await checkProof(input, proofInput)
   return input.transaction(async (tx) => {
-    if (organizationId !== null) await enter(tx, { params: { org_id: organizationId }, caller }, 'admin')
-    const proven = await proof.settle(tx)
-    if (isRefused(proven)) return proven
+    if (organizationId !== null)
+      await lockForRole(tx, { params: { org_id: organizationId }, caller }, 'admin')
+    const identity = await proof.confirm(tx)
+    if (isFailure(identity)) return identity
     await lockCaller(tx, caller)
     const id = uuidv7()
     const key = apiKeyOf(edge.secretKey, id)
@@ -153,7 +156,7 @@ async function createKey(input: Making): Promise<Answer<z.input<typeof CreatedKe
     )
     await requireQuota(tx, ownerId, ['keys'], edge.settings.quotas)
     const data = { key: id, name: body.name, scopes, expires_at: expiresAt }
-    await notify(tx, input, ownerId, 'key_created', body.name)
+    await enqueueNotice(tx, input, ownerId, 'key_created', body.name)
     await tx.run(audit(input, 'key.created', { accountId: ownerId, organizationId, data }))
     return json(created.json)
   })
@@ -177,7 +180,7 @@ function deleteKey(
     const { account_id: accountId, organization_id: organizationId } = owners
     if (accountId !== caller.ownerId && caller.role !== 'admin') {
       if (organizationId === null) throw fail('key.missing')
-      await enter(tx, { params: { org_id: organizationId }, caller }, 'admin')
+      await lockForRole(tx, { params: { org_id: organizationId }, caller }, 'admin')
     }
     if ((await tx.maybeOne(deleteApiKey(id))) === null) throw fail('key.missing')
     await tx.run(audit(input, 'key.deleted', { accountId, organizationId, data: { key: id } }))

@@ -4,7 +4,7 @@ import { deviceProofOf, digestOf } from '../../../tasks/accounts/tokens.ts'
 import type { Header } from '../../http/reply.ts'
 import type { EdgeRequest } from '../../http/server.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { deviceCookie, deviceHeader } from './cookies.ts'
+import { readDeviceCookie, setDeviceCookie } from './cookies.ts'
 
 /**
  * Browsers that have signed in to an account before. Their failed logins count separately, so that others who guess the
@@ -21,34 +21,39 @@ interface Device {
   readonly proofs: readonly string[]
 }
 
-function deviceOf(edge: Edge, request: EdgeRequest): Device {
-  const [id = '', ...proofs] = (deviceCookie(edge, request) ?? '').split('.')
+function readDevice(edge: Edge, request: EdgeRequest): Device {
+  const [id = '', ...proofs] = (readDeviceCookie(edge, request) ?? '').split('.')
   if (DEVICE.test(id)) return { id, proofs: proofs.slice(0, MAX_PROOFS) }
   return { id: randomBytes(16).toString('base64url'), proofs: [] }
 }
 
-interface Known {
+interface DeviceAccount {
   readonly id: number
   readonly password_hash: string
 }
 
 /** The key that counts failed logins of a request. `account` is null for an unknown address, at the same cost. */
-export function subjectOf(edge: Edge, request: EdgeRequest, email: string, account: Known | null): Buffer {
-  const { id, proofs } = deviceOf(edge, request)
-  const right = deviceProofOf(edge.secretKey, id, account?.id ?? 0, account?.password_hash ?? '')
-  const isKnown = proofs.some((proof) => timingSafeEqual(digestOf(proof), digestOf(right)))
+export function failureSubject(
+  edge: Edge,
+  request: EdgeRequest,
+  email: string,
+  account: DeviceAccount | null,
+): Buffer {
+  const { id, proofs } = readDevice(edge, request)
+  const expected = deviceProofOf(edge.secretKey, id, account?.id ?? 0, account?.password_hash ?? '')
+  const isKnown = proofs.some((proof) => timingSafeEqual(digestOf(proof), digestOf(expected)))
   return loginSubject(digestOf(email), account !== null && isKnown ? digestOf(id) : null)
 }
 
 /** Sets the cookie that makes the browser of a request known to an account. */
-export function knownDevice(
+export function rememberDevice(
   edge: Edge,
   request: EdgeRequest,
   accountId: number,
   passwordHash: string,
 ): Header {
-  const { id, proofs } = deviceOf(edge, request)
+  const { id, proofs } = readDevice(edge, request)
   const proof = deviceProofOf(edge.secretKey, id, accountId, passwordHash)
   const all = [...new Set([proof, ...proofs])].slice(0, MAX_PROOFS)
-  return deviceHeader(edge, [id, ...all].join('.'))
+  return setDeviceCookie(edge, [id, ...all].join('.'))
 }

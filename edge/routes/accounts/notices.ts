@@ -4,14 +4,14 @@ import { enqueue } from '../../../tasks/task.ts'
 import type { Edge } from '../../pipeline/context.ts'
 
 /** Enqueues an email to the account about a changed credential, in the transaction of the change. */
-export async function notify(
+export async function enqueueNotice(
   tx: Transaction,
   { edge, requestId }: { readonly edge: Edge; readonly requestId: string },
   accountId: number,
-  what: (typeof NOTICES)[number],
+  kind: (typeof NOTICES)[number],
   name?: string,
 ): Promise<void> {
-  const payload = { account_id: accountId, what, ...(name === undefined ? {} : { name }) }
+  const payload = { account_id: accountId, what: kind, ...(name === undefined ? {} : { name }) }
   const options = { ownerId: null, requestId, settings: edge.settings }
   const { jobId } = await enqueue(tx, notice, payload, options)
   tx.afterCommit(() => edge.publisher.notify(jobId))

@@ -12,7 +12,7 @@ import { challengeIn, relyingParty, requestOptions, userHandleOf } from '../../p
 import { audit } from '../../pipeline/audit.ts'
 import { type Answer, route } from '../../pipeline/route.ts'
 import { Token } from './shapes.ts'
-import { beginSignedIn, type SignedIn, type SigningIn } from './sign-in.ts'
+import { completeSignIn, type SignInInput, type TokenJson } from './sign-in.ts'
 
 /** Sign-in with a passkey: the authenticator and its PIN or fingerprint are two factors, so it needs no one-time code. */
 
@@ -31,7 +31,7 @@ export const base64url = (max: number) =>
 export const challengeFields = { challenge: z.string().meta({ examples: [EXAMPLE] }) }
 
 /** The fields that credentials of both kinds share; other fields from browsers are ignored. */
-export const CredentialFields = {
+export const credentialFields = {
   // 1023 bytes in base64url.
   id: base64url(1364),
   rawId: base64url(1364),
@@ -47,7 +47,7 @@ const SignIn = z
   .strictObject({
     credential: z
       .object({
-        ...CredentialFields,
+        ...credentialFields,
         response: z.object({
           clientDataJSON: base64url(8000),
           authenticatorData: base64url(8000),
@@ -99,7 +99,7 @@ export const passkeySignInRoutes = [
   }),
 ]
 
-async function signIn(input: SigningIn<z.output<typeof SignIn>>): Promise<Answer<SignedIn>> {
+async function signIn(input: SignInInput<z.output<typeof SignIn>>): Promise<Answer<TokenJson>> {
   const { edge } = input
   const { credential } = input.body
   const party = relyingParty(edge.settings)
@@ -108,29 +108,31 @@ async function signIn(input: SigningIn<z.output<typeof SignIn>>): Promise<Answer
   const found = await edge.db.maybeOne(passkeyOf(Buffer.from(credential.id, 'base64url')))
   const known = found && { id: credential.id, publicKey: found.public_key, counter: found.counter }
   // WebAuthn, section 7.2, step 6: the user handle must be that of the credential's owner.
-  const isOwners = found !== null && credential.response.userHandle === userHandleOf(found.account_id)
-  const work = {
+  const ownsCredential = found !== null && credential.response.userHandle === userHandleOf(found.account_id)
+  const verification = {
     kind: 'sign-in',
     response: credential,
     challenge: challenge.toString('base64url'),
     ...party,
   } as const
-  const answer = isOwners ? await edge.passwords.verifyPasskey({ ...work, known: known! }) : null
-  const signed = answer === null || 'refused' in answer ? null : answer
+  const answer = ownsCredential
+    ? await edge.passwords.verifyPasskey({ ...verification, known: known! })
+    : null
+  const verified = answer === null || 'refused' in answer ? null : answer
   return input.transaction(async (tx) => {
     // The challenge is used up, whatever the result.
-    const isOurs = (await tx.maybeOne(useChallenge(challenge, null))) !== null
-    const counted =
-      isOurs && signed !== null
-        ? await tx.maybeOne(touchPasskey(found!.id, signed.counter, signed.isSynced))
+    const isChallengeLive = (await tx.maybeOne(useChallenge(challenge, null))) !== null
+    const passkey =
+      isChallengeLive && verified !== null
+        ? await tx.maybeOne(touchPasskey(found!.id, verified.counter, verified.isSynced))
         : null
-    const account = counted === null ? null : await tx.maybeOne(touchAccount(found!.account_id))
+    const account = passkey === null ? null : await tx.maybeOne(touchAccount(found!.account_id))
     if (account?.is_active === true) {
       const by = { factor: 'passkey', passkey: found!.id }
-      return beginSignedIn(input, tx, { id: found!.account_id, role: account.role }, by)
+      return completeSignIn(input, tx, { id: found!.account_id, role: account.role }, by)
     }
-    const about = { actorId: null, accountId: found?.account_id ?? null, data: { outcome: 'passkey' } }
-    await tx.run(audit(input, 'account.sign_in_failed', about))
+    const eventFields = { actorId: null, accountId: found?.account_id ?? null, data: { outcome: 'passkey' } }
+    await tx.run(audit(input, 'account.sign_in_failed', eventFields))
     return fail(account === null ? 'auth.passkey' : 'auth.inactive')
   })
 }

@@ -22,9 +22,9 @@ import type { Caller } from '../../pipeline/auth.ts'
 import { array, cursor, cursorValues } from '../../pipeline/lists.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { count, Timestamp } from '../../pipeline/schemas.ts'
-import { notify } from './notices.ts'
-import { base64url, CredentialFields, challengeFields, passkeySignInRoutes } from './passkey-sign-in.ts'
-import { isRefused, lockCaller, PROOF_ERRORS, PROOF_REQUIRED, proofFields, proofOf } from './proof.ts'
+import { enqueueNotice } from './notices.ts'
+import { base64url, challengeFields, credentialFields, passkeySignInRoutes } from './passkey-sign-in.ts'
+import { checkProof, isFailure, lockCaller, PROOF_ERRORS, PROOF_REQUIRED, proofFields } from './proof.ts'
 
 const Name = z.string().trim().min(1).max(100)
 
@@ -49,7 +49,7 @@ const NewPasskey = z
     name: Name.optional().meta({ description: 'Default: the browser and its operating system' }),
     credential: z
       .object({
-        ...CredentialFields,
+        ...credentialFields,
         response: z.object({
           clientDataJSON: base64url(8000),
           attestationObject: base64url(60_000),
@@ -84,14 +84,14 @@ An account can have at most ${MAX_PASSKEYS} passkeys.`,
     handle: async (input) => {
       const { edge } = input
       const party = relyingParty(edge.settings)
-      const proof = await proofOf(input, input.body)
+      const proof = await checkProof(input, input.body)
       return input.transaction(async (tx) => {
-        const proven = await proof.settle(tx)
-        if (isRefused(proven)) return proven
+        const identity = await proof.confirm(tx)
+        if (isFailure(identity)) return identity
         const challenge = randomBytes(32)
         await tx.run(insertChallenge(challenge, proof.id))
         const passkeys = await tx.any(credentialIdsOf(proof.id))
-        return creationOptions(edge.settings, party, challenge, { id: proof.id, ...proven, passkeys })
+        return creationOptions(edge.settings, party, challenge, { id: proof.id, ...identity, passkeys })
       })
     },
   }),
@@ -169,16 +169,16 @@ An account can have at most ${MAX_PASSKEYS} passkeys.`,
       const { params, caller } = input
       const id = params.passkey_id
       if (!isUuid(id)) throw fail('passkey.missing')
-      const proof = await proofOf(input, input.body)
+      const proof = await checkProof(input, input.body)
       return input.transaction(async (tx) => {
         // Same lock order as a sign-in: passkeys before the account.
         const { email } = (await tx.maybeOne(credentialsOf(caller.id))) ?? {}
         if (email !== undefined) await tx.run(lockFactors(email))
-        const proven = await proof.settle(tx)
-        if (isRefused(proven)) return proven
+        const identity = await proof.confirm(tx)
+        if (isFailure(identity)) return identity
         const deleted = await tx.maybeOne(deletePasskey(caller.id, id))
         if (deleted === null) return fail('passkey.missing')
-        await notify(tx, input, caller.id, 'passkey_deleted', deleted.name)
+        await enqueueNotice(tx, input, caller.id, 'passkey_deleted', deleted.name)
         await tx.run(audit(input, 'passkey.deleted', { accountId: caller.id, data: { passkey: id } }))
         return undefined
       })
@@ -186,10 +186,10 @@ An account can have at most ${MAX_PASSKEYS} passkeys.`,
   }),
 ]
 
-type Made = z.input<typeof Passkey>
-type Making = Input<undefined, undefined, z.output<typeof NewPasskey>, Caller> & Writes<Made>
+type PasskeyJson = z.input<typeof Passkey>
+type CreateInput = Input<undefined, undefined, z.output<typeof NewPasskey>, Caller> & Writes<PasskeyJson>
 
-async function createPasskey(input: Making): Promise<Answer<Made>> {
+async function createPasskey(input: CreateInput): Promise<Answer<PasskeyJson>> {
   const { caller, edge, request } = input
   const { credential, name } = input.body
   const { response } = credential
@@ -199,18 +199,18 @@ async function createPasskey(input: Making): Promise<Answer<Made>> {
   const challenge = challengeIn(response.clientDataJSON)
   if (challenge === null) throw fail('passkey.refused')
   // This reads nothing from the database, so it runs before the transaction, which checks the challenge.
-  const work = {
+  const verification = {
     kind: 'registration',
     response: credential,
     challenge: challenge.toString('base64url'),
     ...party,
   } as const
-  const made = await edge.passwords.verifyPasskey(work)
+  const verified = await edge.passwords.verifyPasskey(verification)
   const device = name ?? (await deviceOf(request.header('user-agent'))) ?? 'Passkey'
   return input.transaction(async (tx) => {
     // The challenge is used up, whatever the result.
-    const isOurs = (await tx.maybeOne(useChallenge(challenge, accountId))) !== null
-    if (!isOurs || 'refused' in made) return fail('passkey.refused')
+    const isChallengeLive = (await tx.maybeOne(useChallenge(challenge, accountId))) !== null
+    if (!isChallengeLive || 'refused' in verified) return fail('passkey.refused')
     await lockCaller(tx, caller)
     if ((await tx.any(credentialIdsOf(accountId))).length >= MAX_PASSKEYS)
       return fail('passkey.limit', { max: MAX_PASSKEYS })
@@ -221,13 +221,13 @@ async function createPasskey(input: Making): Promise<Answer<Made>> {
         accountId,
         name: device,
         transports: response.transports,
-        counter: made.counter,
-        isSynced: made.isSynced,
-        credentialId: Buffer.from(made.id, 'base64url'),
-        publicKey: Buffer.from(made.publicKey),
+        counter: verified.counter,
+        isSynced: verified.isSynced,
+        credentialId: Buffer.from(verified.id, 'base64url'),
+        publicKey: Buffer.from(verified.publicKey),
       }),
     )
-    await notify(tx, input, accountId, 'passkey_added', device)
+    await enqueueNotice(tx, input, accountId, 'passkey_added', device)
     await tx.run(audit(input, 'passkey.added', { accountId, data: { passkey: id, name: device } }))
     return json(text)
   })

@@ -9,7 +9,7 @@ import { audit, type EventRequest } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { stepOf } from '../../totp.ts'
-import { subjectOf } from './known-device.ts'
+import { failureSubject } from './known-device.ts'
 
 /** Proof of identity of a signed-in caller, required before a change of credentials or of the account itself. */
 
@@ -40,17 +40,17 @@ export const PROOF_ERRORS = [
   'request.limited',
 ] as const satisfies readonly ErrorCode[]
 
-interface Given {
+interface GivenProof {
   readonly password?: string | undefined
   readonly totp_code?: string | undefined
   readonly recovery_code?: string | undefined
 }
 
 /** The second factor in a request; null if the account has no one-time codes. */
-export function givenFactor(
+export function parseFactor(
   edge: Edge,
   totpId: string | null,
-  { totp_code, recovery_code }: Given,
+  { totp_code, recovery_code }: GivenProof,
 ): GivenFactor | null {
   if (totpId === null) return null
   // If both are given, spare the recovery code.
@@ -68,53 +68,53 @@ export function givenFactor(
 /** For this many seconds after a sign-in, a caller does not have to repeat the password. */
 const RECENT_SECONDS = 600
 
-type Asking = EventRequest & { readonly caller: Caller; readonly edge: Edge }
+type ProofInput = EventRequest & { readonly caller: Caller; readonly edge: Edge }
 
 /** A proof that the owner of the account calls, and not someone with a stolen session. */
 export interface Proof {
   readonly id: number
   /** True if the password was right; false without one. */
-  readonly matches: boolean
+  readonly passwordMatches: boolean
   /**
    * Completes the check in the transaction of the change, and locks the account. Return a failure instead of throwing it:
    * the failed login that it counted must be committed.
    */
-  settle(tx: Queries): Promise<Failure | { readonly email: string }>
+  confirm(tx: Queries): Promise<Failure | { readonly email: string }>
 }
 
 /** Verifies the password, outside of any transaction. @throws `account.nobody` if the caller has no account. */
-export async function proofOf(input: Asking, given: Given): Promise<Proof> {
+export async function checkProof(input: ProofInput, given: GivenProof): Promise<Proof> {
   const { caller, edge, exchange } = input
   const id = caller.ownerId
   if (id === null) throw fail('account.nobody')
   if (given.password === undefined)
-    return { id, matches: false, settle: (tx) => signedInLately(tx, id, caller.sessionId) }
+    return { id, passwordMatches: false, confirm: (tx) => requireRecentSignIn(tx, id, caller.sessionId) }
   const account = await edge.db.maybeOne(credentialsOf(id))
   // The account was deleted after authentication.
   if (account === null) throw fail('auth.required')
   const { email, password_hash: hash, totp_id } = account
   const { password } = given
-  const subject = subjectOf(edge, exchange.request, email, { id, password_hash: hash })
+  const subject = failureSubject(edge, exchange.request, email, { id, password_hash: hash })
   const matches = await edge.signInTurns.run(email, async () => {
     const isLocked = (await edge.db.maybeOne(lockedLogin(subject))) !== null
     return isLocked ? null : edge.passwords.verify(hash, password)
   })
-  const factor = givenFactor(edge, totp_id, given)
+  const factor = parseFactor(edge, totp_id, given)
   const { loginMaxFailures, loginLockSeconds } = edge.settings
-  const settle: Proof['settle'] = async (tx) => {
-    if (matches === null) return countedFailure(tx, input, 'locked', 'account.proof_wrong')
-    const ended = endLogin(subject, matches, loginMaxFailures, loginLockSeconds, factor)
-    const { outcome } = await tx.one(ended)
+  const confirm: Proof['confirm'] = async (tx) => {
+    if (matches === null) return recordFailedProof(tx, input, 'locked', 'account.proof_wrong')
+    const login = endLogin(subject, matches, loginMaxFailures, loginLockSeconds, factor)
+    const { outcome } = await tx.one(login)
     // Null if another change has replaced the password that was verified.
     if (outcome === 'ok') return (await tx.maybeOne(lockCredentials(id, hash))) ?? fail('account.proof_wrong')
     if (outcome === 'incomplete') return fail('auth.proof_required')
-    return countedFailure(tx, input, outcome, 'account.proof_wrong')
+    return recordFailedProof(tx, input, outcome, 'account.proof_wrong')
   }
-  return { id, matches: matches === true, settle }
+  return { id, passwordMatches: matches === true, confirm }
 }
 
 /** Audits a wrong proof, which has counted as a failed login. Return the failure; throwing it would undo the event. */
-export async function countedFailure(
+export async function recordFailedProof(
   tx: Queries,
   input: EventRequest & { readonly caller: Caller },
   outcome: LoginEnd,
@@ -126,7 +126,7 @@ export async function countedFailure(
   return fail(outcome === 'locked' ? 'auth.locked' : wrong)
 }
 
-async function signedInLately(
+async function requireRecentSignIn(
   tx: Queries,
   id: number,
   sessionId: string | null,
@@ -144,10 +144,10 @@ async function signedInLately(
  * @throws auth.required if the account is gone, or the session or key has ended.
  */
 export async function lockCaller(tx: Queries, { ownerId, sessionId, key }: Caller): Promise<void> {
-  const isThere = (await tx.maybeOne(lockAccount(ownerId ?? 0))) !== null
-  if (!isThere || !(await tx.one(isLive(sessionId, key?.id ?? null))).live) throw fail('auth.required')
+  const exists = (await tx.maybeOne(lockAccount(ownerId ?? 0))) !== null
+  if (!exists || !(await tx.one(isLive(sessionId, key?.id ?? null))).live) throw fail('auth.required')
 }
 
 /** True if a proof failed; otherwise it is the account. */
-export const isRefused = (settled: Failure | { readonly email: string }): settled is Failure =>
-  settled instanceof Failure
+export const isFailure = (result: Failure | { readonly email: string }): result is Failure =>
+  result instanceof Failure

@@ -35,7 +35,7 @@ const UserParams = z.object({ user_id: RowId })
 const KINDS = QUOTA_NAMES.map((kind) => `\`${kind}\` (${QUOTA_KINDS[kind].text})`).join(', ')
 
 /** Answers with the quotas of an account. @throws fail(missing) if there is no such account. */
-async function quotasOf(
+async function answerQuotas(
   { edge, reader }: Pick<Input<unknown, unknown, unknown, unknown>, 'edge' | 'reader'>,
   accountId: number,
   missing: 'account.nobody' | 'account.missing',
@@ -60,7 +60,7 @@ quotas.`,
     errors: ['account.nobody'],
     reads: 'statistics',
     // No account has the id 0.
-    handle: (input) => quotasOf(input, input.caller.ownerId ?? 0, 'account.nobody'),
+    handle: (input) => answerQuotas(input, input.caller.ownerId ?? 0, 'account.nobody'),
   }),
 
   route({
@@ -72,7 +72,7 @@ quotas.`,
     response: QuotaList,
     errors: ['account.missing'],
     reads: 'statistics',
-    handle: (input) => quotasOf(input, input.params.user_id, 'account.missing'),
+    handle: (input) => answerQuotas(input, input.params.user_id, 'account.missing'),
   }),
 
   route({

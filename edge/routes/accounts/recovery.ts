@@ -18,8 +18,8 @@ import { audit } from '../../pipeline/audit.ts'
 import { isUnauthenticated } from '../../pipeline/challenges.ts'
 import { type Input, route } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
-import { refreshCookie } from './cookies.ts'
-import { factorFields, isRefused, PROOF_ERRORS, proofOf } from './proof.ts'
+import { readRefreshCookie } from './cookies.ts'
+import { checkProof, factorFields, isFailure, PROOF_ERRORS } from './proof.ts'
 import { CurrentPassword, Detail, MailedToken, PASSWORD_ERRORS, Password } from './shapes.ts'
 
 /** Password recovery, and verification of email addresses. */
@@ -77,15 +77,17 @@ deleted in any case.`,
         // In the order in which a login takes its locks.
         await tx.run(unlockLogin(digestOf(owner.email)))
         await tx.run(lockFactors(owner.email))
-        const used = await tx.maybeOne(useMailedToken('reset', digest))
-        if (used === null) throw fail('account.token')
-        const { account_id: id } = used
+        const token = await tx.maybeOne(useMailedToken('reset', digest))
+        if (token === null) throw fail('account.token')
+        const { account_id: id } = token
         await tx.run(setPassword(id, passwordHash))
-        const isProved = (await tx.run(setVerified(id))) > 0
-        await tx.run(isProved ? endCredentials(id) : body.keep_keys ? endSessions(id, null) : endKeys(id))
-        const about = { actorId: id, accountId: id }
-        await tx.run(audit(input, 'account.password_reset', about))
-        if (isProved) await tx.run(audit(input, 'account.verified', about))
+        const isNewlyVerified = (await tx.run(setVerified(id))) > 0
+        await tx.run(
+          isNewlyVerified ? endCredentials(id) : body.keep_keys ? endSessions(id, null) : endKeys(id),
+        )
+        const eventFields = { actorId: id, accountId: id }
+        await tx.run(audit(input, 'account.password_reset', eventFields))
+        if (isNewlyVerified) await tx.run(audit(input, 'account.verified', eventFields))
         await edge.accounts.changed(tx, id)
         return { detail: 'The password has been set; sign in with it' }
       })
@@ -111,15 +113,15 @@ deleted in any case.`,
       const { current_password: password, new_password, ...factor } = body
       const { email } = JSON.parse(caller.profile) as { email: string }
       await requireAllowedPassword(edge, new_password, email)
-      const proof = await proofOf(input, { password, ...factor })
-      const passwordHash = proof.matches ? await edge.passwords.hash(new_password) : null
-      const about = { accountId: caller.id }
+      const proof = await checkProof(input, { password, ...factor })
+      const passwordHash = proof.passwordMatches ? await edge.passwords.hash(new_password) : null
+      const eventFields = { accountId: caller.id }
       return input.transaction(async (tx) => {
-        const proven = await proof.settle(tx)
-        if (isRefused(proven)) return proven
+        const identity = await proof.confirm(tx)
+        if (isFailure(identity)) return identity
         await tx.run(setPassword(caller.id, passwordHash!))
         await tx.run(endSessions(caller.id, caller.sessionId))
-        await tx.run(audit(input, 'account.password_changed', about))
+        await tx.run(audit(input, 'account.password_changed', eventFields))
         await edge.accounts.changed(tx, caller.id)
         return { detail: 'The password has been changed; all other sessions have ended' }
       })
@@ -144,16 +146,17 @@ session of the account, or \`keep_credentials\` is true. Sessions continue: set 
       const { body, edge } = input
       const digest = digestOf(body.token)
       const owner = await edge.db.maybeOne(mailedToken('verify', digest))
-      const keeps = body.keep_credentials || (owner !== null && (await isSignedIn(input, owner.account_id)))
+      const keepsCredentials =
+        body.keep_credentials || (owner !== null && (await isSignedIn(input, owner.account_id)))
       return input.transaction(async (tx) => {
         if (owner === null) throw fail('account.token')
         // In the order in which a login takes its locks.
-        if (!keeps) await tx.run(lockFactors(owner.email))
+        if (!keepsCredentials) await tx.run(lockFactors(owner.email))
         const used = await tx.maybeOne(useMailedToken('verify', digest))
         if (used === null) throw fail('account.token')
         const { account_id: id } = used
         const isNew = (await tx.run(setVerified(id))) > 0
-        if (isNew && !keeps) await tx.run(endMadeBefore(id))
+        if (isNew && !keepsCredentials) await tx.run(endMadeBefore(id))
         await tx.run(audit(input, 'account.verified', { actorId: id, accountId: id }))
         await edge.accounts.changed(tx, id)
         return { detail: 'The address is verified' }
@@ -192,6 +195,6 @@ async function isSignedIn(
     // An ended credential counts as none.
     if (!isUnauthenticated(error)) throw error
   }
-  const token = refreshCookie(edge, request)
+  const token = readRefreshCookie(edge, request)
   return token !== null && (await edge.db.maybeOne(holderOf(digestOf(token))))?.account_id === accountId
 }

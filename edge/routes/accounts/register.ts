@@ -13,9 +13,9 @@ import { type EventRequest, eventOf } from '../../pipeline/audit.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
-import { acceptance } from '../orgs/access.ts'
+import { acceptanceEvents } from '../orgs/access.ts'
 import { PASSWORD_ERRORS, Password, User } from './shapes.ts'
-import { beginSession, cookiesOf } from './sign-in.ts'
+import { beginSession, newSessionCookies } from './sign-in.ts'
 
 const NewUser = z
   .strictObject({
@@ -44,17 +44,17 @@ export const registerRoute = route({
   handle: register,
 })
 
-type Registered = z.input<typeof User>
+type UserJson = z.input<typeof User>
 
 async function register(
-  input: Input<undefined, undefined, z.output<typeof NewUser>, unknown> & Writes<Registered>,
-): Promise<Answer<Registered>> {
+  input: Input<undefined, undefined, z.output<typeof NewUser>, unknown> & Writes<UserJson>,
+): Promise<Answer<UserJson>> {
   const { body, edge, exchange, requestId } = input
   if (!edge.settings.registrationEnabled && !body.setup_token) throw fail('auth.registration_closed')
   await requireAllowedPassword(edge, body.password, body.email)
   const passwordHash = await edge.passwords.hash(body.password)
   return input.transaction(async (tx) => {
-    const first = await isFirstAdmin(edge, tx, body)
+    const isFirst = await isFirstAdmin(edge, tx, body)
     // Same lock order as an email change: the address before its row.
     await tx.run(lockAddress(body.email))
     const account = await tx.one(
@@ -62,29 +62,29 @@ async function register(
         email: body.email,
         passwordHash,
         fullName: body.full_name ?? null,
-        role: first ? 'admin' : 'user',
+        role: isFirst ? 'admin' : 'user',
         isActive: body.is_active,
       }),
     )
     const { id } = account
     const session = await beginSession(edge, tx, id, exchange)
-    await welcome(tx, { caller: null, requestId, exchange }, id, body.email)
+    await acceptPendingInvites(tx, { caller: null, requestId, exchange }, id, body.email)
     const options = { ownerId: null, requestId, settings: edge.settings }
     const mail = await enqueue(tx, verification, { account_id: id }, options)
     tx.afterCommit(() => {
       edge.publisher.notify(mail.jobId)
-      if (first) edge.log.warn({ account: id }, 'The registered account became the first admin')
+      if (isFirst) edge.log.warn({ account: id }, 'The registered account became the first admin')
     })
     const accessToken = await edge.accounts.sign(account, session.sessionId, session.secondsLeft)
-    return json(account.json, { headers: cookiesOf(edge, accessToken, session) })
+    return json(account.json, { headers: newSessionCookies(edge, accessToken, session) })
   })
 }
 
 /** Accepts all pending invites of the new account, and audits them and the registration. */
-async function welcome(tx: Queries, from: EventRequest, id: number, email: string): Promise<void> {
+async function acceptPendingInvites(tx: Queries, from: EventRequest, id: number, email: string): Promise<void> {
   const events = [eventOf(from, 'account.registered', { actorId: id, accountId: id })]
   for (const { invite_id, was_member: wasMember, ...invite } of await tx.any(acceptInvites(id, email)))
-    events.push(...acceptance(from, { id: invite_id, ...invite }, { id, actorId: id, wasMember }))
+    events.push(...acceptanceEvents(from, { id: invite_id, ...invite }, { id, actorId: id, wasMember }))
   await tx.run(appendAudit(events))
 }
 

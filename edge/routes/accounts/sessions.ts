@@ -17,9 +17,9 @@ import { challengeOf } from '../../pipeline/challenges.ts'
 import { array, cursor } from '../../pipeline/lists.ts'
 import { Answer, type Input, route, verbatim, type Writes } from '../../pipeline/route.ts'
 import { count, Timestamp } from '../../pipeline/schemas.ts'
-import { clearedCookies, refreshCookie } from './cookies.ts'
+import { clearSessionCookies, readRefreshCookie } from './cookies.ts'
 import { Detail, Token, User } from './shapes.ts'
-import { newRefreshToken, type SignedIn, signedIn, signInRoute } from './sign-in.ts'
+import { answerWithTokens, newRefreshToken, signInRoute, type TokenJson } from './sign-in.ts'
 
 const Session = z
   .strictObject({
@@ -144,24 +144,24 @@ the request until the new token is used.`,
   }),
 ]
 
-type Public<R, B = undefined> = Input<undefined, undefined, B, Caller | null> & Writes<R>
-type SignedOut = z.input<typeof Detail>
+type PublicInput<R, B = undefined> = Input<undefined, undefined, B, Caller | null> & Writes<R>
+type DetailJson = z.input<typeof Detail>
 
-async function refresh(input: Public<SignedIn>): Promise<Answer<SignedIn>> {
+async function refresh(input: PublicInput<TokenJson>): Promise<Answer<TokenJson>> {
   const { edge, request } = input
-  const presented = refreshCookie(edge, request)
-  if (presented === null) throw fail('auth.refresh')
+  const refreshToken = readRefreshCookie(edge, request)
+  if (refreshToken === null) throw fail('auth.refresh')
   const key = request.header('idempotency-key')
-  const successor = key === '' ? newRefreshToken() : successorOf(edge.secretKey, presented, key)
+  const successor = key === '' ? newRefreshToken() : successorOf(edge.secretKey, refreshToken, key)
   const { refreshTokenSeconds, sessionMaxSeconds } = edge.settings
   return input.transaction(async (tx) => {
     const session = await tx.maybeOne(
-      refreshSession(digestOf(presented), digestOf(successor), refreshTokenSeconds, sessionMaxSeconds),
+      refreshSession(digestOf(refreshToken), digestOf(successor), refreshTokenSeconds, sessionMaxSeconds),
     )
     if (session === null) throw fail('auth.refresh')
     const { account_id: id, session_id: sessionId } = session
-    const begun = { sessionId, refreshToken: successor, secondsLeft: session.seconds_left }
-    if (!session.replayed) return signedIn(edge, { id, role: session.role }, begun)
+    const newSession = { sessionId, refreshToken: successor, secondsLeft: session.seconds_left }
+    if (!session.replayed) return answerWithTokens(edge, { id, role: session.role }, newSession)
     await tx.run(
       audit(input, 'session.replayed', { actorId: null, accountId: id, data: { session: sessionId } }),
     )
@@ -170,12 +170,12 @@ async function refresh(input: Public<SignedIn>): Promise<Answer<SignedIn>> {
   })
 }
 
-async function signOut(input: Public<SignedOut>): Promise<Answer<SignedOut>> {
+async function signOut(input: PublicInput<DetailJson>): Promise<Answer<DetailJson>> {
   const { edge, request, caller } = input
   // Works with an expired access token, too: the refresh token is enough to end its session.
-  const presented = refreshCookie(edge, request)
-  const digest = presented === null ? null : digestOf(presented)
-  const headers = clearedCookies(edge)
+  const refreshToken = readRefreshCookie(edge, request)
+  const digest = refreshToken === null ? null : digestOf(refreshToken)
+  const headers = clearSessionCookies(edge)
   return input.transaction(async (tx) => {
     if (digest !== null || caller !== null)
       for (const { id, account_id } of await tx.any(revokeSession(digest, caller?.sessionId ?? null)))

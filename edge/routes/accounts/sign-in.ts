@@ -13,9 +13,9 @@ import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import type { RequestContext } from '../../pipeline/request-context.ts'
 import { Answer, type Input, route, type Writes } from '../../pipeline/route.ts'
-import { sessionCookies } from './cookies.ts'
-import { knownDevice, subjectOf } from './known-device.ts'
-import { factorFields, givenFactor } from './proof.ts'
+import { setSessionCookies } from './cookies.ts'
+import { failureSubject, rememberDevice } from './known-device.ts'
+import { factorFields, parseFactor } from './proof.ts'
 import { Token } from './shapes.ts'
 
 const Login = z.object({
@@ -45,66 +45,66 @@ wrong code is. Each code is accepted once.`,
   handle: signIn,
 })
 
-export type SignedIn = z.input<typeof Token>
-export type SigningIn<B> = Input<undefined, undefined, B, Caller | null> & Writes<SignedIn>
+export type TokenJson = z.input<typeof Token>
+export type SignInInput<B> = Input<undefined, undefined, B, Caller | null> & Writes<TokenJson>
 
-async function signIn(input: SigningIn<z.output<typeof Login>>): Promise<Answer<SignedIn>> {
+async function signIn(input: SignInInput<z.output<typeof Login>>): Promise<Answer<TokenJson>> {
   const email = input.body.username.trim().toLowerCase()
   return input.edge.signInTurns.run(email, async () => {
     try {
-      return await attempt(input, email, false)
+      return await trySignIn(input, email, false)
     } catch (error) {
-      if (error instanceof Changed) return attempt(input, email, true)
+      if (error instanceof AccountChanged) return trySignIn(input, email, true)
       throw error
     }
   })
 }
 
 /** The account has changed since the lookup, for example because another sign-in replaced an imported hash. */
-class Changed extends Error {}
+class AccountChanged extends Error {}
 
 /** Tries to sign in. @throws Changed, except on the last attempt; the rollback leaves a one-time code unused. */
-async function attempt(
-  input: SigningIn<z.output<typeof Login>>,
+async function trySignIn(
+  input: SignInInput<z.output<typeof Login>>,
   email: string,
   isLast: boolean,
-): Promise<Answer<SignedIn>> {
+): Promise<Answer<TokenJson>> {
   const { body, edge, request } = input
   const { loginMaxFailures, loginLockSeconds } = edge.settings
   // The same work for every address, known or not: two lookups, one hash, one transaction.
   const found = await edge.db.maybeOne(credentials(email))
-  const subject = subjectOf(edge, request, email, found)
+  const subject = failureSubject(edge, request, email, found)
   // The actor is unknown: only the address is given.
-  const about = { actorId: null, accountId: found?.id ?? null }
+  const eventFields = { actorId: null, accountId: found?.id ?? null }
   if ((await edge.db.maybeOne(lockedLogin(subject))) !== null)
     return input.transaction(async (tx) => {
-      await tx.run(audit(input, 'account.sign_in_failed', { ...about, data: { outcome: 'locked' } }))
+      await tx.run(audit(input, 'account.sign_in_failed', { ...eventFields, data: { outcome: 'locked' } }))
       return fail('auth.locked')
     })
   const { matches, rehashed } = await edge.passwords.check(found?.password_hash ?? null, body.password)
-  const factor = matches ? givenFactor(edge, found!.totp_id, body) : null
+  const factor = matches ? parseFactor(edge, found!.totp_id, body) : null
   return input.transaction(async (tx) => {
-    const ended = endLogin(subject, matches, loginMaxFailures, loginLockSeconds, factor)
-    const { outcome } = await tx.one(ended)
+    const login = endLogin(subject, matches, loginMaxFailures, loginLockSeconds, factor)
+    const { outcome } = await tx.one(login)
     if (outcome === 'incomplete') {
-      await tx.run(audit(input, 'account.totp_asked', about))
+      await tx.run(audit(input, 'account.totp_asked', eventFields))
       return fail('auth.totp_required')
     }
     // Since the lookup, the password may have changed or an admin deactivated the account: then start no session.
     const checked = found && { passwordHash: found.password_hash, totpId: found.totp_id, rehashed }
     const account = outcome === 'ok' ? await tx.maybeOne(touchLogin(found!.id, checked!)) : null
-    if (outcome === 'ok' && account === null && !isLast) throw new Changed()
+    if (outcome === 'ok' && account === null && !isLast) throw new AccountChanged()
     if (account?.is_active === true) {
       const by = factor === null ? {} : { factor: factor.recovery === null ? 'totp' : 'recovery_code' }
-      return beginSignedIn(input, tx, { id: found!.id, role: account.role }, by)
+      return completeSignIn(input, tx, { id: found!.id, role: account.role }, by)
     }
-    await tx.run(audit(input, 'account.sign_in_failed', { ...about, data: { outcome } }))
-    if (outcome === 'wrong, now locked') await tx.run(audit(input, 'account.locked', about))
-    return refusalOf(outcome, matches, account !== null)
+    await tx.run(audit(input, 'account.sign_in_failed', { ...eventFields, data: { outcome } }))
+    if (outcome === 'wrong, now locked') await tx.run(audit(input, 'account.locked', eventFields))
+    return signInFailure(outcome, matches, account !== null)
   })
 }
 
-function refusalOf(outcome: LoginEnd, matches: boolean, isInactive: boolean): Failure {
+function signInFailure(outcome: LoginEnd, matches: boolean, isInactive: boolean): Failure {
   if (outcome === 'locked') return fail('auth.locked')
   if (isInactive) return fail('auth.inactive')
   // After the right password, the answer may reveal that only the code was wrong.
@@ -112,23 +112,23 @@ function refusalOf(outcome: LoginEnd, matches: boolean, isInactive: boolean): Fa
 }
 
 /** Starts a session for the verified owner of an account, audits the sign-in, and answers with the tokens. */
-export async function beginSignedIn(
-  input: SigningIn<unknown>,
+export async function completeSignIn(
+  input: SignInInput<unknown>,
   tx: Transaction,
   account: { readonly id: number; readonly role: string },
   by: Readonly<Record<string, unknown>>,
-): Promise<Answer<SignedIn>> {
+): Promise<Answer<TokenJson>> {
   const { edge, exchange } = input
   const { id } = account
-  const begun = await beginSession(edge, tx, id, exchange, by.factor === 'passkey')
-  const data = { session: begun.sessionId, ...by }
+  const newSession = await beginSession(edge, tx, id, exchange, by.factor === 'passkey')
+  const data = { session: newSession.sessionId, ...by }
   await tx.run(audit(input, 'account.signed_in', { actorId: id, accountId: id, data }))
   await edge.accounts.changed(tx, id)
-  return signedIn(edge, account, begun)
+  return answerWithTokens(edge, account, newSession)
 }
 
 /** A new session: the contents of its cookies and body. */
-interface Begun {
+interface NewSession {
   readonly sessionId: string
   readonly refreshToken: string
   /** The seconds until the session must end; null: no limit. */
@@ -144,7 +144,7 @@ export async function beginSession(
   accountId: number,
   exchange: RequestContext,
   byPasskey = false,
-): Promise<Begun> {
+): Promise<NewSession> {
   const sessionId = uuidv7()
   const refreshToken = newRefreshToken()
   const userAgent = exchange.request.header('user-agent')
@@ -160,13 +160,17 @@ export async function beginSession(
   const { password_hash } = await tx.one(
     insertSession(sessionId, accountId, digestOf(refreshToken), lifetimeSeconds, origin),
   )
-  const device = knownDevice(edge, exchange.request, accountId, password_hash)
+  const device = rememberDevice(edge, exchange.request, accountId, password_hash)
   return { sessionId, refreshToken, secondsLeft, device }
 }
 
 /** Sets the cookies of a session and, after a sign-in, the cookie of its browser. */
-export const cookiesOf = (edge: Edge, accessToken: string, { refreshToken, device }: Begun): Header[] => [
-  ...sessionCookies(edge, accessToken, refreshToken),
+export const newSessionCookies = (
+  edge: Edge,
+  accessToken: string,
+  { refreshToken, device }: NewSession,
+): Header[] => [
+  ...setSessionCookies(edge, accessToken, refreshToken),
   ...(device === undefined ? [] : [device]),
 ]
 
@@ -176,14 +180,14 @@ export function newRefreshToken(): string {
 }
 
 /** Answers with the tokens of a session in cookies and body. */
-export async function signedIn(
+export async function answerWithTokens(
   edge: Edge,
   account: { readonly id: number; readonly role: string },
-  begun: Begun,
-): Promise<Answer<SignedIn>> {
-  const accessToken = await edge.accounts.sign(account, begun.sessionId, begun.secondsLeft)
+  newSession: NewSession,
+): Promise<Answer<TokenJson>> {
+  const accessToken = await edge.accounts.sign(account, newSession.sessionId, newSession.secondsLeft)
   return new Answer({
-    headers: cookiesOf(edge, accessToken, begun),
+    headers: newSessionCookies(edge, accessToken, newSession),
     value: { access_token: accessToken, token_type: 'bearer' as const },
   })
 }

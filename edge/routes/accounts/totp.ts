@@ -19,17 +19,17 @@ import type { Edge } from '../../pipeline/context.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { stepOf, totpSetup } from '../../totp.ts'
-import { subjectOf } from './known-device.ts'
-import { notify } from './notices.ts'
+import { failureSubject } from './known-device.ts'
+import { enqueueNotice } from './notices.ts'
 import {
-  countedFailure,
+  checkProof,
   factorFields,
-  isRefused,
+  isFailure,
   lockCaller,
   PROOF_ERRORS,
   PROOF_REQUIRED,
   proofFields,
-  proofOf,
+  recordFailedProof,
   TotpCode,
 } from './proof.ts'
 
@@ -64,7 +64,7 @@ const Factor = z
   )
   .meta({ id: 'TotpProof' })
 
-const OFF: z.input<typeof Totp> = { is_on: false, confirmed_at: null, recovery_codes_left: 0 }
+const DISABLED: z.input<typeof Totp> = { is_on: false, confirmed_at: null, recovery_codes_left: 0 }
 
 /** One-time codes of an authenticator app (RFC 6238) as the second factor of an account. */
 export const totpRoutes = [
@@ -76,7 +76,7 @@ export const totpRoutes = [
     needsSession: true,
     handle: async ({ caller, edge }) => {
       const text = await edge.reader.text(readTotp, [caller.ownerId ?? 0])
-      return text === null ? OFF : json<z.input<typeof Totp>>(text)
+      return text === null ? DISABLED : json<z.input<typeof Totp>>(text)
     },
   }),
 
@@ -93,7 +93,7 @@ until \`/totp/confirm\` gets a code from the app. ${PROOF_REQUIRED}`,
     credentials: true,
     needsSession: true,
     complete: withSetup,
-    handle: begin,
+    handle: beginSetup,
   }),
 
   route({
@@ -110,7 +110,7 @@ logins.`,
     credentials: true,
     needsSession: true,
     complete: withCodes,
-    handle: confirm,
+    handle: confirmSetup,
   }),
 
   route({
@@ -125,7 +125,7 @@ logins.`,
     credentials: true,
     needsSession: true,
     complete: withCodes,
-    handle: renew,
+    handle: renewRecoveryCodes,
   }),
 
   route({
@@ -136,7 +136,7 @@ logins.`,
     body: Factor,
     errors: [...PROOF_ERRORS, 'account.totp_off'],
     needsSession: true,
-    handle: switchOff,
+    handle: disableTotp,
   }),
 
   route({
@@ -155,7 +155,7 @@ logins.`,
         const isOff = (await tx.maybeOne(deleteTotp(id))) === null
         if (isOff && (await tx.maybeOne(credentialsOf(id))) === null) throw fail('account.missing')
         if (isOff) throw fail('account.totp_off')
-        await notify(tx, input, id, 'totp_disabled')
+        await enqueueNotice(tx, input, id, 'totp_disabled')
         await tx.run(audit(input, 'account.totp_disabled', { accountId: id }))
         await input.edge.accounts.changed(tx, id)
         return undefined
@@ -164,19 +164,19 @@ logins.`,
   }),
 ]
 
-type Writing<B, R> = Input<undefined, undefined, B, Caller> & Writes<R>
+type WriteInput<B, R> = Input<undefined, undefined, B, Caller> & Writes<R>
 
-async function begin(
-  input: Writing<z.output<typeof Begin>, z.input<typeof Setup>>,
+async function beginSetup(
+  input: WriteInput<z.output<typeof Begin>, z.input<typeof Setup>>,
 ): Promise<Answer<z.input<typeof Setup>>> {
-  const proof = await proofOf(input, input.body)
+  const proof = await checkProof(input, input.body)
   return input.transaction(async (tx) => {
-    const proven = await proof.settle(tx)
-    if (isRefused(proven)) return proven
-    if ((await locked(tx, input.caller))?.is_on === true) return fail('account.totp_on')
+    const identity = await proof.confirm(tx)
+    if (isFailure(identity)) return identity
+    if ((await lockTotp(tx, input.caller))?.is_on === true) return fail('account.totp_on')
     const id = uuidv7()
     await tx.run(insertTotp(id, proof.id))
-    return json(JSON.stringify({ id, email: proven.email }))
+    return json(JSON.stringify({ id, email: identity.email }))
   })
 }
 
@@ -186,27 +186,27 @@ function withSetup({ secretKey, settings }: Edge, text: string): string {
   return JSON.stringify(totpSetup(totpSecretOf(secretKey, id), settings.projectName, email))
 }
 
-async function confirm(
-  input: Writing<z.output<typeof Confirm>, z.input<typeof RecoveryCodes>>,
+async function confirmSetup(
+  input: WriteInput<z.output<typeof Confirm>, z.input<typeof RecoveryCodes>>,
 ): Promise<Answer<z.input<typeof RecoveryCodes>>> {
   const { body, caller, edge } = input
   const id = caller.ownerId
   if (id === null) throw fail('account.nobody')
   const { loginMaxFailures, loginLockSeconds } = edge.settings
   return input.transaction(async (tx) => {
-    const begun = await unconfirmed(tx.maybeOne(totpOf(id)))
+    const pending = await requireUnconfirmed(tx.maybeOne(totpOf(id)))
     const account = await tx.maybeOne(credentialsOf(id))
     if (account === null) throw fail('auth.required')
-    const subject = subjectOf(edge, input.request, account.email, { id, ...account })
-    const step = stepOf(totpSecretOf(edge.secretKey, begun.id), body.code, edge.pulse.now())
+    const subject = failureSubject(edge, input.request, account.email, { id, ...account })
+    const step = stepOf(totpSecretOf(edge.secretKey, pending.id), body.code, edge.pulse.now())
     // A wrong code counts as a failed login, so that a stolen session does not allow unlimited guesses.
-    const ended = endLogin(subject, step >= 0, loginMaxFailures, loginLockSeconds)
-    const { outcome } = await tx.one(ended)
-    if (outcome !== 'ok') return countedFailure(tx, input, outcome, 'account.totp_code')
+    const login = endLogin(subject, step >= 0, loginMaxFailures, loginLockSeconds)
+    const { outcome } = await tx.one(login)
+    if (outcome !== 'ok') return recordFailedProof(tx, input, outcome, 'account.totp_code')
     // Sign-ins that have checked only a password wait for this lock, and are then refused.
-    const totp = await unconfirmed(locked(tx, caller))
+    const totp = await requireUnconfirmed(lockTotp(tx, caller))
     // The setup has been restarted meanwhile.
-    if (totp.id !== begun.id) throw fail('account.totp_code')
+    if (totp.id !== pending.id) throw fail('account.totp_code')
     const batch = uuidv7()
     await tx.run(confirmTotp(totp.id, step, digestsOf(edge, batch)))
     await tx.run(audit(input, 'account.totp_enabled', { accountId: id }))
@@ -216,21 +216,21 @@ async function confirm(
 }
 
 /** Requires codes that are set up but not confirmed. @throws account.totp_unbegun, account.totp_on */
-async function unconfirmed(reading: ReturnType<typeof locked>) {
+async function requireUnconfirmed(reading: ReturnType<typeof lockTotp>) {
   const totp = await reading
   if (totp === null) throw fail('account.totp_unbegun')
   if (totp.is_on) throw fail('account.totp_on')
   return totp
 }
 
-async function renew(
-  input: Writing<z.output<typeof Factor>, z.input<typeof RecoveryCodes>>,
+async function renewRecoveryCodes(
+  input: WriteInput<z.output<typeof Factor>, z.input<typeof RecoveryCodes>>,
 ): Promise<Answer<z.input<typeof RecoveryCodes>>> {
   const { body, edge } = input
-  const proof = await proofOf(input, body)
+  const proof = await checkProof(input, body)
   return input.transaction(async (tx) => {
-    const proven = (await refusedOff(tx, proof.id)) ?? (await proof.settle(tx))
-    if (isRefused(proven)) return proven
+    const identity = (await refuseIfDisabled(tx, proof.id)) ?? (await proof.confirm(tx))
+    if (isFailure(identity)) return identity
     const totp = await tx.maybeOne(totpOf(proof.id))
     // An admin has disabled them during the check.
     if (totp === null) return fail('account.totp_off')
@@ -241,13 +241,15 @@ async function renew(
   })
 }
 
-async function switchOff(input: Writing<z.output<typeof Factor>, undefined>): Promise<Answer<undefined>> {
-  const proof = await proofOf(input, input.body)
+async function disableTotp(
+  input: WriteInput<z.output<typeof Factor>, undefined>,
+): Promise<Answer<undefined>> {
+  const proof = await checkProof(input, input.body)
   return input.transaction(async (tx) => {
-    const proven = (await refusedOff(tx, proof.id)) ?? (await proof.settle(tx))
-    if (isRefused(proven)) return proven
+    const identity = (await refuseIfDisabled(tx, proof.id)) ?? (await proof.confirm(tx))
+    if (isFailure(identity)) return identity
     if ((await tx.maybeOne(deleteTotp(proof.id))) === null) return fail('account.totp_off')
-    await notify(tx, input, proof.id, 'totp_disabled')
+    await enqueueNotice(tx, input, proof.id, 'totp_disabled')
     await tx.run(audit(input, 'account.totp_disabled', { accountId: proof.id }))
     await input.edge.accounts.changed(tx, proof.id)
     return undefined
@@ -255,12 +257,12 @@ async function switchOff(input: Writing<z.output<typeof Factor>, undefined>): Pr
 }
 
 /** The failure of an account without one-time codes, so that its code is not reported as wrong; null if it has them. */
-async function refusedOff(tx: Queries, accountId: number): Promise<Failure | null> {
+async function refuseIfDisabled(tx: Queries, accountId: number): Promise<Failure | null> {
   return (await tx.maybeOne(totpOf(accountId)))?.is_on === true ? null : fail('account.totp_off')
 }
 
 /** Locks the account of the caller, and reads its one-time codes. @throws the errors of {@link lockCaller}. */
-async function locked(tx: Queries, caller: Caller) {
+async function lockTotp(tx: Queries, caller: Caller) {
   await lockCaller(tx, caller)
   return tx.maybeOne(totpOf(caller.id))
 }

@@ -21,7 +21,7 @@ import type { Caller } from '../../pipeline/auth.ts'
 import { array, numbered, Paged, pageValues, sortedBy, span, spanInOrder } from '../../pipeline/lists.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { flag, RowId, Timestamp } from '../../pipeline/schemas.ts'
-import { requireReach } from '../orgs/access.ts'
+import { requireSameOrganization } from '../orgs/access.ts'
 import { User } from './shapes.ts'
 
 const NEWEST = { column: 'created_at', direction: 'desc' } as const
@@ -112,7 +112,7 @@ ignoring case and accents. By \`last_login\`, accounts that have never signed in
       const { params, query, caller } = input
       if (caller.role !== 'admin' && caller.id !== params.user_id) throw fail('auth.not_yours')
       if (query.full_name === undefined) throw fail('account.no_fields')
-      return changed(input, 'account.updated', updateAccount(params.user_id, query.full_name || null))
+      return changeAccount(input, 'account.updated', updateAccount(params.user_id, query.full_name || null))
     },
   }),
 
@@ -125,7 +125,7 @@ ignoring case and accents. By \`last_login\`, accounts that have never signed in
     params: UserParams,
     response: User,
     errors: ['account.missing', 'account.last_admin'],
-    handle: (input) => changed(input, 'account.deactivated', setActive(input.params.user_id, false)),
+    handle: (input) => changeAccount(input, 'account.deactivated', setActive(input.params.user_id, false)),
   }),
 
   route({
@@ -136,7 +136,7 @@ ignoring case and accents. By \`last_login\`, accounts that have never signed in
     params: UserParams,
     response: User,
     errors: ['account.missing'],
-    handle: (input) => changed(input, 'account.activated', setActive(input.params.user_id, true)),
+    handle: (input) => changeAccount(input, 'account.activated', setActive(input.params.user_id, true)),
   }),
 
   route({
@@ -156,7 +156,7 @@ ignoring case and accents. By \`last_login\`, accounts that have never signed in
     handle: (input) => {
       const role = input.body?.role ?? input.query.role
       if (role === undefined) throw fail('account.no_fields')
-      return changed(input, 'account.role_changed', setRole(input.params.user_id, role), { role })
+      return changeAccount(input, 'account.role_changed', setRole(input.params.user_id, role), { role })
     },
   }),
 
@@ -175,7 +175,7 @@ ignoring case and accents. By \`last_login\`, accounts that have never signed in
       const options = { requestId, settings: edge.settings }
       const event = (email: string) => eventOf(input, 'account.deleted', { accountId: id, data: { email } })
       return input.transaction(async (tx) => {
-        if ((await tx.maybeOne(customerOf(id))) !== null) await deleteLater(tx, input)
+        if ((await tx.maybeOne(customerOf(id))) !== null) await scheduleDeletion(tx, input)
         else if (!(await deleteForAll(tx, id, event, options))) throw fail('account.missing')
         tx.afterCommit(() => edge.accounts.forget(id))
         return undefined
@@ -211,18 +211,18 @@ ignoring case and accents. By \`last_login\`, accounts that have never signed in
         to = null,
         sort = LATEST,
       } = query
-      if (organization_id !== null) requireReach(caller, organization_id)
+      if (organization_id !== null) requireSameOrganization(caller, organization_id)
       const values = [kind, account_id, organization_id, from, to, ...pageValues(query)] as const
       return json((await reader.text(readAudit[sort.column][sort.direction], values))!)
     },
   }),
 ]
 
-type Changed = z.input<typeof User>
-type OfUser = Input<z.output<typeof UserParams>, unknown, unknown, Caller> & Writes<Changed>
+type UserJson = z.input<typeof User>
+type UserInput = Input<z.output<typeof UserParams>, unknown, unknown, Caller> & Writes<UserJson>
 
 /** Deactivates an account, and enqueues a job that ends its subscriptions and then deletes it. */
-async function deleteLater(tx: Queries, input: Omit<OfUser, keyof Writes<Changed>>): Promise<void> {
+async function scheduleDeletion(tx: Queries, input: Omit<UserInput, keyof Writes<UserJson>>): Promise<void> {
   const { params, edge, requestId } = input
   const id = params.user_id
   if ((await tx.maybeOne(deactivateForDeletion(id))) === null) throw fail('account.missing')
@@ -234,12 +234,12 @@ async function deleteLater(tx: Queries, input: Omit<OfUser, keyof Writes<Changed
 }
 
 /** Changes an account and returns it; every edge process drops its cached state. */
-async function changed(
-  input: OfUser,
+async function changeAccount(
+  input: UserInput,
   kind: 'account.updated' | 'account.deactivated' | 'account.activated' | 'account.role_changed',
   change: ReturnType<typeof updateAccount>,
   data: Readonly<Record<string, unknown>> = {},
-): Promise<Answer<Changed>> {
+): Promise<Answer<UserJson>> {
   const { params, edge } = input
   const id = params.user_id
   return input.transaction(async (tx) => {

@@ -31,7 +31,7 @@ export const ledgerRoutes = [
     reads: 'statistics',
     handle: async ({ edge, reader }) => {
       const unknown = await reader.text(readUnknownCount, [])
-      return { ...configured(edge.settings), unknown_sends: Number(unknown) }
+      return { ...channelStatuses(edge.settings), unknown_sends: Number(unknown) }
     },
   }),
 
@@ -61,8 +61,8 @@ export const ledgerRoutes = [
         cursor = null,
         limit,
       } = query
-      const who = [caller.ownerId, caller.role === 'admin'] as const
-      const values = [...who, channel, status, from, to, cursor, 0, limit] as const
+      const viewer = [caller.ownerId, caller.role === 'admin'] as const
+      const values = [...viewer, channel, status, from, to, cursor, 0, limit] as const
       return array((await reader.text(readSends[sort.column][sort.direction], values))!, request)
     },
   }),
@@ -93,12 +93,12 @@ export const ledgerRoutes = [
     response: Send,
     errors: ['send.missing', 'auth.forbidden', 'send.not_cancellable'],
     handle: async ({ params, caller, edge }) => {
-      const seen = [caller.ownerId, caller.role === 'admin', params.id] as const
-      const isOwn = isUuid(params.id) ? await edge.reader.text(readSendIsOwn, seen) : null
+      const parameters = [caller.ownerId, caller.role === 'admin', params.id] as const
+      const isOwn = isUuid(params.id) ? await edge.reader.text(readSendIsOwn, parameters) : null
       if (isOwn === null) throw fail('send.missing')
       if (isOwn === 'false') throw fail('auth.forbidden', { roles: 'admin' })
       const cancelled = await edge.db.maybeOne(cancelSend(params.id))
-      const text = cancelled && (await edge.reader.text(readSend, seen))
+      const text = cancelled && (await edge.reader.text(readSend, parameters))
       if (text === null) throw fail('send.missing')
       if (cancelled!.status !== 'cancelled') throw fail('send.not_cancellable', { status: cancelled!.status })
       edge.publisher.notify(cancelled!.job_id)
@@ -107,19 +107,19 @@ export const ledgerRoutes = [
   }),
 ]
 
-function configured({ email, telephony }: Settings): Omit<z.input<typeof CommsStatus>, 'unknown_sends'> {
+function channelStatuses({ email, telephony }: Settings): Omit<z.input<typeof CommsStatus>, 'unknown_sends'> {
   const missing = { email: [...missingForEmail(email)], phone: [...missingForTelephony(telephony)] }
-  const phone = of('twilio', telephony.phoneNumber, missing.phone)
+  const phone = channelStatus('twilio', telephony.phoneNumber, missing.phone)
   const domains = email.apiKey === null ? ['EMAIL_PROVIDER_API_KEY'] : []
   return {
-    email: of(mailProvider(email.smtpUrl), email.from === '' ? null : email.from, missing.email),
+    email: channelStatus(mailProvider(email.smtpUrl), email.from === '' ? null : email.from, missing.email),
     sms: phone,
     call: phone,
-    domains: of('resend', null, domains),
+    domains: channelStatus('resend', null, domains),
   }
 }
 
-function of(provider: string, from: string | null, missing: string[]) {
+function channelStatus(provider: string, from: string | null, missing: string[]) {
   const isConfigured = missing.length === 0
   return { configured: isConfigured, provider: isConfigured ? provider : null, from, missing }
 }

@@ -6,7 +6,7 @@ import { invalid, refusal } from '../../pipeline/input.ts'
 
 /** Renders the templates that requests name. */
 
-interface Asked {
+interface TemplateUse {
   readonly template: string
   readonly variables?: Readonly<Record<string, string>> | undefined
 }
@@ -16,24 +16,24 @@ interface Asked {
  * A template of another channel is invalid.
  * @throws fail('template.missing'), request.invalid
  */
-export async function renderedFor(
+export async function renderFor(
   tx: Queries,
   channel: Template['channel'],
-  { template: name, variables = {} }: Asked,
+  { template: name, variables = {} }: TemplateUse,
 ): Promise<Rendered> {
-  const template = templateOf(name, await readWithin(tx, readTemplate, [name]))
+  const template = requireTemplate(name, await readWithin(tx, readTemplate, [name]))
   if (template.channel !== channel) throw invalid('body', 'template', `is for ${template.channel}`, 'custom')
-  return filled(template, variables)
+  return fillTemplate(template, variables)
 }
 
 /** Parses a template that was read; null: there is none. @throws fail('template.missing') */
-export function templateOf(name: string, text: string | null): Template {
+export function requireTemplate(name: string, text: string | null): Template {
   if (text === null) throw fail('template.missing', { name })
   return JSON.parse(text) as Template
 }
 
 /** Renders a template. @throws request.invalid, with each value that is missing, unknown or invalid. */
-export function filled(template: Template, variables: Readonly<Record<string, string>>): Rendered {
+export function fillTemplate(template: Template, variables: Readonly<Record<string, string>>): Rendered {
   const rendered = render(template, variables)
   if (!('problems' in rendered)) return rendered
   throw refusal(

@@ -26,7 +26,7 @@ export type ResendEvent = z.output<typeof ResendEvent>
 
 interface Change extends Pick<SendEvent, 'status' | 'errorCode' | 'detail'> {
   /** True if the recipient permanently rejects or does not want mail. */
-  readonly isFinal?: boolean
+  readonly isPermanent?: boolean
 }
 
 const CHANGES: Readonly<Record<string, (data: Data) => Change>> = {
@@ -34,20 +34,20 @@ const CHANGES: Readonly<Record<string, (data: Data) => Change>> = {
   'email.delivered': () => ({ status: 'delivered', errorCode: null, detail: null }),
   'email.bounced': ({ to, bounce }) => {
     const kind = [bounce?.type, bounce?.subType].filter(isWord).join(', ')
-    const detail = `The mail server of ${to.join(', ')} refused it${kind === '' ? '' : ` (${kind})`}`
-    return { status: 'bounced', errorCode: null, detail, isFinal: bounce?.type === 'Permanent' }
+    const detail = `The mail server of ${to.join(', ')} rejected the email${kind === '' ? '' : ` (${kind})`}`
+    return { status: 'bounced', errorCode: null, detail, isPermanent: bounce?.type === 'Permanent' }
   },
   'email.suppressed': ({ to }) => ({
     status: 'bounced',
     errorCode: null,
     detail: `The email provider no longer sends to ${to.join(', ')}`,
-    isFinal: true,
+    isPermanent: true,
   }),
   'email.complained': ({ to }) => ({
     status: 'complained',
     errorCode: null,
-    detail: `${to.join(', ')} marked it as spam`,
-    isFinal: true,
+    detail: `${to.join(', ')} marked the email as spam`,
+    isPermanent: true,
   }),
   'email.failed': ({ failed }) => {
     const reason = isWord(failed?.reason) ? failed.reason : 'no reason given'
@@ -58,20 +58,22 @@ const CHANGES: Readonly<Record<string, (data: Data) => Change>> = {
 
 /** Converts an event; null if its type changes no send. @throws fail('send.event_invalid') */
 export function resendEvent(eventId: string, { type, data }: ResendEvent): SendEvent | null {
-  const changeOf = Object.hasOwn(CHANGES, type) ? CHANGES[type]! : null
-  if (changeOf === null) return null
-  const given = Data.safeParse(data)
-  if (!given.success) throw fail('send.event_invalid', {}, { cause: given.error })
-  const { isFinal = false, ...rest } = changeOf(given.data)
-  const [address, ...others] = given.data.to
+  const convert = Object.hasOwn(CHANGES, type) ? CHANGES[type]! : null
+  if (convert === null) return null
+  const parsed = Data.safeParse(data)
+  if (!parsed.success) throw fail('send.event_invalid', {}, { cause: parsed.error })
+  const { isPermanent = false, ...rest } = convert(parsed.data)
+  const [address, ...others] = parsed.data.to
   return {
     channel: 'email',
-    providerId: given.data.email_id,
-    sendId: sendIdOf(given.data),
+    providerId: parsed.data.email_id,
+    sendId: sendIdOf(parsed.data),
     providerStatus: type.slice('email.'.length),
     ...rest,
     // Among several addresses, the event does not say which one it is about.
-    ...(isFinal && address !== undefined && others.length === 0 ? { suppresses: { address, eventId } } : {}),
+    ...(isPermanent && address !== undefined && others.length === 0
+      ? { suppresses: { address, eventId } }
+      : {}),
   }
 }
 
@@ -81,9 +83,9 @@ export function resendEvent(eventId: string, { type, data }: ResendEvent): SendE
  * (https://docs.aws.amazon.com/ses/latest/dg/header-fields.html).
  */
 function sendIdOf({ message_id = '', headers = [] }: Data): string | null {
-  const named = (wanted: string): string[] =>
+  const headersNamed = (wanted: string): string[] =>
     headers.filter(({ name }) => name.toLowerCase() === wanted).map(({ value }) => value)
-  for (const text of [...named(SEND_ID_HEADER), message_id, ...named('message-id')]) {
+  for (const text of [...headersNamed(SEND_ID_HEADER), message_id, ...headersNamed('message-id')]) {
     const id = /^<?([\da-f-]{36})(@[^\s@]+>?)?$/i.exec(text.trim())?.[1]
     if (id !== undefined && isUuid(id)) return id
   }

@@ -48,7 +48,7 @@ export async function sendJob<P, R>(
 ): Promise<JobRef<R>> {
   const { ownerId } = caller
   const id = uuidv7()
-  const delayMs = sendAt === undefined ? 0 : await delayOf(tx, sendAt)
+  const delayMs = sendAt === undefined ? 0 : await requireDelay(tx, sendAt)
   const options = { ownerId, requestId, delayMs, settings: edge.settings }
   const ref = await enqueue(tx, task, { ...payload, send_id: id }, options)
   const row = { id, channel, ownerId, jobId: ref.jobId, recipients: to, message }
@@ -65,7 +65,7 @@ export async function sendJob<P, R>(
   return { ...ref, answer: scheduled({ id, status: 'scheduled', message: text }) }
 }
 
-async function delayOf(tx: Queries, sendAt: string): Promise<number> {
+async function requireDelay(tx: Queries, sendAt: string): Promise<number> {
   const { ms } = await tx.one(msUntil(sendAt))
   if (ms <= 0) throw invalid('body', 'send_at', 'must be in the future', 'too_small')
   if (ms > MAX_DAYS_AHEAD * DAY_MS)

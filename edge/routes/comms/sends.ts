@@ -12,7 +12,7 @@ import type { Rendered } from '../../../tasks/comms/template.ts'
 import { requireOwner } from '../../pipeline/auth.ts'
 import { route } from '../../pipeline/route.ts'
 import { requireScope } from '../../pipeline/scopes.ts'
-import { renderedFor } from './rendering.ts'
+import { renderFor } from './rendering.ts'
 import { type SendInput, sendJob } from './sending.ts'
 import { CallRequest, EmailRequest, MAX_DAYS_AHEAD, SmsRequest } from './shapes.ts'
 
@@ -20,7 +20,7 @@ const ONCE = `A message that the provider accepted is never sent twice, even if 
 whether the provider accepted a request, the status is \`unknown\` and the request is not repeated. The message is looked \
 up later if the provider has a list; \`GET /api/v1/comms/sends?status=unknown\` shows the others, for a person to decide.`
 
-const LATER = `With \`send_at\`, at most ${MAX_DAYS_AHEAD} days ahead, the message is sent at that time. Until then its \
+const SCHEDULING = `With \`send_at\`, at most ${MAX_DAYS_AHEAD} days ahead, the message is sent at that time. Until then its \
 status is \`scheduled\`, and \`DELETE /api/v1/comms/sends/{id}\` cancels it.`
 
 const TELEPHONY_ERRORS = ['telephony.not_configured', 'telephony.refused', 'telephony.failed'] as const
@@ -33,7 +33,7 @@ export const sendRoutes = [
     summary: 'Send an email',
     description: `Requires either \`subject\` with \`text\` or \`html\`, or a \`template\` with its \`variables\`. Allows at \
 most 50 recipients. \`attachments\` are documents that the caller may read, up to \`EMAIL_ATTACHMENTS_MAX_BYTES\` in total; \
-the message fails if one is deleted before it is sent. The Message-ID is derived from the returned id. ${ONCE} ${LATER}`,
+the message fails if one is deleted before it is sent. The Message-ID is derived from the returned id. ${ONCE} ${SCHEDULING}`,
     body: EmailRequest,
     response: EmailResult.meta({ id: 'EmailSent' }),
     errors: [
@@ -55,11 +55,11 @@ the message fails if one is deleted before it is sent. The Message-ID is derived
       if (missingForEmail(input.edge.settings.email).length > 0) throw fail('email.not_configured')
       await refuseSuppressed(input.tx, [...body.to, ...body.cc, ...body.bcc])
       const { send_at: sendAt, template, variables, subject, text, html, attachments, ...envelope } = body
-      const attached = await attachedTo(input, attachments)
+      const attached = await loadAttachments(input, attachments)
       const content =
         template === undefined
           ? { subject, text, html }
-          : given(await renderedFor(input.tx, 'email', { template, variables }))
+          : presentParts(await renderFor(input.tx, 'email', { template, variables }))
       const { to } = envelope
       return sendJob(input, {
         channel: 'email',
@@ -80,7 +80,7 @@ the message fails if one is deleted before it is sent. The Message-ID is derived
     path: '/sms/send',
     summary: 'Send a text message',
     description: `\`segments\` is the number of parts. A single part holds 160 characters of the GSM alphabet, or 70 of \
-any other; each of several parts holds 153 or 67. ${ONCE} ${LATER}`,
+any other; each of several parts holds 153 or 67. ${ONCE} ${SCHEDULING}`,
     body: SmsRequest,
     response: SmsResult.meta({ id: 'SmsSent' }),
     errors: ['template.missing', ...TELEPHONY_ERRORS],
@@ -92,7 +92,7 @@ any other; each of several parts holds 153 or 67. ${ONCE} ${LATER}`,
       const text =
         template === undefined
           ? body.body!
-          : (await renderedFor(input.tx, 'sms', { template, variables })).text!
+          : (await renderFor(input.tx, 'sms', { template, variables })).text!
       const payload = { to, segments: segmentsOf(text).count }
       return sendJob(input, {
         channel: 'sms',
@@ -112,7 +112,7 @@ any other; each of several parts holds 153 or 67. ${ONCE} ${LATER}`,
     path: '/call',
     summary: 'Start a call',
     description: `Rings for \`timeout\` seconds. Once the call is answered, the provider fetches its script (TwiML) from \
-\`script_url\`. ${ONCE} ${LATER}`,
+\`script_url\`. ${ONCE} ${SCHEDULING}`,
     body: CallRequest,
     response: CallResult.meta({ id: 'CallStarted' }),
     errors: TELEPHONY_ERRORS,
@@ -137,7 +137,7 @@ any other; each of several parts holds 153 or 67. ${ONCE} ${LATER}`,
 ]
 
 /** Loads the attachments of an email. @throws auth.required, auth.scope, and the errors of {@link attachables}. */
-async function attachedTo(
+async function loadAttachments(
   { edge, caller, tx }: SendInput,
   asked: z.output<typeof EmailRequest>['attachments'],
 ): Promise<readonly SendAttachment[]> {
@@ -150,5 +150,5 @@ async function attachedTo(
 }
 
 /** Drops the parts that a template does not have. */
-const given = (rendered: Rendered) =>
+const presentParts = (rendered: Rendered) =>
   Object.fromEntries(Object.entries(rendered).filter(([, text]) => text !== null))

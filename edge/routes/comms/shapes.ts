@@ -39,23 +39,23 @@ const TemplateName = z
 const Values = z.record(z.string(), z.string().max(100_000))
 
 /** The fields that replace the own text of a message. */
-const OfTemplate = {
+const templateUseFields = {
   template: TemplateName.optional().describe('The name of a template, in place of the text'),
   variables: Values.optional().describe('Values for the variables of the template'),
 }
 
 /** Rejects a message with both its own text and a template, or with variables but no template. */
-const hasOneText = (
+const rejectTwoTexts = (
   { template, variables }: { template?: string | undefined; variables?: object | undefined },
   own: Readonly<Record<string, unknown>>,
   context: z.RefinementCtx,
 ): void => {
-  const complain = (name: string, message: string) =>
+  const addIssue = (name: string, message: string) =>
     context.addIssue({ code: 'custom', path: [name], message })
-  if (template === undefined && variables !== undefined) complain('variables', 'needs a template')
+  if (template === undefined && variables !== undefined) addIssue('variables', 'needs a template')
   if (template === undefined) return
   for (const [name, value] of Object.entries(own))
-    if (value !== undefined) complain(name, 'must not be given with a template')
+    if (value !== undefined) addIssue(name, 'must not be given with a template')
 }
 
 const Attachment = z.strictObject({
@@ -81,10 +81,10 @@ export const EmailRequest = z
     from_email: Address.optional().describe('Default: `EMAIL_PROVIDER_FROM_EMAIL`'),
     attachments: z.array(Attachment).max(MAX_ATTACHMENTS).default([]).describe('Documents of the caller'),
     send_at: SendAt,
-    ...OfTemplate,
+    ...templateUseFields,
   })
   .superRefine(({ subject, text, html, ...body }, context) =>
-    hasOneText(body, { subject, text, html }, context),
+    rejectTwoTexts(body, { subject, text, html }, context),
   )
   .refine(({ subject, template }) => subject !== undefined || template !== undefined, {
     error: 'is required without a template',
@@ -116,9 +116,9 @@ export const SmsRequest = z
     to: PhoneNumber,
     body: z.string().min(1).max(1600).regex(/\S/, 'must not be blank').optional(),
     send_at: SendAt,
-    ...OfTemplate,
+    ...templateUseFields,
   })
-  .superRefine(({ body, ...more }, context) => hasOneText(more, { body }, context))
+  .superRefine(({ body, ...more }, context) => rejectTwoTexts(more, { body }, context))
   .refine(({ body, template }) => body !== undefined || template !== undefined, {
     error: 'is required without a template',
     path: ['body'],
@@ -188,7 +188,7 @@ const Variable = z.strictObject({
   default: z.string().max(500).optional().describe('Without a default, a value is required'),
 })
 
-const TEMPLATE_FIELDS = {
+const templateFields = {
   channel: z.enum(TEMPLATE_CHANNELS),
   subject: Line.optional(),
   text: Text.optional().describe('In a text message, its body'),
@@ -197,15 +197,15 @@ const TEMPLATE_FIELDS = {
 }
 
 export const TemplateChange = z
-  .strictObject(TEMPLATE_FIELDS)
-  .superRefine(isTemplate)
+  .strictObject(templateFields)
+  .superRefine(checkTemplate)
   .meta({
     id: 'TemplateChange',
     examples: [{ channel: 'sms', text: 'Your code is {{code}}', variables: [{ name: 'code' }] }],
   })
 export const NewTemplate = z
-  .strictObject({ name: TemplateName, ...TEMPLATE_FIELDS })
-  .superRefine(isTemplate)
+  .strictObject({ name: TemplateName, ...templateFields })
+  .superRefine(checkTemplate)
   .meta({
     id: 'NewTemplate',
     examples: [
@@ -219,12 +219,12 @@ export const NewTemplate = z
     ],
   })
 
-function isTemplate(template: Parameters<typeof templateProblems>[0], context: z.RefinementCtx): void {
+function checkTemplate(template: Parameters<typeof templateProblems>[0], context: z.RefinementCtx): void {
   for (const { path, msg } of templateProblems(template))
     context.addIssue({ code: 'custom', path: [...path], message: msg })
 }
 
-const TEMPLATE = {
+const summaryFields = {
   name: z.string(),
   channel: z.enum(TEMPLATE_CHANNELS),
   subject: z.string().nullable(),
@@ -234,9 +234,9 @@ const TEMPLATE = {
 }
 
 /** A template in the list. */
-export const TemplateSummary = z.strictObject(TEMPLATE).meta({ id: 'TemplateSummary' })
+export const TemplateSummary = z.strictObject(summaryFields).meta({ id: 'TemplateSummary' })
 export const Template = z
-  .strictObject({ ...TEMPLATE, text: z.string().nullable(), html: z.string().nullable() })
+  .strictObject({ ...summaryFields, text: z.string().nullable(), html: z.string().nullable() })
   .meta({ id: 'Template' })
 
 export const PreviewRequest = z

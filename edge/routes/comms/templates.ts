@@ -14,10 +14,10 @@ import { audit } from '../../pipeline/audit.ts'
 import { array, cursor } from '../../pipeline/lists.ts'
 import { Answer, json, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
-import { filled, templateOf } from './rendering.ts'
+import { fillTemplate, requireTemplate } from './rendering.ts'
 import { NewTemplate, Preview, PreviewRequest, Template, TemplateChange, TemplateSummary } from './shapes.ts'
 
-const Named = z.object({ name: z.string() })
+const TemplateParams = z.object({ name: z.string() })
 
 const PLACEHOLDERS = `\`{{name}}\` stands for the value of a variable; there is no other syntax. Declare each variable in \
 \`variables\`; one without a \`default\` requires a value. Values in \`html\` are escaped.`
@@ -62,7 +62,7 @@ export const templateRoutes = [
     method: 'get',
     path: '/templates/:name',
     summary: 'Get a template',
-    params: Named,
+    params: TemplateParams,
     response: Template,
     errors: ['template.missing'],
     handle: async ({ params: { name }, edge }) => {
@@ -78,7 +78,7 @@ export const templateRoutes = [
     auth: 'admin',
     summary: 'Replace the contents of a template',
     description: `Messages that were requested before, including scheduled ones, do not change. ${PLACEHOLDERS}`,
-    params: Named,
+    params: TemplateParams,
     body: TemplateChange,
     response: Template,
     errors: ['template.missing'],
@@ -98,7 +98,7 @@ export const templateRoutes = [
     auth: 'admin',
     summary: 'Delete a template',
     description: 'Messages that were requested before, including scheduled ones, do not change.',
-    params: Named,
+    params: TemplateParams,
     errors: ['template.missing'],
     handle: (input) =>
       input.transaction(async (tx) => {
@@ -113,15 +113,15 @@ export const templateRoutes = [
     method: 'post',
     path: '/templates/:name/preview',
     summary: 'Preview a message without sending it',
-    params: Named,
+    params: TemplateParams,
     body: PreviewRequest,
     response: Preview,
     errors: ['template.missing'],
     isRead: true,
     repeatable: 'it only reads',
     handle: async ({ params: { name }, body, edge }) => {
-      const template = templateOf(name, await edge.reader.text(readTemplate, [name]))
-      const rendered = filled(template, body.variables)
+      const template = requireTemplate(name, await edge.reader.text(readTemplate, [name]))
+      const rendered = fillTemplate(template, body.variables)
       const segments = template.channel === 'sms' ? segmentsOf(rendered.text!).count : null
       return { channel: template.channel, ...rendered, segments }
     },

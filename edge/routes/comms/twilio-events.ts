@@ -27,10 +27,10 @@ const STATUSES: Readonly<Record<string, SendEvent['status']>> = {
 
 /** Converts a callback's parameters and the send id in its URL; null if they have no known status of a message or call. */
 export function twilioEvent(
-  given: Readonly<Record<string, string | undefined>>,
+  parameters: Readonly<Record<string, string | undefined>>,
   sendId: string | null,
 ): SendEvent | null {
-  const { MessageSid, CallSid, MessageStatus, CallStatus, ErrorCode } = given
+  const { MessageSid, CallSid, MessageStatus, CallStatus, ErrorCode } = parameters
   const providerId = MessageSid ?? CallSid
   const providerStatus = MessageStatus ?? CallStatus
   if (providerId === undefined || providerStatus === undefined) return null

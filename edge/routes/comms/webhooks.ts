@@ -36,7 +36,7 @@ Messages and calls name this URL only if \`PUBLIC_BASE_URL\` is https. ${MOVES}`
       const url = `${publicBaseUrl}${TWILIO_CALLBACK}${request.query === '' ? '' : `?${request.query}`}`
       const signature = request.header('x-twilio-signature')
       if (!(await isFromTwilio(telephony.authToken, signature, url, body))) throw fail('send.event_invalid')
-      await apply(edge, twilioEvent(body, query.send_id ?? null))
+      await applyEvent(edge, twilioEvent(body, query.send_id ?? null))
       return RECEIVED
     },
   }),
@@ -54,13 +54,13 @@ Messages and calls name this URL only if \`PUBLIC_BASE_URL\` is https. ${MOVES}`
     errors: ['send.event_invalid', 'email.events_not_configured'],
     repeatable: REPEATABLE,
     raw: async ({ edge, request }) => {
-      await apply(edge, resendEvent(request.header('svix-id'), await signedEvent(edge, request)))
+      await applyEvent(edge, resendEvent(request.header('svix-id'), await signedEvent(edge, request)))
       return new Answer<z.input<typeof Received>>({ value: RECEIVED })
     },
   }),
 ]
 
-async function apply(edge: Edge, event: SendEvent | null): Promise<void> {
+async function applyEvent(edge: Edge, event: SendEvent | null): Promise<void> {
   if (event !== null) await edge.db.one(applyEvents([event]))
 }
 

@@ -82,7 +82,7 @@ const ORDERS: Readonly<Partial<Record<Sort, typeof FOUND_ORDER | typeof ENDED_OR
   '-finished_at': ENDED_ORDER,
 }
 
-const orderOf = (status: string | undefined): Sort =>
+const defaultSort = (status: string | undefined): Sort =>
   status !== undefined && TERMINAL.has(status) ? '-finished_at' : '-created_at'
 
 export const adminRoutes = [
@@ -103,7 +103,7 @@ attempts.`,
     response: FoundJobs,
     reads: 'list',
     handle: async ({ query, reader }) => {
-      const { sort = orderOf(query.status), limit, cursor, ...filter } = query
+      const { sort = defaultSort(query.status), limit, cursor, ...filter } = query
       const order = ORDERS[sort] ?? MEASURED_ORDER
       const values = [JSON.stringify(filter), cursorValues(cursor, order), limit] as const
       const [next, ...jobs] = (await reader.text(readFound[sort], values))!.split('\n')

@@ -76,13 +76,13 @@ export const recordRoutes = [
     status: 202,
     errors: ['job.missing', 'auth.forbidden'],
     handle: async ({ params, caller, edge }) => {
-      const seen = visible(edge, caller, params.job_id)
-      const isOwn = isUuid(params.job_id) ? await edge.reader.text(readJobIsOwn, seen) : null
+      const parameters = visible(edge, caller, params.job_id)
+      const isOwn = isUuid(params.job_id) ? await edge.reader.text(readJobIsOwn, parameters) : null
       if (isOwn === null) throw fail('job.missing')
       if (isOwn === 'false') throw fail('auth.forbidden', { roles: 'admin' })
       await edge.db.one(cancelJob(params.job_id))
       edge.publisher.notify(params.job_id)
-      const text = await edge.reader.text(readJob, seen)
+      const text = await edge.reader.text(readJob, parameters)
       if (text === null) throw fail('job.missing')
       return json(text)
     },
@@ -100,12 +100,12 @@ export const recordRoutes = [
     errors: ['job.missing', 'auth.forbidden', 'job.not_failed', 'job.not_runnable'],
     sideEffect: true,
     handle: async ({ params, caller, edge, requestId, transaction }) => {
-      const who = { ownerId: caller.ownerId, isAdmin: isAdmin(caller) }
+      const viewer = { ownerId: caller.ownerId, isAdmin: isAdmin(caller) }
       const options = { taskNamed, requestId, settings: edge.settings }
       return transaction(async (tx) => {
         const read = (id: string) => readWithin(tx, readJob, visible(edge, caller, id))
         if (!isUuid(params.job_id) || (await read(params.job_id)) === null) throw fail('job.missing')
-        const id = await retryJob(tx, params.job_id, who, options)
+        const id = await retryJob(tx, params.job_id, viewer, options)
         tx.afterCommit(() => edge.publisher.notify(id))
         const text = await read(id)
         if (text === null) throw fail('job.missing')
@@ -123,8 +123,8 @@ export const recordRoutes = [
     response: z.array(JobEvent),
     errors: ['job.missing'],
     handle: async ({ params, caller, edge }) => {
-      const seen = visible(edge, caller, params.job_id)
-      if (!isUuid(params.job_id) || (await edge.reader.text(readJob, seen)) === null)
+      const parameters = visible(edge, caller, params.job_id)
+      if (!isUuid(params.job_id) || (await edge.reader.text(readJob, parameters)) === null)
         throw fail('job.missing')
       const { json: text } = await edge.db.one(jobHistory(params.job_id, MAX_EVENTS))
       return json(text ?? '[]')

@@ -15,11 +15,11 @@ import type { Invite } from './shapes.ts'
 const RANK: Readonly<Record<OrgRole, number>> = { member: 0, admin: 1, owner: 2 }
 
 /** Errors that every route on one organization can return. */
-export const REFUSALS = ['org.missing', 'org.not_member'] as const satisfies readonly ErrorCode[]
-export const RANKED = [...REFUSALS, 'org.forbidden'] as const satisfies readonly ErrorCode[]
+export const MEMBER_ERRORS = ['org.missing', 'org.not_member'] as const satisfies readonly ErrorCode[]
+export const ROLE_ERRORS = [...MEMBER_ERRORS, 'org.forbidden'] as const satisfies readonly ErrorCode[]
 
 /** The input of a route below one organization. */
-export type OfOrg<P extends { org_id: number } = { org_id: number }, Q = unknown, B = unknown> = Input<
+export type OrgInput<P extends { org_id: number } = { org_id: number }, Q = unknown, B = unknown> = Input<
   P,
   Q,
   B,
@@ -30,12 +30,12 @@ export type OfOrg<P extends { org_id: number } = { org_id: number }, Q = unknown
  * Changes an organization in one transaction that locks it first. Changes of one organization therefore run one after the
  * other, and `work` gets the caller's role as of the lock. Without authentication every caller is an owner.
  */
-export function change<R>(
-  input: OfOrg & Writes<R>,
+export function changeOrganization<R>(
+  input: OrgInput & Writes<R>,
   minRole: OrgRole,
   work: (tx: Transaction, role: OrgRole) => Promise<R | Answer<R>>,
 ): Promise<Answer<R>> {
-  return input.transaction(async (tx) => work(tx, await enter(tx, input, minRole)))
+  return input.transaction(async (tx) => work(tx, await lockForRole(tx, input, minRole)))
 }
 
 /**
@@ -43,29 +43,29 @@ export function change<R>(
  * @throws auth.key_organization
  */
 export function requireOrganization(caller: Caller, organizationId: number | null): void {
-  if (organizationId !== null) requireReach(caller, organizationId)
+  if (organizationId !== null) requireSameOrganization(caller, organizationId)
   else if (caller.key !== null && caller.key.organizationId !== null) throw fail('auth.key_organization')
 }
 
 /** @throws auth.key_organization for an API key of another organization. */
-export function requireReach({ key }: Caller, organizationId: number): void {
+export function requireSameOrganization({ key }: Caller, organizationId: number): void {
   if (key !== null && key.organizationId !== null && key.organizationId !== organizationId)
     throw fail('auth.key_organization')
 }
 
 /** Locks the organization and returns the caller's role. @throws org.missing, org.not_member, org.forbidden, in this order. */
-export async function enter(
+export async function lockForRole(
   tx: Queries,
-  { params, caller }: Pick<OfOrg, 'params' | 'caller'>,
+  { params, caller }: Pick<OrgInput, 'params' | 'caller'>,
   minRole: OrgRole,
 ): Promise<OrgRole> {
-  requireReach(caller, params.org_id)
+  requireSameOrganization(caller, params.org_id)
   const standing = await tx.maybeOne(lockOrganization(params.org_id, caller.ownerId))
   if (standing === null) throw fail('org.missing')
   if (caller.ownerId === null) return 'owner'
   const { role } = standing
   if (role === null) throw fail('org.not_member')
-  if (RANK[role] < RANK[minRole]) throw forbidden(minRole)
+  if (RANK[role] < RANK[minRole]) throw roleFailure(minRole)
   return role
 }
 
@@ -74,56 +74,60 @@ export async function enter(
  * that of the caller, which is too low.
  * @throws org.missing, org.not_member, org.forbidden
  */
-export function seen(text: string | null): string {
+export function requireAccess(text: string | null): string {
   if (text === null) throw fail('org.missing')
   if (text === 'none') throw fail('org.not_member')
-  if (Object.hasOwn(RANK, text)) throw forbidden('admin')
+  if (Object.hasOwn(RANK, text)) throw roleFailure('admin')
   return text
 }
 
-const forbidden = (minRole: OrgRole) =>
+const roleFailure = (minRole: OrgRole) =>
   fail('org.forbidden', { roles: minRole === 'admin' ? 'admin or owner' : minRole })
 
 /** Parses a role. @throws org.role if there is no such role. */
-export function roleOf(given: string): OrgRole {
+export function parseRole(given: string): OrgRole {
   const role = ORG_ROLES.find((one) => one === given)
   if (role === undefined) throw fail('org.role')
   return role
 }
 
 /** Requires that a caller neither grants nor changes a role above their own. @throws org.rank */
-export function requireRank(own: OrgRole, ...roles: readonly OrgRole[]): void {
-  if (roles.some((role) => RANK[role] > RANK[own])) throw fail('org.rank')
+export function requireRank(ownRole: OrgRole, ...roles: readonly OrgRole[]): void {
+  if (roles.some((role) => RANK[role] > RANK[ownRole])) throw fail('org.rank')
 }
 
 /** Audit events of an accepted invite. An existing member does not change, so only the acceptance is recorded. */
-export function acceptance(
+export function acceptanceEvents(
   from: EventRequest,
   invite: { readonly id: number; readonly organization_id: number; readonly role: OrgRole },
   account: { readonly id: number; readonly actorId: number | null; readonly wasMember: boolean },
 ): AuditEvent[] {
-  const about = { actorId: account.actorId, accountId: account.id, organizationId: invite.organization_id }
-  const accepted = eventOf(from, 'invite.accepted', { ...about, data: { invite: invite.id } })
+  const eventFields = {
+    actorId: account.actorId,
+    accountId: account.id,
+    organizationId: invite.organization_id,
+  }
+  const accepted = eventOf(from, 'invite.accepted', { ...eventFields, data: { invite: invite.id } })
   if (account.wasMember) return [accepted]
   return [
     accepted,
-    eventOf(from, 'member.added', { ...about, data: { role: invite.role, invite: invite.id } }),
+    eventOf(from, 'member.added', { ...eventFields, data: { role: invite.role, invite: invite.id } }),
   ]
 }
 
 type Tokenless = Omit<z.input<typeof Invite>, 'token'>
-type Whole = z.input<typeof Invite>
+type InviteJson = z.input<typeof Invite>
 
 /** Adds the token, which is never stored, to an invite in JSON from PostgreSQL. */
 export function withToken(edge: Edge, text: string): string {
-  return JSON.stringify(tokenAdded(edge, JSON.parse(text) as Tokenless))
+  return JSON.stringify(addToken(edge, JSON.parse(text) as Tokenless))
 }
 
 /** Adds the tokens to a list of invites. */
 export function withTokens(edge: Edge, text: string): string {
-  return JSON.stringify((JSON.parse(text) as Tokenless[]).map((invite) => tokenAdded(edge, invite)))
+  return JSON.stringify((JSON.parse(text) as Tokenless[]).map((invite) => addToken(edge, invite)))
 }
 
-function tokenAdded({ secretKey }: Edge, invite: Tokenless): Whole {
+function addToken({ secretKey }: Edge, invite: Tokenless): InviteJson {
   return { ...invite, token: inviteTokenOf(secretKey, invite.id, invite.email) }
 }

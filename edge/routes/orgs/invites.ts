@@ -24,26 +24,26 @@ import { array, numbered, pageValues } from '../../pipeline/lists.ts'
 import { type Answer, json, route } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
 import {
-  acceptance,
-  change,
-  enter,
-  type OfOrg,
-  RANKED,
+  acceptanceEvents,
+  changeOrganization,
+  lockForRole,
+  type OrgInput,
+  parseRole,
+  ROLE_ERRORS,
+  requireAccess,
   requireRank,
-  roleOf,
-  seen,
   withToken,
   withTokens,
 } from './access.ts'
-import { GivenRole, Invite, InviteParams, OrgParams, PAGES } from './shapes.ts'
+import { Invite, InviteParams, OrgParams, PAGES, RoleName } from './shapes.ts'
 
 const NewInvite = z
-  .strictObject({ email: Email, role: GivenRole.default('member') })
+  .strictObject({ email: Email, role: RoleName.default('member') })
   .meta({ id: 'InviteCreate' })
 
 const PENDING_ERRORS = [
   ...(['org.rank', 'invite.missing', 'invite.accepted', 'invite.revoked', 'invite.expired'] as const),
-  ...RANKED,
+  ...ROLE_ERRORS,
 ] as const
 
 /** Invites to an organization. */
@@ -59,7 +59,7 @@ admins. An address gets at most ten such emails an hour.`,
     body: NewInvite,
     response: Invite,
     status: 201,
-    errors: ['org.role', 'org.rank', 'member.exists', 'invite.pending', ...RANKED],
+    errors: ['org.role', 'org.rank', 'member.exists', 'invite.pending', ...ROLE_ERRORS],
     sideEffect: true,
     credentials: true,
     limit: 'invite',
@@ -74,13 +74,13 @@ admins. An address gets at most ten such emails an hour.`,
     params: OrgParams,
     query: z.object(numbered(INVITE_ORDER, PAGES)),
     response: z.array(Invite),
-    errors: RANKED,
+    errors: ROLE_ERRORS,
     credentials: true,
     reads: 'list',
     decidesAccess: true,
     handle: async ({ params, query, caller, edge, reader, request }) => {
       const values = [params.org_id, caller.ownerId, ...pageValues(query)] as const
-      const text = seen(await reader.text(readInvites, values))
+      const text = requireAccess(await reader.text(readInvites, values))
       return array(text, request, (invites) => withTokens(edge, invites))
     },
   }),
@@ -92,8 +92,12 @@ admins. An address gets at most ten such emails an hour.`,
     params: InviteParams,
     errors: PENDING_ERRORS,
     handle: (input) =>
-      change(input, 'admin', async (tx, own) => {
-        const { id, email, organization_id: organizationId } = await pendingInvite(tx, input.params, own)
+      changeOrganization(input, 'admin', async (tx, ownRole) => {
+        const {
+          id,
+          email,
+          organization_id: organizationId,
+        } = await requirePendingInvite(tx, input.params, ownRole)
         await tx.one(endInvite(id, 'revoked'))
         await tx.run(audit(input, 'invite.revoked', { organizationId, data: { invite: id, email } }))
         return undefined
@@ -114,28 +118,28 @@ invite cannot be resent: invite the address again. Counts as an invite for \`RAT
     limit: 'invite',
     complete: withToken,
     handle: (input) =>
-      change(input, 'admin', async (tx, own) => {
+      changeOrganization(input, 'admin', async (tx, ownRole) => {
         const { edge, params } = input
-        const { id, email, organization_id: organizationId } = await pendingInvite(tx, params, own)
+        const { id, email, organization_id: organizationId } = await requirePendingInvite(tx, params, ownRole)
         const renewed = await tx.one(renewInvite(id, edge.settings.inviteTokenSeconds))
         await tx.run(audit(input, 'invite.resent', { organizationId, data: { invite: id, email } }))
-        await enqueueMail(tx, input, id)
+        await enqueueInviteMail(tx, input, id)
         return json(renewed.json)
       }),
   }),
 ]
 
-type Inviting = OfOrg<{ org_id: number }, unknown, z.output<typeof NewInvite>>
+type InviteInput = OrgInput<{ org_id: number }, unknown, z.output<typeof NewInvite>>
 
 /** Invites an address, or immediately makes its account a member; enqueues an email in either case. */
-async function inviteAddress(tx: Transaction, input: Inviting): Promise<Answer<z.input<typeof Invite>>> {
+async function inviteAddress(tx: Transaction, input: InviteInput): Promise<Answer<z.input<typeof Invite>>> {
   const { params, body, caller, edge } = input
   const { org_id: organizationId } = params
   await tx.run(lockAddress(body.email))
-  const own = await enter(tx, input, 'admin')
-  const role = roleOf(body.role)
-  requireRank(own, role)
-  const invitee = await inviteeIn(tx, organizationId, body.email)
+  const ownRole = await lockForRole(tx, input, 'admin')
+  const role = parseRole(body.role)
+  requireRank(ownRole, role)
+  const invitee = await findInvitee(tx, organizationId, body.email)
   const created = await tx.one(
     insertInvite({
       organizationId,
@@ -151,16 +155,18 @@ async function inviteAddress(tx: Transaction, input: Inviting): Promise<Answer<z
   if (invitee !== null) {
     await tx.run(insertMember(organizationId, invitee.id, role))
     const account = { id: invitee.id, actorId: caller.ownerId, wasMember: false }
-    events.push(...acceptance(input, { id: created.id, organization_id: organizationId, role }, account))
+    events.push(
+      ...acceptanceEvents(input, { id: created.id, organization_id: organizationId, role }, account),
+    )
   }
   await tx.run(appendAudit(events))
-  await enqueueMail(tx, input, created.id)
+  await enqueueInviteMail(tx, input, created.id)
   return json(created.json)
 }
 
-async function enqueueMail(
+async function enqueueInviteMail(
   tx: Transaction,
-  { edge, requestId }: Pick<OfOrg, 'edge' | 'requestId'>,
+  { edge, requestId }: Pick<OrgInput, 'edge' | 'requestId'>,
   id: number,
 ): Promise<void> {
   const options = { ownerId: null, requestId, settings: edge.settings }
@@ -169,20 +175,24 @@ async function enqueueMail(
 }
 
 /** A pending invite of a locked organization. @throws org.rank, invite.missing, or the error of its status. */
-async function pendingInvite(
+async function requirePendingInvite(
   tx: Queries,
   { org_id: organizationId, invite_id: id }: { readonly org_id: number; readonly invite_id: number },
-  own: OrgRole,
+  ownRole: OrgRole,
 ): Promise<Row> {
   const found = await tx.maybeOne(inviteById(id))
   if (found === null || found.organization_id !== organizationId) throw fail('invite.missing')
-  requireRank(own, found.role)
+  requireRank(ownRole, found.role)
   if (found.status !== 'pending') throw fail(`invite.${found.status}`)
   return found
 }
 
 /** The account of an address to invite, null if it has none. @throws member.exists, invite.pending */
-async function inviteeIn(tx: Queries, organizationId: number, email: string): Promise<{ id: number } | null> {
+async function findInvitee(
+  tx: Queries,
+  organizationId: number,
+  email: string,
+): Promise<{ id: number } | null> {
   const invitee = await tx.maybeOne(inviteeOf(organizationId, email))
   if (invitee?.is_member === true) throw fail('member.exists')
   await tx.run(expireInvites(organizationId, email))

@@ -19,12 +19,20 @@ import { audit, eventOf } from '../../pipeline/audit.ts'
 import { array, numbered, pageValues } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { RowId } from '../../pipeline/schemas.ts'
-import { change, type OfOrg, RANKED, REFUSALS, requireRank, roleOf, seen } from './access.ts'
-import { GivenRole, Member, MemberDetail, MemberParams, OrgParams, PAGES, UserId } from './shapes.ts'
+import {
+  changeOrganization,
+  MEMBER_ERRORS,
+  type OrgInput,
+  parseRole,
+  ROLE_ERRORS,
+  requireAccess,
+  requireRank,
+} from './access.ts'
+import { Member, MemberDetail, MemberParams, OrgParams, PAGES, RoleName, UserId } from './shapes.ts'
 
 const Page = z.object(numbered(MEMBER_ORDER, PAGES))
 
-/** Members of an organization. No caller may grant a role above their own, or change a member who ranks above them. */
+/** Members of an organization. No caller may grant a role above their ownRole, or change a member who ranks above them. */
 export const memberRoutes = [
   route({
     method: 'get',
@@ -33,12 +41,12 @@ export const memberRoutes = [
     params: OrgParams,
     query: Page,
     response: z.array(Member),
-    errors: REFUSALS,
+    errors: MEMBER_ERRORS,
     reads: 'list',
     decidesAccess: true,
     handle: async ({ params, query, caller, reader, request }) => {
       const values = [params.org_id, caller.ownerId, ...pageValues(query)] as const
-      return array(seen(await reader.text(readMembers, values)), request)
+      return array(requireAccess(await reader.text(readMembers, values)), request)
     },
   }),
 
@@ -50,12 +58,12 @@ export const memberRoutes = [
     params: OrgParams,
     query: Page,
     response: z.array(MemberDetail),
-    errors: REFUSALS,
+    errors: MEMBER_ERRORS,
     reads: 'list',
     decidesAccess: true,
     handle: async ({ params, query, caller, reader, request }) => {
       const values = [params.org_id, caller.ownerId, ...pageValues(query)] as const
-      return array(seen(await reader.text(readMemberDetails, values)), request)
+      return array(requireAccess(await reader.text(readMemberDetails, values)), request)
     },
   }),
 
@@ -64,18 +72,18 @@ export const memberRoutes = [
     path: '/:org_id/members',
     summary: 'Add a member',
     params: OrgParams,
-    query: z.object({ user_id: RowId, role: GivenRole.default('member') }),
+    query: z.object({ user_id: RowId, role: RoleName.default('member') }),
     response: Member,
     status: 201,
-    errors: ['org.role', 'org.rank', 'member.exists', 'account.missing', ...RANKED],
+    errors: ['org.role', 'org.rank', 'member.exists', 'account.missing', ...ROLE_ERRORS],
     sideEffect: true,
     handle: (input) =>
-      change(input, 'admin', async (tx, own) => {
+      changeOrganization(input, 'admin', async (tx, ownRole) => {
         const { params, query } = input
-        const role = roleOf(query.role)
-        requireRank(own, role)
+        const role = parseRole(query.role)
+        requireRank(ownRole, role)
         const member = await tx.one(insertMember(params.org_id, query.user_id, role))
-        await noteAdded(tx, input, [member])
+        await auditAdded(tx, input, [member])
         return json(member.json)
       }),
   }),
@@ -87,22 +95,22 @@ export const memberRoutes = [
     description: 'Skips existing members and returns only the new ones. If an id is unknown, adds none.',
     params: OrgParams,
     body: z
-      .strictObject({ user_ids: z.array(UserId).max(1000), role: GivenRole.default('member') })
+      .strictObject({ user_ids: z.array(UserId).max(1000), role: RoleName.default('member') })
       .meta({ id: 'MembersBulk' }),
     response: z.array(Member),
     status: 201,
-    errors: ['org.role', 'org.rank', 'member.unknown_users', ...RANKED],
+    errors: ['org.role', 'org.rank', 'member.unknown_users', ...ROLE_ERRORS],
     sideEffect: true,
     handle: (input) =>
-      change(input, 'admin', async (tx, own) => {
+      changeOrganization(input, 'admin', async (tx, ownRole) => {
         const { params, body } = input
-        const role = roleOf(body.role)
-        requireRank(own, role)
+        const role = parseRole(body.role)
+        requireRank(ownRole, role)
         const unknown = await tx.any(unknownAccounts(body.user_ids))
         if (unknown.length > 0)
           throw fail('member.unknown_users', { ids: unknown.map(({ id }) => id).join(', ') })
         const added = await tx.any(insertMembers(params.org_id, body.user_ids, role))
-        await noteAdded(tx, input, added)
+        await auditAdded(tx, input, added)
         return json(`[${added.map((member) => member.json).join(',')}]`)
       }),
   }),
@@ -112,20 +120,20 @@ export const memberRoutes = [
     path: '/:org_id/members/:user_id',
     summary: 'Change the role of a member',
     params: MemberParams,
-    query: z.object({ role: GivenRole }),
+    query: z.object({ role: RoleName }),
     response: Member,
-    errors: ['org.role', 'org.rank', 'org.last_owner', 'member.missing', ...RANKED],
+    errors: ['org.role', 'org.rank', 'org.last_owner', 'member.missing', ...ROLE_ERRORS],
     handle: (input) =>
-      change(input, 'admin', async (tx, own) => {
-        const to = roleOf(input.query.role)
+      changeOrganization(input, 'admin', async (tx, ownRole) => {
+        const to = parseRole(input.query.role)
         const { org_id: organizationId, user_id: accountId } = input.params
         const member = await tx.maybeOne(memberOf(organizationId, accountId))
         if (member === null) throw fail('member.missing')
-        requireRank(own, member.role, to)
+        requireRank(ownRole, member.role, to)
         if (member.role === to) return json(member.json)
         const changed = await tx.one(setMemberRole(organizationId, accountId, to))
-        const about = { accountId, organizationId, data: { from: member.role, to } }
-        await tx.run(audit(input, 'member.role_changed', about))
+        const eventFields = { accountId, organizationId, data: { from: member.role, to } }
+        await tx.run(audit(input, 'member.role_changed', eventFields))
         return json(changed.json)
       }),
   }),
@@ -135,15 +143,15 @@ export const memberRoutes = [
     path: '/:org_id/members/me',
     summary: 'Leave an organization',
     params: OrgParams,
-    errors: ['org.last_owner', 'member.missing', ...REFUSALS],
+    errors: ['org.last_owner', 'member.missing', ...MEMBER_ERRORS],
     handle: (input) =>
-      change(input, 'member', async (tx, role) => {
+      changeOrganization(input, 'member', async (tx, role) => {
         const { caller, params } = input
         // Without authentication the caller is not a member.
         if (caller.ownerId === null) throw fail('member.missing')
         await tx.run(deleteMember(params.org_id, caller.ownerId))
-        const about = { accountId: caller.ownerId, organizationId: params.org_id, data: { role } }
-        await tx.run(audit(input, 'member.left', about))
+        const eventFields = { accountId: caller.ownerId, organizationId: params.org_id, data: { role } }
+        await tx.run(audit(input, 'member.left', eventFields))
         return undefined
       }),
   }),
@@ -153,27 +161,27 @@ export const memberRoutes = [
     path: '/:org_id/members/:user_id',
     summary: 'Remove a member who is not an owner',
     params: MemberParams,
-    errors: ['org.owner_stays', 'member.missing', ...RANKED],
+    errors: ['org.owner_stays', 'member.missing', ...ROLE_ERRORS],
     handle: (input) =>
-      change(input, 'admin', async (tx) => {
+      changeOrganization(input, 'admin', async (tx) => {
         const { org_id: organizationId, user_id: accountId } = input.params
         const member = await tx.maybeOne(memberOf(organizationId, accountId))
         if (member === null) throw fail('member.missing')
         if (member.role === 'owner') throw fail('org.owner_stays')
         await tx.run(deleteMember(organizationId, accountId))
-        const about = { accountId, organizationId, data: { role: member.role } }
-        await tx.run(audit(input, 'member.removed', about))
+        const eventFields = { accountId, organizationId, data: { role: member.role } }
+        await tx.run(audit(input, 'member.removed', eventFields))
         return undefined
       }),
   }),
 ]
 
-async function noteAdded(tx: Queries, input: OfOrg, added: readonly Row[]): Promise<void> {
-  const about = ({ user_id, role }: { user_id: number; role: OrgRole }) => ({
+async function auditAdded(tx: Queries, input: OrgInput, added: readonly Row[]): Promise<void> {
+  const eventFields = ({ user_id, role }: { user_id: number; role: OrgRole }) => ({
     accountId: user_id,
     organizationId: input.params.org_id,
     data: { role },
   })
   if (added.length > 0)
-    await tx.run(appendAudit(added.map((member) => eventOf(input, 'member.added', about(member)))))
+    await tx.run(appendAudit(added.map((member) => eventOf(input, 'member.added', eventFields(member)))))
 }

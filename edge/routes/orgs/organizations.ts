@@ -21,7 +21,7 @@ import { audit } from '../../pipeline/audit.ts'
 import { array, numbered, pageValues } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { Detail } from '../accounts/shapes.ts'
-import { change, RANKED, REFUSALS, seen } from './access.ts'
+import { changeOrganization, MEMBER_ERRORS, ROLE_ERRORS, requireAccess } from './access.ts'
 import { Organization, OrgParams, PAGES, UserId, UserMembership } from './shapes.ts'
 
 const Name = z.string().trim().min(1).max(200)
@@ -108,9 +108,9 @@ export const organizationRoutes = [
     summary: 'Get an organization of the caller',
     params: OrgParams,
     response: Organization,
-    errors: REFUSALS,
+    errors: MEMBER_ERRORS,
     handle: async ({ params, caller, edge }) =>
-      json(seen(await edge.reader.text(readOrganization, [params.org_id, caller.ownerId]))),
+      json(requireAccess(await edge.reader.text(readOrganization, [params.org_id, caller.ownerId]))),
   }),
 
   route({
@@ -122,9 +122,9 @@ export const organizationRoutes = [
     params: OrgParams,
     query: z.object({ name: Name.optional(), slug: Slug.optional(), description: Description.optional() }),
     response: Organization,
-    errors: ['org.no_fields', 'org.slug_invalid', 'org.slug_taken', ...RANKED],
+    errors: ['org.no_fields', 'org.slug_invalid', 'org.slug_taken', ...ROLE_ERRORS],
     handle: (input) =>
-      change(input, input.query.slug === undefined ? 'admin' : 'owner', async (tx) => {
+      changeOrganization(input, input.query.slug === undefined ? 'admin' : 'owner', async (tx) => {
         const { name, slug, description } = input.query
         if (name === undefined && slug === undefined && description === undefined) throw fail('org.no_fields')
         const fields = { name, slug, description: description === '' ? null : description }
@@ -141,9 +141,9 @@ export const organizationRoutes = [
     summary: 'Delete an organization permanently',
     description: 'It is gone immediately, with its memberships and invites; a job then deletes their rows.',
     params: OrgParams,
-    errors: RANKED,
+    errors: ROLE_ERRORS,
     handle: (input) =>
-      change(input, 'owner', async (tx) => {
+      changeOrganization(input, 'owner', async (tx) => {
         const { org_id: organizationId } = input.params
         const { slug } = await tx.one(hideOrganization(organizationId))
         await tx.run(audit(input, 'organization.deleted', { organizationId, data: { slug } }))
@@ -162,10 +162,10 @@ export const organizationRoutes = [
     params: OrgParams,
     body: z.strictObject({ user_id: UserId }).meta({ id: 'OwnershipTransfer' }),
     response: Detail,
-    errors: ['org.transfer_self', 'org.transfer_target', ...RANKED],
+    errors: ['org.transfer_self', 'org.transfer_target', ...ROLE_ERRORS],
     sideEffect: true,
     handle: (input) =>
-      change(input, 'owner', async (tx) => {
+      changeOrganization(input, 'owner', async (tx) => {
         const { params, body, caller } = input
         const { org_id: organizationId } = params
         if (body.user_id === caller.ownerId) throw fail('org.transfer_self')
@@ -174,8 +174,8 @@ export const organizationRoutes = [
         // Promote the new owner first, so that there is always one.
         await tx.one(setMemberRole(organizationId, body.user_id, 'owner'))
         if (caller.ownerId !== null) await tx.one(setMemberRole(organizationId, caller.ownerId, 'admin'))
-        const about = { accountId: body.user_id, organizationId }
-        await tx.run(audit(input, 'organization.ownership_transferred', about))
+        const eventFields = { accountId: body.user_id, organizationId }
+        await tx.run(audit(input, 'organization.ownership_transferred', eventFields))
         return { detail: 'The ownership has been transferred' }
       }),
   }),

@@ -14,8 +14,8 @@ export const PAGES = { max: 1000, fallback: 1000 }
 /** The id of an account, in a body. */
 export const UserId = z.int().min(1).max(2_147_483_647)
 
-/** A role as given; `roleOf` rejects an unknown one, with a specific status. */
-export const GivenRole = z
+/** A role as given; `parseRole` rejects an unknown one, with a specific status. */
+export const RoleName = z
   .string()
   .max(100)
   .meta({ enum: [...ORG_ROLES] })

@@ -30,7 +30,7 @@ interface Times {
   readonly p99: number
 }
 
-const ENDS: ReadonlySet<TallyOutcome> = new Set(['done', 'failed', 'cancelled'])
+const FINAL_OUTCOMES: ReadonlySet<TallyOutcome> = new Set(['done', 'failed', 'cancelled'])
 
 /** Returns a function that computes the figures of a queue. `nowMs`: the time of the tallies. */
 export function figuresOf(
@@ -45,31 +45,31 @@ export function figuresOf(
     ([queue]) => queue,
   )
   return (queue) => {
-    const own = byQueue.get(queue) ?? []
-    const ended = own.filter(([, , outcome]) => ENDS.has(outcome))
-    const failed = own.filter(([, , outcome]) => outcome === 'failed')
-    const bySpan = (some: readonly Span[]): number[] => {
+    const ownTallies = byQueue.get(queue) ?? []
+    const ended = ownTallies.filter(([, , outcome]) => FINAL_OUTCOMES.has(outcome))
+    const failed = ownTallies.filter(([, , outcome]) => outcome === 'failed')
+    const countBySpan = (tallies: readonly Span[]): number[] => {
       const counts = new Array<number>(spans).fill(0)
-      for (const [, span, , attempts] of some) counts[span - last + spans - 1]! += attempts
+      for (const [, span, , attempts] of tallies) counts[span - last + spans - 1]! += attempts
       return counts
     }
     return {
       ended: attemptsOf(ended),
       failed: attemptsOf(failed),
-      repeated: attemptsOf(own) - attemptsOf(ended),
-      wait: timesOf(own.map(([, , , , , waits]) => waits)),
-      run: timesOf(own.map(([, , , , runs]) => runs)),
-      history: { ended: bySpan(ended), failed: bySpan(failed) },
+      repeated: attemptsOf(ownTallies) - attemptsOf(ended),
+      wait: timesOf(ownTallies.map(([, , , , , waits]) => waits)),
+      run: timesOf(ownTallies.map(([, , , , runs]) => runs)),
+      history: { ended: countBySpan(ended), failed: countBySpan(failed) },
     }
   }
 }
 
-const attemptsOf = (some: readonly Span[]): number =>
-  some.reduce((sum, [, , , attempts]) => sum + attempts, 0)
+const attemptsOf = (tallies: readonly Span[]): number =>
+  tallies.reduce((sum, [, , , attempts]) => sum + attempts, 0)
 
-function timesOf(counted: readonly (readonly number[])[]): Times | null {
+function timesOf(histograms: readonly (readonly number[])[]): Times | null {
   const counts = Array.from({ length: BOUNDS.length + 1 }, (_, bucket) =>
-    counted.reduce((sum, one) => sum + (one[bucket] ?? 0), 0),
+    histograms.reduce((sum, histogram) => sum + (histogram[bucket] ?? 0), 0),
   )
   const total = counts.reduce((a, b) => a + b, 0)
   if (total === 0) return null
@@ -81,11 +81,11 @@ function timesOf(counted: readonly (readonly number[])[]): Times | null {
 }
 
 /** The time in seconds below which a fraction of all times lies, interpolated by logarithm between two bounds. */
-export function percentile(counts: readonly number[], total: number, part: number): number {
-  let before = 0
+export function percentile(counts: readonly number[], total: number, fraction: number): number {
+  let below = 0
   for (const [bucket, count] of counts.entries()) {
-    const wanted = part * total - before
-    before += count
+    const wanted = fraction * total - below
+    below += count
     if (count === 0 || wanted > count) continue
     const upper = BOUNDS[Math.min(bucket, BOUNDS.length - 1)]!
     const lower = BOUNDS[bucket - 1] ?? upper / 2

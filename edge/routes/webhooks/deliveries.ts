@@ -12,7 +12,7 @@ import { array, cursor, cursorValues } from '../../pipeline/lists.ts'
 import { json, route, verbatim } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { managerOf, requireEvents, requireOwn } from './endpoints.ts'
-import { Delivery, DeliveryParams, EndpointParams, WholeDelivery } from './shapes.ts'
+import { Delivery, DeliveryDetails, DeliveryParams, EndpointParams } from './shapes.ts'
 
 /** Deliveries to an endpoint, and its answers. */
 export const deliveryRoutes = [
@@ -36,7 +36,7 @@ export const deliveryRoutes = [
       const values = [params.endpoint_id, ...managerOf(caller), query.status ?? null, ...page] as const
       const text = await reader.text(readDeliveries, values)
       if (text === null) throw fail('webhook.missing')
-      return array(shown(text), request)
+      return array(requireVisible(text), request)
     },
   }),
 
@@ -47,13 +47,13 @@ export const deliveryRoutes = [
     summary: 'Get a delivery with its body and answers',
     description: 'An API key also needs the scope to read the area of its event.',
     params: DeliveryParams,
-    response: WholeDelivery,
+    response: DeliveryDetails,
     errors: ['webhook.delivery_missing', 'webhook.not_yours'],
     handle: async ({ params, caller, reader }) => {
       const values = [params.endpoint_id, ...managerOf(caller), params.delivery_id] as const
       const text = await reader.text(readDelivery, values)
       if (text === null) throw fail('webhook.delivery_missing')
-      const { type } = JSON.parse(shown(text)) as { type: WebhookEvent }
+      const { type } = JSON.parse(requireVisible(text)) as { type: WebhookEvent }
       requireEvents(caller, [type])
       return verbatim(text)
     },
@@ -85,7 +85,7 @@ export const deliveryRoutes = [
 ]
 
 /** Returns the JSON of a read, or refuses a manager who may not see the deliveries. @throws webhook.not_yours */
-function shown(text: string): string {
+function requireVisible(text: string): string {
   if (text === 'none') throw fail('webhook.not_yours')
   return text
 }

@@ -31,7 +31,7 @@ import { count, RowId } from '../../pipeline/schemas.ts'
 import { requireScope } from '../../pipeline/scopes.ts'
 import { lockCaller } from '../accounts/proof.ts'
 import { Detail } from '../accounts/shapes.ts'
-import { enter, RANKED, requireOrganization, seen } from '../orgs/access.ts'
+import { lockForRole, ROLE_ERRORS, requireAccess, requireOrganization } from '../orgs/access.ts'
 import {
   CreatedEndpoint,
   Endpoint,
@@ -61,7 +61,7 @@ scope to read the areas of the events: \`jobs\`, \`documents\`, \`comms\` or \`p
     body: NewEndpoint,
     response: CreatedEndpoint,
     status: 201,
-    errors: ['quota.webhook_endpoints', 'webhook.no_account', ...RANKED],
+    errors: ['quota.webhook_endpoints', 'webhook.no_account', ...ROLE_ERRORS],
     sideEffect: true,
     credentials: true,
     complete: withSecret,
@@ -81,7 +81,7 @@ scope to read the areas of the events: \`jobs\`, \`documents\`, \`comms\` or \`p
       cursor: cursor(ENDPOINT_ORDER),
     }),
     response: z.array(Endpoint),
-    errors: RANKED,
+    errors: ROLE_ERRORS,
     reads: 'list',
     decidesAccess: true,
     handle: async ({ query, caller, reader, request }) => {
@@ -90,7 +90,7 @@ scope to read the areas of the events: \`jobs\`, \`documents\`, \`comms\` or \`p
       const text =
         query.organization_id === undefined
           ? await reader.text(readEndpoints, [caller.ownerId ?? 0, ...page])
-          : seen(
+          : requireAccess(
               await reader.text(readOrganizationEndpoints, [query.organization_id, caller.ownerId, ...page]),
             )
       return array(text!, request)
@@ -125,7 +125,7 @@ events.`,
     body: EndpointChange,
     response: Endpoint,
     errors: ['webhook.missing', 'webhook.not_yours', 'webhook.callbacks'],
-    handle: changeEndpoint,
+    handle: updateEndpointFields,
   }),
 
   route({
@@ -137,9 +137,9 @@ events.`,
     params: EndpointParams,
     errors: ['webhook.missing'],
     handle: (input) =>
-      change(input, async (tx, endpoint) => {
+      withEndpoint(input, async (tx, endpoint) => {
         await tx.run(hideEndpoint(input.params.endpoint_id))
-        await tx.run(auditOf(input, 'webhook.deleted', endpoint, {}))
+        await tx.run(auditEndpoint(input, 'webhook.deleted', endpoint, {}))
         return undefined
       }),
   }),
@@ -157,7 +157,7 @@ events.`,
     errors: ['webhook.missing', 'webhook.not_yours', 'webhook.callbacks', 'quota.pending_deliveries'],
     sideEffect: true,
     handle: (input) =>
-      change(input, async (tx, endpoint) => {
+      withEndpoint(input, async (tx, endpoint) => {
         requireOwn(input.caller, endpoint)
         const { endpoint_id: id } = input.params
         if (endpoint.url === null) throw fail('webhook.callbacks')
@@ -184,11 +184,11 @@ events.`,
       return JSON.stringify({ ...rolled, secret })
     },
     handle: (input) =>
-      change(input, async (tx, endpoint) => {
+      withEndpoint(input, async (tx, endpoint) => {
         requireOwn(input.caller, endpoint)
         const { endpoint_id } = input.params
         const { secret_version: version } = await tx.one(rollSecret(endpoint_id))
-        await tx.run(auditOf(input, 'webhook.secret_rolled', endpoint, { version }))
+        await tx.run(auditEndpoint(input, 'webhook.secret_rolled', endpoint, { version }))
         return json<z.input<typeof RolledSecret>>(JSON.stringify({ endpoint_id, version }))
       }),
   }),
@@ -227,11 +227,11 @@ export function requireEvents(caller: Caller, events: readonly WebhookEvent[]): 
   for (const event of events) requireScope(caller, AREA_OF[event], 'read')
 }
 
-type OfEndpoint<R, B = undefined> = Input<{ endpoint_id: number }, undefined, B, Caller> & Writes<R>
+type EndpointInput<R, B = undefined> = Input<{ endpoint_id: number }, undefined, B, Caller> & Writes<R>
 
 /** Changes an endpoint in one transaction that locks it. @throws webhook.missing */
-function change<R, B>(
-  input: OfEndpoint<R, B>,
+function withEndpoint<R, B>(
+  input: EndpointInput<R, B>,
   work: (tx: Queries, endpoint: OwnedEndpoint) => Promise<R | Answer<R>>,
 ): Promise<Answer<R>> {
   const { params, caller } = input
@@ -242,7 +242,7 @@ function change<R, B>(
   })
 }
 
-function auditOf(
+function auditEndpoint(
   input: EventRequest & { readonly params: { readonly endpoint_id: number } },
   kind: 'webhook.updated' | 'webhook.deleted' | 'webhook.secret_rolled',
   endpoint: OwnedEndpoint,
@@ -256,10 +256,10 @@ function auditOf(
   })
 }
 
-type Adding = Input<undefined, undefined, z.output<typeof NewEndpoint>, Caller> &
+type CreateInput = Input<undefined, undefined, z.output<typeof NewEndpoint>, Caller> &
   Writes<z.input<typeof CreatedEndpoint>>
 
-function addEndpoint(input: Adding): Promise<Answer<z.input<typeof CreatedEndpoint>>> {
+function addEndpoint(input: CreateInput): Promise<Answer<z.input<typeof CreatedEndpoint>>> {
   const { body, caller, edge } = input
   const { url, organization_id: organizationId = null, description = null } = body
   const { ownerId } = caller
@@ -269,7 +269,8 @@ function addEndpoint(input: Adding): Promise<Answer<z.input<typeof CreatedEndpoi
   requireEvents(caller, body.events)
   const events = [...new Set(body.events)].sort()
   return input.transaction(async (tx) => {
-    if (organizationId !== null) await enter(tx, { params: { org_id: organizationId }, caller }, 'admin')
+    if (organizationId !== null)
+      await lockForRole(tx, { params: { org_id: organizationId }, caller }, 'admin')
     await lockCaller(tx, caller)
     const created = await tx.one(
       insertEndpoint({
@@ -296,8 +297,8 @@ function withSecret({ secretKey }: Edge, text: string): string {
   return JSON.stringify({ ...row, secret: webhookSecretOf(secretKey, row.id, 1) })
 }
 
-function changeEndpoint(
-  input: OfEndpoint<z.input<typeof Endpoint>, z.output<typeof EndpointChange>>,
+function updateEndpointFields(
+  input: EndpointInput<z.input<typeof Endpoint>, z.output<typeof EndpointChange>>,
 ): Promise<Answer<z.input<typeof Endpoint>>> {
   const { body, caller, edge, params } = input
   if (body.url !== undefined) checkUrl(edge, body.url)
@@ -306,7 +307,7 @@ function changeEndpoint(
     ...(body.url === undefined ? {} : { host: webhookHost(body.url) }),
     ...(body.events === undefined ? {} : { events: [...new Set(body.events)].sort() }),
   }
-  return change(input, async (tx, endpoint) => {
+  return withEndpoint(input, async (tx, endpoint) => {
     // Activation sends the waiting messages, to a URL that the account may no longer trust.
     if (fields.url !== undefined || fields.events !== undefined || fields.is_active === true)
       requireOwn(caller, endpoint)
@@ -319,7 +320,7 @@ function changeEndpoint(
       await tx.run(
         addChallenge(params.endpoint_id, challengeTokenOf(edge.secretKey, params.endpoint_id, body.url)),
       )
-    await tx.run(auditOf(input, 'webhook.updated', endpoint, { ...body, events: fields.events }))
+    await tx.run(auditEndpoint(input, 'webhook.updated', endpoint, { ...body, events: fields.events }))
     return json(text)
   })
 }

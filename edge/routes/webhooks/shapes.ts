@@ -89,7 +89,7 @@ const deliveryFields = {
   last_answer: Answer.nullable(),
 }
 export const Delivery = z.strictObject(deliveryFields).meta({ id: 'WebhookDelivery' })
-export const WholeDelivery = z
+export const DeliveryDetails = z
   .strictObject({
     ...deliveryFields,
     body: z.string().meta({ description: 'Body of the request' }),
