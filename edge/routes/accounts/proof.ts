@@ -27,7 +27,7 @@ export const factorFields = {
 /** The fields of a proof of identity; without a password, a recent sign-in serves. */
 export const proofFields = { password: z.string().min(1).max(1024).optional(), ...factorFields }
 
-/** The proof of identity, as the descriptions of routes name it. */
+/** The requirement of a proof of identity, for descriptions of routes. */
 export const PROOF_REQUIRED =
   'Requires the password, with a one-time code if those are enabled, or a sign-in within the last 10 minutes; a wrong password or code counts as a failed login.'
 

@@ -74,7 +74,7 @@ deleted in any case.`,
       const passwordHash = owner === null ? null : await edge.passwords.hash(body.new_password)
       return input.transaction(async (tx) => {
         if (owner === null || passwordHash === null) throw fail('account.token')
-        // In the order in which a login takes its locks.
+        // Same lock order as a login.
         await tx.run(unlockLogin(digestOf(owner.email)))
         await tx.run(lockFactors(owner.email))
         const token = await tx.maybeOne(useMailedToken('reset', digest))
@@ -150,7 +150,7 @@ session of the account, or \`keep_credentials\` is true. Sessions continue: set 
         body.keep_credentials || (owner !== null && (await isSignedIn(input, owner.account_id)))
       return input.transaction(async (tx) => {
         if (owner === null) throw fail('account.token')
-        // In the order in which a login takes its locks.
+        // Same lock order as a login.
         if (!keepsCredentials) await tx.run(lockFactors(owner.email))
         const used = await tx.maybeOne(useMailedToken('verify', digest))
         if (used === null) throw fail('account.token')

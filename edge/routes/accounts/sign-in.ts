@@ -63,7 +63,7 @@ async function signIn(input: SignInInput<z.output<typeof Login>>): Promise<Answe
 /** The account has changed since the lookup, for example because another sign-in replaced an imported hash. */
 class AccountChanged extends Error {}
 
-/** Tries to sign in. @throws Changed, except on the last attempt; the rollback leaves a one-time code unused. */
+/** Tries to sign in. @throws AccountChanged, except on the last attempt; the rollback leaves a one-time code unused. */
 async function trySignIn(
   input: SignInInput<z.output<typeof Login>>,
   email: string,

@@ -38,7 +38,7 @@ const TemplateName = z
 /** The values of a template's variables. */
 const Values = z.record(z.string(), z.string().max(100_000))
 
-/** The fields that replace the own text of a message. */
+/** The fields that replace the text of a message. */
 const templateUseFields = {
   template: TemplateName.optional().describe('The name of a template, in place of the text'),
   variables: Values.optional().describe('Values for the variables of the template'),

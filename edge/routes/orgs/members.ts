@@ -32,7 +32,7 @@ import { Member, MemberDetail, MemberParams, OrgParams, PAGES, RoleName, UserId 
 
 const Page = z.object(numbered(MEMBER_ORDER, PAGES))
 
-/** Members of an organization. No caller may grant a role above their ownRole, or change a member who ranks above them. */
+/** Members of an organization. No caller may grant a role above their own, or change a member who ranks above them. */
 export const memberRoutes = [
   route({
     method: 'get',
