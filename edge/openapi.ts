@@ -3,6 +3,7 @@ import { type ErrorCode, errorRow, publicCode } from '../sql/errors.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { cookieName } from './http/cookies.ts'
 import { exampleOf } from './openapi/examples.ts'
+import { readGuide } from './openapi/guides.ts'
 import type { Auth } from './pipeline/access.ts'
 import { roleFor } from './pipeline/auth.ts'
 import { CREDENTIAL_ERRORS } from './pipeline/challenges.ts'
@@ -22,10 +23,8 @@ type SchemaUse = 'output' | 'input' | 'body'
 /** The version of the service. */
 export const VERSION = '0.1.0'
 
-const DESCRIPTION =
-  'A job platform behind a thin HTTP edge. Slow operations run as background jobs: with `?background=true` or `Prefer: respond-async` they return 202 with the job id immediately, and the job reports its progress as server-sent events. Error responses have `detail`, a message for people, and `code`, a stable name for programs. Invalid input also has `errors`, the list of problems. The header `X-Request-Id` of every response names its line in the log. Requests for a host that the service does not serve get a 421.'
 const POSITION_DESCRIPTION =
-  'Lists come from a replica, which may lag. Responses to writes and responses that report the end of a job have the header `Millrace-Position`. Send it with a later request, so that lists include everything written by then.'
+  '## Replicas\n\nLists come from a replica, which may lag. Responses to writes and responses that report the end of a job have the header `Millrace-Position`. Send it with a later request, so that lists include everything written by then.'
 
 const CHALLENGE = {
   'WWW-Authenticate': {
@@ -49,7 +48,9 @@ export function openApi(areas: readonly Area[], settings: Settings): Json {
       title: 'Millrace',
       version: VERSION,
       description:
-        settings.databaseReplicaUrl === undefined ? DESCRIPTION : `${DESCRIPTION} ${POSITION_DESCRIPTION}`,
+        settings.databaseReplicaUrl === undefined
+          ? readGuide('README')
+          : `${readGuide('README')}\n\n${POSITION_DESCRIPTION}`,
       contact: { name: 'The operator of this service', url: settings.publicBaseUrl },
       license: { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' },
     },
@@ -79,8 +80,10 @@ export function openApi(areas: readonly Area[], settings: Settings): Json {
 
 /** A tag for each area name; several areas may share one. */
 function tagsOf(areas: readonly Area[]): Json[] {
-  const byName = new Map(areas.map(({ name, about }) => [name, about]))
-  return [...byName].map(([name, description]) => ({ name, description }))
+  return [...new Set(areas.map(({ name }) => name))].map((name) => {
+    const description = readGuide(name)
+    return { name, ...(description === null ? {} : { description }) }
+  })
 }
 
 function operation(area: Area, route: AnyRoute, settings: Settings, components: Record<string, Json>): Json {

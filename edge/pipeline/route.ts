@@ -254,8 +254,6 @@ export interface Area {
   readonly name: string
   readonly prefix: string
   readonly auth: Auth
-  /** Description of the area in the reference. */
-  readonly about: string
   /** Status of invalid input: 422, but 400 where SPEC says so. */
   readonly invalidStatus: 422 | 400
   /** True if undeclared query parameters are allowed, as in links to pages and in probes. */
@@ -263,14 +261,17 @@ export interface Area {
   readonly routes: readonly AnyRoute[]
 }
 
-/** Declares an area. Its name is a tag of the reference and, if a route needs a credential, a scope of API keys. */
+/**
+ * Declares an area. Its name is a tag of the reference, described by `edge/guides/NAME.md`. If a route needs a credential,
+ * it is a scope of API keys, too.
+ */
 export function area(
   name: string,
   prefix: string,
-  options: { auth: Auth; about: string; invalidStatus?: 400; takesAnyQuery?: true },
+  options: { auth: Auth; invalidStatus?: 400; takesAnyQuery?: true },
   routes: readonly AnyRoute[],
 ): Area {
-  const { auth, about, invalidStatus = 422, takesAnyQuery = false } = options
+  const { auth, invalidStatus = 422, takesAnyQuery = false } = options
   if (routes.some((route) => (route.auth ?? auth) !== 'public')) addScopes(name)
-  return { name, prefix, auth, about, invalidStatus, takesAnyQuery, routes }
+  return { name, prefix, auth, invalidStatus, takesAnyQuery, routes }
 }

@@ -13,23 +13,18 @@ import { sessionRoutes } from './accounts/sessions.ts'
 import { totpRoutes } from './accounts/totp.ts'
 import { userRoutes } from './accounts/users.ts'
 
-export const accounts = area(
-  'accounts',
-  '/api/v1/auth',
-  { auth: 'user', about: 'Accounts, sessions and their administration.' },
-  [
-    registerRoute,
-    ...sessionRoutes,
-    ...keyRoutes,
-    ...quotaRoutes,
-    ...totpRoutes,
-    ...passkeyRoutes,
-    ...recoveryRoutes,
-    ...emailRoutes,
-    ...deletionRoutes,
-    ...exportRoutes,
-    acceptInviteRoute,
-    importRoute,
-    ...userRoutes,
-  ],
-)
+export const accounts = area('accounts', '/api/v1/auth', { auth: 'user' }, [
+  registerRoute,
+  ...sessionRoutes,
+  ...keyRoutes,
+  ...quotaRoutes,
+  ...totpRoutes,
+  ...passkeyRoutes,
+  ...recoveryRoutes,
+  ...emailRoutes,
+  ...deletionRoutes,
+  ...exportRoutes,
+  acceptInviteRoute,
+  importRoute,
+  ...userRoutes,
+])

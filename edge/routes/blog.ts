@@ -5,9 +5,10 @@ import { postRoutes } from './blog/posts.ts'
 import { readRoutes } from './blog/reads.ts'
 import { tagRoutes } from './blog/tags.ts'
 
-export const blog = area(
-  'blog',
-  '/api/v1/blog',
-  { auth: 'editor', about: 'Posts and tags; published posts are public.' },
-  [...readRoutes, ...postRoutes, ...tagRoutes, exportRoute, importRoute],
-)
+export const blog = area('blog', '/api/v1/blog', { auth: 'editor' }, [
+  ...readRoutes,
+  ...postRoutes,
+  ...tagRoutes,
+  exportRoute,
+  importRoute,
+])

@@ -6,16 +6,11 @@ import { suppressionRoutes } from './comms/suppressions.ts'
 import { templateRoutes } from './comms/templates.ts'
 import { webhookRoutes } from './comms/webhooks.ts'
 
-export const comms = area(
-  'comms',
-  '/api/v1/comms',
-  { auth: 'operator', about: 'Email, text messages and calls; each is sent only once.' },
-  [
-    ...sendRoutes,
-    ...ledgerRoutes,
-    ...domainRoutes,
-    ...suppressionRoutes,
-    ...templateRoutes,
-    ...webhookRoutes,
-  ],
-)
+export const comms = area('comms', '/api/v1/comms', { auth: 'operator' }, [
+  ...sendRoutes,
+  ...ledgerRoutes,
+  ...domainRoutes,
+  ...suppressionRoutes,
+  ...templateRoutes,
+  ...webhookRoutes,
+])

@@ -137,12 +137,14 @@ const docsFile = route({
 
 /** Health checks, metrics and the API reference. `areas`: all areas, this one included, for the reference. */
 export function operations(areas: () => readonly Area[]): Area {
-  return area(
-    'operations',
-    '',
-    { auth: 'public', takesAnyQuery: true, about: 'For operators: health, metrics and this reference.' },
-    [health, readiness, metrics, openApiDocument(areas), docs, docsFile],
-  )
+  return area('operations', '', { auth: 'public', takesAnyQuery: true }, [
+    health,
+    readiness,
+    metrics,
+    openApiDocument(areas),
+    docs,
+    docsFile,
+  ])
 }
 
 function openApiDocument(areas: () => readonly Area[]): AnyRoute {

@@ -3,9 +3,8 @@ import { inviteRoutes } from './orgs/invites.ts'
 import { memberRoutes } from './orgs/members.ts'
 import { organizationRoutes } from './orgs/organizations.ts'
 
-export const organizations = area(
-  'organizations',
-  '/api/v1/orgs',
-  { auth: 'user', about: 'Organizations, their members and invites.' },
-  [...organizationRoutes, ...memberRoutes, ...inviteRoutes],
-)
+export const organizations = area('organizations', '/api/v1/orgs', { auth: 'user' }, [
+  ...organizationRoutes,
+  ...memberRoutes,
+  ...inviteRoutes,
+])

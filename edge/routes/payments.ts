@@ -6,16 +6,11 @@ import { summaryRoutes } from './payments/summary.ts'
 import { transactionRoutes } from './payments/transactions.ts'
 import { webhook } from './payments/webhook.ts'
 
-export const payments = area(
-  'payments',
-  '/api/v1/payment',
-  { auth: 'user', about: 'Checkouts, transactions, refunds, subscriptions and disputes.' },
-  [
-    ...checkoutRoutes,
-    ...transactionRoutes,
-    ...subscriptionRoutes,
-    ...disputeRoutes,
-    ...summaryRoutes,
-    webhook,
-  ],
-)
+export const payments = area('payments', '/api/v1/payment', { auth: 'user' }, [
+  ...checkoutRoutes,
+  ...transactionRoutes,
+  ...subscriptionRoutes,
+  ...disputeRoutes,
+  ...summaryRoutes,
+  webhook,
+])

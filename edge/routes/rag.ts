@@ -4,7 +4,7 @@ import { healthRoute } from './rag/health.ts'
 import { indexRoute } from './rag/index-collection.ts'
 import { searchRoute } from './rag/search.ts'
 
-export const rag = area('rag', '/rag', { auth: 'open', about: 'Text collections with semantic search.' }, [
+export const rag = area('rag', '/rag', { auth: 'open' }, [
   indexRoute,
   searchRoute,
   ...collectionRoutes,

@@ -9,7 +9,6 @@ export const voice = area(
   '/voice',
   {
     auth: 'open',
-    about: 'Speech synthesis and recognition: catalogs, settings, previews and transcriptions.',
   },
   [...voiceCatalogRoutes, ...voiceSettingsRoutes, ...previewRoutes, ...transcriptionRoutes],
 )

@@ -24,7 +24,7 @@ const shared = {
   sideEffect: true,
 } as const
 
-export const workers = area('workers', '/api/v1/workers', { auth: 'admin', about: 'Draining of workers.' }, [
+export const workers = area('workers', '/api/v1/workers', { auth: 'admin' }, [
   route({
     ...shared,
     path: '/:worker_id/drain',

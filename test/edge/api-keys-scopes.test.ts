@@ -71,12 +71,6 @@ test('a handler requires scopes of declared areas only', () => {
   assert.deepEqual(unknown, [])
 })
 
-test('areas of one name have one description', () => {
-  const tags = new Set(areas.map(({ name, about }) => `${name}: ${about}`))
-  assert.equal(tags.size, new Set(areas.map(({ name }) => name)).size)
-  for (const { name, about } of areas) assert.match(about, /^[A-Z].*\.$/, `area('${name}', …) in edge/routes`)
-})
-
 describe('each operation takes its own scope, those that include it, and no other', () => {
   for (const { area, route } of guarded.filter(({ route }) => route.needsSession !== true))
     test(operationOf(area, route), async () => {

@@ -8,7 +8,7 @@ import { ledgerOf } from './ledger.ts'
 
 /** Who is let in without a credential, and whom a page of another site can't act for. */
 
-const who = area('who', '/who', { auth: 'admin', about: 'Test' }, [
+const who = area('who', '/who', { auth: 'admin' }, [
   route({
     method: 'post',
     path: '',

@@ -18,7 +18,7 @@ const show = (auth: 'user' | 'moderator' | 'admin' | 'public', path: string) =>
     handle: ({ caller }) => (caller === null ? null : { id: caller.id, role: caller.role }),
   })
 const { areas } = await import('../../edge/routes/index.ts')
-const who = area('who', '/who', { auth: 'user', about: 'Test' }, [
+const who = area('who', '/who', { auth: 'user' }, [
   show('user', ''),
   show('moderator', '/moderator'),
   show('admin', '/admin'),

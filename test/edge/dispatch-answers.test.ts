@@ -15,7 +15,7 @@ const text = (bytes: number): string => JSON.stringify('x'.repeat(bytes - 2))
 const throwing = (path: string, work: () => never) =>
   route({ method: 'get', path, summary: 'throws', response: z.string(), handle: work })
 const areas = [
-  area('t', '', { auth: 'public', about: 'Test' }, [
+  area('t', '', { auth: 'public' }, [
     route({
       method: 'get',
       path: '/sized/:bytes',

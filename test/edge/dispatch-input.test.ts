@@ -67,8 +67,8 @@ const routes = [
   }),
 ]
 const areas = [
-  area('strict', '/a', { auth: 'public', about: 'Test' }, routes),
-  area('lenient', '/b', { auth: 'public', invalidStatus: 400, about: 'Test' }, routes),
+  area('strict', '/a', { auth: 'public' }, routes),
+  area('lenient', '/b', { auth: 'public', invalidStatus: 400 }, routes),
 ]
 const LIMIT = 2000
 const { api, url } = await edgeAndDatabase({ areas, env: { MAX_JSON_BYTES: String(LIMIT) } })

@@ -8,7 +8,7 @@ import { edgeAndDatabase, startEdge } from './harness.ts'
 
 const ok = () => ({ ok: true })
 const Ok = z.object({ ok: z.boolean() })
-const things = area('things', '/things', { auth: 'public', about: 'Test' }, [
+const things = area('things', '/things', { auth: 'public' }, [
   route({ method: 'get', path: '', summary: 'all', response: Ok, handle: ok }),
   route({ method: 'post', path: '', summary: 'make', response: Ok, status: 201, handle: ok }),
   route({
@@ -66,7 +66,7 @@ test('a wrong method is 405 and names the right ones', async () => {
 })
 
 test('HEAD of a path without GET is 405', async () => {
-  const deleteOnly = area('d', '/d', { auth: 'public', about: 'Test' }, [
+  const deleteOnly = area('d', '/d', { auth: 'public' }, [
     route({ method: 'delete', path: '', summary: 'd', handle: () => undefined }),
   ])
   const other = await startEdge(url, { areas: [deleteOnly] })
@@ -199,18 +199,13 @@ test('any other request id is replaced', async () => {
 
 test('two routes for one place do not start', () => {
   const get = route({ method: 'get', path: '/x', summary: 'x', response: z.string(), handle: () => '' })
-  const twice = [
-    area('one', '/a', { auth: 'public', about: 'Test' }, [get]),
-    area('two', '/a', { auth: 'public', about: 'Test' }, [get]),
-  ]
+  const twice = [area('one', '/a', { auth: 'public' }, [get]), area('two', '/a', { auth: 'public' }, [get])]
   assert.throws(() => createMatcher(twice), /Two routes for GET \/a\/x/)
 })
 
 test('two names for one parameter do not start', () => {
   const of = (path: string, method: 'get' | 'delete') =>
     route({ method, path, summary: 'x', response: z.string(), handle: () => '' })
-  const both = [
-    area('one', '', { auth: 'public', about: 'Test' }, [of('/:id', 'get'), of('/:name', 'delete')]),
-  ]
+  const both = [area('one', '', { auth: 'public' }, [of('/:id', 'get'), of('/:name', 'delete')])]
   assert.throws(() => createMatcher(both), /Two parameter names for one path segment/)
 })

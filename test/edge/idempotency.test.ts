@@ -57,7 +57,7 @@ const failing = route({
       throw failures[params.how]!()
     }),
 })
-const keyed = area('keyed', '/k', { auth: 'user', about: 'Test' }, [
+const keyed = area('keyed', '/k', { auth: 'user' }, [
   counting,
   failing,
   route({ ...(counting as object), path: '/other' } as never),
@@ -109,8 +109,8 @@ const keyed = area('keyed', '/k', { auth: 'user', about: 'Test' }, [
     handle: () => ({ count: ++effects }),
   }),
 ])
-const lenient = area('lenient', '/l', { auth: 'user', invalidStatus: 400, about: 'Test' }, [failing])
-const open = area('tasks', '/o', { auth: 'open', about: 'Test' }, [counting])
+const lenient = area('lenient', '/l', { auth: 'user', invalidStatus: 400 }, [failing])
+const open = area('tasks', '/o', { auth: 'open' }, [counting])
 const { api, query, url } = await edgeAndDatabase({ areas: [...areas, keyed, lenient] })
 const anonymous = await startEdge(url, { areas: [open], env: { TRUST_PROXY: 'true' } })
 await query('create table effect (n int)')

@@ -8,7 +8,7 @@ import { sharedEdge, startEdge } from './harness.ts'
 /** What no JSON body may hold, on any route that takes one: an unpaired surrogate, NUL, and more depth or items than are needed. */
 
 const Any = z.looseObject({})
-const echo = area('echo', '/echo', { auth: 'public', about: 'Test' }, [
+const echo = area('echo', '/echo', { auth: 'public' }, [
   route({
     method: 'post',
     path: '/any',

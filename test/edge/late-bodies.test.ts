@@ -10,7 +10,7 @@ import { multipart, startEdge } from './harness.ts'
 
 /** Requests whose body takes its time: what admitted them ends while it comes. */
 
-const who = area('who', '/who', { auth: 'user', about: 'Test' }, [
+const who = area('who', '/who', { auth: 'user' }, [
   route({
     method: 'post',
     path: '',

@@ -96,7 +96,7 @@ test('null clears only where a change says so; anything else about a field is as
   })
   const echo = await startEdge(url, {
     areas: [
-      area('echo', '/echo', { auth: 'public', about: 'Test' }, [
+      area('echo', '/echo', { auth: 'public' }, [
         route({
           method: 'post',
           path: '',

@@ -46,7 +46,7 @@ const sleeping: ReadStatement<[ms: number]> = {
 const get = { method: 'get', params: Ms, response: z.string(), summary: 'sleeps' } as const
 const areas = [
   ...allAreas.filter(({ name }) => name === 'rag'),
-  area('t', '', { auth: 'public', about: 'Test' }, [
+  area('t', '', { auth: 'public' }, [
     route({
       ...get,
       path: '/read/:ms',

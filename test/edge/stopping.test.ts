@@ -16,7 +16,7 @@ const TEXT = JSON.stringify('x'.repeat(32 * 1024 * 1024))
 async function asked(lingers: boolean) {
   const asking = Promise.withResolvers<void>()
   const answering = Promise.withResolvers<void>()
-  const large = area('system', '', { auth: 'public', about: 'Test' }, [
+  const large = area('system', '', { auth: 'public' }, [
     route({
       method: 'get',
       path: '/large',

@@ -148,7 +148,7 @@ test('requests in flight are answered before the process is gone', async () => {
     },
   })
   const stopping = await startEdge(database.url, {
-    areas: [...areas, area('slow', '', { auth: 'public', about: 'Test' }, [slow])],
+    areas: [...areas, area('slow', '', { auth: 'public' }, [slow])],
   })
   const answer = stopping.get('/slow')
   await begun.promise

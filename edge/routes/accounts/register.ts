@@ -81,7 +81,12 @@ async function register(
 }
 
 /** Accepts all pending invites of the new account, and audits them and the registration. */
-async function acceptPendingInvites(tx: Queries, from: EventRequest, id: number, email: string): Promise<void> {
+async function acceptPendingInvites(
+  tx: Queries,
+  from: EventRequest,
+  id: number,
+  email: string,
+): Promise<void> {
   const events = [eventOf(from, 'account.registered', { actorId: id, accountId: id })]
   for (const { invite_id, was_member: wasMember, ...invite } of await tx.any(acceptInvites(id, email)))
     events.push(...acceptanceEvents(from, { id: invite_id, ...invite }, { id, actorId: id, wasMember }))
