@@ -9,7 +9,9 @@ import { refusals } from './migration-rules.ts'
 
 const root = new URL('../../', import.meta.url)
 const read = (path: string): string => readFileSync(new URL(path, root), 'utf8')
-const released = [...read('CHANGELOG.md').matchAll(/^## \[?(\d+\.\d+\.\d+)/gm)].map(([, version]) => version!)
+const released = [...read('CHANGELOG.md').matchAll(/^## (\d+\.\d+\.\d+)(?! \(unreleased\))/gm)].map(
+  ([, version]) => version!,
+)
 const rowTypes = new Set(
   globSync('sql/functions/*/*.sql', { cwd: root }).flatMap((file) =>
     [...read(file).matchAll(/\breturns (?:setof )?(\w+)/g)].map(([, type]) => type!),
