@@ -31,7 +31,7 @@ export const USAGE = `Usage: npm run admin -- COMMAND
   create-admin EMAIL [--new-password]   makes the account an admin; creates it if it does not exist
   create-user EMAIL                     creates an account without admin rights
   unlock EMAIL                          unlocks an address after failed logins
-  switch-off-totp EMAIL                 disables one-time codes for a user who has lost the device
+  disable-totp EMAIL                    disables one-time codes for a user who has lost the device
   revoke-sessions EMAIL                 revokes all sessions of an account
   retry-failed [QUEUE]                  retries all failed jobs, or those of one queue
     [--task NAME] [--code ERROR_CODE] [--owner ACCOUNT_ID] [--since TIME] [--limit N] [--dry-run]`
@@ -55,7 +55,7 @@ export async function runAdmin(
     }
     case 'unlock':
       return unlock(db, parseEmail(parseOptions(rest, {}).positionals))
-    case 'switch-off-totp':
+    case 'disable-totp':
       return disableTotp(db, parseEmail(parseOptions(rest, {}).positionals))
     case 'revoke-sessions':
       return revokeSessions(db, parseEmail(parseOptions(rest, {}).positionals))

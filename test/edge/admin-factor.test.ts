@@ -57,7 +57,7 @@ test('it is one no longer once its one-time codes are off', async () => {
     .json
   assert.equal((await users(token)).status, 200)
   const settings = { ...parse({ NODE_ENV: 'test' }), secretKey: SECRET }
-  await runAdmin(['switch-off-totp', admin.email], db, settings)
+  await runAdmin(['disable-totp', admin.email], db, settings)
   await until('the edge knows', async () => (await users(token)).status === 403)
   assertLacking(await users(token))
 })

@@ -68,13 +68,13 @@ test('unlock lifts the lock of an address', async () => {
   assert.deepEqual(await run('unlock', 'bob@example.com'), ['bob@example.com had no failed logins'])
 })
 
-test('switch-off-totp lets in who has lost their device', async () => {
+test('disable-totp lets in who has lost their device', async () => {
   const { id, email } = await secured(api, await api.register('lost@example.com'))
   assert.equal((await signIn(email, PASSWORD)).status, 401)
-  assert.deepEqual(await run('switch-off-totp', email), [`One-time codes of ${email} are disabled`])
+  assert.deepEqual(await run('disable-totp', email), [`One-time codes of ${email} are disabled`])
   assert.equal((await signIn(email, PASSWORD)).status, 200)
-  assert.deepEqual(await run('switch-off-totp', email), [`${email} has no one-time codes`])
-  await assert.rejects(run('switch-off-totp', 'no@example.com'), /No account with the address no@example.com/)
+  assert.deepEqual(await run('disable-totp', email), [`${email} has no one-time codes`])
+  await assert.rejects(run('disable-totp', 'no@example.com'), /No account with the address no@example.com/)
   const events = await database.query(
     `select data from audit_event where kind = 'account.totp_disabled' and account_id = $1`,
     [id],
