@@ -1,37 +1,29 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { pathToFileURL } from 'node:url'
+import { globSync, readFileSync } from 'node:fs'
 
-/** `npm run readme`: copies the list of settings from `.env.example` into the README. */
+/** The documents whose examples are tested. */
 
-const README = new URL('../README.md', import.meta.url)
-const SETTINGS = new URL('../.env.example', import.meta.url)
+const ROOT = new URL('../', import.meta.url)
+const read = (name: string): string => readFileSync(new URL(name, ROOT), 'utf8')
 
 export function readReadme(): string {
-  return readFileSync(README, 'utf8')
+  return read('README.md')
 }
 
-/** The README, and the pages for operators that it leads to. */
-export function readGuides(): string {
-  const pages = ['database.md', 'operating.md'].map((name) => new URL(`../deploy/${name}`, import.meta.url))
-  return [readReadme(), ...pages.map((page) => readFileSync(page, 'utf8'))].join('\n')
+/** Texts of the guides for API users by path. */
+export function readGuides(): ReadonlyMap<string, string> {
+  return new Map(globSync('edge/guides/*.md', { cwd: ROOT }).map((path) => [path, read(path)]))
 }
 
-/** The README with the settings as they are. */
-export function withSettings(readme: string): string {
-  const list = readFileSync(SETTINGS, 'utf8').trimEnd()
-  return readme.replace(
-    /<!-- settings -->[\s\S]*<!-- \/settings -->/,
-    () => `<!-- settings -->\n\`\`\`sh\n${list}\n\`\`\`\n<!-- /settings -->`,
-  )
+/** The main README, CONTRIBUTING and the pages for operators. */
+export function readPages(): string {
+  const pages = ['README.md', 'CONTRIBUTING.md', ...globSync('deploy/*.md', { cwd: ROOT })]
+  return pages.map(read).join('\n')
 }
 
-/** Its fenced blocks. */
-export function blocksOf(readme: string): { readonly language: string; readonly text: string }[] {
-  return [...readme.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(([, language, text]) => ({
+/** The fenced blocks of a Markdown text. */
+export function blocksOf(text: string): { readonly language: string; readonly text: string }[] {
+  return [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(([, language, block]) => ({
     language: language!,
-    text: text!,
+    text: block!,
   }))
 }
-
-if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href)
-  writeFileSync(README, withSettings(readReadme()))

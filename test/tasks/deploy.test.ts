@@ -7,7 +7,7 @@ import { describe, test } from 'node:test'
 import { parse as parseYaml } from 'yaml'
 import { parse } from '../../tasks/settings.ts'
 import { START_REFUSED } from '../../tasks/supervised.ts'
-import { blocksOf, readGuides } from '../readme.ts'
+import { blocksOf, readPages } from '../readme.ts'
 import {
   checkNames,
   fileAt,
@@ -214,7 +214,7 @@ describe('compose.yaml', () => {
 
   test('has a pooler with the settings of the README', () => {
     const lines = fileAt('deploy/pgbouncer/pgbouncer.ini').split('\n')
-    const { text: wanted } = blocksOf(readGuides()).find(({ language }) => language === 'pgbouncer')!
+    const { text: wanted } = blocksOf(readPages()).find(({ language }) => language === 'pgbouncer')!
     for (const line of wanted.trim().split('\n')) assert.ok(lines.includes(line), line)
     assert.ok(!lines.some((line) => line.startsWith('ignore_startup_parameters')))
   })
