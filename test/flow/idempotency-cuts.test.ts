@@ -7,6 +7,7 @@ import { operationOf, requestOf } from '../edge/matrix-ask.ts'
 import { type Ask, REQUESTS } from '../edge/matrix-requests.ts'
 import { World } from '../edge/matrix-world.ts'
 import { SERVICES } from '../every-service.ts'
+import { lineOf } from '../listed.ts'
 import { LONG, SEED } from '../runs.ts'
 import { until } from '../until.ts'
 import { type Cut, openCountingLink } from './statements.ts'
@@ -126,7 +127,11 @@ describe('a connection that is lost at any statement', () => {
   for (const [number, operation] of operations.entries())
     test(operation, async () => {
       const whole = await effectOf(operation, null)
-      assert.ok(whole.status < 300, `${whole.status}`)
+      const where = lineOf('test/edge/matrix-requests.ts', 'export const REQUESTS')
+      assert.ok(
+        whole.status < 300,
+        `${whole.status}${whole.status === 422 ? `: add a valid request to ${where}` : ''}`,
+      )
       assert.ok(whole.statements >= 3, 'a transaction has a beginning, work and an end')
       const all = Array.from({ length: whole.statements }, (_, i) => i + 1).flatMap((at): Cut[] => [
         { at, when: 'before' },

@@ -4,6 +4,7 @@ import { before, describe, test } from 'node:test'
 import { PARTS } from '../../sql/accounts/export.ts'
 import { exportContent, exportedContents } from '../../sql/accounts/exports.ts'
 import { vacuumAnalyze } from '../database.ts'
+import { assertListed, lineOf } from '../listed.ts'
 import { assertWriteByIndex } from './plans-help.ts'
 import { purgeWorld } from './purge-help.ts'
 
@@ -38,7 +39,14 @@ test('every table that refers to an account is in its export, or there is a reas
      where k.confrelid = 'account'::regclass and k.contype = 'f'`,
   )
   const known = [...PARTS.flatMap(({ by }) => by), ...Object.keys(LEFT_OUT)]
-  assert.deepEqual([...known].sort(), keys.map(({ key }) => String(key)).sort())
+  assertListed(
+    keys.map(({ key }) => key),
+    known,
+    [
+      lineOf('sql/accounts/export.ts', 'PARTS'),
+      `${lineOf('test/sql/export.test.ts', 'const LEFT_OUT')} with a reason`,
+    ],
+  )
 })
 
 /** All rows of a file, in batches. */

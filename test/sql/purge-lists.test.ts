@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { OF_ACCOUNT, OF_COLLECTION, OF_ORGANIZATION, PURGE_BATCH, purgeRows } from '../../sql/purge.ts'
 import { vacuumAnalyze } from '../database.ts'
+import { assertListed, lineOf } from '../listed.ts'
 import { assertWriteByIndex } from './plans-help.ts'
 import { MANY, purgeWorld } from './purge-help.ts'
 
@@ -27,10 +28,10 @@ describe('the lists of what is deleted in batches', () => {
   // `account_leave` has its own batches.
   const LEFT = ['organization_member_user_id_fkey']
 
-  for (const [table, belongings, others] of [
-    ['account', OF_ACCOUNT, [...SINGLE, ...LEFT]],
-    ['organization', OF_ORGANIZATION, []],
-    ['rag_collection', OF_COLLECTION, []],
+  for (const [table, constant, belongings, others] of [
+    ['account', 'OF_ACCOUNT', OF_ACCOUNT, [...SINGLE, ...LEFT]],
+    ['organization', 'OF_ORGANIZATION', OF_ORGANIZATION, []],
+    ['rag_collection', 'OF_COLLECTION', OF_COLLECTION, []],
   ] as const)
     test(`have every foreign key to ${table}, with what it does`, async () => {
       const keys = await query(
@@ -41,11 +42,12 @@ describe('the lists of what is deleted in batches', () => {
         name: `${table}_${by}_fkey`,
         clears,
       }))
-      const byName = (a: object, b: object) => JSON.stringify(a).localeCompare(JSON.stringify(b))
-      assert.deepEqual(
-        keys.filter(({ name }) => !others.some((one) => one === name)).sort(byName),
-        listed.sort(byName),
-      )
+      const key = ({ name, clears }: { name?: unknown; clears?: unknown }) =>
+        `${name}${clears ? ' (clears)' : ''}`
+      assertListed(keys.filter(({ name }) => !others.some((one) => one === name)).map(key), listed.map(key), [
+        lineOf('sql/purge.ts', constant),
+        `${lineOf('test/sql/purge-lists.test.ts', 'const SINGLE')} if there is at most one row`,
+      ])
     })
 
   test('have every table below theirs that may have many rows for one of theirs', async () => {

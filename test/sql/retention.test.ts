@@ -1,8 +1,8 @@
-import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
 import { PARTITIONED, SWEPT } from '../../sql/retention.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
+import { assertListed, lineOf } from '../listed.ts'
 import { assertWriteByIndex } from './plans-help.ts'
 
 /** Every table is known to stop growing, or to grow only with what its owner keeps. */
@@ -109,7 +109,14 @@ test('every table has a retention, or a reason to have none', async () => {
     await query(`select relname as name from pg_class c where relnamespace = 'public'::regnamespace
     and relkind in ('r', 'p') and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype = 'e')`)
   const known = [...[...PARTITIONED, ...SWEPT].map(({ table }) => table), ...Object.values(REASONS).flat()]
-  assert.deepEqual([...new Set(known)].sort(), tables.map(({ name }) => String(name)).sort())
+  assertListed(
+    tables.map(({ name }) => name),
+    known,
+    [
+      `${lineOf('sql/retention.ts', 'export const SWEPT')} (rows that expire)`,
+      `${lineOf('test/sql/retention.test.ts', 'const REASONS')} (a reason to keep them)`,
+    ],
+  )
 })
 
 describe('what is old is found by an index', async () => {

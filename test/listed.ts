@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+
+const ROOT = new URL('../', import.meta.url)
+
+/** `FILE:LINE` of the first line that contains `text`, the place where a list begins. */
+export function lineOf(file: string, text: string): string {
+  const lines = readFileSync(new URL(file, ROOT), 'utf8').split('\n')
+  const index = lines.findIndex((line) => line.includes(text))
+  assert.ok(index >= 0, `${file} has no line with ${text}`)
+  return `${file}:${index + 1}`
+}
+
+/** Fails unless `listed` names exactly `found`; the message names the differences and where to edit (`where`). */
+export function assertListed(
+  found: readonly unknown[],
+  listed: readonly unknown[],
+  where: readonly string[],
+): void {
+  const [all, known] = [new Set(found.map(String)), new Set(listed.map(String))]
+  const missing = [...all].filter((name) => !known.has(name))
+  const gone = [...known].filter((name) => !all.has(name))
+  const places = where.join(', or to ')
+  assert.ok(missing.length === 0, `Add ${missing.join(', ')} to ${places}`)
+  assert.ok(gone.length === 0, `Remove ${gone.join(', ')} from ${places}`)
+}
