@@ -2,7 +2,7 @@ import { applyChanges } from '../../sql/payment-changes.ts'
 import type { TaskContext } from '../context.ts'
 import { subscriptionChange } from './subscriptions.ts'
 
-/** Has a subscription end with its paid period: at the provider first, then here. */
+/** Cancels a subscription at the end of its paid period: first at the provider, then in our database. */
 export async function cancelAtProvider(
   { job, providers, signal, fenced }: TaskContext,
   id: string,

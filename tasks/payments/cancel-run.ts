@@ -4,7 +4,7 @@ import type { TaskContext } from '../context.ts'
 import { cancelAtProvider } from './cancel-at-provider.ts'
 import type { Cancellation } from './shapes.ts'
 
-/** The work of `payments.cancel`. */
+/** Runs `payments.cancel`. */
 export async function run(
   ctx: TaskContext,
   payload: { readonly subscription_id: number; readonly provider_subscription_id: string },

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 import { Cancellation } from './shapes.ts'
 
-/** Ends a subscription at the end of its paid period: at the provider first, then here. */
+/** Cancels a subscription at the end of its paid period: first at the provider, then in our database. */
 export const cancel = defineTask({
   name: 'payments.cancel',
   queue: 'payments',

@@ -1,9 +1,9 @@
 import type { z } from 'zod'
 import type { TaskContext } from '../context.ts'
-import { idOf, objectOf, type ProviderObject, textOf, wholeOf } from './reading.ts'
+import { idOf, integerOf, objectOf, type ProviderObject, textOf } from './reading.ts'
 import type { Catalog, Price } from './shapes.ts'
 
-/** The work of `payments.catalog`. */
+/** Runs `payments.catalog`. */
 export async function run({ providers, signal }: TaskContext): Promise<Catalog> {
   return {
     prices: (await providers.payments.prices(signal)).flatMap((price) => priceOf(price) ?? []),
@@ -14,7 +14,7 @@ function priceOf(price: ProviderObject): z.output<typeof Price> | null {
   const id = idOf(price.id)
   const currency = textOf(price.currency)
   const product = objectOf(price.product)
-  // A price outlives its product.
+  // The provider keeps prices of deleted and inactive products active.
   if (id === null || currency === null || product.deleted === true || product.active === false) return null
   const recurring = price.recurring === null ? null : objectOf(price.recurring)
   const interval = textOf(recurring?.interval)
@@ -23,10 +23,10 @@ function priceOf(price: ProviderObject): z.output<typeof Price> | null {
     product_id: idOf(price.product) ?? '',
     name: textOf(product.name) ?? textOf(price.nickname) ?? id,
     description: textOf(product.description),
-    amount: wholeOf(price.unit_amount),
+    amount: integerOf(price.unit_amount),
     currency: currency.toLowerCase(),
     mode: interval === null ? 'payment' : 'subscription',
     interval,
-    interval_count: interval === null ? null : (wholeOf(recurring?.interval_count) ?? 1),
+    interval_count: interval === null ? null : (integerOf(recurring?.interval_count) ?? 1),
   }
 }

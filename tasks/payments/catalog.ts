@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 import { Catalog } from './shapes.ts'
 
-/** What can be bought: the provider's active prices. Concurrent callers share one job. */
+/** Lists the provider's active prices. Concurrent callers share one job. */
 export const catalog = defineTask({
   name: 'payments.catalog',
   queue: 'payments',

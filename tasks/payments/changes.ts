@@ -7,7 +7,7 @@ import { chargeChanges, intentChange, invoiceChange, sessionChange } from './tra
 
 type Reader = (event: ProviderEvent) => readonly (Change | null)[]
 
-/** How each type of event is read; any other type is ignored. */
+/** Reads the changes from each handled type of event; other types report none. */
 const READERS: Readonly<Record<EventType, Reader>> = {
   'checkout.session.completed': ({ object, at }) => [sessionChange(object, at)],
   'payment_intent.succeeded': ({ object, at }) => [intentChange(object, 'succeeded', at)],
@@ -24,34 +24,35 @@ const READERS: Readonly<Record<EventType, Reader>> = {
   'charge.dispute.updated': ({ object, at, type }) => [disputeChange(object, type, at)],
   'charge.dispute.closed': ({ object, at, type }) => [disputeChange(object, type, at)],
   'radar.early_fraud_warning.created': ({ object, at, type }) => [warningChange(object, type, at)],
-  // The same under another name.
+  // An alias of the type above.
   'fraudscreen.early_fraud_warning.created': ({ object, at, type }) => [warningChange(object, type, at)],
 }
 
-/** The changes that an event reports, without those that name no object. */
+/** The changes that an event reports; omits changes without an object id. */
 export function changesOf(event: ProviderEvent): Change[] {
-  const said = isEventType(event.type) ? READERS[event.type](event) : []
+  const reported = isEventType(event.type) ? READERS[event.type](event) : []
   const customer = idOf(event.object.customer)
-  const first: Change[] = customer === null ? [] : [{ kind: 'customer', id: customer }]
+  const customerChanges: Change[] = customer === null ? [] : [{ kind: 'customer', id: customer }]
   return [
-    ...first,
-    ...said.filter(
+    ...customerChanges,
+    ...reported.filter(
       (change): change is Change =>
         change !== null && (change.kind !== 'transaction' || change.ids.length > 0),
     ),
   ]
 }
 
-/** What has to be looked up at the provider after an event: see the task `payments.look-up`. */
+/** An object to look up at the provider after an event, by the task `payments.look-up`. */
 export interface LookUp {
   readonly what: 'invoice' | 'charge'
   readonly id: string
 }
 
 /**
- * Since 2025 an invoice does not name the payment intent that paid it, and since 2022 a charge does not list its
- * refunds. Without the former, one payment is counted twice; without the latter, refunds that were made elsewhere have
- * no rows of their own.
+ * The look-up that an event requires; null if it requires none.
+ *
+ * Since 2025 an invoice does not name the payment intent that paid it: without a look-up, one payment would count twice.
+ * Since 2022 a charge does not list its refunds: refunds made outside Millrace would get no rows of their own.
  */
 export function lookUpOf({ type, object }: ProviderEvent): LookUp | null {
   const id = idOf(object.id)

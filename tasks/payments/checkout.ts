@@ -3,7 +3,7 @@ import { defineTask, lazily } from '../task.ts'
 import { CheckoutSession } from './shapes.ts'
 
 const Payload = z.strictObject({
-  /** Null where there is no authentication. */
+  /** Null if authentication is disabled. */
   user_id: z.int().nullable(),
   price_id: z.string(),
   quantity: z.int(),
@@ -13,15 +13,15 @@ const Payload = z.strictObject({
 })
 export type CheckoutPayload = z.output<typeof Payload>
 
-/** Opens a checkout page at the provider. An account becomes the provider's customer with its first checkout. */
+/** Opens a checkout page at the provider. The first checkout of an account creates its customer there. */
 export const checkout = defineTask({
   name: 'payments.checkout',
   queue: 'payments',
   pool: 'io',
-  // Of two concurrent first checkouts, the second finds the customer that the first created.
+  // Serializes the checkouts of an account: the second one finds the customer that the first created.
   actor: ({ user_id }) => (user_id === null ? null : `payment_payer:${user_id}`),
   links: ({ user_id }) => (user_id === null ? [] : [{ kind: 'account', id: user_id }]),
-  // Anyone who has it can continue as the payer.
+  // Anyone with this URL can continue as the payer.
   secrets: ['checkout_url'],
   payload: Payload,
   result: CheckoutSession,

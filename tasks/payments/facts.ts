@@ -1,12 +1,11 @@
 /**
- * Facts as the database merges them: name -> [stamp, value]. Of two values of a fact the one with the greater stamp
- * wins, and with equal stamps the greater value: the stamps alone decide which of two statements is newer, not the
- * order in which they arrive.
+ * Facts by name, as `payment_join` merges them: the value with the greater stamp wins; with equal stamps, the greater
+ * value wins. The order in which facts arrive does not matter.
  */
 export type Facts = Readonly<Record<string, Fact>>
 export type Fact = readonly [stamp: string, value: unknown]
 
-/** What was reported about one object, as `payment_apply` takes it. */
+/** Reported facts about one object, in the input format of `payment_apply`. */
 export type Change =
   | { readonly kind: 'customer'; readonly id: string }
   | { readonly kind: 'transaction'; readonly ids: readonly string[]; readonly facts: Facts }
@@ -15,7 +14,7 @@ export type Change =
       readonly id: string
       /** Ids of the payment. */
       readonly ids: readonly string[]
-      /** The job that requested it. */
+      /** The job that requested the refund; null for refunds made outside Millrace. */
       readonly request: string | null
       readonly facts: Facts
     }
@@ -28,27 +27,27 @@ export type Change =
       readonly facts: Facts
     }
 
-// Amounts and times in seconds have at most this many digits.
+// Enough digits for amounts and for times in seconds; padding makes stamps comparable as text.
 const DIGITS = 16
 
-/** A stamp of numbers from 0 up, the first being the most significant. */
+/** A stamp of non-negative numbers; the first is the most significant. Negative numbers count as 0. */
 export function stamp(...parts: readonly number[]): string {
   return parts.map((part) => String(Math.max(0, part)).padStart(DIGITS, '0')).join(':')
 }
 
-/** A stamp with which the earliest of several times wins. */
+/** A stamp that lets the earliest time win. */
 export function earliest(seconds: number): string {
   return stamp(10 ** (DIGITS - 1) - seconds)
 }
 
-/** Leaves out unknown facts. */
-export function facts(given: Readonly<Record<string, Fact | null>>): Facts {
+/** Omits unknown facts. */
+export function knownFacts(facts: Readonly<Record<string, Fact | null>>): Facts {
   return Object.fromEntries(
-    Object.entries(given).filter((entry): entry is [string, Fact] => entry[1] !== null),
+    Object.entries(facts).filter((entry): entry is [string, Fact] => entry[1] !== null),
   )
 }
 
-/** A fact, or null when its value is unknown. */
-export function known(stamped: string, value: unknown): Fact | null {
-  return value === null || value === undefined ? null : [stamped, value]
+/** A fact; null if its value is unknown. */
+export function factOrNull(at: string, value: unknown): Fact | null {
+  return value === null || value === undefined ? null : [at, value]
 }

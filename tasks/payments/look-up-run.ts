@@ -2,10 +2,10 @@ import { applyChanges } from '../../sql/payment-changes.ts'
 import type { TaskContext } from '../context.ts'
 import type { LookUp } from './changes.ts'
 import type { Change } from './facts.ts'
-import { linked } from './payment-id.ts'
+import { linkToIntent } from './payment-id.ts'
 import { refundChange } from './transactions.ts'
 
-/** The work of `payments.look-up`. */
+/** Runs `payments.look-up`. */
 export async function run(
   { providers, signal, fenced }: TaskContext,
   { what, id }: LookUp,
@@ -13,7 +13,7 @@ export async function run(
   const changes: Change[] = []
   if (what === 'invoice') {
     const intent = await providers.payments.intentOf('invoice', id, signal)
-    if (intent !== null) changes.push(linked(id, intent))
+    if (intent !== null) changes.push(linkToIntent(id, intent))
   } else {
     const { objects, at } = await providers.payments.refundsOf({ charge: id }, signal)
     changes.push(...objects.flatMap((refund) => refundChange({ ...refund, charge: id }, at) ?? []))

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
 /**
- * Asks the provider for what an event left out: the payment intent of an invoice, which merges two rows into one
- * payment; the refunds of a charge, which may have been made elsewhere. Without an answer, the event still counts.
+ * Asks the provider for data that an event omits. The payment intent of an invoice merges two rows into one payment. The
+ * refunds of a charge include those made outside Millrace. The event stays applied if this job fails.
  */
 export const lookUp = defineTask({
   name: 'payments.look-up',

@@ -2,29 +2,33 @@ import type { Refund } from '../../sql/payment-changes.ts'
 import type { Change } from './facts.ts'
 import type { PaymentId, PaymentProvider } from './provider.ts'
 
-/** The provider's id of a payment, and what was learned about the payment if the provider had to be asked. */
-export interface Resolved {
+/** The provider's id of a payment; `changes` link it to the payment if the provider had to be asked. */
+export interface ResolvedPayment {
   readonly payment: PaymentId
   readonly changes: readonly Change[]
 }
 
-/** Asks about a payment known only by its invoice or session; null when the provider knows no charge of it. */
+/**
+ * Finds the id of a payment; asks the provider if only its invoice or session is known. Null if the provider has no
+ * payment intent for them.
+ */
 export async function resolvePayment(
   provider: PaymentProvider,
-  asked: Pick<Refund, 'charge' | 'payment_intent' | 'invoice' | 'session'>,
+  refund: Pick<Refund, 'charge' | 'payment_intent' | 'invoice' | 'session'>,
   signal: AbortSignal,
-): Promise<Resolved | null> {
-  if (asked.payment_intent !== null) return { payment: { payment_intent: asked.payment_intent }, changes: [] }
-  if (asked.charge !== null) return { payment: { charge: asked.charge }, changes: [] }
+): Promise<ResolvedPayment | null> {
+  if (refund.payment_intent !== null)
+    return { payment: { payment_intent: refund.payment_intent }, changes: [] }
+  if (refund.charge !== null) return { payment: { charge: refund.charge }, changes: [] }
   for (const what of ['invoice', 'session'] as const) {
-    const id = asked[what]
+    const id = refund[what]
     const intent = id === null ? null : await provider.intentOf(what, id, signal)
-    if (intent !== null) return { payment: { payment_intent: intent }, changes: [linked(id!, intent)] }
+    if (intent !== null) return { payment: { payment_intent: intent }, changes: [linkToIntent(id!, intent)] }
   }
   return null
 }
 
-/** Says that an invoice or session and a payment intent belong to one payment. */
-export function linked(id: string, intent: string): Change {
+/** The change that records that an invoice or session and a payment intent are the same payment. */
+export function linkToIntent(id: string, intent: string): Change {
   return { kind: 'transaction', ids: [id, intent], facts: { payment_intent: ['', intent] } }
 }

@@ -1,18 +1,18 @@
 import { z } from 'zod'
 import type { NewEvent } from '../../sql/payment-changes.ts'
-import { idOf, isDeeper, objectOf, type ProviderObject, storable } from './reading.ts'
+import { idOf, isDeeperThan, objectOf, type ProviderObject, toStorable } from './reading.ts'
 
-/** An event of the provider: what happened to one of its objects, and the object's state after that. */
+/** An event about one of the provider's objects, with the state of the object after it. */
 export interface ProviderEvent {
   readonly type: string
-  /** When it happened, in seconds since the epoch. */
+  /** The time of the event, in seconds since the epoch. */
   readonly at: number
   readonly object: ProviderObject
-  /** The values that an update has replaced. */
+  /** The values that an update replaced; empty for other events. */
   readonly before: ProviderObject
 }
 
-/** The types of events that we handle (https://docs.stripe.com/api/events/types), as the provider's list knows them. */
+/** The event types that we handle and the provider's event list accepts (https://docs.stripe.com/api/events/types). */
 export const LISTED_TYPES = [
   'checkout.session.completed',
   'payment_intent.succeeded',
@@ -31,18 +31,18 @@ export const LISTED_TYPES = [
 
 const TYPES = [
   ...LISTED_TYPES,
-  // The same as the last one under another name, which the provider's list does not know.
+  // An alias of the last one, which the provider's event list rejects.
   'fraudscreen.early_fraud_warning.created',
 ] as const
 export type EventType = (typeof TYPES)[number]
 
-/** The types of events that we handle. */
+/** All event types that we handle. */
 export const EVENT_TYPES: ReadonlySet<string> = new Set(TYPES)
 
-/** Whether we handle a type of event. */
+/** True if we handle an event type. */
 export const isEventType = (type: string): type is EventType => EVENT_TYPES.has(type)
 
-/** The id that most events about the same payment share: they are applied one after the other. */
+/** The id that most events about a payment share: events with the same subject are applied one after another. */
 export function subjectOf({ object }: ProviderEvent): string {
   for (const key of ['payment_intent', 'charge', 'invoice', 'subscription']) {
     const id = idOf(object[key])
@@ -58,24 +58,24 @@ const Envelope = z.looseObject({
   data: z.looseObject({ object: z.looseObject({}) }),
 })
 
-// The provider's own events are less than ten levels deep; recursion must not run out of stack.
-const DEEPEST = 64
+// Limits the recursion over untrusted input. The provider's own events are less than ten levels deep.
+const MAX_DEPTH = 64
 
-/** Parses an event as the provider sends it, ready to be stored; null when it is not one. */
-export function readEvent(given: unknown): NewEvent | null {
-  const result = Envelope.safeParse(given)
-  if (!result.success || isDeeper(result.data.data, DEEPEST)) return null
+/** Parses an event from the provider into a storable form; null if it is not a valid event. */
+export function readEvent(value: unknown): NewEvent | null {
+  const result = Envelope.safeParse(value)
+  if (!result.success || isDeeperThan(result.data.data, MAX_DEPTH)) return null
   const { id, type, created, data } = result.data
   const { object, previous_attributes: before } = data
   return {
-    id: String(storable(id)),
-    type: String(storable(type)),
+    id: String(toStorable(id)),
+    type: String(toStorable(type)),
     created,
-    data: storable({ object, previous_attributes: objectOf(before) }),
+    data: toStorable({ object, previous_attributes: objectOf(before) }),
   }
 }
 
-/** A stored event in the form that its readers take. */
-export function asEvent(type: string, at: number, data: ProviderObject): ProviderEvent {
+/** Converts a stored event into the input of the readers in `changes.ts`. */
+export function toProviderEvent(type: string, at: number, data: ProviderObject): ProviderEvent {
   return { type, at, object: objectOf(data.object), before: objectOf(data.previous_attributes) }
 }

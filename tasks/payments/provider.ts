@@ -1,36 +1,36 @@
 import type { ProviderObject } from './reading.ts'
 
 /**
- * The payment provider, as tasks see it. Every call ends within its time limit and when `signal` is aborted.
+ * The tasks' interface to the payment provider. Every call has a timeout and ends when `signal` aborts.
  *
- * @throws fail('payment.not_configured'), fail('payment.key'), fail('payment.rejected') and fail('payment.declined')
- * permanently; fail('payment.failed') temporarily, when the call may or may not have had its effect.
+ * @throws fail('payment.not_configured'), fail('payment.key'), fail('payment.rejected') or fail('payment.declined')
+ * permanently. Throws fail('payment.failed') for transient failures: the call may have had its effect.
  */
 export interface PaymentProvider {
   /** Returns the customer's id. */
   createCustomer(customer: NewCustomer, call: Once): Promise<string>
-  /** Returns null when there is no such customer, or no longer. */
+  /** Returns null if the provider has no such customer, or no longer has it. */
   createCheckout(
     checkout: NewCheckout,
     call: Once,
   ): Promise<{ readonly id: string; readonly url: string } | null>
-  /** Expires what a customer could still pay at: checkouts that are open. None when there is no such customer. */
+  /** Expires a customer's open checkouts, which could still be paid. Does nothing if there is no such customer. */
   expireCheckouts(customer: string, signal: AbortSignal): Promise<void>
   createRefund(refund: NewRefund, call: Once): Promise<Answered>
-  /** Ends a subscription at the end of its paid period. */
+  /** Cancels a subscription at the end of its paid period. */
   cancelSubscription(id: string, call: Once): Promise<Answered>
-  /** The ids of what a customer would pay for again: subscriptions that have not ended and will not end with their period. */
+  /** Ids of the customer's subscriptions that will renew: neither ended nor ending with their period. */
   runningSubscriptions(customer: string, signal: AbortSignal): Promise<readonly string[]>
-  /** A subscription as it is; null when there is none. */
+  /** The current state of a subscription; null if there is none. */
   subscription(id: string, signal: AbortSignal): Promise<Answered | null>
-  /** The payment intent that an invoice or a session was paid by; null when there is none. */
+  /** The id of the payment intent that paid an invoice or session; null if there is none. */
   intentOf(what: 'invoice' | 'session', id: string, signal: AbortSignal): Promise<string | null>
-  /** All refunds of a charge or payment intent; none when it does not exist. */
+  /** All refunds of a charge or payment intent; none if it does not exist. */
   refundsOf(
     payment: PaymentId,
     signal: AbortSignal,
   ): Promise<{ readonly objects: readonly ProviderObject[]; readonly at: number }>
-  /** Events of these types since a time in seconds, in pages, the newest first. */
+  /** Events of these types since a time in seconds, in pages, newest first. */
   eventsSince(
     seconds: number,
     types: readonly string[],
@@ -40,13 +40,13 @@ export interface PaymentProvider {
   prices(signal: AbortSignal): Promise<readonly ProviderObject[]>
 }
 
-/** A call with an effect. Repeated under the same key, it has that effect once. */
+/** Options of a call with an effect. Calls with the same idempotency key have the effect once. */
 export interface Once {
   readonly key: string
   readonly signal: AbortSignal
 }
 
-/** An object of the provider, and the time of this state by the provider's clock, in seconds. */
+/** An object of the provider, and the time of this state in seconds, by the provider's clock. */
 export interface Answered {
   readonly object: ProviderObject
   readonly at: number
@@ -76,12 +76,12 @@ export type PaymentId =
 export interface NewRefund {
   readonly payment: PaymentId
   readonly amount: number
-  /** One of the provider's reasons, or a note. */
+  /** One of the provider's reasons, or a free-text note; null if none was given. */
   readonly reason: string | null
   readonly metadata: Readonly<Record<string, string>>
 }
 
-/** The reasons for a refund that the provider knows; anything else is a note. */
+/** The refund reasons that the provider accepts; any other reason is stored as a note. */
 const REFUND_REASONS = ['requested_by_customer', 'duplicate', 'fraudulent'] as const
 
 export function isKnownReason(reason: string): reason is (typeof REFUND_REASONS)[number] {

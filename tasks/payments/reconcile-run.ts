@@ -20,15 +20,15 @@ import { LISTED_TYPES, readEvent } from './provider-events.ts'
 import { objectOf, type ProviderObject, textOf } from './reading.ts'
 import { REQUEST_KEY, refundChange } from './transactions.ts'
 
-// How long the provider keeps its events.
-const REMEMBERED_SECONDS = 30 * 86_400
-// Events become visible a little out of order, and clocks differ.
+// The provider keeps its events for 30 days.
+const EVENT_RETENTION_SECONDS = 30 * 86_400
+// Rereads this much: events become visible slightly out of order, and clocks differ.
 const OVERLAP_SECONDS = 600
-// A request to the provider that nobody waits for any more can still be under way for this long.
-const SETTLE_SECONDS = 300
+// An abandoned request can still reach the provider for this long.
+const SETTLE_GRACE_SECONDS = 300
 const BATCH = 500
 
-/** The work of `payments.reconcile`. */
+/** Runs `payments.reconcile`. */
 export async function run(ctx: TaskContext): Promise<{ missed: number; left: number; settled: number }> {
   const left = await ingestUnapplied(ctx)
   await inBatches(ctx.signal, BATCH, () => ctx.db.one(deleteRefusedRefunds(BATCH)))
@@ -43,7 +43,7 @@ const optionsOf = ({ settings, job }: TaskContext): EnqueueOptions => ({
   settings,
 })
 
-/** Ingests again stored events whose job is gone or has failed. */
+/** Enqueues new jobs for stored events that are unapplied and have no live job; returns their number. */
 async function ingestUnapplied(ctx: TaskContext): Promise<number> {
   return ctx.fenced(async (tx) => {
     const rows = await tx.any(unappliedEvents(BATCH))
@@ -52,16 +52,16 @@ async function ingestUnapplied(ctx: TaskContext): Promise<number> {
   })
 }
 
-/** Ingests missed events from the provider's list since it was last read to its end. */
+/** Ingests missed events from the provider's list, from where the last complete read ended; returns their number. */
 async function ingestMissedEvents(ctx: TaskContext): Promise<number> {
   const { now, at } = await ctx.db.one(readUntil())
-  const since = Math.floor(Math.max(at ?? 0, now - REMEMBERED_SECONDS)) - OVERLAP_SECONDS
+  const since = Math.floor(Math.max(at ?? 0, now - EVENT_RETENTION_SECONDS)) - OVERLAP_SECONDS
   let missed = 0
   for await (const page of ctx.providers.payments.eventsSince(since, LISTED_TYPES, ctx.signal)) {
     missed += await ctx.fenced((tx) => ingestPage(tx, page, optionsOf(ctx)))
-    ctx.progress(`${missed} events were missed`)
+    ctx.progress(`Ingested ${missed} missed events`)
   }
-  // Only now, so that a list that was cut short is read again from where it began.
+  // Only after the last page: an interrupted read starts over.
   await ctx.fenced((tx) => tx.run(setReadUntil(now)))
   return missed
 }
@@ -79,40 +79,43 @@ async function ingestPage(
   return fresh
 }
 
-/** Settles refunds that were requested and never answered: either the provider has them by now, or it never will. */
+/**
+ * Settles refunds whose request got no answer: after the grace period the provider either has them or never will.
+ * Returns their number.
+ */
 async function settleRefunds(ctx: TaskContext): Promise<number> {
   let settled = 0
-  for (const { id } of await ctx.db.any(unsettledRefunds(SETTLE_SECONDS, BATCH))) {
+  for (const { id } of await ctx.db.any(unsettledRefunds(SETTLE_GRACE_SECONDS, BATCH))) {
     ctx.signal.throwIfAborted()
-    const asked = await ctx.db.maybeOne(refundById(id))
-    if (asked !== null && (await settleOnce(ctx, asked))) settled++
+    const refund = await ctx.db.maybeOne(refundById(id))
+    if (refund !== null && (await trySettle(ctx, refund))) settled++
   }
   return settled
 }
 
-/** Whether a refund could be looked up, and so is settled. What failed is repeated by the next run. */
-async function settleOnce(ctx: TaskContext, asked: Refund): Promise<boolean> {
+/** True if the refund is settled. After a failure, the next run retries it. */
+async function trySettle(ctx: TaskContext, refund: Refund): Promise<boolean> {
   try {
-    await settle(ctx, asked)
+    await settle(ctx, refund)
     return true
   } catch (error) {
-    ctx.log.warn({ refundId: asked.id, error: String(error) }, 'The refund could not be looked up')
+    ctx.log.warn({ refundId: refund.id, error: String(error) }, 'Refund look-up failed')
     return false
   }
 }
 
-async function settle(ctx: TaskContext, asked: Refund): Promise<void> {
+async function settle(ctx: TaskContext, refund: Refund): Promise<void> {
   const { payments } = ctx.providers
-  const resolved = await resolvePayment(payments, asked, ctx.signal)
+  const resolved = await resolvePayment(payments, refund, ctx.signal)
   const { objects, at } =
     resolved === null ? { objects: [], at: 0 } : await payments.refundsOf(resolved.payment, ctx.signal)
-  const taken = objects.find(({ metadata }) => textOf(objectOf(metadata)[REQUEST_KEY]) === asked.job_id)
-  const change = taken === undefined ? null : refundChange(taken, at)
-  const refusal = { code: 'payment.failed', detail: 'The provider has no such refund' }
+  const found = objects.find(({ metadata }) => textOf(objectOf(metadata)[REQUEST_KEY]) === refund.job_id)
+  const change = found === undefined ? null : refundChange(found, at)
+  const refusal = { code: 'payment.failed', detail: 'The payment provider did not create the refund' }
   await ctx.fenced((tx) =>
     tx.run(
       change === null
-        ? refuseRefund(asked.id, refusal)
+        ? refuseRefund(refund.id, refusal)
         : applyChanges([...(resolved?.changes ?? []), change]),
     ),
   )

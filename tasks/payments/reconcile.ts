@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
 /**
- * Repairs what was missed: events that never arrived or were never applied, and refunds that the provider may or may
- * not have accepted. What is already known changes nothing.
+ * Ingests events that never arrived, applies events that were never applied, and settles refunds with an unknown
+ * outcome. Idempotent: known events and refunds change nothing.
  */
 export const reconcile = defineTask({
   name: 'payments.reconcile',

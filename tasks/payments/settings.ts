@@ -2,10 +2,10 @@ import { z } from 'zod'
 
 /** The settings of payments. */
 
-/** Where the provider sends a browser back to: an absolute URL, or a path of ours. */
+/** True for a valid target of the provider's redirect: an absolute http(s) URL, or a path on this server. */
 export const isRedirect = (text: string): boolean => {
   if (/[\s\p{Cc}\\]/u.test(text) || text.length > 2048) return false
-  // A browser reads `//host` as another site's address.
+  // Browsers resolve `//host` to another site.
   if (text.startsWith('/')) return !text.startsWith('//')
   return /^https?:\/\/[^/]/i.test(text) && URL.canParse(text)
 }
@@ -15,12 +15,12 @@ const redirect = z.string().refine(isRedirect, 'must be http(s)://… or a path 
 
 export const paymentShape = {
   PROVIDER_SECRET_KEY: secret,
-  // While it is being replaced: the old one and the new one, separated by a comma.
+  // During a rotation: the old and the new secret, separated by a comma.
   PROVIDER_WEBHOOK_SECRET: secret,
-  // The names that Stripe's own examples use.
+  // The names in Stripe's own examples.
   STRIPE_SECRET_KEY: secret,
   STRIPE_WEBHOOK_SECRET: secret,
-  // The SDK adds the path.
+  // An origin only: the SDK adds the path.
   PROVIDER_API_BASE_URL: z
     .url({ protocol: /^https?$/ })
     .transform((url) => url.replace(/\/+$/, ''))
@@ -34,12 +34,12 @@ export const paymentShape = {
 }
 
 export interface PaymentSettings {
-  /** Absent: payments are not configured. */
+  /** Undefined if payments are not configured. */
   readonly secretKey: string | undefined
-  /** None: no events are accepted. Two while one is being replaced. */
+  /** Empty: all events are rejected. Two during a rotation. */
   readonly webhookSecrets: readonly string[]
   readonly apiBaseUrl: string
-  /** Where a checkout redirects to when its request does not say; absent: pages of ours. */
+  /** Default redirects of checkouts, also of `cancelUrl`; undefined: pages of this server. */
   readonly successUrl: string | undefined
   readonly cancelUrl: string | undefined
 }

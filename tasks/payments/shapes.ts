@@ -33,7 +33,7 @@ export const Price = z.strictObject({
   product_id: z.string(),
   name: z.string(),
   description: z.string().nullable(),
-  /** In the smallest unit of the currency; null for a price that is computed, or chosen by the payer. */
+  /** In the smallest unit of the currency; null if the provider computes the price or the payer chooses it. */
   amount: z.int().nullable(),
   currency: z.string(),
   mode: z.enum(['payment', 'subscription']),

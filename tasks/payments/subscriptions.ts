@@ -1,7 +1,7 @@
-import { type Change, earliest, type Fact, facts, known, stamp } from './facts.ts'
-import { idOf, itemsOf, objectOf, type ProviderObject, textOf, wholeOf } from './reading.ts'
+import { type Change, earliest, type Fact, factOrNull, knownFacts, stamp } from './facts.ts'
+import { idOf, integerOf, itemsOf, objectOf, type ProviderObject, textOf } from './reading.ts'
 
-// The provider's states in the order in which a subscription usually goes through them, and ours.
+// The provider's subscription states, ranked in their usual order, and the state that we report for each.
 const STATES: Readonly<Record<string, readonly [rank: number, ours: string]>> = {
   incomplete: [0, 'incomplete'],
   trialing: [1, 'trialing'],
@@ -13,13 +13,13 @@ const STATES: Readonly<Record<string, readonly [rank: number, ours: string]>> = 
   canceled: [5, 'canceled'],
 }
 
-/** The kinds of statements about a subscription. Within a second, it is created before it changes, and ends last. */
+/** Kinds of reports about a subscription, in their order within a second: created, then updated, then deleted. */
 export type SubscriptionSource = 'created' | 'updated' | 'deleted'
 const SOURCES: readonly SubscriptionSource[] = ['created', 'updated', 'deleted']
 
 /**
- * The state of a subscription as of `at`, in seconds. `before` holds the values that a change has replaced: within a
- * second, an event that changes a field takes precedence over one that merely includes it.
+ * The state of a subscription at `at`, in seconds; null without an id. `before` holds the values that an update replaced:
+ * within a second, an event that changes a field wins over one that only includes it.
  */
 export function subscriptionChange(
   subscription: ProviderObject,
@@ -30,31 +30,31 @@ export function subscriptionChange(
   const id = idOf(subscription.id)
   if (id === null) return null
   const item = itemsOf(subscription.items)[0]
-  const said = (field: string, rank: number, value: unknown): Fact | null =>
-    known(stamp(at, SOURCES.indexOf(source), field in before ? 1 : 0, rank), value)
+  const fact = (field: string, rank: number, value: unknown): Fact | null =>
+    factOrNull(stamp(at, SOURCES.indexOf(source), field in before ? 1 : 0, rank), value)
   const [rank, status] =
     STATES[source === 'deleted' ? 'canceled' : (textOf(subscription.status) ?? '')] ?? STATES.incomplete!
-  const cancels = subscription.cancel_at_period_end === true
-  // Versions from 2025 on have the period on the item.
-  const begins = wholeOf(subscription.current_period_start) ?? wholeOf(item?.current_period_start)
-  const ends = wholeOf(subscription.current_period_end) ?? wholeOf(item?.current_period_end)
-  const created = wholeOf(subscription.created)
+  const cancelsAtEnd = subscription.cancel_at_period_end === true
+  // API versions since 2025 put the period on the item.
+  const periodStart = integerOf(subscription.current_period_start) ?? integerOf(item?.current_period_start)
+  const periodEnd = integerOf(subscription.current_period_end) ?? integerOf(item?.current_period_end)
+  const created = integerOf(subscription.created)
   return {
     kind: 'subscription',
     id,
-    facts: facts({
-      status: said('status', rank, status),
-      cancel_at_period_end: said('cancel_at_period_end', cancels ? 1 : 0, cancels),
-      period_start: said('current_period_start', begins ?? 0, begins),
-      period_end: said('current_period_end', ends ?? 0, ends),
-      plan_name: said('items', 0, planName(subscription, item)),
-      customer: said('customer', 0, idOf(subscription.customer)),
+    facts: knownFacts({
+      status: fact('status', rank, status),
+      cancel_at_period_end: fact('cancel_at_period_end', cancelsAtEnd ? 1 : 0, cancelsAtEnd),
+      period_start: fact('current_period_start', periodStart ?? 0, periodStart),
+      period_end: fact('current_period_end', periodEnd ?? 0, periodEnd),
+      plan_name: fact('items', 0, planName(subscription, item)),
+      customer: fact('customer', 0, idOf(subscription.customer)),
       created: created === null ? null : [earliest(created), created],
     }),
   }
 }
 
-/** The best name in the subscription itself: the name of its price, or else the price's id. */
+/** The best plan name in the subscription: of its price, its product or its lookup key, else the id; null without. */
 function planName(subscription: ProviderObject, item: ProviderObject | undefined): string | null {
   const plans = [objectOf(item?.price), objectOf(item?.plan), objectOf(subscription.plan)]
   for (const key of ['nickname', 'name']) {

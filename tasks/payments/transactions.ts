@@ -1,20 +1,20 @@
-import { type Change, earliest, type Fact, facts, known, stamp } from './facts.ts'
-import { idOf, idsOf, itemsOf, objectOf, type ProviderObject, textOf, wholeOf } from './reading.ts'
+import { type Change, earliest, type Fact, factOrNull, knownFacts, stamp } from './facts.ts'
+import { distinctIds, idOf, integerOf, itemsOf, objectOf, type ProviderObject, textOf } from './reading.ts'
 
 /**
- * What the provider's objects say about a payment. One payment has several: a session, an invoice, a payment intent and
- * a charge, each naming some of the others. `at` is the time of the statement, in seconds since the epoch.
+ * Changes of payments, from the provider's objects. One payment has several objects: a session, an invoice, a payment
+ * intent and a charge; each names some of the others. `at` is the time of the report, in seconds since the epoch.
  */
 
 type Outcome = 'pending' | 'failed' | 'canceled' | 'succeeded'
 
-// A payment that has succeeded stays so: a failure was that of an earlier attempt.
+// Success is final: a failure reported later belongs to an earlier attempt to pay.
 const OUTCOME_RANK: Readonly<Record<Outcome, number>> = { pending: 0, failed: 1, canceled: 2, succeeded: 3 }
 
-// How well each knows what was paid: an invoice may be paid by several charges, a session only says what was requested.
+// Reliability of the reported amount: several charges may pay an invoice, and a session has only the requested amount.
 const SOURCE = { session: 1, intent: 2, charge: 3, invoice: 4 } as const
 
-interface Said {
+interface PaymentReport {
   readonly source: number
   readonly at: number
   readonly outcome: Outcome
@@ -31,45 +31,45 @@ interface Said {
   readonly refunded?: Fact | null
 }
 
-function transaction(said: Said): Change {
-  const { charge = null, intent = null, invoice = null, session = null } = said
-  const settled = said.outcome === 'succeeded' ? 1 : 0
-  const at = stamp(settled, said.at)
+function transactionChange(report: PaymentReport): Change {
+  const { charge = null, intent = null, invoice = null, session = null } = report
+  const succeeded = report.outcome === 'succeeded' ? 1 : 0
+  const at = stamp(succeeded, report.at)
   const money =
-    said.amount === null || said.currency === null || said.amount < 0
+    report.amount === null || report.currency === null || report.amount < 0
       ? null
-      : { amount: said.amount, currency: said.currency.toLowerCase() }
+      : { amount: report.amount, currency: report.currency.toLowerCase() }
   return {
     kind: 'transaction',
-    ids: idsOf(charge, intent, invoice, session),
-    facts: facts({
-      outcome: [stamp(OUTCOME_RANK[said.outcome]), said.outcome],
-      money: known(stamp(said.source, settled, said.at), money),
-      created: said.created === null ? null : [earliest(said.created), said.created],
-      description: known(stamp(said.source, said.at), said.description),
-      customer: known(at, said.customer),
-      charge: known(at, charge),
-      payment_intent: known(at, intent),
-      invoice: known(at, invoice),
-      session: known(at, session),
-      subscription: known(at, said.subscription),
-      refunded: said.refunded ?? null,
+    ids: distinctIds(charge, intent, invoice, session),
+    facts: knownFacts({
+      outcome: [stamp(OUTCOME_RANK[report.outcome]), report.outcome],
+      money: factOrNull(stamp(report.source, succeeded, report.at), money),
+      created: report.created === null ? null : [earliest(report.created), report.created],
+      description: factOrNull(stamp(report.source, report.at), report.description),
+      customer: factOrNull(at, report.customer),
+      charge: factOrNull(at, charge),
+      payment_intent: factOrNull(at, intent),
+      invoice: factOrNull(at, invoice),
+      session: factOrNull(at, session),
+      subscription: factOrNull(at, report.subscription),
+      refunded: report.refunded ?? null,
     }),
   }
 }
 
-/** A completed session; null for one without a payment of its own, such as for a trial. */
+/** A completed session; null if it has no payment of its own, such as for a trial. */
 export function sessionChange(session: ProviderObject, at: number): Change | null {
   const intent = idOf(session.payment_intent)
-  const amount = wholeOf(session.amount_total)
+  const amount = integerOf(session.amount_total)
   if (session.mode === 'setup' || (amount === 0 && intent === null)) return null
-  return transaction({
+  return transactionChange({
     source: SOURCE.session,
     at,
     outcome: session.payment_status === 'unpaid' ? 'pending' : 'succeeded',
     amount,
     currency: textOf(session.currency),
-    created: wholeOf(session.created) ?? at,
+    created: integerOf(session.created) ?? at,
     description: null,
     customer: idOf(session.customer),
     session: idOf(session.id),
@@ -79,19 +79,20 @@ export function sessionChange(session: ProviderObject, at: number): Change | nul
   })
 }
 
-/** A payment intent that has succeeded or failed. */
+/** A payment intent that succeeded or failed. */
 export function intentChange(intent: ProviderObject, outcome: 'succeeded' | 'failed', at: number): Change {
-  const received = wholeOf(intent.amount_received)
+  const received = integerOf(intent.amount_received)
   const failedCharge = idOf(objectOf(intent.last_payment_error).charge)
-  // Versions from 2025 on name the invoice only as the reference of the order.
+  // API versions since 2025 name the invoice only as the order reference.
   const order = textOf(objectOf(intent.payment_details).order_reference)
-  return transaction({
+  return transactionChange({
     source: SOURCE.intent,
     at,
     outcome: outcome === 'failed' && intent.status === 'canceled' ? 'canceled' : outcome,
-    amount: outcome === 'succeeded' && received !== null && received > 0 ? received : wholeOf(intent.amount),
+    amount:
+      outcome === 'succeeded' && received !== null && received > 0 ? received : integerOf(intent.amount),
     currency: textOf(intent.currency),
-    created: wholeOf(intent.created) ?? at,
+    created: integerOf(intent.created) ?? at,
     description: textOf(intent.description),
     customer: idOf(intent.customer),
     charge: idOf(intent.latest_charge) ?? idOf(itemsOf(intent.charges)[0]) ?? failedCharge,
@@ -100,23 +101,23 @@ export function intentChange(intent: ProviderObject, outcome: 'succeeded' | 'fai
   })
 }
 
-/** An invoice that was paid, or whose payment has failed; null for one over zero, such as for a trial. */
+/** An invoice that was paid or failed to be paid; null for a zero amount, such as for a trial. */
 export function invoiceChange(
   invoice: ProviderObject,
   outcome: 'succeeded' | 'failed',
   at: number,
 ): Change | null {
-  const due = wholeOf(invoice.amount_due)
-  const paid = wholeOf(invoice.amount_paid)
+  const due = integerOf(invoice.amount_due)
+  const paid = integerOf(invoice.amount_paid)
   if (due === 0 && (paid ?? 0) === 0) return null
   const line = itemsOf(invoice.lines)[0]
-  return transaction({
+  return transactionChange({
     source: SOURCE.invoice,
     at,
     outcome,
     amount: outcome === 'succeeded' && paid !== null && paid > 0 ? paid : due,
     currency: textOf(invoice.currency),
-    created: wholeOf(invoice.created) ?? at,
+    created: integerOf(invoice.created) ?? at,
     description: textOf(invoice.description) ?? textOf(line?.description),
     customer: idOf(invoice.customer),
     charge: idOf(invoice.charge),
@@ -136,17 +137,17 @@ function intentOfPayments(invoice: ProviderObject): string | null {
   return idOf(objectOf(itemsOf(invoice.payments)[0]?.payment).payment_intent)
 }
 
-/** A charge that was refunded, at least in part, and the refunds that it lists. */
+/** A charge that was refunded at least in part, and the refunds that it lists. */
 export function chargeChanges(charge: ProviderObject, at: number): Change[] {
-  const refunded = wholeOf(charge.amount_refunded)
+  const refunded = integerOf(charge.amount_refunded)
   const id = idOf(charge.id)
-  const change = transaction({
+  const change = transactionChange({
     source: SOURCE.charge,
     at,
     outcome: 'succeeded',
-    amount: wholeOf(charge.amount_captured) ?? wholeOf(charge.amount),
+    amount: integerOf(charge.amount_captured) ?? integerOf(charge.amount),
     currency: textOf(charge.currency),
-    created: wholeOf(charge.created) ?? at,
+    created: integerOf(charge.created) ?? at,
     description: textOf(charge.description),
     customer: idOf(charge.customer),
     charge: id,
@@ -164,20 +165,20 @@ type RefundChange = Extract<Change, { kind: 'refund' }>
 
 const REFUND_RANK: Readonly<Record<string, number>> = { pending: 0, succeeded: 1, failed: 2, canceled: 3 }
 
-/** The metadata of our refunds names the job that requested them: a refund whose answer was lost is found by it. */
+/** Metadata key of our refunds for the job that requested them; it finds a refund whose answer was lost. */
 export const REQUEST_KEY = 'millrace_job'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** A refund; null when it has no id, as in old versions, or does not name its payment. */
+/** A refund; null if it lacks an id (old API versions), its payment, an amount or a currency. */
 export function refundChange(refund: ProviderObject, at: number): RefundChange | null {
   const id = idOf(refund.id)
-  const ids = idsOf(idOf(refund.charge), idOf(refund.payment_intent))
-  const amount = wholeOf(refund.amount)
+  const ids = distinctIds(idOf(refund.charge), idOf(refund.payment_intent))
+  const amount = integerOf(refund.amount)
   const currency = textOf(refund.currency)
   if (id === null || ids.length === 0 || amount === null || currency === null) return null
-  const said = textOf(refund.status) ?? 'succeeded'
-  const status = said in REFUND_RANK ? said : 'pending'
+  const reported = textOf(refund.status) ?? 'succeeded'
+  const status = reported in REFUND_RANK ? reported : 'pending'
   const metadata = objectOf(refund.metadata)
   const job = textOf(metadata[REQUEST_KEY])
   return {
@@ -185,12 +186,12 @@ export function refundChange(refund: ProviderObject, at: number): RefundChange |
     id,
     ids,
     request: job !== null && UUID.test(job) ? job : null,
-    facts: facts({
+    facts: knownFacts({
       refund: ['0', id],
       outcome: [stamp(at, REFUND_RANK[status]!), status],
       money: [stamp(1), { amount, currency: currency.toLowerCase() }],
-      created: known('0', wholeOf(refund.created) ?? at),
-      description: known('0', textOf(metadata.note) ?? textOf(refund.reason)),
+      created: factOrNull('0', integerOf(refund.created) ?? at),
+      description: factOrNull('0', textOf(metadata.note) ?? textOf(refund.reason)),
     }),
   }
 }
