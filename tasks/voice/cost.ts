@@ -3,8 +3,8 @@ import type { RecognitionUsage } from './ports.ts'
 import { recognitionOf } from './recognition.ts'
 
 /**
- * What a transcription cost in US dollars: an exact decimal number as text, to twelve places where it is priced by the
- * hour. Null when unknown: without a price, or without the usage that it is priced by.
+ * The cost of a transcription in US dollars, as an exact decimal number in text; rounded to twelve places for prices by
+ * the hour. Null if the price, or the usage that it applies to, is unknown.
  */
 export function recognitionCost(model: string, used: RecognitionUsage): string | null {
   const { price } = recognitionOf(model)

@@ -1,2 +1,2 @@
-/** The kind of the event for each stored piece; its data: `{generation}`. */
+/** The kind of the event for each stored piece; its data is `{generation}`. */
 export const CHUNK_EVENT = 'chunk'

@@ -3,46 +3,50 @@ import { addPreviewChunk, beginPreview, endPreview, wantedPreview } from '../../
 import type { TaskContext } from '../context.ts'
 import { CHUNK_EVENT } from './preview-event.ts'
 
-// A text of 1000 characters at a quarter of the speed takes about five minutes, or some 5 MB of MP3.
+// A safe limit: 1000 characters at a quarter of the normal speed take about five minutes, or 5 MB of MP3.
 const MAX_BYTES = 32 * 1024 * 1024
 
-/** The work of `voice.preview`. */
+/** Runs `voice.preview`. */
 export async function run(
   ctx: TaskContext,
   payload: { readonly digest: string },
 ): Promise<{ byte_size: number }> {
   const digest = Buffer.from(payload.digest, 'hex')
-  const wanted = await ctx.db.maybeOne(wantedPreview(digest))
-  if (wanted === null) throw fail('voice.preview_missing')
-  const { byte_size, ...speech } = wanted
-  // An earlier job has made it.
+  const stored = await ctx.db.maybeOne(wantedPreview(digest))
+  if (stored === null) throw fail('voice.preview_missing')
+  const { byte_size, ...speech } = stored
+  // An earlier job has finished it.
   if (byte_size !== null) return { byte_size }
-  ctx.progress('Speaking')
+  ctx.progress('Synthesizing')
   const begun = await ctx.fenced((tx) => tx.maybeOne(beginPreview(digest)))
   if (begun === null) throw fail('voice.preview_missing')
   const { generation } = begun
-  const size = await store(ctx, { digest, generation }, ctx.providers.speech.speak(speech, ctx.signal))
+  const size = await storePieces(ctx, { digest, generation }, ctx.providers.speech.speak(speech, ctx.signal))
   await ctx.fenced((tx) => tx.run(endPreview(digest, generation, size)))
   return { byte_size: size }
 }
 
-interface Place {
+interface GenerationId {
   readonly digest: Buffer
   readonly generation: string
 }
 
-/** Stores pieces; those that arrive during a write go into the next one together. Returns their total size. */
-async function store(ctx: TaskContext, place: Place, pieces: AsyncIterable<Uint8Array>): Promise<number> {
-  let waiting: Uint8Array[] = []
+/** Stores pieces; batches those that arrive during a write into the next one. Returns their total size in bytes. */
+async function storePieces(
+  ctx: TaskContext,
+  target: GenerationId,
+  pieces: AsyncIterable<Uint8Array>,
+): Promise<number> {
+  let pending: Uint8Array[] = []
   let [size, start, ordinal] = [0, 0, 0]
   let writing = false
   let written: Promise<void> = Promise.resolve()
   const write = async (): Promise<void> => {
-    while (waiting.length > 0) {
-      const bytes = Buffer.concat(waiting)
-      waiting = []
-      await ctx.fenced((tx) => tx.run(addPreviewChunk({ ...place, ordinal, start, bytes })))
-      ctx.emit(CHUNK_EVENT, { generation: place.generation })
+    while (pending.length > 0) {
+      const bytes = Buffer.concat(pending)
+      pending = []
+      await ctx.fenced((tx) => tx.run(addPreviewChunk({ ...target, ordinal, start, bytes })))
+      ctx.emit(CHUNK_EVENT, { generation: target.generation })
       ordinal++
       start += bytes.length
     }
@@ -51,12 +55,12 @@ async function store(ctx: TaskContext, place: Place, pieces: AsyncIterable<Uint8
   try {
     for await (const piece of pieces) {
       size += piece.length
-      if (size > MAX_BYTES) throw fail('ai.interrupted', { reason: 'it is too long' })
-      waiting.push(piece)
+      if (size > MAX_BYTES) throw fail('ai.interrupted', { reason: 'the audio is too long' })
+      pending.push(piece)
       if (writing) continue
       writing = true
       written = write()
-      // Awaited below; after a failed write nothing more is stored.
+      // Awaited below. `writing` stays true after a failed write, so no other write starts.
       written.catch(() => {})
     }
   } catch (error) {

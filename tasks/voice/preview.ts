@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Speech } from '../../sql/voice.ts'
 import { defineTask, lazily } from '../task.ts'
 
-/** The key under which a preview is stored. */
+/** The key of a stored preview. */
 export function digestOf({ provider, model, voice, speed, text }: Speech): Buffer {
   return createHash('sha256')
     .update(JSON.stringify([provider, model, voice, speed, text]))
@@ -11,9 +11,9 @@ export function digestOf({ provider, model, voice, speed, text }: Speech): Buffe
 }
 
 /**
- * Speaks the preview that `voice_preview` has under a digest. Each piece is stored as it arrives, and then announced by
- * an event. All requests for the same preview share one job. An attempt that is cut short leaves an unfinished
- * generation; the next one begins its own.
+ * Synthesizes the preview that `voice_preview` has under a digest. Stores each piece as it arrives, then emits an event
+ * for it. Requests for the same preview share one job. An interrupted attempt leaves an unfinished generation; the next
+ * attempt starts a new one.
  */
 export const preview = defineTask({
   name: 'voice.preview',

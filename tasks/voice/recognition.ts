@@ -1,10 +1,10 @@
 /**
- * What each model of the catalog that recognizes speech takes, answers and costs. Sources: developers.openai.com
- * (/api/docs/guides/speech-to-text, /api/docs/models, /api/reference/resources/audio), console.groq.com
- * (/docs/speech-to-text, /pricing), docs.mistral.ai/studio/audio/speech-to-text; as of November 2026.
+ * Parameters, response formats and prices of the catalog's speech recognition models. Sources, as of November 2026:
+ * developers.openai.com (/api/docs/guides/speech-to-text, /api/docs/models, /api/reference/resources/audio),
+ * console.groq.com (/docs/speech-to-text, /pricing), docs.mistral.ai/studio/audio/speech-to-text.
  */
 
-/** US dollars, as exact decimals: for an hour of audio, or for a million tokens; null: not known. */
+/** US dollars as exact decimals, per hour of audio or per million tokens; null if unknown. */
 type Price =
   | { readonly hour: string; readonly minSeconds?: number }
   | { readonly input: string; readonly output: string }
@@ -12,11 +12,11 @@ type Price =
 
 export interface Recognition {
   /**
-   * What it is asked for: `json` has text, and languages if the model detects them; `verbose_json` has segments,
-   * language and duration, too; `diarized_json` has segments with speakers; `voxtral` is Mistral's own.
+   * The requested response format. `json` has the text, and the languages if the model detects them. `verbose_json` adds
+   * segments, language and duration. `diarized_json` has segments with speakers. `voxtral` is Mistral's format.
    */
   readonly format: 'json' | 'verbose_json' | 'diarized_json' | 'voxtral'
-  /** Whether it sends the text while it listens; the others answer once, at the end. */
+  /** True if the model streams the text; the others respond once, at the end. */
   readonly streams: boolean
   readonly takesPrompt: boolean
   readonly price: Price
@@ -30,7 +30,7 @@ const whisper = (price: Price): Recognition => ({
   price,
 })
 
-/** By the ids of the catalog. */
+/** By model id. */
 const RECOGNITION: ReadonlyMap<string, Recognition> = new Map(
   Object.entries({
     'gpt-transcribe': streaming({ hour: '0.27' }),
@@ -49,21 +49,21 @@ const RECOGNITION: ReadonlyMap<string, Recognition> = new Map(
   }),
 )
 
-/** @throws RangeError for a model that the catalog has not. */
+/** @throws RangeError for a model that is not in the catalog. */
 export function recognitionOf(model: string): Recognition {
   const found = RECOGNITION.get(model)
-  if (found === undefined) throw new RangeError(`Nothing is known of the model ${model}`)
+  if (found === undefined) throw new RangeError(`Unknown speech recognition model: ${model}`)
   return found
 }
 
 /**
- * The most bytes that a provider takes: OpenAI, and Groq without a plan, refuse more
- * (developers.openai.com/api/docs/guides/speech-to-text: 25 MB, which is 25 · 1024 · 1024 bytes).
+ * The upload limit of OpenAI, and of Groq without a plan (developers.openai.com/api/docs/guides/speech-to-text: 25 MB,
+ * which is 25 · 1024 · 1024 bytes).
  */
 export const MAX_AUDIO_BYTES = 25 * 1024 * 1024
 
-/** The media type that `sniffMediaType` finds -> the ending by which providers know such a file. */
-const ENDINGS: ReadonlyMap<string, string> = new Map(
+/** The file extension that providers expect for each media type of `sniffMediaType`. */
+const EXTENSIONS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     'audio/flac': 'flac',
     'audio/mp4': 'm4a',
@@ -81,8 +81,8 @@ const ENDINGS: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-/** A neutral name for a file, with the ending of its media type; null: no provider takes such a file. */
+/** A neutral file name with the extension of a media type; null if no provider accepts the type. */
 export function audioName(mediaType: string): string | null {
-  const ending = ENDINGS.get(mediaType.split(';', 1)[0]!.trim().toLowerCase())
-  return ending === undefined ? null : `audio.${ending}`
+  const extension = EXTENSIONS.get(mediaType.split(';', 1)[0]!.trim().toLowerCase())
+  return extension === undefined ? null : `audio.${extension}`
 }

@@ -10,10 +10,10 @@ import { audioName } from './recognition.ts'
 import type { TranscribePayload } from './transcribe.ts'
 import type { Transcription } from './transcription.ts'
 
-/** The work of `voice.transcribe`. */
+/** Runs `voice.transcribe`. */
 export async function run(ctx: TaskContext, payload: TranscribePayload): Promise<Transcription> {
   const { transcription_id: id, document_id, provider, model } = payload
-  const audio = await audioOf(ctx, document_id)
+  const audio = await openRecording(ctx, document_id)
   if (ctx.settings.ai.endpoints[provider].apiKey === null)
     throw fail('ai.missing_key', { provider, setting: keyName(provider) })
   const begun = await ctx.fenced((tx) => tx.maybeOne(beginTranscription(id, ctx.job.id)))
@@ -21,7 +21,13 @@ export async function run(ctx: TaskContext, payload: TranscribePayload): Promise
   const { requested_language, prompt, created_at, shown } = begun
   if (shown) ctx.emit('restart', { timestamp: new Date().toISOString() })
 
-  const transcript = await heard(ctx, { provider, model, language: requested_language, prompt, ...audio })
+  const transcript = await transcribeRecording(ctx, {
+    provider,
+    model,
+    language: requested_language,
+    prompt,
+    ...audio,
+  })
   const { text, language, durationSeconds, segments, used } = transcript
   const cost = recognitionCost(model, used)
   return {
@@ -52,23 +58,23 @@ export async function run(ctx: TaskContext, payload: TranscribePayload): Promise
   }
 }
 
-/** The bytes of the recording. @throws fail('document.missing'), fail('document.bytes_missing'), fail('voice.not_audio') */
-async function audioOf(
+/** Opens the recording. @throws fail('document.missing'), fail('document.bytes_missing'), fail('voice.not_audio') */
+async function openRecording(
   ctx: TaskContext,
   documentId: number,
 ): Promise<Pick<Recording, 'fileName' | 'mediaType' | 'pieces'>> {
   const source = await ctx.db.maybeOne(documentContent(documentId, ctx.job.ownerId))
   if (source === null) throw fail('document.missing')
   const { byte_size: size, media_type: mediaType } = source
-  // Found out before the request: one that breaks off for want of bytes may cost.
+  // Checked before the request: the provider may charge a request that breaks off.
   if (!hasBlob(source) || !(await ctx.blobs.exists(source, size))) throw fail('document.bytes_missing')
   const fileName = audioName(mediaType)
   if (fileName === null) throw fail('voice.not_audio', { type: mediaType })
-  return { fileName, mediaType, pieces: sending(ctx, ctx.blobs.read(source, 0, size), size) }
+  return { fileName, mediaType, pieces: reportProgress(ctx, ctx.blobs.read(source, 0, size), size) }
 }
 
-/** Passes pieces on, and shows how many bytes of them the provider has taken. */
-async function* sending(
+/** Passes pieces on and reports the number of bytes sent. */
+async function* reportProgress(
   ctx: TaskContext,
   pieces: AsyncIterable<Uint8Array>,
   size: number,
@@ -84,8 +90,8 @@ async function* sending(
 
 const UNKNOWN: RecognitionUsage = { inputTokens: null, outputTokens: null, audioSeconds: null }
 
-/** Asks the provider, and emits what that has used, however it ends. */
-async function heard(ctx: TaskContext, recording: Recording): Promise<Transcript> {
+/** Transcribes a recording, and emits the usage of the attempt even if it fails. */
+async function transcribeRecording(ctx: TaskContext, recording: Recording): Promise<Transcript> {
   const deltas = createDeltas((content) =>
     ctx.emit('chunk', { content, timestamp: new Date().toISOString() }),
   )
@@ -95,7 +101,7 @@ async function heard(ctx: TaskContext, recording: Recording): Promise<Transcript
       output_tokens: used.outputTokens ?? 0,
       audio_seconds: used.audioSeconds ?? 0,
       cost,
-      // Nobody has told of it.
+      // True if both usage and cost are unknown.
       estimated: used === UNKNOWN && cost === null,
       success,
     })
@@ -104,7 +110,8 @@ async function heard(ctx: TaskContext, recording: Recording): Promise<Transcript
     outcome = await ctx.providers.transcription.transcribe(recording, ctx.signal, deltas.push)
   } catch (error) {
     deltas.end()
-    // A failure is one of the bytes: nobody transcribes half a file. After an abort nobody knows.
+    // A Failure means that the bytes could not be read: providers do not charge half a file. After an abort, the cost is
+    // unknown.
     report(UNKNOWN, error instanceof Failure ? '0' : null, false)
     throw error
   }

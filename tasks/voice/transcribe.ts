@@ -9,18 +9,18 @@ const Payload = z.strictObject({
   document_id: z.int(),
   provider: z.enum(AI_PROVIDERS),
   model: z.string(),
-  /** Null: detected. */
+  /** Null lets the provider detect it. */
   language: z.string().nullable(),
-  /** The digest of the prompt; null: none. */
+  /** The digest of the prompt; null without one. */
   prompt_sha256: z.string().nullable(),
 })
 export type TranscribePayload = z.output<typeof Payload>
 
 /**
- * Transcribes a document, one job of each at a time: a request for the same, made the same way, joins the one under way.
- * Its events are those of a chat: `chunk` for each piece of the text while the model listens, `restart` when an earlier
- * attempt has shown pieces, which are now void, and `usage` for what an attempt has used. The job's end settles the
- * transcription (`voice_transcription_settle`).
+ * Transcribes a document, one job per document at a time. A request with the same parameters joins the current job.
+ * Its events are those of a chat. `chunk` has a piece of text from a streaming model. `restart` voids the pieces of an
+ * earlier attempt. `usage` has the usage of an attempt. The end of the job settles the transcription
+ * (`voice_transcription_settle`).
  */
 export const transcribe = defineTask({
   name: 'voice.transcribe',

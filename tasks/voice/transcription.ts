@@ -1,13 +1,13 @@
 import { z } from 'zod'
 
-/** A transcription as clients see it. */
+/** The public JSON of transcriptions. */
 
 const Segment = z
   .strictObject({
-    start: z.number().describe('In seconds from the beginning'),
+    start: z.number().describe('Seconds from the start of the recording'),
     end: z.number(),
     text: z.string(),
-    speaker: z.string().nullable().describe('Null unless the model tells speakers apart'),
+    speaker: z.string().nullable().describe('Null unless the model distinguishes speakers'),
   })
   .meta({ id: 'TranscriptionSegment' })
 
@@ -19,23 +19,23 @@ const Usage = z
   })
   .meta({ id: 'TranscriptionUsage' })
 
-/** As lists have it. */
+/** An item of a list. */
 export const TranscriptionSummary = z
   .strictObject({
     id: z.uuid(),
     status: z.enum(['pending', 'done', 'failed', 'cancelled']),
     job_id: z.uuid(),
-    document_id: z.int().describe('The recording; it may have been deleted since'),
+    document_id: z.int().describe('The recording, which may have been deleted since'),
     provider: z.string(),
     model: z.string(),
     requested_language: z.string().nullable(),
     language: z
       .string()
       .nullable()
-      .describe('As the model has detected it, or as requested of one that does not say'),
-    duration_seconds: z.number().nullable().describe('Null of a model that does not say'),
+      .describe('The detected language; the requested one if the model reports none'),
+    duration_seconds: z.number().nullable().describe('Null if the model does not report it'),
     usage: Usage.nullable(),
-    cost: z.number().nullable().describe('US dollars; null if the price is not known'),
+    cost: z.number().nullable().describe('US dollars; null if the cost is unknown'),
     error: z.strictObject({ code: z.string(), detail: z.string() }).nullable(),
     created_at: z.iso.datetime(),
     completed_at: z.iso.datetime().nullable(),
@@ -44,6 +44,6 @@ export const TranscriptionSummary = z
 
 export const Transcription = TranscriptionSummary.extend({
   text: z.string().nullable(),
-  segments: z.array(Segment).describe('Empty of a model that gives none'),
+  segments: z.array(Segment).describe('Empty if the model returns none'),
 }).meta({ id: 'Transcription' })
 export type Transcription = z.output<typeof Transcription>
