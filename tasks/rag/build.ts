@@ -10,114 +10,114 @@ import {
   VACUUMS,
 } from '../../sql/rag.ts'
 import type { TaskContext } from '../context.ts'
-import { ANALYSIS } from './analyze.ts'
+import { ANALYSIS_VERSION } from './analyze.ts'
 import { embedBuild } from './embed-build.ts'
 import type { IndexResult } from './index-result.ts'
-import type { Skipped } from './walk.ts'
+import type { SkippedSource } from './walk.ts'
 
-/** What a run makes of a collection: new rows beside those that are searched, until it swaps them in. */
+/** Builds of collections: a run stores new rows next to the live ones, then swaps them in. */
 
-/** Collections are searched in memory, where half a million chunks take about a gigabyte. */
+/** Searches hold collections in memory: half a million chunks take about a gigabyte. */
 const MAX_CHUNKS = 500_000
-// How much one transaction stores: enough to make its cost small, and little enough to hold in memory.
-const CHUNKS_AT_ONCE = 500
+// Batch size: large enough to amortize a transaction, small enough to hold in memory.
+const CHUNKS_PER_WRITE = 500
 const MAX_REPORTED = 100
 
 /** A collection that a job indexes. */
-export interface Indexed {
+export interface IndexedCollection {
   readonly id: number
   readonly name: string
 }
 
-/** The new rows of a job, and what it has seen of the old ones. */
+/** The new rows of a job, and the live files that it compares with. */
 export class Build {
-  /** What is part of the collection, by source. */
+  /** The live files of the collection, by source. */
   readonly known: ReadonlyMap<string, KnownFile>
-  /** The sources that will be in the collection. */
+  /** The sources that the collection will have after the swap. */
   readonly present = new Set<string>()
   readonly #ctx: TaskContext
-  readonly #collection: Indexed
+  readonly #collection: IndexedCollection
   readonly #startedAt: number
-  /** What an earlier attempt of the job has stored and this one has not met yet. */
-  readonly #made: Map<string, KnownFile>
-  readonly #skipped: Skipped[] = []
-  #waiting: NewFile[] = []
-  #waitingChunks = 0
+  /** Files that an earlier attempt stored and this one has not encountered yet, by source. */
+  readonly #leftover: Map<string, KnownFile>
+  readonly #skipped: SkippedSource[] = []
+  #pending: NewFile[] = []
+  #pendingChunks = 0
   #added = 0
   #unchanged = 0
   #chunks = 0
 
   private constructor(
     ctx: TaskContext,
-    collection: Indexed,
+    collection: IndexedCollection,
     startedAt: number,
-    rows: { known: readonly KnownFile[]; made: readonly KnownFile[] },
+    rows: { known: readonly KnownFile[]; leftover: readonly KnownFile[] },
   ) {
     this.#ctx = ctx
     this.#collection = collection
     this.#startedAt = startedAt
     this.known = bySource(rows.known)
-    this.#made = bySource(rows.made)
+    this.#leftover = bySource(rows.leftover)
   }
 
-  /** Begins one, or continues that of the job's earlier attempt. */
+  /** Starts a build, or continues the build of an earlier attempt of the job. */
   static async open(
     ctx: TaskContext,
-    collection: Indexed,
+    collection: IndexedCollection,
     startedAt: number = performance.now(),
   ): Promise<Build> {
     await ctx.fenced((tx) => tx.run(dropOtherBuilds(collection.id, ctx.job.id)))
     const known = await ctx.db.any(knownFiles(collection.id, null))
-    const made = await ctx.db.any(knownFiles(collection.id, ctx.job.id))
-    return new Build(ctx, collection, startedAt, { known, made })
+    const leftover = await ctx.db.any(knownFiles(collection.id, ctx.job.id))
+    return new Build(ctx, collection, startedAt, { known, leftover })
   }
 
-  /** Whether there is anything to swap in. */
-  get isNew(): boolean {
+  /** True if the build has files to swap in. */
+  get hasFiles(): boolean {
     return this.#added > 0
   }
 
   /**
-   * Whether a source is indexed with this digest (in hex) already, and then counts it.
+   * Keeps a source if it is already indexed with this digest (hex); returns false if it has to be added.
    * @throws fail('rag.too_many_chunks').
    */
-  has(source: string, digest: string): boolean {
+  reuse(source: string, digest: string): boolean {
     const isSame = (file: KnownFile | undefined): file is KnownFile =>
-      file?.sha256 === digest && file.analysis === ANALYSIS
-    const [known, made] = [this.known.get(source), this.#made.get(source)]
+      file?.sha256 === digest && file.analysis === ANALYSIS_VERSION
+    const [known, leftover] = [this.known.get(source), this.#leftover.get(source)]
     if (isSame(known)) {
       this.#unchanged++
       this.#count(source, known.chunk_count)
       return true
     }
-    if (!isSame(made)) return false
-    this.#made.delete(source)
+    if (!isSame(leftover)) return false
+    this.#leftover.delete(source)
     this.#added++
-    this.#count(source, made.chunk_count)
+    this.#count(source, leftover.chunk_count)
     return true
   }
 
-  /** Adds one to the build, with others. @throws fail('rag.too_many_chunks'). */
+  /** Adds a file to the build; writes files in batches. @throws fail('rag.too_many_chunks'). */
   async add(file: NewFile): Promise<void> {
-    // Storing it replaces that.
-    this.#made.delete(file.source)
+    // The insert replaces the leftover row.
+    this.#leftover.delete(file.source)
     this.#added++
     this.#count(file.source, file.chunks.length)
-    this.#waiting.push(file)
-    this.#waitingChunks += file.chunks.length
-    if (this.#waitingChunks >= CHUNKS_AT_ONCE) await this.#store()
+    this.#pending.push(file)
+    this.#pendingChunks += file.chunks.length
+    if (this.#pendingChunks >= CHUNKS_PER_WRITE) await this.#store()
   }
 
-  /** Notes why something that was requested will not be in the collection. */
-  skip(...skipped: readonly Skipped[]): void {
+  /** Records requested sources that the collection will not have, with the reasons. */
+  skip(...skipped: readonly SkippedSource[]): void {
     this.#skipped.push(...skipped)
   }
 
   /**
-   * Makes the vectors and swaps the build in.
-   * @param gone what leaves the collection.
-   * @param request what the run was requested with.
-   * @throws fail('rag.deleted') when the collection was deleted meanwhile.
+   * Embeds the new chunks and swaps the build in. Throws fail('rag.deleted') if the collection was deleted meanwhile.
+   *
+   * @param gone ids of live files to remove
+   * @param request parameters of the run, to store
    */
   async finish(gone: readonly number[], request: object): Promise<IndexResult> {
     await this.#store()
@@ -129,7 +129,7 @@ export class Build {
     ctx.signal.throwIfAborted()
     const [swapped] = await ctx.fenced((tx) => tx.any(swapBuild({ ...swap, request, model })))
     if (swapped === undefined) throw fail('rag.deleted')
-    await giveBack(ctx, this.#added + gone.length)
+    await reclaimSpace(ctx, this.#added + gone.length)
     return {
       collection_name: this.#collection.name,
       documents_added: this.#added,
@@ -144,10 +144,10 @@ export class Build {
     }
   }
 
-  /** What an earlier attempt has stored of files that are gone since, or are again as they are indexed. */
+  /** Deletes leftover files: their sources have disappeared since, or match the live files again. */
   async #dropStale(): Promise<void> {
     const ctx = this.#ctx
-    const stale = [...this.#made.values()].map(({ id }) => id)
+    const stale = [...this.#leftover.values()].map(({ id }) => id)
     if (stale.length > 0) await ctx.fenced((tx) => tx.run(dropMade(ctx.job.id, stale)))
   }
 
@@ -158,9 +158,9 @@ export class Build {
   }
 
   async #store(): Promise<void> {
-    const batch = this.#waiting
-    this.#waiting = []
-    this.#waitingChunks = 0
+    const batch = this.#pending
+    this.#pending = []
+    this.#pendingChunks = 0
     const ctx = this.#ctx
     if (batch.length > 0) await ctx.fenced((tx) => addFiles(tx, this.#collection.id, ctx.job.id, batch))
   }
@@ -170,11 +170,11 @@ const bySource = (files: readonly KnownFile[]): Map<string, KnownFile> =>
   new Map(files.map((file) => [file.source, file]))
 
 /** Makes the space of deleted rows available for new ones. If this fails, autovacuum does it later. */
-async function giveBack({ db, log }: TaskContext, changed: number): Promise<void> {
+async function reclaimSpace({ db, log }: TaskContext, changed: number): Promise<void> {
   if (changed === 0) return
   try {
     for (const vacuum of VACUUMS) await db.run(vacuum)
   } catch (error) {
-    log.warn({ error: String(error) }, 'The space of an old index was not reclaimed')
+    log.warn({ error: String(error) }, 'Vacuum after indexing failed')
   }
 }

@@ -1,4 +1,4 @@
-import { type Block, linesOf, trimmed } from './blocks/block.ts'
+import { type Block, linesOf, trimBlock } from './blocks/block.ts'
 import { codeBlocks } from './blocks/code.ts'
 import { htmlBlocks } from './blocks/html.ts'
 import { markdownBlocks } from './blocks/markdown.ts'
@@ -16,22 +16,22 @@ export interface Chunk {
   readonly startLine: number
   readonly endLine: number
   readonly page: number | null
-  /** The headings above it, or the names of what it is part of, joined by ` > `. */
+  /** The headings or declarations that enclose the chunk, joined by ` > `; null without any. */
   readonly heading: string | null
 }
 
-// About 300 words: most paragraphs with their neighbours, and within what embedding models read (512 word pieces).
+// About 300 words: most paragraphs with their neighbours, within the 512 word pieces that embedding models read.
 export const MAX_CHARACTERS = 1600
-// A section shorter than this shares its chunk with the next one.
-const FEWEST_CHARACTERS = 400
+// A shorter section shares its chunk with the next one.
+const MIN_CHARACTERS = 400
 
-/** Cuts a text by its own structure: headings, functions, paragraphs, then lines and sentences. */
+/** Cuts a text by its structure: headings, functions, paragraphs, then lines and sentences. */
 export function chunksOf(text: string, format: Format, pageStarts: readonly number[] = []): Chunk[] {
   const blocks = blocksOf(text, format, pageStarts)
-    .flatMap((block) => trimmed(text, block) ?? [])
-    .flatMap((block) => smaller(text, block))
+    .flatMap((block) => trimBlock(text, block) ?? [])
+    .flatMap((block) => splitBlock(text, block))
   const lines = linesOf(text).map(({ start }) => start)
-  return packed(text, blocks).map((group) => chunkOf(text, lines, group))
+  return groupBlocks(text, blocks).map((group) => chunkOf(text, lines, group))
 }
 
 function blocksOf(text: string, format: Format, pageStarts: readonly number[]): readonly Block[] {
@@ -43,14 +43,14 @@ function blocksOf(text: string, format: Format, pageStarts: readonly number[]): 
     case 'html':
       return htmlBlocks(text)
     case 'pdf':
-      return proseBlocks(text).map((block) => ({ ...block, page: pageOf(block.start, pageStarts) }))
+      return proseBlocks(text).map((block) => ({ ...block, page: numberAt(block.start, pageStarts) }))
     case 'text':
       return proseBlocks(text)
   }
 }
 
-/** The number, from 1, of the last of ascending positions that is at or before a position. */
-function pageOf(position: number, starts: readonly number[]): number {
+/** The number (from 1) of the page or line at a position; `starts` are ascending. */
+function numberAt(position: number, starts: readonly number[]): number {
   let [low, high] = [0, starts.length]
   while (low < high) {
     const middle = (low + high) >> 1
@@ -60,27 +60,27 @@ function pageOf(position: number, starts: readonly number[]): number {
   return Math.max(1, low)
 }
 
-/** Splits a block into parts that are short enough. */
-function smaller(text: string, block: Block): readonly Block[] {
-  const whole = block.text ?? text.slice(block.start, block.end)
-  if (whole.length <= MAX_CHARACTERS) return [block]
+/** Splits a block into parts of at most {@link MAX_CHARACTERS}. */
+function splitBlock(text: string, block: Block): readonly Block[] {
+  const source = block.text ?? text.slice(block.start, block.end)
+  if (source.length <= MAX_CHARACTERS) return [block]
   const parts: Block[] = []
-  for (let from = 0; from < whole.length; ) {
+  for (let from = 0; from < source.length; ) {
     const to =
-      from + MAX_CHARACTERS >= whole.length
-        ? whole.length
-        : from + cutOf(whole.slice(from, from + MAX_CHARACTERS))
-    const piece = whole.slice(from, to)
-    // If the text of a block differs from the source, the position of a part is unknown.
+      from + MAX_CHARACTERS >= source.length
+        ? source.length
+        : from + cutPosition(source.slice(from, from + MAX_CHARACTERS))
+    const piece = source.slice(from, to)
+    // The position of a part is unknown if the text of the block differs from the source.
     if (block.text === undefined) parts.push({ ...block, start: block.start + from, end: block.start + to })
     else parts.push({ ...block, text: piece.trim() })
     from = to
   }
-  return parts.flatMap((part) => (part.text === undefined ? (trimmed(text, part) ?? []) : [part]))
+  return parts.flatMap((part) => (part.text === undefined ? (trimBlock(text, part) ?? []) : [part]))
 }
 
-/** Where to cut a piece of maximum length: after a line, a sentence or a word; within a word only if necessary. */
-function cutOf(piece: string): number {
+/** The cut position in a piece of maximum length: after a line, a sentence or a word, else within a word. */
+function cutPosition(piece: string): number {
   const half = piece.length / 2
   const line = piece.lastIndexOf('\n') + 1
   if (line > half) return line
@@ -93,8 +93,8 @@ function cutOf(piece: string): number {
   return last >= 0xd800 && last <= 0xdbff ? piece.length - 1 : piece.length
 }
 
-/** Groups adjacent blocks, as many as fit into a chunk. */
-function packed(text: string, blocks: readonly Block[]): Block[][] {
+/** Groups adjacent blocks that fit into one chunk. */
+function groupBlocks(text: string, blocks: readonly Block[]): Block[][] {
   const groups: Block[][] = []
   let size = 0
   for (const block of blocks) {
@@ -103,7 +103,7 @@ function packed(text: string, blocks: readonly Block[]): Block[][] {
     const last = group?.at(-1)
     const spans =
       last === undefined || block.text !== undefined ? size + length + 2 : block.end - group![0]!.start
-    const apart = last !== undefined && size >= FEWEST_CHARACTERS && !isSame(last, block)
+    const apart = last !== undefined && size >= MIN_CHARACTERS && !hasSamePath(last, block)
     if (group === undefined || spans > MAX_CHARACTERS || apart || last?.page !== block.page) {
       groups.push([block])
       size = length
@@ -115,7 +115,7 @@ function packed(text: string, blocks: readonly Block[]): Block[][] {
   return groups
 }
 
-function isSame(one: Block, other: Block): boolean {
+function hasSamePath(one: Block, other: Block): boolean {
   return one.path.length === other.path.length && one.path.every((name, i) => name === other.path[i])
 }
 
@@ -131,8 +131,8 @@ function chunkOf(text: string, lines: readonly number[], group: readonly Block[]
     content,
     startOffset: first.start,
     endOffset: last.end,
-    startLine: pageOf(first.start, lines),
-    endLine: pageOf(Math.max(first.start, last.end - 1), lines),
+    startLine: numberAt(first.start, lines),
+    endLine: numberAt(Math.max(first.start, last.end - 1), lines),
     page: first.page ?? null,
     heading: path.length === 0 ? null : path.join(' > ').slice(0, 500),
   }

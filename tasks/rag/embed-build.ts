@@ -5,18 +5,18 @@ import { type Swap, unembeddedFiles } from '../../sql/rag.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueue } from '../task.ts'
 import { EmbedResult, embedTaskOf } from './embed.ts'
-import { INDEXING } from './indexing.ts'
+import { INDEXING_OPTIONS } from './indexing.ts'
 
-// A batch of this many chunks takes a second or two; a file is never split.
-const CHUNKS_AT_ONCE = 64
+// A batch of this many chunks takes a second or two. Files are not split, so a batch can have more.
+const CHUNKS_PER_JOB = 64
 const POLL_MS = 50
-// Longer than any batch; a queue that nobody serves must not hold an index up for ever. Nothing is reported meanwhile, so it is
-// shorter than a run may be silent, which would end the attempt.
-export const MAX_WAIT_MS = (INDEXING.stallSeconds - 300) * 1000
+// Longer than any batch; finite, so a queue without workers does not block an index forever. The wait reports no progress:
+// it must stay below `stallSeconds`, which would end the attempt.
+export const MAX_WAIT_MS = (INDEXING_OPTIONS.stallSeconds - 300) * 1000
 
 /**
- * Makes the missing vectors of all files that a swap would leave in the collection. Returns the model, or null when it
- * is unavailable: then chunks without vectors are found by their words.
+ * Embeds all files without vectors that a swap would leave in the collection. Returns the model, or null if it is
+ * unavailable: chunks without vectors match by keywords only.
  */
 export async function embedBuild(
   ctx: TaskContext,
@@ -30,30 +30,36 @@ export async function embedBuild(
   while (files.length > done) {
     ctx.progress(`Embedding ${total} chunks`, done, files.length)
     const batch: number[] = []
-    for (let chunks = 0; done < files.length && chunks < CHUNKS_AT_ONCE; done++) {
+    for (let chunks = 0; done < files.length && chunks < CHUNKS_PER_JOB; done++) {
       batch.push(files[done]!.id)
       chunks += files[done]!.chunk_count
     }
     const result = await embedByJob(ctx, { files: batch }, MAX_WAIT_MS)
-    // A worker that still has other settings has made other vectors.
+    // The model is unavailable, or a worker with other settings used another one.
     if (result.model === model) continue
-    ctx.log.warn({ reason: result.reason, model: result.model }, 'The collection is indexed by words only')
+    ctx.log.warn(
+      { reason: result.reason, model: result.model },
+      'Embedding failed; the collection is indexed for keyword search only',
+    )
     return null
   }
   return model
 }
 
-/** Adds a job that embeds files or a question on the queue of the embeddings, and waits for it. */
+/**
+ * Enqueues a job that embeds files or a question, and waits for it. The model is null if no worker ends it within
+ * `waitMs`. @throws the failure of the job.
+ */
 export async function embedByJob(
   ctx: TaskContext,
-  what: { readonly files: number[] } | { readonly text: string },
+  input: { readonly files: number[] } | { readonly text: string },
   waitMs: number,
 ): Promise<EmbedResult> {
   const { ownerId, requestId } = ctx.job
   const options = { ownerId, requestId, settings: ctx.settings }
-  const { jobId } = await ctx.fenced((tx) => enqueue(tx, embedTaskOf(ctx.settings.rag), what, options))
-  const end = performance.now() + waitMs
-  while (performance.now() < end) {
+  const { jobId } = await ctx.fenced((tx) => enqueue(tx, embedTaskOf(ctx.settings.rag), input, options))
+  const deadline = performance.now() + waitMs
+  while (performance.now() < deadline) {
     await delay(POLL_MS, undefined, { signal: ctx.signal })
     const job = await ctx.db.maybeOne(endOfJob(jobId))
     if (job === null) continue

@@ -9,7 +9,7 @@ import {
 import type { TaskContext } from '../context.ts'
 import type { EmbedPayload, EmbedResult } from './embed.ts'
 
-/** The work of `rag.embed` and `rag.embed_remote`. */
+/** Runs `rag.embed` and `rag.embed_remote`. */
 export async function run(ctx: TaskContext, { files = [], text }: EmbedPayload): Promise<EmbedResult> {
   const rows = files.length === 0 ? [] : await ctx.db.any(chunkTexts(files))
   const texts = text === undefined ? rows.map((row) => row.text) : [text]

@@ -5,37 +5,37 @@ import type { QueryVector } from './searcher.ts'
 import type { RagSettings } from './settings.ts'
 
 const Payload = z.strictObject({
-  /** Files whose chunks get vectors. */
+  /** Ids of files to embed. */
   files: z.array(z.int()).optional(),
-  /** A question, whose vector is the result. */
+  /** A question to embed; its vector is the result. */
   text: z.string().optional(),
 })
 export type EmbedPayload = z.output<typeof Payload>
 
 export const EmbedResult = z.strictObject({
-  /** Null when the model is unavailable. */
+  /** Null if the model is unavailable; `reason` says why. */
   model: z.string().nullable(),
-  /** Floats of 4 bytes, little-endian, in base64. */
+  /** 32-bit floats, little-endian, in base64; null for files. */
   vector: z.string().nullable(),
   reason: z.string().nullable(),
 })
 export type EmbedResult = z.output<typeof EmbedResult>
 
-/** The result for a question as a search takes it; null when the model was unavailable. */
+/** Converts the result for a question into the vector of a search; null if the model was unavailable. */
 export function queryVectorOf({ model, vector }: EmbedResult): QueryVector | null {
   if (model === null || vector === null) return null
   return { model, floats: floatsOf(Buffer.from(vector, 'base64')) }
 }
 
 const run = lazily<EmbedPayload, EmbedResult>(() => import('./embed-run.ts'))
-const taskOf = (name: string, queue: string, pool: PoolName) =>
+const defineEmbedTask = (name: string, queue: string, pool: PoolName) =>
   defineTask({ name, queue, pool, payload: Payload, result: EmbedResult, timeoutSeconds: 1800, run })
 
-// They have queues of their own: an indexing job waits for them, and must not hold the slot that they need.
-/** Embeds with the model in this process, on the one thread that holds it. */
-export const embedLocally = taskOf('rag.embed', 'rag_model', 'model')
+// Separate queues: an indexing job waits for these jobs and must not hold the slot that they need.
+/** Embeds with the local model, on the thread that holds it. */
+export const embedLocally = defineEmbedTask('rag.embed', 'rag_model', 'model')
 /** Embeds through a provider. */
-export const embedRemotely = taskOf('rag.embed_remote', 'rag_remote', 'io')
+export const embedRemotely = defineEmbedTask('rag.embed_remote', 'rag_remote', 'io')
 
 /** The embedding task that the settings select. */
 export function embedTaskOf({ embeddings }: RagSettings): typeof embedLocally {

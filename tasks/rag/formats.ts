@@ -15,15 +15,15 @@ const formats = new Map(
   ),
 )
 
-/** The extensions that are read when a request names none. */
+/** The extensions to index if a request names none. */
 export const KNOWN_EXTENSIONS: ReadonlySet<string> = new Set(formats.keys())
 
-/** How files with an extension are cut; unknown extensions are cut by paragraphs. */
+/** The format of files with an extension; unknown extensions are plain text. */
 export function formatOf(extension: string): Format {
   return formats.get(extension) ?? 'text'
 }
 
-/** What follows the last dot of a file's name, in lower case; empty when there is none. */
+/** A file's extension in lower case, without the dot; empty if there is none, as in `.env`. */
 export function extensionOf(fileName: string): string {
   const dot = fileName.lastIndexOf('.')
   return dot <= 0 ? '' : fileName.slice(dot + 1).toLowerCase()

@@ -1,7 +1,7 @@
 import type { Hit } from './top.ts'
 
-/** A chunk with its ranks, from 1, in the lists that contain it. */
-export interface Fused extends Hit {
+/** A chunk with its rank (from 1) in each list; null if the list lacks it. */
+export interface FusedHit extends Hit {
   readonly lexical: number | null
   readonly vector: number | null
 }
@@ -10,19 +10,23 @@ export interface Fused extends Hit {
 const K = 60
 
 /**
- * Joins two lists by reciprocal ranks; the score is 1 for what is first in both. Without vectors, the lexical list
- * keeps its own scores, which are below 1.
+ * Fuses two ranked lists by reciprocal ranks; a chunk that is first in both scores 1. If `vector` is null, the lexical
+ * hits keep their own scores, which are below 1.
  */
-export function fused(lexical: readonly Hit[], vector: readonly Hit[] | null, max: number): Fused[] {
+export function fused(lexical: readonly Hit[], vector: readonly Hit[] | null, max: number): FusedHit[] {
   if (vector === null)
     return lexical.slice(0, max).map((hit, i) => ({ ...hit, lexical: i + 1, vector: null }))
   const found = new Map<number, { lexical: number | null; vector: number | null }>()
   for (const [i, { chunk }] of lexical.entries()) found.set(chunk, { lexical: i + 1, vector: null })
   for (const [i, { chunk }] of vector.entries())
     found.set(chunk, { lexical: found.get(chunk)?.lexical ?? null, vector: i + 1 })
-  const part = (rank: number | null): number => (rank === null ? 0 : (K + 1) / (K + rank) / 2)
+  const contribution = (rank: number | null): number => (rank === null ? 0 : (K + 1) / (K + rank) / 2)
   return [...found]
-    .map(([chunk, places]) => ({ chunk, ...places, score: part(places.lexical) + part(places.vector) }))
+    .map(([chunk, ranks]) => ({
+      chunk,
+      ...ranks,
+      score: contribution(ranks.lexical) + contribution(ranks.vector),
+    }))
     .sort((a, b) => b.score - a.score || a.chunk - b.chunk)
     .slice(0, max)
 }

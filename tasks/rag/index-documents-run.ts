@@ -6,7 +6,7 @@ import { compareSelection } from './documents.ts'
 import type { IndexDocumentsPayload } from './index-documents.ts'
 import type { IndexResult } from './index-result.ts'
 
-/** The work of `rag.index_documents`. */
+/** Runs `rag.index_documents`. */
 export async function run(
   ctx: TaskContext,
   { collection: name, documents }: IndexDocumentsPayload,
@@ -14,7 +14,7 @@ export async function run(
   const { ownerId } = ctx.job
   const id = await ctx.fenced(async (tx) => {
     const opened = await tx.one(openDocuments(name, ownerId, documents))
-    // Each change of a document has all collections follow that it may be in.
+    // Collections cost work: each change of a document refreshes all collections that may contain it.
     if (opened.created) await requireQuota(tx, ownerId, ['collections'], ctx.settings.quotas)
     return opened.id
   })

@@ -2,23 +2,23 @@ import { z } from 'zod'
 import { Selection } from '../../sql/rag/documents.ts'
 import { defineTask, lazily } from '../task.ts'
 import { IndexResult } from './index-result.ts'
-import { INDEXING } from './indexing.ts'
+import { INDEXING_OPTIONS } from './indexing.ts'
 
 const Payload = z.strictObject({ collection: z.string(), documents: Selection })
 export type IndexDocumentsPayload = z.output<typeof Payload>
 
-/** The mailbox of a collection. With the owner: a job for a name that somebody else has must not hold up theirs. */
-export const actorOf = (name: string, ownerId: number | null): string =>
+/** The mailbox of a collection. The owner is part of it: jobs of another owner with the same name must not block it. */
+export const mailboxOf = (name: string, ownerId: number | null): string =>
   `rag-documents:${ownerId ?? 0}:${name}`
 
 /**
- * Indexes documents of the job's owner that a selection has into a collection of theirs. Otherwise like `rag.index`: what
- * has not changed stays, what is not selected any more goes, and nothing is visible until all of it is swapped in.
+ * Indexes the selected documents of the job's owner into their collection. As in `rag.index`, unchanged documents stay
+ * and deselected ones are removed. Changes become visible together, when the build is swapped in.
  */
 export const indexDocuments = defineTask({
-  ...INDEXING,
+  ...INDEXING_OPTIONS,
   name: 'rag.index_documents',
-  actor: ({ collection }, ownerId) => actorOf(collection, ownerId),
+  actor: ({ collection }, ownerId) => mailboxOf(collection, ownerId),
   links: ({ collection }) => [{ kind: 'collection', id: collection }],
   payload: Payload,
   result: IndexResult,

@@ -2,24 +2,24 @@ import { resolve } from 'node:path'
 import { type KnownFile, type NewFile, openCollection } from '../../sql/rag.ts'
 import type { TaskContext } from '../context.ts'
 import { parseLocation } from '../documents/blobs/location.ts'
-import { ANALYSIS, type Analyzed, MAX_PAGES_CHARACTERS } from './analyze.ts'
+import { ANALYSIS_VERSION, type Analyzed, MAX_PAGES_CHARACTERS } from './analyze.ts'
 import { Build } from './build.ts'
 import { extensionOf, formatOf, KNOWN_EXTENSIONS } from './formats.ts'
 import type { IndexPayload } from './index-files.ts'
 import type { IndexResult } from './index-result.ts'
 import { type Place, placeOf } from './place.ts'
 import { readFound } from './read.ts'
-import { type Found, walk } from './walk.ts'
+import { type FoundFile, walk } from './walk.ts'
 
-// A run over many files reports only this many steps.
+// Limits the progress reports of a run.
 const MAX_STEPS = 1000
 
-/** The work of `rag.index`. */
+/** Runs `rag.index`. */
 export async function run(ctx: TaskContext, payload: IndexPayload): Promise<IndexResult> {
   const startedAt = performance.now()
-  ctx.progress('Looking for files')
-  const place = await placeOf(ctx.settings.rag.root, payload.path)
-  const { files, skipped } = await walk(place, walkOptions(ctx, payload))
+  ctx.progress('Searching for files')
+  const target = await placeOf(ctx.settings.rag.root, payload.path)
+  const { files, skipped } = await walk(target, walkOptions(ctx, payload))
   const name = payload.collection
   const id = await ctx.fenced((tx) => openCollection(tx, name))
   const build = await Build.open(ctx, { id, name }, startedAt)
@@ -28,37 +28,37 @@ export async function run(ctx: TaskContext, payload: IndexPayload): Promise<Inde
   for (const [i, file] of files.entries()) {
     ctx.signal.throwIfAborted()
     if (i % step === 0) ctx.progress(`Reading ${file.source}`, i, files.length)
-    const read = await readOne(ctx, file, build)
-    if ('reason' in read) build.skip({ source: file.source, reason: read.reason })
-    else if (read.file !== null) await build.add(read.file)
+    const prepared = await prepareFile(ctx, file, build)
+    if ('reason' in prepared) build.skip({ source: file.source, reason: prepared.reason })
+    else if (prepared.file !== null) await build.add(prepared.file)
   }
-  return build.finish(goneFrom(place, build), requestOf(payload))
+  return build.finish(findRemoved(target, build), requestOf(payload))
 }
 
 function walkOptions({ settings, signal }: TaskContext, { extensions, excludes }: IndexPayload) {
   const store = parseLocation(settings.blobs.store)
-  const kept = store?.kind === 'files' ? [settings.dataDir, store.folder] : [settings.dataDir]
+  const ownFolders = store?.kind === 'files' ? [settings.dataDir, store.folder] : [settings.dataDir]
   return {
     extensions:
       extensions.length === 0
         ? KNOWN_EXTENSIONS
         : new Set(extensions.map((extension) => extension.replace(/^\./, '').toLowerCase())),
     excludes,
-    never: kept.map((path) => resolve(path)),
+    never: ownFolders.map((path) => resolve(path)),
     signal,
   }
 }
 
-/** The file, null when it is indexed as it is, or why it can't be. */
-type ReadOne = { readonly file: NewFile | null } | { readonly reason: string }
+/** The file to add (null if its indexed version is current), or the reason for skipping it. */
+type Prepared = { readonly file: NewFile | null } | { readonly reason: string }
 
-async function readOne(ctx: TaskContext, found: Found, build: Build): Promise<ReadOne> {
+async function prepareFile(ctx: TaskContext, found: FoundFile, build: Build): Promise<Prepared> {
   const { source } = found
   const fileName = source.slice(source.lastIndexOf('/') + 1)
   const format = formatOf(extensionOf(fileName))
   const read = await readFound(found, format)
   if ('reason' in read) return read
-  if (build.has(source, read.sha256.toString('hex'))) return { file: null }
+  if (build.reuse(source, read.sha256.toString('hex'))) return { file: null }
   const { analyze } = ctx.providers
   const analyzed =
     format === 'pdf'
@@ -72,7 +72,7 @@ async function readOne(ctx: TaskContext, found: Found, build: Build): Promise<Re
       sha256: read.sha256,
       byteSize: read.bytes.byteLength,
       format,
-      analysis: ANALYSIS,
+      analysis: ANALYSIS_VERSION,
       chunks: analyzed.chunks,
     },
   }
@@ -102,8 +102,8 @@ async function analyzePdf(
   }
 }
 
-/** Files of the collection that were below the place and are gone now; this run leaves all others alone. */
-function goneFrom({ root, path, isFolder }: Place, { known, present }: Build): number[] {
+/** Ids of live files below the target that no longer exist. Files outside the target stay in the collection. */
+function findRemoved({ root, path, isFolder }: Place, { known, present }: Build): number[] {
   const scope = path === root ? '' : `${path.slice(root.length).replace(/^\/+/, '')}${isFolder ? '/' : ''}`
   const isBelow = ({ source }: KnownFile): boolean => (isFolder ? source.startsWith(scope) : source === scope)
   return [...known.values()].filter((file) => isBelow(file) && !present.has(file.source)).map(({ id }) => id)

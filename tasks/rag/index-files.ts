@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 import { IndexResult } from './index-result.ts'
-import { INDEXING } from './indexing.ts'
+import { INDEXING_OPTIONS } from './indexing.ts'
 
 const Payload = z.strictObject({
   collection: z.string(),
@@ -12,12 +12,12 @@ const Payload = z.strictObject({
 export type IndexPayload = z.output<typeof Payload>
 
 /**
- * Indexes what is below a path into a collection: new and changed files are read, unchanged ones stay as they are, and
- * missing ones are removed. Nothing is visible until all of it is swapped in; a repeated attempt continues with what
- * the last one has stored.
+ * Indexes the files below a path into a collection: reads new and changed files, keeps unchanged ones and removes missing
+ * ones. Changes become visible together, when the build is swapped in. A retry continues with the files that the last
+ * attempt stored.
  */
 export const indexFiles = defineTask({
-  ...INDEXING,
+  ...INDEXING_OPTIONS,
   name: 'rag.index',
   actor: ({ collection }) => `rag:${collection}`,
   links: ({ collection }) => [{ kind: 'collection', id: collection }],

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** What a run over files or documents has made of a collection. */
+/** The result of an indexing run over files or documents. */
 export const IndexResult = z.strictObject({
   collection_name: z.string(),
   documents_added: z.int().min(0),
@@ -9,7 +9,7 @@ export const IndexResult = z.strictObject({
   documents_unchanged: z.int().min(0),
   documents_removed: z.int().min(0),
   total_chunks: z.int().min(0),
-  /** The model of the vectors; null when there was none for this run. */
+  /** The embedding model; null if this run had none. */
   embedding_model: z.string().nullable(),
   skipped: z.array(z.strictObject({ source: z.string(), reason: z.string() })),
   skipped_total: z.int().min(0),

@@ -1,5 +1,5 @@
-/** How tasks that index run. */
-export const INDEXING = {
+/** Options that all indexing tasks share. */
+export const INDEXING_OPTIONS = {
   queue: 'rag',
   pool: 'children',
   timeoutSeconds: 6 * 3600,

@@ -4,49 +4,50 @@ import { Postings } from './postings.ts'
 import { type Row, Vectors } from './vectors.ts'
 
 /** One version of a collection in memory. */
-export interface Loaded {
+export interface LoadedCollection {
   readonly state: CollectionState
   readonly files: ReadonlyMap<number, LoadedFile>
   readonly postings: Postings
-  /** Null when no chunk has one, or pgvector has an index of them. */
+  /** Null if no chunk has a vector, or pgvector has an index of them. */
   readonly vectors: Vectors | null
-  /** The file of each chunk, and its place in the file. */
-  readonly places: readonly Place[]
+  /** The file of each chunk, and its position in the file. */
+  readonly positions: readonly Position[]
   /** The first chunk of each file. */
-  readonly firsts: ReadonlyMap<number, number>
+  readonly firstChunks: ReadonlyMap<number, number>
+  /** Estimated size in memory. */
   readonly bytes: number
 }
 
-export interface Place {
+export interface Position {
   readonly file: LoadedFile
   readonly ordinal: number
 }
 
-/** Makes a collection from its files, which may be the same objects as in an older version. */
-export function collectionOf(state: CollectionState, files: readonly LoadedFile[]): Loaded {
-  const places: Place[] = []
+/** Builds a collection in memory from its files, which it may share with an older version. */
+export function buildCollection(state: CollectionState, files: readonly LoadedFile[]): LoadedCollection {
+  const positions: Position[] = []
   const chunks: Uint32Array[] = []
-  const firsts = new Map<number, number>()
+  const firstChunks = new Map<number, number>()
   for (const file of files) {
-    firsts.set(file.id, places.length)
-    const terms = wordsOf(file.terms)
+    firstChunks.set(file.id, positions.length)
+    const terms = uint32sOf(file.terms)
     let at = 0
     for (const [ordinal, length] of file.lengths.entries()) {
-      places.push({ file, ordinal })
+      positions.push({ file, ordinal })
       chunks.push(terms.subarray(at, at + length))
       at += length
     }
   }
   const postings = new Postings(chunks)
   const vectors = state.dimensions === null ? null : vectorsOf(files, state.dimensions)
-  const bytes = postings.terms.length * 16 + places.length * 200 + (vectors?.bytes ?? 0) * 2
+  const bytes = postings.terms.length * 16 + positions.length * 200 + (vectors?.bytes ?? 0) * 2
   return {
     state,
     files: new Map(files.map((file) => [file.id, file])),
     postings,
     vectors,
-    places,
-    firsts,
+    positions,
+    firstChunks,
     bytes,
   }
 }
@@ -65,11 +66,11 @@ function vectorsOf(files: readonly LoadedFile[], dimensions: number): Vectors | 
   return rows.length === 0 ? null : new Vectors(dimensions, rows)
 }
 
-// Copied to be aligned, as in `floatsOf`.
-const wordsOf = (bytes: Uint8Array): Uint32Array => new Uint32Array(Uint8Array.from(bytes).buffer)
+// A copy, to be aligned, as in `floatsOf`.
+const uint32sOf = (bytes: Uint8Array): Uint32Array => new Uint32Array(Uint8Array.from(bytes).buffer)
 
-/** Where a result is from, and what `filter_metadata` compares. */
-export function metadataOf({ file, ordinal }: Place): Readonly<Record<string, string | number | null>> {
+/** The metadata of a result, which `filter_metadata` compares. */
+export function metadataOf({ file, ordinal }: Position): Readonly<Record<string, string | number | null>> {
   const fileName = file.title ?? file.source.slice(file.source.lastIndexOf('/') + 1)
   return {
     source: file.source,
@@ -85,15 +86,15 @@ export function metadataOf({ file, ordinal }: Place): Readonly<Record<string, st
   }
 }
 
-/** 1 for each chunk whose metadata has these values; null without a filter. */
-export function allowedBy(
-  { places }: Loaded,
+/** 1 for each chunk whose metadata has these values, 0 for the others; null without a filter. */
+export function filterChunks(
+  { positions }: LoadedCollection,
   filter: Readonly<Record<string, unknown>> | null,
 ): Uint8Array | null {
   const wanted = Object.entries(filter ?? {})
   if (wanted.length === 0) return null
-  return Uint8Array.from(places, (place) => {
-    const metadata = metadataOf(place)
+  return Uint8Array.from(positions, (position) => {
+    const metadata = metadataOf(position)
     return wanted.every(([key, value]) => Object.hasOwn(metadata, key) && metadata[key] === value) ? 1 : 0
   })
 }

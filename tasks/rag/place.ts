@@ -2,7 +2,7 @@ import { realpath, stat } from 'node:fs/promises'
 import { isAbsolute, relative, resolve, sep } from 'node:path'
 import { type Failure, fail } from '../../sql/errors.ts'
 
-/** The target of an index request: a folder or file below the root, both without symbolic links in their paths. */
+/** The target of an index request: the root, or a folder or file below it. Neither path contains symbolic links. */
 export interface Place {
   readonly root: string
   readonly path: string
@@ -10,7 +10,7 @@ export interface Place {
 }
 
 /**
- * Resolves a path: relative to the root, or absolute and inside it.
+ * Resolves a path that is relative to the root, or absolute and inside it.
  * @throws fail('rag.path_outside'), fail('rag.path_missing'), fail('rag.path_kind'), fail('rag.path_denied'),
  *   fail('rag.root_missing').
  */
@@ -20,27 +20,27 @@ export async function placeOf(root: string, given: string): Promise<Place> {
     throw fail('rag.root_missing')
   })
   const wanted = resolve(base, given)
-  // Refused before any access, which would reveal what exists outside.
+  // Rejected before any file access, which would reveal the existence of outside paths.
   if (!isWithin(base, wanted) && !isWithin(resolve(root), wanted)) throw fail('rag.path_outside')
   const path = await realpath(wanted).catch((error) => {
-    throw refusal(error)
+    throw accessFailure(error)
   })
   if (!isWithin(base, path)) throw fail('rag.path_outside')
   const found = await stat(path).catch((error) => {
-    throw refusal(error)
+    throw accessFailure(error)
   })
   if (!found.isDirectory() && !found.isFile()) throw fail('rag.path_kind')
   return { root: base, path, isFolder: found.isDirectory() }
 }
 
-/** Whether a path is the folder or is inside it; for paths without `..`. */
+/** True if a path is the folder or is inside it. Both must be normalized. */
 export function isWithin(folder: string, path: string): boolean {
   const way = relative(folder, path)
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
 }
 
-/** Why a place can't be indexed. */
-export function refusal(error: unknown): Failure {
+/** The failure for a target that cannot be accessed. */
+export function accessFailure(error: unknown): Failure {
   const { code } = error as NodeJS.ErrnoException
   return code === 'EACCES' || code === 'EPERM' ? fail('rag.path_denied') : fail('rag.path_missing')
 }

@@ -1,16 +1,19 @@
 /**
- * The terms of a collection in memory, forward (the terms of each chunk, in order) and inverted (the chunks of each
- * term), as flat arrays of numbers: 100,000 chunks of 150 terms take about 150 MB.
+ * The forward index (terms of each chunk, in order) and the inverted index (chunks of each term) of a collection in
+ * memory. Flat arrays of numbers: 100,000 chunks of 150 terms take about 150 MB.
  */
 export class Postings {
-  /** Number of chunks. */
+  /** The number of chunks. */
   readonly size: number
   /** A chunk's terms are `terms[starts[chunk]]` to `terms[starts[chunk + 1] - 1]`. */
   readonly starts: Uint32Array
   readonly terms: Uint32Array
-  /** Mean number of terms of a chunk. */
+  /** The mean number of terms in a chunk. */
   readonly averageLength: number
-  /** A term's chunks are `chunks[heads[term]]` to `chunks[heads[term + 1] - 1]`, ascending; beside each its count. */
+  /**
+   * A term's chunks are `chunks[heads[term]]` to `chunks[heads[term + 1] - 1]`, ascending. `counts` has its occurrences in
+   * each, at the same index.
+   */
   readonly heads: Uint32Array
   readonly chunks: Uint32Array
   readonly counts: Float32Array
@@ -32,7 +35,7 @@ export class Postings {
     this.invert()
   }
 
-  /** The number of a term here; undefined when no chunk contains it. */
+  /** The number of a term in this collection; undefined if no chunk contains it. */
   numberOf(hash: number): number | undefined {
     return this.numbers.get(hash)
   }
@@ -41,12 +44,12 @@ export class Postings {
     return this.starts[chunk + 1]! - this.starts[chunk]!
   }
 
-  /** How many chunks contain a term. */
+  /** The number of chunks that contain a term. */
   frequency(term: number): number {
     return this.heads[term + 1]! - this.heads[term]!
   }
 
-  /** Replaces hashes by numbers; returns how many chunks contain each term. */
+  /** Numbers the terms; returns the number of chunks that contain each. */
   private numberTerms(chunks: readonly Uint32Array[]): readonly number[] {
     const frequencies: number[] = []
     const lastChunks: number[] = []

@@ -1,18 +1,20 @@
 /**
- * Dot products of one vector with many, in WebAssembly, whose instructions process four floats at a time: five times
- * as fast as the same loop in JavaScript. The module is so small that its bytes are spelled out here.
+ * Dot products of one vector with many. WebAssembly SIMD processes four floats at a time: five times as fast as the same
+ * loop in JavaScript. The module is assembled below, instruction by instruction.
  *
- * (func (export "products") (param $row i32) (param $count i32) (param $bytes i32) (param $wanted i32) (param $out i32))
- * writes the product of `wanted` with each of `count` rows of `bytes` bytes, a multiple of 32, as floats to `out`.
+ * `(func (export "products") (param $row i32) (param $count i32) (param $bytes i32) (param $wanted i32) (param $out i32))`.
+ *
+ * `row` is the address of `count` rows of `bytes` bytes each, a multiple of 32. The function writes the product of each
+ * with the vector at `wanted` to `out`, as floats.
  */
 export type Products = (row: number, count: number, bytes: number, wanted: number, out: number) => void
 
-/** Memory of a module, in pages of 64 KiB. */
+/** Memory of a WebAssembly module. */
 export interface Memory {
   readonly buffer: ArrayBuffer
 }
 
-// TypeScript has the types of WebAssembly only together with those of a browser.
+// TypeScript declares WebAssembly only in its DOM library.
 interface Platform {
   readonly Memory: new (size: { initial: number; maximum: number }) => Memory
   readonly Module: new (bytes: Uint8Array) => object
@@ -26,12 +28,12 @@ const { WebAssembly: platform } = globalThis as unknown as { WebAssembly: Platfo
 const [ROW, COUNT, BYTES, WANTED, OUT, END, AT, SUM, MORE] = [0, 1, 2, 3, 4, 5, 6, 7, 8]
 const [I32, V128, EMPTY] = [0x7f, 0x7b, 0x40]
 
-// Instructions by their names in the text format; the number of a SIMD instruction comes after its prefix.
+// Opcodes, by purpose. SIMD opcodes follow the prefix 0xfd.
 const get = (local: number): number[] => [0x20, local]
 const set = (local: number): number[] => [0x21, local]
 const constant = (value: number): number[] => [0x41, value]
 const load = (offset: number): number[] => [0xfd, 0x00, 4, offset]
-const lane = (of: number): number[] => [...get(SUM), 0xfd, 0x1f, of]
+const lane = (index: number): number[] => [...get(SUM), 0xfd, 0x1f, index]
 const zero = [0xfd, 0x0c, ...new Array<number>(16).fill(0)]
 const [block, loop, end] = [[0x02, EMPTY], [0x03, EMPTY], [0x0b]]
 const [branch, branchIf] = [(to: number) => [0x0c, to], (to: number) => [0x0d, to]]
@@ -43,7 +45,7 @@ const [addFours, multiplyFours] = [
 ]
 
 const step = (local: number, by: number): number[] => [...get(local), ...constant(by), ...add, ...set(local)]
-const multiplied = (sum: number, offset: number): number[] => [
+const multiplyAdd = (sum: number, offset: number): number[] => [
   ...[get(sum), get(ROW), load(offset), get(AT), load(offset), multiplyFours, addFours, set(sum)].flat(),
 ]
 
@@ -52,7 +54,7 @@ const BODY = [
   ...[2, 2, I32, 2, V128],
   ...[block, loop, get(COUNT), isZero, branchIf(1)].flat(),
   ...[zero, set(SUM), zero, set(MORE), get(WANTED), set(AT), get(ROW), get(BYTES), add, set(END)].flat(),
-  ...[loop, multiplied(SUM, 0), multiplied(MORE, 16), step(ROW, 32), step(AT, 32)].flat(),
+  ...[loop, multiplyAdd(SUM, 0), multiplyAdd(MORE, 16), step(ROW, 32), step(AT, 32)].flat(),
   ...[get(ROW), get(END), differ, branchIf(0), end].flat(),
   ...[get(SUM), get(MORE), addFours, set(SUM)].flat(),
   ...[get(OUT), lane(0), lane(1), addFloats, lane(2), addFloats, lane(3), addFloats, storeFloat].flat(),
@@ -75,8 +77,8 @@ const MODULE = new platform.Module(
   ]),
 )
 
-/** The function, and a memory of `pages` pages that it works in. */
-export function productsIn(pages: number): { readonly memory: Memory; readonly products: Products } {
+/** Instantiates the module with a memory of `pages` pages of 64 KiB. */
+export function instantiateProducts(pages: number): { readonly memory: Memory; readonly products: Products } {
   const memory = new platform.Memory({ initial: pages, maximum: pages })
   const { exports } = new platform.Instance(MODULE, { m: { memory } })
   return { memory, products: exports.products as Products }

@@ -4,14 +4,14 @@ import { inBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import { purgeBelongings } from '../purge.ts'
 
-// Files have several chunks each: a batch is small enough that no statement holds its locks for long.
+// Small, so that no statement holds its locks for long: each file has several chunks.
 const BATCH = 200
 
-/** The work of `rag.purge`. */
+/** Runs `rag.purge`. */
 export async function run(ctx: TaskContext): Promise<{ rows: number }> {
   const { db, signal } = ctx
   let rows = await inBatches(signal, BATCH, () => db.one(deleteDeadBuilds(BATCH)))
-  // By their ids: whoever sees the job need not be who knows their names.
+  // Labels have ids, not names: admins who see the job may not be allowed to see the names.
   for (const { id } of await db.any(deletedCollections()))
     rows += await purgeBelongings(ctx, `Collection ${id}`, id, OF_COLLECTION)
   await db.run(deleteEmptyCollections())

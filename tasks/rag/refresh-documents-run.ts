@@ -4,7 +4,7 @@ import { compareSelection } from './documents.ts'
 import type { IndexResult } from './index-result.ts'
 import type { RefreshPayload } from './refresh-documents.ts'
 
-/** The work of `rag.refresh_documents`. */
+/** Runs `rag.refresh_documents`. */
 export async function run(
   ctx: TaskContext,
   { collection_id: id }: RefreshPayload,
@@ -13,7 +13,7 @@ export async function run(
   if (collection === null) return null
   const { name, owner_id, selection } = collection
   const { build, gone } = await compareSelection(ctx, { id, name }, owner_id, selection)
-  // Every process that searches a collection loads each version of it.
-  if (!build.isNew && gone.length === 0) return null
+  // Skips a swap without changes: every process that searches the collection would load the new version.
+  if (!build.hasFiles && gone.length === 0) return null
   return build.finish(gone, { documents: selection })
 }

@@ -2,23 +2,23 @@ import { z } from 'zod'
 import type { Queries } from '../../sql/db.ts'
 import { affectedCollections } from '../../sql/rag/documents.ts'
 import { defineTask, type EnqueueOptions, enqueueMany, lazily } from '../task.ts'
-import { actorOf } from './index-documents.ts'
+import { mailboxOf } from './index-documents.ts'
 import { IndexResult } from './index-result.ts'
-import { INDEXING } from './indexing.ts'
+import { INDEXING_OPTIONS } from './indexing.ts'
 
 const Payload = z.strictObject({ collection_id: z.int(), name: z.string() })
 export type RefreshPayload = z.output<typeof Payload>
 
 /**
- * Indexes a collection of documents again, by the selection that it has; the result is null when it was deleted, or has
- * all of it.
+ * Updates a document collection by its stored selection. The result is null if the collection was deleted or is already
+ * up to date.
  */
 export const refreshDocuments = defineTask({
-  ...INDEXING,
+  ...INDEXING_OPTIONS,
   name: 'rag.refresh_documents',
-  actor: ({ name }, ownerId) => actorOf(name, ownerId),
+  actor: ({ name }, ownerId) => mailboxOf(name, ownerId),
   links: ({ name }) => [{ kind: 'collection', id: name }],
-  // One that is running may have read the documents before this change of them.
+  // Does not join a running job, which may have read the documents before the change.
   whenBusy: 'join_waiting',
   joins: (payload) => payload,
   payload: Payload,
@@ -26,12 +26,12 @@ export const refreshDocuments = defineTask({
   run: lazily(() => import('./refresh-documents-run.ts')),
 })
 
-// Changes that follow each other, such as of many documents, are indexed together.
+// Delay that lets one job index successive changes together.
 const REFRESH_MS = 2000
 
 /**
- * Has the collections follow that may have these documents of an owner, or may get them: in the transaction that changes
- * the documents, after the change. A deleted document is not shown even before.
+ * Enqueues a refresh of all collections that may contain these documents of an owner. Call it after the change, in its
+ * transaction. Searches hide deleted documents even before the refresh.
  */
 export async function refreshCollections(
   tx: Queries,

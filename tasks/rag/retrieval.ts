@@ -5,11 +5,11 @@ import type { SearchAnswer, SearchQuestion, SearchThreadData, SlowSearch } from 
 import type { AskedCollection, Search, SearchHit } from './searcher.ts'
 
 /**
- * Retrieval for this process, on one thread of its own that holds the collections. Scoring 10,000 chunks takes a
- * millisecond there; a job would take seven, and leave a row that nobody needs.
+ * Retrieval for this process, on a separate thread that holds the collections. Scoring 10,000 chunks takes a millisecond
+ * there; a job would take seven milliseconds and leave a useless row.
  */
 export interface Retrieval {
-  /** The model of a collection's vectors, or null. @throws fail('rag.missing'). */
+  /** The embedding model of a collection; null without vectors. @throws fail('rag.missing'). */
   modelOf(asked: AskedCollection): Promise<string | null>
   /** The best chunks, best first. @throws fail('rag.missing'), fail('rag.busy'). */
   search(search: Search): Promise<readonly SearchHit[]>
@@ -19,21 +19,21 @@ export interface Retrieval {
 const THREAD = new URL('./search-main.ts', import.meta.url)
 
 export interface RetrievalOptions extends Omit<SearchThreadData, 'slowQueryMs'> {
-  /** Gets statements that take long. */
+  /** Receives the thread's slow statements. */
   readonly slow?: SlowStatements | undefined
 }
 
-interface Asked {
-  /** What it is asked for, while slow statements are told. */
+interface PendingQuestion {
+  /** The origin of the question, for the report of slow statements; undefined if they are not reported. */
   readonly origin: unknown
   readonly resolve: (answer: SearchAnswer) => void
   readonly reject: (error: Error) => void
 }
 
-/** The thread starts with the first question, and again after a question that has killed it. */
+/** Starts the thread with the first question, and restarts it with the next one after a crash. */
 export function createRetrieval({ slow, ...options }: RetrievalOptions): Retrieval {
-  const asked = new Map<number, Asked>()
-  let last = 0
+  const pending = new Map<number, PendingQuestion>()
+  let lastId = 0
   let thread: Worker | null = null
   let closed = false
 
@@ -43,19 +43,19 @@ export function createRetrieval({ slow, ...options }: RetrievalOptions): Retriev
     // Only pending questions keep the process alive.
     worker.unref()
     worker.on('message', (answer: SearchAnswer | SlowSearch) => {
-      if ('statement' in answer) return tell(answer, slow, asked)
-      asked.get(answer.id)?.resolve(answer)
-      asked.delete(answer.id)
-      if (asked.size === 0) worker.unref()
+      if ('statement' in answer) return reportSlow(answer, slow, pending)
+      pending.get(answer.id)?.resolve(answer)
+      pending.delete(answer.id)
+      if (pending.size === 0) worker.unref()
     })
-    const lost = (error: Error): void => {
+    const onLost = (error: Error): void => {
       if (thread !== worker) return
       thread = null
-      for (const { reject } of asked.values()) reject(error)
-      asked.clear()
+      for (const { reject } of pending.values()) reject(error)
+      pending.clear()
     }
-    worker.on('error', lost)
-    worker.on('exit', () => lost(new Error('The search thread has ended')))
+    worker.on('error', onLost)
+    worker.on('exit', () => onLost(new Error('The search thread exited')))
     return worker
   }
 
@@ -63,14 +63,14 @@ export function createRetrieval({ slow, ...options }: RetrievalOptions): Retriev
     if (closed) throw fail('service.stopping')
     thread ??= start()
     const worker = thread
-    const id = ++last
+    const id = ++lastId
     const answer = await new Promise<SearchAnswer>((resolve, reject) => {
-      asked.set(id, { origin: slow?.origin(), resolve, reject })
+      pending.set(id, { origin: slow?.origin(), resolve, reject })
       worker.ref()
       worker.postMessage(question(id))
     })
     if ('code' in answer) throw new Failure(answer.code, answer.detail)
-    if ('error' in answer) throw new Error(`The search failed: ${answer.error}`)
+    if ('error' in answer) throw new Error(`Search failed: ${answer.error}`)
     return answer
   }
 
@@ -90,10 +90,10 @@ export function createRetrieval({ slow, ...options }: RetrievalOptions): Retriev
   }
 }
 
-function tell(
+function reportSlow(
   { id = 0, ...statement }: SlowSearch,
   slow: SlowStatements | undefined,
-  asked: ReadonlyMap<number, Asked>,
+  pending: ReadonlyMap<number, PendingQuestion>,
 ): void {
-  slow?.tell(statement, asked.get(id)?.origin)
+  slow?.tell(statement, pending.get(id)?.origin)
 }

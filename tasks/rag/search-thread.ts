@@ -6,7 +6,7 @@ import type { SlowStatement } from '../../sql/slow.ts'
 import { logSlowStatements, within } from '../telemetry/tracing.ts'
 import { type AskedCollection, createSearcher, type Search, type SearchHit } from './searcher.ts'
 
-/** What runs in the search thread: it holds the collections, so that loading them blocks no other event loop. */
+/** Code of the search thread, which holds the collections: loading them must not block other event loops. */
 
 export interface SearchThreadData {
   readonly url: string
@@ -28,7 +28,7 @@ export type SearchAnswer =
   | { readonly id: number; readonly code: ErrorCode; readonly detail: string }
   | { readonly id: number; readonly error: string }
 
-/** A slow statement, and the question that needed it, by which the caller finds what that was for. */
+/** A slow statement and the id of its question, by which the main thread finds the question's origin. */
 export interface SlowSearch extends SlowStatement {
   readonly id?: number
 }
@@ -36,7 +36,7 @@ export interface SlowSearch extends SlowStatement {
 const { url, applicationName, validateRows, pooled, readTimeoutMs, writeTimeoutMs, slowQueryMs } =
   workerData as SearchThreadData
 const slow = logSlowStatements(slowQueryMs, (data) => parentPort!.postMessage(data as SlowSearch))
-// One connection for occasional loading; it closes when it is idle.
+// One connection for occasional loads; it closes when idle.
 const db = createDatabase({
   url,
   applicationName,
@@ -55,14 +55,14 @@ const reader = createReader({
 })
 const searcher = createSearcher(db, reader)
 
-parentPort!.on('message', (question: SearchQuestion) => void answer(question))
+parentPort!.on('message', (question: SearchQuestion) => void respond(question))
 
-async function answer(question: SearchQuestion): Promise<void> {
+async function respond(question: SearchQuestion): Promise<void> {
   const origin = { traceParent: null, about: () => ({ id: question.id }), record: null }
-  parentPort!.postMessage(await within(origin, () => answerOf(question)))
+  parentPort!.postMessage(await within(origin, () => computeAnswer(question)))
 }
 
-async function answerOf(question: SearchQuestion): Promise<SearchAnswer> {
+async function computeAnswer(question: SearchQuestion): Promise<SearchAnswer> {
   const { id } = question
   try {
     const { search, modelOf } = searcher

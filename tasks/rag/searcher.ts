@@ -4,33 +4,33 @@ import { readChunks, readNeighbours, readState, type Viewer, viewedBy } from '..
 import { CollectionVersion, type LiveFile, liveFiles, loadFiles, textOfVector } from '../../sql/rag.ts'
 import type { Reader } from '../../sql/reader.ts'
 import { queryOf, searchTerms } from './bm25.ts'
-import { type Fused, fused } from './fuse.ts'
-import { allowedBy, collectionOf, type Loaded, metadataOf } from './loaded.ts'
+import { type FusedHit, fused } from './fuse.ts'
+import { buildCollection, filterChunks, type LoadedCollection, metadataOf } from './loaded.ts'
 import type { Hit } from './top.ts'
 
-/** Searches collections that it keeps in memory; when one has a newer version, only the changes are loaded. */
+/** Searches collections in memory. For a newer version of a collection, loads only the changes. */
 
 export interface Search {
   readonly collection: string
   readonly viewer: Viewer
   readonly query: string
   readonly topK: number
-  /** Values that a result's metadata must have. */
+  /** Values that a result's metadata must have; null for any. */
   readonly filter: Readonly<Record<string, unknown>> | null
-  /** Null: search by words only. */
+  /** Null for keyword search only. */
   readonly vector: QueryVector | null
 }
 
-/** A collection, and who asks for it. */
+/** A collection and the caller who asks for it. */
 export type AskedCollection = Pick<Search, 'collection' | 'viewer'>
 
-/** The vector of a query. It is ignored for a collection whose vectors are from another model. */
+/** The vector of a query, ignored for collections with vectors of another model. */
 export interface QueryVector {
   readonly model: string
   readonly floats: Float32Array
 }
 
-/** A chunk that was found, as clients see it. */
+/** A result in its public format. */
 export interface SearchHit {
   readonly content: string
   readonly metadata: Readonly<Record<string, unknown>>
@@ -41,22 +41,22 @@ export interface SearchHit {
 }
 
 export interface Searcher {
-  /** The model of a collection's vectors, or null. @throws fail('rag.missing'), also for one that the viewer can't see. */
+  /** The embedding model of a collection; null without vectors. @throws fail('rag.missing') if it is not visible. */
   modelOf(asked: AskedCollection): Promise<string | null>
   /** @throws fail('rag.missing'), fail('rag.busy'). */
   search(search: Search): Promise<readonly SearchHit[]>
 }
 
-// How many candidates each signal contributes; any more would hardly be among the first 50.
+// Candidates of each signal; lower-ranked ones would hardly be among the first 50 results.
 const CANDIDATES = 200
-// Of all collections together; the least recently used one is evicted.
+// Total for all collections; above it, the least recently used ones are evicted.
 const MAX_BYTES = 2 ** 30
-const CHUNKS_AT_ONCE = 10_000
+const CHUNKS_PER_READ = 10_000
 const MAX_TRIES = 5
 
 export function createSearcher(db: Database, reader: Reader, maxBytes = MAX_BYTES): Searcher {
-  const kept = new Map<number, Loaded>()
-  const loading = new Map<number, Promise<Loaded>>()
+  const cache = new Map<number, LoadedCollection>()
+  const loading = new Map<number, Promise<LoadedCollection>>()
 
   const stateOf = async ({ collection, viewer }: AskedCollection): Promise<CollectionVersion> => {
     const text = await reader.text(readState, [collection, ...viewedBy(viewer)])
@@ -64,40 +64,42 @@ export function createSearcher(db: Database, reader: Reader, maxBytes = MAX_BYTE
     return CollectionVersion.parse(JSON.parse(text))
   }
 
-  const begin = (id: number): Promise<Loaded> => {
-    const work = load(db, id, kept.get(id)?.files)
+  const startLoad = (id: number): Promise<LoadedCollection> => {
+    const promise = load(db, id, cache.get(id)?.files)
       .then((loaded) => {
-        kept.delete(id)
-        kept.set(id, loaded)
-        evict(kept, maxBytes)
+        cache.delete(id)
+        cache.set(id, loaded)
+        evict(cache, maxBytes)
         return loaded
       })
       .finally(() => loading.delete(id))
-    loading.set(id, work)
-    return work
+    loading.set(id, promise)
+    return promise
   }
 
-  const current = async ({ id, version }: CollectionVersion): Promise<Loaded> => {
-    const known = kept.get(id)
+  const getCurrent = async ({ id, version }: CollectionVersion): Promise<LoadedCollection> => {
+    const known = cache.get(id)
     if (known !== undefined && known.state.version >= version) {
-      // Used last, it is evicted last.
-      kept.delete(id)
-      kept.set(id, known)
+      // Moves it to the end of the eviction order.
+      cache.delete(id)
+      cache.set(id, known)
       return known
     }
-    // A load under way may have begun before this version existed; one that begins after that has it.
-    const under = await loading.get(id)
-    return under !== undefined && under.state.version >= version ? under : (loading.get(id) ?? begin(id))
+    // A load in progress may predate this version; one that starts after it has the version.
+    const loaded = await loading.get(id)
+    return loaded !== undefined && loaded.state.version >= version
+      ? loaded
+      : (loading.get(id) ?? startLoad(id))
   }
 
   return {
     modelOf: async (asked) => (await stateOf(asked)).model,
     search: async (search) => {
       for (let tries = 0; tries < MAX_TRIES; tries++) {
-        const loaded = await current(await stateOf(search))
-        const best = await ranked(reader, loaded, search)
-        const hits = best && (await withContents(reader, loaded, best))
-        // A swap in between removes the texts of the old version: then the new one is searched.
+        const loaded = await getCurrent(await stateOf(search))
+        const best = await rankChunks(reader, loaded, search)
+        const hits = best && (await readHits(reader, loaded, best))
+        // A concurrent swap removed the texts of the old version: search the new one.
         if (hits !== null) return hits
       }
       throw fail('rag.busy')
@@ -105,38 +107,42 @@ export function createSearcher(db: Database, reader: Reader, maxBytes = MAX_BYTE
   }
 }
 
-function evict(kept: Map<number, Loaded>, maxBytes: number): void {
+function evict(cache: Map<number, LoadedCollection>, maxBytes: number): void {
   let bytes = 0
-  for (const loaded of kept.values()) bytes += loaded.bytes
-  for (const [id, loaded] of kept) {
-    if (bytes <= maxBytes || kept.size === 1) return
-    kept.delete(id)
+  for (const loaded of cache.values()) bytes += loaded.bytes
+  for (const [id, loaded] of cache) {
+    if (bytes <= maxBytes || cache.size === 1) return
+    cache.delete(id)
     bytes -= loaded.bytes
   }
 }
 
-/** A row for a file, not for a collection without files. */
-type Listed = LiveFile & { readonly file: number; readonly chunk_count: number }
+/** A row with a file; a collection without files has one row without. */
+type ListedFile = LiveFile & { readonly file: number; readonly chunk_count: number }
 
 /**
- * A consistent state of a collection. Its files are read after their list, so a swap may remove some of them: then the
- * list is read again, and only what is new in it.
+ * Loads a consistent state of a collection. A concurrent swap may remove files between the reads of the list and of the
+ * files. Then reads the list again, and only its new files.
  */
-async function load(db: Database, id: number, known: Loaded['files'] | undefined): Promise<Loaded> {
+async function load(
+  db: Database,
+  id: number,
+  known: LoadedCollection['files'] | undefined,
+): Promise<LoadedCollection> {
   const files = new Map(known)
-  const has = ({ file, model, embedded }: Listed): boolean =>
+  const isLoaded = ({ file, model, embedded }: ListedFile): boolean =>
     files.get(file)?.model === (embedded ? model : null)
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const live = await db.any(liveFiles(id))
     const [state] = live
     if (state === undefined) throw fail('rag.missing')
-    // Vectors that pgvector has indexed are not needed here.
+    // pgvector searches the vectors that it has indexed.
     const model = state.has_neighbours ? null : state.model
-    const listed = live.filter((row): row is Listed => row.file !== null)
-    for (const ids of batchesOf(listed.filter((row) => !has(row))))
+    const listed = live.filter((row): row is ListedFile => row.file !== null)
+    for (const ids of batchesOf(listed.filter((row) => !isLoaded(row))))
       for (const file of await db.any(loadFiles(ids, model))) files.set(file.id, file)
-    if (listed.every(has))
-      return collectionOf(
+    if (listed.every(isLoaded))
+      return buildCollection(
         state,
         listed.map(({ file }) => files.get(file)!),
       )
@@ -144,57 +150,57 @@ async function load(db: Database, id: number, known: Loaded['files'] | undefined
   throw fail('rag.busy')
 }
 
-function* batchesOf(listed: readonly Listed[]): Generator<number[]> {
+function* batchesOf(listed: readonly ListedFile[]): Generator<number[]> {
   let [batch, chunks]: [number[], number] = [[], 0]
   for (const { file, chunk_count } of listed) {
     batch.push(file)
     chunks += chunk_count
-    if (chunks < CHUNKS_AT_ONCE) continue
+    if (chunks < CHUNKS_PER_READ) continue
     yield batch
     ;[batch, chunks] = [[], 0]
   }
   if (batch.length > 0) yield batch
 }
 
-/** The best chunks among those that the filter allows. Null when the collection has changed. */
-async function ranked(
+/** The best chunks among those that the filter allows; null if the collection has changed. */
+async function rankChunks(
   reader: Reader,
-  loaded: Loaded,
+  loaded: LoadedCollection,
   { query, topK, filter, vector }: Search,
-): Promise<readonly Fused[] | null> {
+): Promise<readonly FusedHit[] | null> {
   const { model, dimensions, has_neighbours } = loaded.state
-  const allowed = allowedBy(loaded, filter)
-  const asked =
+  const allowed = filterChunks(loaded, filter)
+  const usable =
     vector !== null && vector.model === model && vector.floats.length === dimensions ? vector : null
-  const lexical = searchTerms(loaded.postings, queryOf(query), asked === null ? topK : CANDIDATES, allowed)
-  if (asked === null) return fused(lexical, null, topK)
+  const lexical = searchTerms(loaded.postings, queryOf(query), usable === null ? topK : CANDIDATES, allowed)
+  if (usable === null) return fused(lexical, null, topK)
   if (!has_neighbours)
-    return fused(lexical, loaded.vectors?.nearest(asked.floats, CANDIDATES, allowed) ?? null, topK)
-  const near = await neighbours(reader, loaded, asked, allowed)
-  return near && fused(lexical, near, topK)
+    return fused(lexical, loaded.vectors?.nearest(usable.floats, CANDIDATES, allowed) ?? null, topK)
+  const nearest = await findNeighbours(reader, loaded, usable, allowed)
+  return nearest && fused(lexical, nearest, topK)
 }
 
-/** The nearest chunks by pgvector's index, or exactly if there is a filter. Null when one is of a newer version. */
-async function neighbours(
+/** The nearest chunks by pgvector's index, or by an exact scan with a filter; null if one is of a newer version. */
+async function findNeighbours(
   reader: Reader,
-  { state: { id }, places, firsts }: Loaded,
+  { state: { id }, positions, firstChunks }: LoadedCollection,
   { model, floats }: QueryVector,
   allowed: Uint8Array | null,
 ): Promise<readonly Hit[] | null> {
-  const only = allowed === null ? null : places.filter((_, chunk) => allowed[chunk] === 1)
+  const candidates = allowed === null ? null : positions.filter((_, chunk) => allowed[chunk] === 1)
   const texts = await reader.texts(readNeighbours, [
     id,
     model,
     floats.length,
     textOfVector(floats),
     CANDIDATES,
-    only === null ? null : only.map(({ file }) => file.id),
-    only === null ? null : only.map(({ ordinal }) => ordinal),
+    candidates === null ? null : candidates.map(({ file }) => file.id),
+    candidates === null ? null : candidates.map(({ ordinal }) => ordinal),
   ])
   const hits: Hit[] = []
   for (const text of texts) {
     const { file, ordinal, score } = JSON.parse(text) as { file: number; ordinal: number; score: number }
-    const first = firsts.get(file)
+    const first = firstChunks.get(file)
     if (first === undefined) return null
     hits.push({ chunk: first + ordinal, score })
   }
@@ -204,19 +210,19 @@ async function neighbours(
 interface ChunkText {
   readonly file: number
   readonly ordinal: number
-  /** Null when the document was deleted. */
+  /** Null if the document was deleted. */
   readonly content: string | null
   readonly start_offset: number
   readonly end_offset: number
 }
 
-/** The results with their texts, without those of deleted documents; null when the collection has changed. */
-async function withContents(
+/** Adds texts and metadata; omits chunks of deleted documents. Null if the collection has changed. */
+async function readHits(
   reader: Reader,
-  { places }: Loaded,
-  hits: readonly Fused[],
+  { positions }: LoadedCollection,
+  hits: readonly FusedHit[],
 ): Promise<readonly SearchHit[] | null> {
-  const at = hits.map(({ chunk }) => places[chunk]!)
+  const at = hits.map(({ chunk }) => positions[chunk]!)
   const texts =
     at.length === 0
       ? []

@@ -14,12 +14,12 @@ export const ragShape = {
 }
 
 export interface RagSettings {
-  /** Nothing outside of this folder is indexed. */
+  /** The folder to which indexing is limited. */
   readonly root: string
   readonly embeddings: 'local' | 'openai' | 'lexical'
-  /** The model of the embeddings; null where there are none. */
+  /** The embedding model; null if embeddings are disabled. */
   readonly model: string | null
-  /** A folder with a folder per model; absent: the cache, then the hub. */
+  /** A folder with one subfolder per model; undefined: the cache, then the hub. */
   readonly modelDir: string | undefined
 }
 

@@ -1,12 +1,12 @@
-/** The number of a chunk, and how well it matches. */
+/** The number of a chunk, and its score. */
 export interface Hit {
   readonly chunk: number
   readonly score: number
 }
 
-/** The chunks with the highest scores above `floor`, best first; of equal ones the first. A NaN is not a score. */
+/** The chunks with the highest scores above `floor`, best first; the lower number wins a tie. Ignores NaN. */
 export function topOf(scores: Float64Array | Float32Array, max: number, floor = 0): Hit[] {
-  // A heap whose root is the worst of the best.
+  // A heap with the worst of the best chunks as its root.
   const heap: number[] = []
   const isWorse = (a: number, b: number): boolean =>
     scores[a]! < scores[b]! || (scores[a] === scores[b] && a > b)

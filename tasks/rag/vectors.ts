@@ -1,7 +1,7 @@
-import { type Memory, type Products, productsIn } from './products.ts'
+import { instantiateProducts, type Memory, type Products } from './products.ts'
 import { type Hit, topOf } from './top.ts'
 
-/** A chunk and its vector, which has length 1. */
+/** A chunk and its vector of length 1. */
 export interface Row {
   readonly chunk: number
   readonly floats: Float32Array
@@ -14,36 +14,36 @@ interface Part {
 }
 
 const PAGE = 65_536
-// A memory has at most 4 GiB, and is allocated as a whole.
+// WebAssembly allocates a memory as a whole, with at most 4 GiB: vectors are split into parts.
 const PART_BYTES = 64 * 1024 * 1024
-// How many floats the products process at once.
+// Floats per step of the products; rows are padded to a multiple.
 const STRIDE = 8
 
-/** Vectors of the same dimension, for searches that look at all of them. */
+/** Vectors of the same dimension, for exhaustive searches. */
 export class Vectors {
   readonly dimensions: number
   readonly bytes: number
   private readonly parts: readonly Part[]
-  private readonly width: number
+  private readonly rowBytes: number
 
   constructor(dimensions: number, rows: readonly Row[]) {
     this.dimensions = dimensions
-    this.width = Math.ceil(dimensions / STRIDE) * STRIDE * 4
-    const perPart = Math.max(1, Math.floor(PART_BYTES / this.width))
+    this.rowBytes = Math.ceil(dimensions / STRIDE) * STRIDE * 4
+    const rowsPerPart = Math.max(1, Math.floor(PART_BYTES / this.rowBytes))
     const parts: Part[] = []
-    for (let from = 0; from < rows.length; from += perPart)
-      parts.push(this.partOf(rows.slice(from, from + perPart)))
+    for (let from = 0; from < rows.length; from += rowsPerPart)
+      parts.push(this.createPart(rows.slice(from, from + rowsPerPart)))
     this.parts = parts
     this.bytes = parts.reduce((sum, { memory }) => sum + memory.buffer.byteLength, 0)
   }
 
-  /** The chunks nearest to a vector of length 1, by cosine, best first. @param allowed as in `searchTerms`. */
-  nearest(wanted: Float32Array, max: number, allowed: Uint8Array | null): Hit[] {
+  /** The chunks nearest to a vector of length 1 by cosine, best first. @param allowed as in `searchTerms`. */
+  nearest(query: Float32Array, max: number, allowed: Uint8Array | null): Hit[] {
     const hits = this.parts.flatMap(({ memory, products, chunks }) => {
-      const rows = chunks.length * this.width
-      new Float32Array(memory.buffer, rows, wanted.length).set(wanted)
-      products(0, chunks.length, this.width, rows, rows + this.width)
-      const scores = new Float32Array(memory.buffer, rows + this.width, chunks.length)
+      const rows = chunks.length * this.rowBytes
+      new Float32Array(memory.buffer, rows, query.length).set(query)
+      products(0, chunks.length, this.rowBytes, rows, rows + this.rowBytes)
+      const scores = new Float32Array(memory.buffer, rows + this.rowBytes, chunks.length)
       if (allowed !== null)
         for (const [row, chunk] of chunks.entries()) if (allowed[chunk] === 0) scores[row] = Number.NaN
       return topOf(scores, max, -2).map(({ chunk: row, score }) => ({ chunk: chunks[row]!, score }))
@@ -51,12 +51,12 @@ export class Vectors {
     return hits.sort((a, b) => b.score - a.score || a.chunk - b.chunk).slice(0, max)
   }
 
-  /** Rows, then space for the wanted vector and for the products. */
-  private partOf(rows: readonly Row[]): Part {
-    const bytes = (rows.length + 1) * this.width + rows.length * 4
-    const { memory, products } = productsIn(Math.ceil(bytes / PAGE))
+  /** Memory layout: the rows, then space for the query vector and for the products. */
+  private createPart(rows: readonly Row[]): Part {
+    const bytes = (rows.length + 1) * this.rowBytes + rows.length * 4
+    const { memory, products } = instantiateProducts(Math.ceil(bytes / PAGE))
     for (const [i, { floats }] of rows.entries())
-      new Float32Array(memory.buffer, i * this.width, this.dimensions).set(floats)
+      new Float32Array(memory.buffer, i * this.rowBytes, this.dimensions).set(floats)
     return { memory, products, chunks: Uint32Array.from(rows, ({ chunk }) => chunk) }
   }
 }

@@ -4,38 +4,38 @@ import { basename, dirname, join, relative, sep } from 'node:path'
 import ignore, { type Ignore } from 'ignore'
 import { fail } from '../../sql/errors.ts'
 import { extensionOf } from './formats.ts'
-import { isWithin, type Place, refusal } from './place.ts'
+import { accessFailure, isWithin, type Place } from './place.ts'
 
-/** Finds the files to index. The only importer of `ignore`. */
+/** Finds the files to index. No other module imports `ignore`. */
 
 /** A file: its path below the root, separated by `/`, and its absolute path. */
-export interface Found {
+export interface FoundFile {
   readonly source: string
   readonly path: string
 }
 
-/** Why something that was requested is not in the index. */
-export interface Skipped {
+/** A requested source that is not in the index, and the reason. */
+export interface SkippedSource {
   readonly source: string
   readonly reason: string
 }
 
 export interface Walked {
-  readonly files: readonly Found[]
-  readonly skipped: readonly Skipped[]
+  readonly files: readonly FoundFile[]
+  readonly skipped: readonly SkippedSource[]
 }
 
 export interface WalkOptions {
-  /** In lower case, without dots. */
+  /** Extensions to index, in lower case without dots. */
   readonly extensions: ReadonlySet<string>
-  /** In the syntax of .gitignore; they can't bring back what is never indexed. */
+  /** Patterns in .gitignore syntax, relative to the target. They cannot include paths that are never indexed. */
   readonly excludes: readonly string[]
-  /** Folders that are never entered, such as the service's own data; absolute. */
+  /** Absolute paths of folders to skip, such as the service's own data. */
   readonly never: readonly string[]
   readonly signal: AbortSignal
 }
 
-// Version control, dependencies, build output and secrets. This includes everything that begins with a dot: .git, .env,
+// Version control, dependencies, generated files and secrets. All names that begin with a dot are excluded: .git, .env,
 // .ssh, .aws, .npmrc.
 const NEVER = `
 .*
@@ -79,41 +79,41 @@ yarn.lock
 pnpm-lock.yaml
 `
 
-// A pattern becomes a regular expression, and each star in one part of a path multiplies its backtracking.
+// `ignore` compiles patterns to regular expressions: each star within a path segment multiplies their backtracking.
 const MANY_STARS = /(?:\*[^/]*){4}/
-// More would need another kind of search engine, and is most likely a mistake.
+// More files would need another kind of search engine; the request is most likely a mistake.
 const MAX_FILES = 100_000
 
 /**
- * Every file of a place that is to be read, in order of its source. Symbolic links are not followed: targets inside the
- * place are found where they are. Unreadable files are reported, excluded ones are not.
+ * Lists the files of a target to index, by source. Does not follow symbolic links: files inside the target are found at
+ * their own paths. `skipped` has unreadable folders, links and special files, but no excluded ones.
  * @throws fail('rag.path_excluded'), fail('rag.path_denied'), fail('rag.path_missing'), fail('rag.too_many_files'),
  *   fail('rag.exclude_invalid').
  */
 export async function walk(place: Place, options: WalkOptions): Promise<Walked> {
-  const files: Found[] = []
-  const skipped: Skipped[] = []
+  const files: FoundFile[] = []
+  const skipped: SkippedSource[] = []
   const never = ignore({ ignorecase: true }).add(NEVER)
-  const excludes = excludesOf(options.excludes)
+  const excludes = parseExcludes(options.excludes)
   const sourceOf = (path: string): string => relative(place.root, path).split(sep).join('/')
-  const given = sourceOf(place.path)
-  const isKept = options.never.some((kept) => isWithin(kept, place.path))
-  if (isKept || (given !== '' && never.ignores(place.isFolder ? `${given}/` : given)))
+  const target = sourceOf(place.path)
+  const isOwnFolder = options.never.some((own) => isWithin(own, place.path))
+  if (isOwnFolder || (target !== '' && never.ignores(place.isFolder ? `${target}/` : target)))
     throw fail('rag.path_excluded')
 
   const visit = (folder: string, entry: Dirent): string | null => {
     const path = join(folder, entry.name)
     const source = sourceOf(path)
-    // The caller's patterns are relative to the place, ours to the root.
-    const below = relative(place.isFolder ? place.path : dirname(place.path), path)
+    // The caller's patterns are relative to the target, ours to the root.
+    const relativePath = relative(place.isFolder ? place.path : dirname(place.path), path)
       .split(sep)
       .join('/')
-    const end = entry.isDirectory() ? '/' : ''
-    if (never.ignores(source + end) || excludes.ignores(below + end)) return null
-    if (options.never.some((kept) => isWithin(kept, path))) return null
+    const slash = entry.isDirectory() ? '/' : ''
+    if (never.ignores(source + slash) || excludes.ignores(relativePath + slash)) return null
+    if (options.never.some((own) => isWithin(own, path))) return null
     if (entry.isDirectory()) return path
     if (!options.extensions.has(extensionOf(entry.name))) return null
-    const reason = kindOf(entry)
+    const reason = specialKind(entry)
     if (reason !== null) skipped.push({ source, reason })
     else if (files.push({ source, path }) > MAX_FILES) throw fail('rag.too_many_files', { max: MAX_FILES })
     return null
@@ -125,9 +125,9 @@ export async function walk(place: Place, options: WalkOptions): Promise<Walked> 
     options.signal.throwIfAborted()
     const at = folder
     const entries = await readdir(at, { withFileTypes: true }).catch((error) => {
-      // All that is indexed of it would be gone.
-      if (at === top) throw refusal(error)
-      skipped.push({ source: sourceOf(at), reason: reasonOf(error) })
+      // An empty result would remove all files of the target from the collection.
+      if (at === top) throw accessFailure(error)
+      skipped.push({ source: sourceOf(at), reason: errorReason(error) })
       return []
     })
     const wanted = place.isFolder ? entries : entries.filter(({ name }) => name === basename(place.path))
@@ -140,18 +140,19 @@ export async function walk(place: Place, options: WalkOptions): Promise<Walked> 
   return { files: files.sort(bySource), skipped: skipped.sort(bySource) }
 }
 
-function excludesOf(patterns: readonly string[]): Ignore {
+function parseExcludes(patterns: readonly string[]): Ignore {
   try {
     if (patterns.some((pattern) => MANY_STARS.test(pattern))) throw new Error('Too many stars')
-    const made = ignore().add([...patterns])
-    made.ignores('a')
-    return made
+    const matcher = ignore().add([...patterns])
+    // Compiles the patterns, which throws if one is invalid.
+    matcher.ignores('a')
+    return matcher
   } catch {
     throw fail('rag.exclude_invalid')
   }
 }
 
-function kindOf(entry: Dirent): string | null {
+function specialKind(entry: Dirent): string | null {
   if (entry.isFile()) return null
   if (entry.isSymbolicLink()) return 'a symbolic link'
   if (entry.isFIFO()) return 'a pipe'
@@ -159,11 +160,11 @@ function kindOf(entry: Dirent): string | null {
   return 'a device'
 }
 
-/** Why a file or folder could not be read, in words. */
-export function reasonOf(error: unknown): string {
+/** The reason why a file or folder could not be read. */
+export function errorReason(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException
   if (code === 'EACCES' || code === 'EPERM') return 'permission denied'
-  if (code === 'ENOENT') return 'gone meanwhile'
+  if (code === 'ENOENT') return 'deleted during the run'
   if (code === 'ELOOP') return 'a symbolic link'
-  return 'it could not be read'
+  return 'could not be read'
 }

@@ -1,14 +1,14 @@
 import { stem } from './stem.ts'
 
 /**
- * The terms of a text, in order: words in lower case without accents, stemmed; identifiers of code as a whole and in
- * parts; Chinese, Japanese and Korean in pairs of characters. Stop words are left out.
+ * Tokenizes a text: words in lower case, without accents, stemmed. Identifiers of code yield their parts and the whole;
+ * Chinese, Japanese and Korean text yields pairs of characters. Omits stop words.
  */
 export function termsOf(text: string): string[] {
   const terms: string[] = []
   for (const [run] of text.normalize('NFKC').matchAll(WORD)) {
-    if (CJK.test(run)) pairs(run, terms)
-    else word(run, terms)
+    if (CJK.test(run)) addPairs(run, terms)
+    else addWord(run, terms)
   }
   return terms
 }
@@ -16,47 +16,47 @@ export function termsOf(text: string): string[] {
 const WORD =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]+|(?:(?![\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}])[\p{L}\p{N}\p{M}])+/gu
 const CJK = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u
-// The boundaries inside names such as readFileSync or HTTPServer.
+// Word boundaries within identifiers such as readFileSync or HTTPServer.
 const PARTS = /(?<=[\p{Ll}\p{N}])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})/u
 // A longer word is data: a hash, a key, an image as text.
-const LONGEST = 64
+const MAX_WORD_LENGTH = 64
 
-function word(run: string, terms: string[]): void {
-  if (run.length > LONGEST) return
+function addWord(run: string, terms: string[]): void {
+  if (run.length > MAX_WORD_LENGTH) return
   const parts = run.split(PARTS)
   if (parts.length > 1) for (const part of parts) add(part, terms)
   add(run, terms)
 }
 
-// Most words of a collection are the same few thousand.
-const known = new Map<string, string | null>()
-const MAX_KNOWN = 100_000
+// Caches terms: most words of a collection are the same few thousand.
+const cachedTerms = new Map<string, string | null>()
+const MAX_CACHED = 100_000
 
-/** Frees the cached terms, and the texts that the words were cut from. */
-export const forgetTerms = (): void => known.clear()
+/** Clears the cached terms, which keep the texts of their words in memory. */
+export const forgetTerms = (): void => cachedTerms.clear()
 
 function add(run: string, terms: string[]): void {
-  let term = known.get(run)
+  let term = cachedTerms.get(run)
   if (term === undefined) {
     term = termOf(run)
-    if (known.size >= MAX_KNOWN) known.clear()
-    known.set(run, term)
+    if (cachedTerms.size >= MAX_CACHED) cachedTerms.clear()
+    cachedTerms.set(run, term)
   }
   if (term !== null) terms.push(term)
 }
 
 function termOf(run: string): string | null {
   const plain = run.toLowerCase().normalize('NFD').replace(/\p{M}/gu, '')
-  return plain === '' || STOP.has(plain) ? null : stem(plain)
+  return plain === '' || STOP_WORDS.has(plain) ? null : stem(plain)
 }
 
-function pairs(run: string, terms: string[]): void {
+function addPairs(run: string, terms: string[]): void {
   const characters = [...run]
   if (characters.length === 1) terms.push(run)
   for (let i = 0; i + 1 < characters.length; i++) terms.push(characters[i]! + characters[i + 1]!)
 }
 
-/** A hash of 32 bits for a term (FNV-1a, mixed): among 100,000 terms of a collection, about one pair collides. */
+/** A 32-bit hash of a term (FNV-1a with a final mix): among 100,000 terms, about one pair collides. */
 export function hashOf(term: string): number {
   let hash = 0x811c9dc5
   for (let i = 0; i < term.length; i++) hash = Math.imul(hash ^ term.charCodeAt(i), 0x01000193)
@@ -66,8 +66,8 @@ export function hashOf(term: string): number {
   return hash >>> 0
 }
 
-// Articles, pronouns, prepositions, conjunctions, auxiliaries, the remains of contractions, and words of questions.
-const STOP = new Set(
+// Articles, pronouns, prepositions, conjunctions, auxiliaries, remains of contractions, and question words.
+const STOP_WORDS = new Set(
   `a about above across after afterwards again against ain all almost alone along already also although always am among
   amongst an and another any anybody anyhow anyone anything anyway anyways anywhere apart are aren around as aside at away
   b be became because become becomes becoming been before beforehand behind being below beside besides between beyond both

@@ -145,9 +145,13 @@ describe('reading', () => {
     execFileSync('mkfifo', [join(root, 'late.txt')])
     assert.deepEqual(await read('late.txt'), { reason: 'not a file' })
     assert.deepEqual(await read('out.txt'), { reason: 'a symbolic link' })
-    assert.deepEqual(await read('out/secret.txt'), { reason: 'replaced meanwhile' }, 'a folder became a link')
+    assert.deepEqual(
+      await read('out/secret.txt'),
+      { reason: 'replaced during the run' },
+      'a folder became a link',
+    )
     assert.deepEqual(await readFound({ source: 'zero', path: '/dev/zero' }, 'text'), { reason: 'not a file' })
-    assert.deepEqual(await read('nothing.txt'), { reason: 'gone meanwhile' })
+    assert.deepEqual(await read('nothing.txt'), { reason: 'deleted during the run' })
   })
 
   test('takes nothing of what is too large', async () => {

@@ -1,17 +1,17 @@
 /** A piece of text that belongs together: a paragraph, a function, the beginning of a section. */
 export interface Block {
-  /** Its position in the text, in characters. */
+  /** Its start position in the text, in characters. */
   readonly start: number
   readonly end: number
-  /** What encloses it, outermost first: headings, or the names of what it is part of. */
+  /** The enclosing headings or declarations, outermost first. */
   readonly path: readonly string[]
-  /** The page of a PDF. */
+  /** The page number in a PDF, from 1. */
   readonly page?: number
   /** Its text, if that differs from the text at its position. */
   readonly text?: string
 }
 
-/** The lines of a text with their start positions, without line endings. */
+/** The lines of a text without their line endings, with their start positions. */
 export function linesOf(text: string): readonly { readonly start: number; readonly text: string }[] {
   const lines: { start: number; text: string }[] = []
   for (let start = 0; start <= text.length; ) {
@@ -23,10 +23,10 @@ export function linesOf(text: string): readonly { readonly start: number; readon
   return lines
 }
 
-/** A block without the white space around it; null when nothing is left. */
-export function trimmed(text: string, block: Block): Block | null {
+/** Removes the white space around a block; null if nothing is left. */
+export function trimBlock(text: string, block: Block): Block | null {
   let { start, end } = block
-  // The first line keeps its indentation, which has a meaning in code.
+  // The first line keeps its indentation, which is significant in code.
   while (start < end && /\s/.test(text[start]!)) {
     const line = text.indexOf('\n', start)
     if (line === -1 || line >= end || text.slice(start, line).trim() !== '') break

@@ -5,8 +5,8 @@ interface Line {
   readonly text: string
 }
 
-// A line that ends or continues the construct above, in any language.
-const GOES_ON =
+// A line that ends or continues the construct above it, in any language.
+const CONTINUATION =
   /^\s*(?:[\])}>]|end\b|else\b|elif\b|elsif\b|except\b|finally\b|catch\b|rescue\b|ensure\b|then\b|fi\b|done\b|esac\b)/
 const COMMENT_OR_MARK = /^\s*(?:\/\/|\/\*|\*|#|--|;|%|"""|'''|@|\[)/
 const DECLARATION =
@@ -14,24 +14,24 @@ const DECLARATION =
 const METHOD =
   /^\s+(?:(?:public|private|protected|static|async|get|set|override|final|virtual)\s+)*(?:[\w<>[\],.?]+\s+)?([\p{L}_$#][\p{L}\p{N}_$]*)\s*(?:<[^>]*>)?\(.*\)?\s*(?::.*)?\{\s*$/u
 
-const LONGEST_LINE = 300
+const MAX_LINE_LENGTH = 300
 // No real program is nested deeper.
-const DEEPEST = 16
+const MAX_DEPTH = 16
 
 /**
- * The declarations of a program, found by indentation and keywords alone, so in any language that is written in blocks.
- * One that is longer than `max` characters is split into its own parts, each under its name.
+ * The declarations of a program. Uses only indentation and keywords, so it works for any block-structured language.
+ * Splits a declaration of more than `max` characters into its own parts, each under its name.
  */
 export function codeBlocks(text: string, max: number): Block[] {
-  return partsOf(linesOf(text), text.length, [], max)
+  return splitParts(linesOf(text), text.length, [], max)
 }
 
-function partsOf(lines: readonly Line[], end: number, path: readonly string[], max: number): Block[] {
+function splitParts(lines: readonly Line[], end: number, path: readonly string[], max: number): Block[] {
   const base = lines.reduce(
-    (min, { text }) => (text.trim() === '' || GOES_ON.test(text) ? min : Math.min(min, indentOf(text))),
+    (min, { text }) => (text.trim() === '' || CONTINUATION.test(text) ? min : Math.min(min, indentOf(text))),
     Number.POSITIVE_INFINITY,
   )
-  const starts = lines.flatMap((_, i) => (begins(lines, i, base) ? [i] : []))
+  const starts = lines.flatMap((_, i) => (beginsPart(lines, i, base) ? [i] : []))
   if (starts[0] !== 0) starts.unshift(0)
   return starts.flatMap((from, n) => {
     const to = starts[n + 1] ?? lines.length
@@ -40,42 +40,42 @@ function partsOf(lines: readonly Line[], end: number, path: readonly string[], m
     const start = part[0]!.start
     const name = nameOf(part, base)
     const inner = name === null ? path : [...path, name]
-    if (stop - start <= max || part.length < 3 || inner.length >= DEEPEST)
+    if (stop - start <= max || part.length < 3 || inner.length >= MAX_DEPTH)
       return [{ start, end: stop, path: inner }]
-    const first = part.findIndex(({ text }) => declared(text) !== null)
+    const first = part.findIndex(({ text }) => declaredName(text) !== null)
     const rest = part.slice(first + 1)
     const deeper = rest.some(({ text }) => text.trim() !== '' && indentOf(text) > base)
-    // Nothing inside to split it at: it is split at lines later.
+    // No inner structure: the caller splits it at lines.
     if (first === -1 || rest.length === 0 || !deeper) return [{ start, end: stop, path: inner }]
     const body = rest.filter(({ text }) => text.trim() === '' || indentOf(text) > base)
     if (body.length < rest.length - 2) return [{ start, end: stop, path: inner }]
     const head: Block = { start, end: rest[0]!.start, path: inner }
-    return [head, ...partsOf(rest, stop, inner, max)]
+    return [head, ...splitParts(rest, stop, inner, max)]
   })
 }
 
-/** Whether a line begins a new part: at the outermost indentation, after a gap or an end, or with a declaration. */
-function begins(lines: readonly Line[], i: number, base: number): boolean {
+/** True if a line at the outermost indentation follows a blank line or an end, or is a declaration. */
+function beginsPart(lines: readonly Line[], i: number, base: number): boolean {
   const { text } = lines[i]!
-  if (text.trim() === '' || indentOf(text) > base || GOES_ON.test(text)) return false
+  if (text.trim() === '' || indentOf(text) > base || CONTINUATION.test(text)) return false
   const before = lines[i - 1]?.text ?? ''
   if (before.trim() === '') return true
   if (COMMENT_OR_MARK.test(before) && indentOf(before) <= base) return false
-  return declared(text) !== null || (GOES_ON.test(before) && indentOf(before) <= base)
+  return declaredName(text) !== null || (CONTINUATION.test(before) && indentOf(before) <= base)
 }
 
 function nameOf(lines: readonly Line[], base: number): string | null {
   for (const { text } of lines) {
     if (text.trim() === '' || indentOf(text) > base) continue
-    const name = declared(text)
+    const name = declaredName(text)
     if (name !== null) return name
   }
   return null
 }
 
-/** The name that a line declares; a very long line is data. */
-function declared(text: string): string | null {
-  if (text.length > LONGEST_LINE) return null
+/** The name that a line declares; null without one. A very long line is data. */
+function declaredName(text: string): string | null {
+  if (text.length > MAX_LINE_LENGTH) return null
   return (DECLARATION.exec(text) ?? METHOD.exec(text))?.[1] ?? null
 }
 

@@ -1,65 +1,65 @@
 import { type MarkupEvents, readMarkup } from '../../markup.ts'
 import type { Block } from './block.ts'
 
-// The last two are how Chinese and Japanese words are spoken, which stands amid them.
-const SILENT = new Set('script style noscript template svg math iframe object nav rt rp'.split(' '))
+// Elements without content. The last two are phonetic guides (furigana) in Chinese and Japanese.
+const SKIPPED = new Set('script style noscript template svg math iframe object nav rt rp'.split(' '))
 const INLINE = new Set(
   'a abbr acronym b bdi bdo big cite code data dfn em font i img ins kbd label mark q rp rt ruby s samp small span strike strong sub sup time tt u var wbr'.split(
     ' ',
   ),
 )
 
-// Their row is a paragraph.
+// Cells do not end a paragraph: their row is one.
 const CELLS = new Set(['td', 'th'])
 
-/** The text of an HTML page, paragraph by paragraph, each under its headings. */
+/** The paragraphs of an HTML page, each under its headings. */
 export function htmlBlocks(html: string): Block[] {
-  const said = new Said()
-  readMarkup(html, 'html', said)
-  said.end(html.length)
-  return said.blocks
+  const collector = new BlockCollector()
+  readMarkup(html, 'html', collector)
+  collector.endParagraph(html.length)
+  return collector.blocks
 }
 
-class Said implements MarkupEvents {
+class BlockCollector implements MarkupEvents {
   readonly blocks: Block[] = []
   private path: readonly string[] = []
   private words = ''
   private start = 0
-  // Whether the paragraph has more than white space.
-  private begun = false
-  private silent = 0
+  // True if the paragraph has more than white space.
+  private hasText = false
+  private skippedDepth = 0
   private level = 0
 
   open(name: string, _: unknown, at: number): void {
-    if (SILENT.has(name)) this.silent++
+    if (SKIPPED.has(name)) this.skippedDepth++
     if (INLINE.has(name)) return
     if (CELLS.has(name)) this.words += ' '
-    else this.end(at)
+    else this.endParagraph(at)
     this.level = levelOf(name) ?? this.level
   }
 
   close(name: string, at: number): void {
-    if (SILENT.has(name)) this.silent = Math.max(0, this.silent - 1)
+    if (SKIPPED.has(name)) this.skippedDepth = Math.max(0, this.skippedDepth - 1)
     if (INLINE.has(name)) return
     if (CELLS.has(name)) this.words += ' '
-    else this.end(at)
+    else this.endParagraph(at)
     if (levelOf(name) !== null) this.level = 0
   }
 
   text(data: string, at: number): void {
-    if (this.silent > 0) return
-    if (!this.begun) {
+    if (this.skippedDepth > 0) return
+    if (!this.hasText) {
       this.start = at
-      this.begun = data.trim() !== ''
+      this.hasText = data.trim() !== ''
     }
     this.words += data
   }
 
-  /** Ends the paragraph. */
-  end(end: number): void {
+  /** Ends the current paragraph. */
+  endParagraph(end: number): void {
     const text = this.words.replace(/[ \t\r\n\f\u00a0]+/g, ' ').trim()
     this.words = ''
-    this.begun = false
+    this.hasText = false
     if (text === '') return
     if (this.level > 0) this.path = [...this.path.slice(0, this.level - 1), text.slice(0, 200)]
     this.blocks.push({ start: this.start, end, path: this.path, text })

@@ -2,10 +2,10 @@ import { type Block, linesOf } from './block.ts'
 
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#*)?[ \t]*$/
 const FENCE = /^ {0,3}(`{3,}|~{3,})/
-const LONGEST_HEADING = 500
+const MAX_HEADING_LENGTH = 500
 const UNDERLINE = /^ {0,3}(=+|-+)[ \t]*$/
 
-/** The paragraphs, lists and fences of Markdown, each under its headings; a heading begins a block. */
+/** The paragraphs, lists and code fences of Markdown, each under its headings. A heading begins a block. */
 export function markdownBlocks(text: string): Block[] {
   const lines = linesOf(text)
   const blocks: Block[] = []
@@ -34,7 +34,7 @@ export function markdownBlocks(text: string): Block[] {
       close(line.start)
       path = [...path.slice(0, heading.level - 1), heading.text]
     } else if (line.text.trim() === '') {
-      // A heading stays with what follows.
+      // A heading stays with the text below it.
       if (!onlyHeadings) close(line.start)
     } else if (!UNDERLINE.test(line.text)) onlyHeadings = false
   }
@@ -43,18 +43,18 @@ export function markdownBlocks(text: string): Block[] {
 }
 
 function headingOf(line: string, next: string | undefined): { level: number; text: string } | null {
-  if (line.length > LONGEST_HEADING) return null
+  if (line.length > MAX_HEADING_LENGTH) return null
   const marked = HEADING.exec(line)
-  if (marked !== null) return { level: marked[1]!.length, text: plain(marked[2] ?? '') }
-  // An underlined line of words, but not one of a list or table.
+  if (marked !== null) return { level: marked[1]!.length, text: plainText(marked[2] ?? '') }
+  // Setext headings: underlined lines, except lines of a list or table.
   if (next === undefined || !/^ {0,3}[^\s>|#*+-]/.test(line)) return null
   const underline = UNDERLINE.exec(next)?.[1]
   if (underline === undefined || underline.length < 3) return null
-  return { level: underline.startsWith('=') ? 1 : 2, text: plain(line) }
+  return { level: underline.startsWith('=') ? 1 : 2, text: plainText(line) }
 }
 
-/** A heading's words, without links and emphasis. */
-function plain(text: string): string {
+/** The text of a heading, without link targets and emphasis. */
+function plainText(text: string): string {
   return text
     .replace(/!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])/g, '$1')
     .replace(/[`*_]+/g, '')

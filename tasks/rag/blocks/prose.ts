@@ -1,6 +1,6 @@
 import { type Block, linesOf } from './block.ts'
 
-/** The paragraphs of a text, which blank lines separate. */
+/** The paragraphs of a text, separated by blank lines. */
 export function proseBlocks(text: string): Block[] {
   const blocks: Block[] = []
   let start: number | null = null
