@@ -131,14 +131,14 @@ function priceOf({
   context_over_200k: legacy,
   ...cost
 }: NonNullable<Model['cost']>): ListedModel['price'] {
-  const given =
+  const listedTiers =
     tiers ?? (legacy === undefined ? [] : [{ ...legacy, tier: { type: 'context', size: 200_000 } }])
-  if (given.some(({ tier }) => tier.type !== 'context')) return null
-  const sizes = new Set(given.map(({ tier }) => tier.size))
-  if (sizes.size < given.length) return null
+  if (listedTiers.some(({ tier }) => tier.type !== 'context')) return null
+  const sizes = new Set(listedTiers.map(({ tier }) => tier.size))
+  if (sizes.size < listedTiers.length) return null
   return {
     ...ratesOf(cost),
-    tiers: given
+    tiers: listedTiers
       .map(({ tier, ...rates }) => ({ ...ratesOf(rates), over: tier.size }))
       .sort((a, b) => a.over - b.over),
   }

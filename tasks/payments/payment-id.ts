@@ -9,7 +9,7 @@ export interface ResolvedPayment {
 }
 
 /**
- * Finds the id of a payment; asks the provider if only its invoice or session is known. Null if the provider has no
+ * Finds the id of a payment, and asks the provider if only its invoice or session is known. Null if the provider has no
  * payment intent for them.
  */
 export async function resolvePayment(

@@ -109,10 +109,10 @@ function upperBound(postings: Postings, weights: Weights): number {
   return bound
 }
 
-function expandQuery(postings: Postings, queryWeights: Weights, first: readonly Hit[]): Weights {
-  const totalScore = first.reduce((sum, { score }) => sum + score, 0)
+function expandQuery(postings: Postings, queryWeights: Weights, feedbackHits: readonly Hit[]): Weights {
+  const totalScore = feedbackHits.reduce((sum, { score }) => sum + score, 0)
   const candidates = new Map<number, number>()
-  for (const { chunk, score } of first) {
+  for (const { chunk, score } of feedbackHits) {
     for (const [term, count] of countsOf(postings, chunk)) {
       const weight = (score / totalScore) * idfOf(postings, term) * saturation(postings, count, chunk)
       candidates.set(term, (candidates.get(term) ?? 0) + weight)

@@ -32,7 +32,7 @@ export interface IndexedCollection {
 /** The new rows of a job, and the live files that it compares with. */
 export class Build {
   /** The live files of the collection, by source. */
-  readonly known: ReadonlyMap<string, KnownFile>
+  readonly liveFiles: ReadonlyMap<string, KnownFile>
   /** The sources that the collection will have after the swap. */
   readonly present = new Set<string>()
   readonly #ctx: TaskContext
@@ -56,7 +56,7 @@ export class Build {
     this.#ctx = ctx
     this.#collection = collection
     this.#startedAt = startedAt
-    this.known = bySource(rows.known)
+    this.liveFiles = bySource(rows.known)
     this.#leftover = bySource(rows.leftover)
   }
 
@@ -78,13 +78,13 @@ export class Build {
   }
 
   /**
-   * Keeps a source if it is already indexed with this digest (hex); returns false if it has to be added.
+   * Keeps a source that is already indexed with this digest (hex). Returns false if the source is new or has changed.
    * @throws fail('rag.too_many_chunks').
    */
   reuse(source: string, digest: string): boolean {
     const isSame = (file: KnownFile | undefined): file is KnownFile =>
       file?.sha256 === digest && file.analysis === ANALYSIS_VERSION
-    const [known, leftover] = [this.known.get(source), this.#leftover.get(source)]
+    const [known, leftover] = [this.liveFiles.get(source), this.#leftover.get(source)]
     if (isSame(known)) {
       this.#unchanged++
       this.#count(source, known.chunk_count)

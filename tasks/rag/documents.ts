@@ -50,7 +50,7 @@ export async function compareSelection(
   }
   for (const id of selection.ids ?? [])
     if (!seen.has(id)) build.skip({ source: sourceOf(id), reason: 'no such document' })
-  const gone = [...build.known.values()].filter(({ source }) => !build.present.has(source))
+  const gone = [...build.liveFiles.values()].filter(({ source }) => !build.present.has(source))
   return { build, gone: gone.map(({ id }) => id) }
 }
 
@@ -63,7 +63,7 @@ async function* listSelected(
   { tag, kind, ids, search }: Selection,
 ): AsyncGenerator<readonly ListedDocument[]> {
   const listed = [ownerId, kind, tag === null ? null : [tag], null, null, ids !== null] as const
-  let wanted = ids
+  let selectedIds = ids
   if (search !== null) {
     const text = await readWithin(db, searchDocuments.rank.desc, [
       ...listed,
@@ -74,11 +74,11 @@ async function* listSelected(
       MAX_FOUND,
     ])
     const found = SearchResult.parse(JSON.parse(text!)).items.map(({ id }) => id)
-    wanted = ids === null ? found : found.filter((id) => ids.includes(id))
+    selectedIds = ids === null ? found : found.filter((id) => ids.includes(id))
   }
   const statement = tag === null ? readSelected : readSelectedTagged
   for (let after = 0; ; ) {
-    const text = await readWithin(db, statement, [...listed, wanted, after, DOCUMENTS_PER_READ])
+    const text = await readWithin(db, statement, [...listed, selectedIds, after, DOCUMENTS_PER_READ])
     const documents = SelectedDocuments.parse(JSON.parse(text!))
     yield documents
     if (documents.length < DOCUMENTS_PER_READ) return

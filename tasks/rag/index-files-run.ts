@@ -103,7 +103,7 @@ async function analyzePdf(
 }
 
 /** Ids of live files below the target that no longer exist. Files outside the target stay in the collection. */
-function findRemoved({ root, path, isFolder }: Place, { known, present }: Build): number[] {
+function findRemoved({ root, path, isFolder }: Place, { liveFiles: known, present }: Build): number[] {
   const scope = path === root ? '' : `${path.slice(root.length).replace(/^\/+/, '')}${isFolder ? '/' : ''}`
   const isBelow = ({ source }: KnownFile): boolean => (isFolder ? source.startsWith(scope) : source === scope)
   return [...known.values()].filter((file) => isBelow(file) && !present.has(file.source)).map(({ id }) => id)

@@ -91,10 +91,10 @@ export function filterChunks(
   { positions }: LoadedCollection,
   filter: Readonly<Record<string, unknown>> | null,
 ): Uint8Array | null {
-  const wanted = Object.entries(filter ?? {})
-  if (wanted.length === 0) return null
+  const conditions = Object.entries(filter ?? {})
+  if (conditions.length === 0) return null
   return Uint8Array.from(positions, (position) => {
     const metadata = metadataOf(position)
-    return wanted.every(([key, value]) => Object.hasOwn(metadata, key) && metadata[key] === value) ? 1 : 0
+    return conditions.every(([key, value]) => Object.hasOwn(metadata, key) && metadata[key] === value) ? 1 : 0
   })
 }

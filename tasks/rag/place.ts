@@ -14,15 +14,15 @@ export interface Place {
  * @throws fail('rag.path_outside'), fail('rag.path_missing'), fail('rag.path_kind'), fail('rag.path_denied'),
  *   fail('rag.root_missing').
  */
-export async function placeOf(root: string, given: string): Promise<Place> {
-  if (given.includes('\0')) throw fail('rag.path_missing')
+export async function placeOf(root: string, requested: string): Promise<Place> {
+  if (requested.includes('\0')) throw fail('rag.path_missing')
   const base = await realpath(root).catch(() => {
     throw fail('rag.root_missing')
   })
-  const wanted = resolve(base, given)
+  const resolved = resolve(base, requested)
   // Rejected before any file access, which would reveal the existence of outside paths.
-  if (!isWithin(base, wanted) && !isWithin(resolve(root), wanted)) throw fail('rag.path_outside')
-  const path = await realpath(wanted).catch((error) => {
+  if (!isWithin(base, resolved) && !isWithin(resolve(root), resolved)) throw fail('rag.path_outside')
+  const path = await realpath(resolved).catch((error) => {
     throw accessFailure(error)
   })
   if (!isWithin(base, path)) throw fail('rag.path_outside')

@@ -2,12 +2,12 @@
  * Dot products of one vector with many. WebAssembly SIMD processes four floats at a time: five times as fast as the same
  * loop in JavaScript. The module is assembled below, instruction by instruction.
  *
- * `(func (export "products") (param $row i32) (param $count i32) (param $bytes i32) (param $wanted i32) (param $out i32))`.
+ * `(func (export "products") (param $row i32) (param $count i32) (param $bytes i32) (param $query i32) (param $out i32))`.
  *
  * `row` is the address of `count` rows of `bytes` bytes each, a multiple of 32. The function writes the product of each
- * with the vector at `wanted` to `out`, as floats.
+ * with the vector at `query` to `out`, as floats.
  */
-export type Products = (row: number, count: number, bytes: number, wanted: number, out: number) => void
+export type Products = (row: number, count: number, bytes: number, query: number, out: number) => void
 
 /** Memory of a WebAssembly module. */
 export interface Memory {
@@ -25,7 +25,7 @@ interface Platform {
 }
 const { WebAssembly: platform } = globalThis as unknown as { WebAssembly: Platform }
 
-const [ROW, COUNT, BYTES, WANTED, OUT, END, AT, SUM, MORE] = [0, 1, 2, 3, 4, 5, 6, 7, 8]
+const [ROW, COUNT, BYTES, QUERY, OUT, END, AT, SUM, MORE] = [0, 1, 2, 3, 4, 5, 6, 7, 8]
 const [I32, V128, EMPTY] = [0x7f, 0x7b, 0x40]
 
 // Opcodes, by purpose. SIMD opcodes follow the prefix 0xfd.
@@ -53,7 +53,7 @@ const BODY = [
   // Four locals: two i32 and two v128.
   ...[2, 2, I32, 2, V128],
   ...[block, loop, get(COUNT), isZero, branchIf(1)].flat(),
-  ...[zero, set(SUM), zero, set(MORE), get(WANTED), set(AT), get(ROW), get(BYTES), add, set(END)].flat(),
+  ...[zero, set(SUM), zero, set(MORE), get(QUERY), set(AT), get(ROW), get(BYTES), add, set(END)].flat(),
   ...[loop, multiplyAdd(SUM, 0), multiplyAdd(MORE, 16), step(ROW, 32), step(AT, 32)].flat(),
   ...[get(ROW), get(END), differ, branchIf(0), end].flat(),
   ...[get(SUM), get(MORE), addFours, set(SUM)].flat(),
@@ -63,8 +63,9 @@ const BODY = [
 ]
 
 const name = (text: string): number[] => [text.length, ...Buffer.from(text)]
-const section = (id: number, bytes: readonly number[]): number[] => [id, ...size(bytes.length), ...bytes]
-const size = (value: number): number[] => [(value & 0x7f) | 0x80, value >> 7]
+const section = (id: number, bytes: readonly number[]): number[] => [id, ...leb128(bytes.length), ...bytes]
+/** LEB128 in two bytes: for values below 16,384. */
+const leb128 = (value: number): number[] => [(value & 0x7f) | 0x80, value >> 7]
 
 const MODULE = new platform.Module(
   Uint8Array.from([
@@ -73,7 +74,7 @@ const MODULE = new platform.Module(
     ...section(2, [1, ...name('m'), ...name('memory'), 2, 0, 1]),
     ...section(3, [1, 0]),
     ...section(7, [1, ...name('products'), 0, 0]),
-    ...section(10, [1, ...size(BODY.length), ...BODY]),
+    ...section(10, [1, ...leb128(BODY.length), ...BODY]),
   ]),
 )
 

@@ -6,7 +6,7 @@ import type { AskedCollection, Search, SearchHit } from './searcher.ts'
 
 /**
  * Retrieval for this process, on a separate thread that holds the collections. Scoring 10,000 chunks takes a millisecond
- * there; a job would take seven milliseconds and leave a useless row.
+ * there; a job would take seven milliseconds and leave a row behind.
  */
 export interface Retrieval {
   /** The embedding model of a collection; null without vectors. @throws fail('rag.missing'). */

@@ -117,7 +117,7 @@ function evict(cache: Map<number, LoadedCollection>, maxBytes: number): void {
   }
 }
 
-/** A row with a file; a collection without files has one row without. */
+/** A row for a file. A collection without files has one row with a null file instead. */
 type ListedFile = LiveFile & { readonly file: number; readonly chunk_count: number }
 
 /**
@@ -170,17 +170,22 @@ async function rankChunks(
 ): Promise<readonly FusedHit[] | null> {
   const { model, dimensions, has_neighbours } = loaded.state
   const allowed = filterChunks(loaded, filter)
-  const usable =
+  const usableVector =
     vector !== null && vector.model === model && vector.floats.length === dimensions ? vector : null
-  const lexical = searchTerms(loaded.postings, queryOf(query), usable === null ? topK : CANDIDATES, allowed)
-  if (usable === null) return fused(lexical, null, topK)
+  const lexical = searchTerms(
+    loaded.postings,
+    queryOf(query),
+    usableVector === null ? topK : CANDIDATES,
+    allowed,
+  )
+  if (usableVector === null) return fused(lexical, null, topK)
   if (!has_neighbours)
-    return fused(lexical, loaded.vectors?.nearest(usable.floats, CANDIDATES, allowed) ?? null, topK)
-  const nearest = await findNeighbours(reader, loaded, usable, allowed)
+    return fused(lexical, loaded.vectors?.nearest(usableVector.floats, CANDIDATES, allowed) ?? null, topK)
+  const nearest = await findNeighbours(reader, loaded, usableVector, allowed)
   return nearest && fused(lexical, nearest, topK)
 }
 
-/** The nearest chunks by pgvector's index, or by an exact scan with a filter; null if one is of a newer version. */
+/** The nearest chunks by pgvector: from its index, or exact with a filter. Null if one is of a newer version. */
 async function findNeighbours(
   reader: Reader,
   { state: { id }, positions, firstChunks }: LoadedCollection,

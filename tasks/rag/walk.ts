@@ -90,22 +90,25 @@ const MAX_FILES = 100_000
  * @throws fail('rag.path_excluded'), fail('rag.path_denied'), fail('rag.path_missing'), fail('rag.too_many_files'),
  *   fail('rag.exclude_invalid').
  */
-export async function walk(place: Place, options: WalkOptions): Promise<Walked> {
+export async function walk(target: Place, options: WalkOptions): Promise<Walked> {
   const files: FoundFile[] = []
   const skipped: SkippedSource[] = []
   const never = ignore({ ignorecase: true }).add(NEVER)
   const excludes = parseExcludes(options.excludes)
-  const sourceOf = (path: string): string => relative(place.root, path).split(sep).join('/')
-  const target = sourceOf(place.path)
-  const isOwnFolder = options.never.some((own) => isWithin(own, place.path))
-  if (isOwnFolder || (target !== '' && never.ignores(place.isFolder ? `${target}/` : target)))
+  const sourceOf = (path: string): string => relative(target.root, path).split(sep).join('/')
+  const targetSource = sourceOf(target.path)
+  const isOwnFolder = options.never.some((own) => isWithin(own, target.path))
+  if (
+    isOwnFolder ||
+    (targetSource !== '' && never.ignores(target.isFolder ? `${targetSource}/` : targetSource))
+  )
     throw fail('rag.path_excluded')
 
   const visit = (folder: string, entry: Dirent): string | null => {
     const path = join(folder, entry.name)
     const source = sourceOf(path)
     // The caller's patterns are relative to the target, ours to the root.
-    const relativePath = relative(place.isFolder ? place.path : dirname(place.path), path)
+    const relativePath = relative(target.isFolder ? target.path : dirname(target.path), path)
       .split(sep)
       .join('/')
     const slash = entry.isDirectory() ? '/' : ''
@@ -119,19 +122,19 @@ export async function walk(place: Place, options: WalkOptions): Promise<Walked> 
     return null
   }
 
-  const top = place.isFolder ? place.path : dirname(place.path)
-  const folders = [top]
+  const startFolder = target.isFolder ? target.path : dirname(target.path)
+  const folders = [startFolder]
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
     options.signal.throwIfAborted()
     const at = folder
     const entries = await readdir(at, { withFileTypes: true }).catch((error) => {
       // An empty result would remove all files of the target from the collection.
-      if (at === top) throw accessFailure(error)
+      if (at === startFolder) throw accessFailure(error)
       skipped.push({ source: sourceOf(at), reason: errorReason(error) })
       return []
     })
-    const wanted = place.isFolder ? entries : entries.filter(({ name }) => name === basename(place.path))
-    for (const entry of wanted) {
+    const selected = target.isFolder ? entries : entries.filter(({ name }) => name === basename(target.path))
+    for (const entry of selected) {
       const next = visit(at, entry)
       if (next !== null) folders.push(next)
     }

@@ -18,9 +18,9 @@ export async function run(
   // An earlier job has finished it.
   if (byte_size !== null) return { byte_size }
   ctx.progress('Synthesizing')
-  const begun = await ctx.fenced((tx) => tx.maybeOne(beginPreview(digest)))
-  if (begun === null) throw fail('voice.preview_missing')
-  const { generation } = begun
+  const started = await ctx.fenced((tx) => tx.maybeOne(beginPreview(digest)))
+  if (started === null) throw fail('voice.preview_missing')
+  const { generation } = started
   const size = await storePieces(ctx, { digest, generation }, ctx.providers.speech.speak(speech, ctx.signal))
   await ctx.fenced((tx) => tx.run(endPreview(digest, generation, size)))
   return { byte_size: size }

@@ -16,9 +16,9 @@ export async function run(ctx: TaskContext, payload: TranscribePayload): Promise
   const audio = await openRecording(ctx, document_id)
   if (ctx.settings.ai.endpoints[provider].apiKey === null)
     throw fail('ai.missing_key', { provider, setting: keyName(provider) })
-  const begun = await ctx.fenced((tx) => tx.maybeOne(beginTranscription(id, ctx.job.id)))
-  if (begun === null) throw fail('voice.transcription_missing')
-  const { requested_language, prompt, created_at, shown } = begun
+  const started = await ctx.fenced((tx) => tx.maybeOne(beginTranscription(id, ctx.job.id)))
+  if (started === null) throw fail('voice.transcription_missing')
+  const { requested_language, prompt, created_at, shown } = started
   if (shown) ctx.emit('restart', { timestamp: new Date().toISOString() })
 
   const transcript = await transcribeRecording(ctx, {
