@@ -1,4 +1,5 @@
 import { accountErrors } from './account-errors.ts'
+import { aiErrors } from './ai/errors.ts'
 import { callerErrors } from './caller-errors.ts'
 import { messageErrors } from './message-errors.ts'
 import { quotaErrors } from './quota-errors.ts'
@@ -168,25 +169,7 @@ const table = {
   'subscription.missing': { detail: 'Subscription not found' },
   'subscription.canceled': { detail: 'The subscription is already canceled' },
   'dispute.missing': { detail: 'Dispute not found' },
-  'ai.disabled': { detail: 'AI service error: AI is disabled. Set AI_ENABLED to true.' },
-  'ai.missing_key': {
-    detail: 'AI service error: Missing API key for {provider} provider. Set {setting} environment variable.',
-  },
-  'ai.refused': { detail: 'AI provider error: {reason}' },
-  'ai.failed': { detail: 'AI provider error: {reason}', retry: 'later' },
-  'ai.interrupted': { detail: 'AI provider error: the answer was cut off: {reason}' },
-  'ai.not_yours': { detail: 'Only admins may use a user_id other than their own' },
-  'agent.missing': { detail: 'Agent not found' },
-  'agent.inactive': { detail: 'The agent is not active' },
-  'agent.none': { detail: 'AI service error: the agent {slug} is not active' },
-  'agent.no_fields': { detail: 'No fields to update' },
-  'conversation.missing': { detail: 'Conversation not found' },
-  'conversation.unknown': { detail: 'Invalid conversation_id: there is no such conversation' },
-  'conversation.denied': { detail: 'Access denied: the conversation belongs to another user' },
-  'conversation.gone': { detail: 'The conversation was deleted before this turn ran' },
-  'turn.missing': { detail: 'Message not found' },
-  'turn.stopped': { detail: 'The answer was stopped' },
-  'turn.failed': { detail: 'The answer failed' },
+  ...aiErrors,
   'post.missing': { detail: 'Post not found' },
   'post.slug_taken': { detail: 'A post with this slug already exists' },
   'tag.missing': { detail: 'Tag not found' },
