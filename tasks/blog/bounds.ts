@@ -1,26 +1,25 @@
-/** Limits that are checked before untrusted text is parsed or its values are used. */
+/** Limits to check before parsing untrusted text or using its values. */
 
-// No real front matter is nested deeper, and recursive parsers take a stack frame, or a regular expression, for each
-// level.
-const DEEPEST = 64
-// Characters of one value, and values in one post.
-const LONGEST = 100_000
+// No real front matter is nested deeper. Recursive parsers need a stack frame or a regular expression for each level.
+const MAX_DEPTH = 64
+// Limits of characters per value and of values per post.
+const MAX_CHARACTERS = 100_000
 const MAX_VALUES = 10_000
 
-/** Whether YAML or TOML nests brackets, or dashes of lists in lists, too deeply to be intended. */
-export function isDeep(text: string): boolean {
+/** True if YAML or TOML nests brackets, or the dashes of nested lists, deeper than the limit. */
+export function isTooDeep(text: string): boolean {
   let depth = 0
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i)
     if (code === OPEN_LIST || code === OPEN_MAP) {
-      if (++depth > DEEPEST) return true
+      if (++depth > MAX_DEPTH) return true
     } else if ((code === CLOSE_LIST || code === CLOSE_MAP) && depth > 0) depth--
   }
   return NESTED_DASHES.test(text)
 }
 
-/** The same for JSON, where brackets in quotes do not count. */
-export function isDeepJson(text: string): boolean {
+/** True if JSON nests brackets deeper than the limit; ignores brackets in strings. */
+export function isTooDeepJson(text: string): boolean {
   let [depth, quoted] = [0, false]
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i)
@@ -29,28 +28,28 @@ export function isDeepJson(text: string): boolean {
       else if (code === QUOTE) quoted = false
     } else if (code === QUOTE) quoted = true
     else if (code === OPEN_LIST || code === OPEN_MAP) {
-      if (++depth > DEEPEST) return true
+      if (++depth > MAX_DEPTH) return true
     } else if (code === CLOSE_LIST || code === CLOSE_MAP) depth--
   }
   return false
 }
 
 const [OPEN_LIST, CLOSE_LIST, OPEN_MAP, CLOSE_MAP, QUOTE, BACKSLASH] = [0x5b, 0x5d, 0x7b, 0x7d, 0x22, 0x5c]
-const NESTED_DASHES = new RegExp(`(?:[-?:] ){${DEEPEST}}`)
+const NESTED_DASHES = new RegExp(`(?:[-?:] ){${MAX_DEPTH}}`)
 
-/** The key whose value is too large or too deep for a post, or null; the post's text is not checked. */
-export function firstOverLimit(values: Readonly<Record<string, unknown>>): string | null {
+/** Returns the first key whose value is too large or nested too deeply; null if there is none. Ignores `content`. */
+export function findOversizedKey(values: Readonly<Record<string, unknown>>): string | null {
   let count = 0
   for (const [key, value] of Object.entries(values)) {
     if (key === 'content') continue
-    const left = [{ value, depth: 0 }]
-    for (let next = left.pop(); next !== undefined; next = left.pop()) {
+    const stack = [{ value, depth: 0 }]
+    for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
       const { value: inner, depth } = next
-      if (++count > MAX_VALUES || depth > DEEPEST) return key
-      if (typeof inner === 'string' && inner.length > LONGEST) return key
+      if (++count > MAX_VALUES || depth > MAX_DEPTH) return key
+      if (typeof inner === 'string' && inner.length > MAX_CHARACTERS) return key
       if (typeof inner !== 'object' || inner === null) continue
-      for (const one of Object.values(inner)) left.push({ value: one, depth: depth + 1 })
-      if (left.length > MAX_VALUES) return key
+      for (const child of Object.values(inner)) stack.push({ value: child, depth: depth + 1 })
+      if (stack.length > MAX_VALUES) return key
     }
   }
   return null

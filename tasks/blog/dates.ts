@@ -1,6 +1,6 @@
 /**
- * Dates as people write them: ISO and its variants, email dates, English month names, epoch numbers. A time without a
- * zone is UTC.
+ * Parses dates as people write them: ISO and its variants, email dates, English month names, epoch numbers. A time
+ * without a zone is UTC.
  */
 
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
@@ -56,38 +56,38 @@ interface Day {
 }
 
 type Groups = readonly (string | undefined)[]
-const numbers = (year: unknown, month: unknown, day: unknown): Day => ({
+const toDay = (year: unknown, month: unknown, day: unknown): Day => ({
   year: Number(year),
   month: Number(month),
   day: Number(day),
 })
-const named = (year: unknown, month: unknown, day: unknown): Day =>
-  numbers(year, MONTHS.indexOf(String(month).slice(0, 3).toLowerCase()) + 1, day)
+const fromMonthName = (year: unknown, month: unknown, day: unknown): Day =>
+  toDay(year, MONTHS.indexOf(String(month).slice(0, 3).toLowerCase()) + 1, day)
 
 const FORMS: readonly [RegExp, (groups: Groups) => Day][] = [
-  [/^(\d{4})([-/.])(\d{1,2})\2(\d{1,2})$/, ([, year, , month, day]) => numbers(year, month, day)],
-  [/^(\d{4})(\d{2})(\d{2})$/, ([, year, month, day]) => numbers(year, month, day)],
-  [/^(\d{4})[-/](\d{1,2})$/, ([, year, month]) => numbers(year, month, 1)],
-  [/^(\d{4})$/, ([, year]) => numbers(year, 1, 1)],
-  [/^(\d{1,2})([-.])(\d{1,2})\2(\d{4})$/, ([, day, , month, year]) => numbers(year, month, day)],
-  // With slashes the month comes first, as in the US, unless it can't be a month.
+  [/^(\d{4})([-/.])(\d{1,2})\2(\d{1,2})$/, ([, year, , month, day]) => toDay(year, month, day)],
+  [/^(\d{4})(\d{2})(\d{2})$/, ([, year, month, day]) => toDay(year, month, day)],
+  [/^(\d{4})[-/](\d{1,2})$/, ([, year, month]) => toDay(year, month, 1)],
+  [/^(\d{4})$/, ([, year]) => toDay(year, 1, 1)],
+  [/^(\d{1,2})([-.])(\d{1,2})\2(\d{4})$/, ([, day, , month, year]) => toDay(year, month, day)],
+  // Slashes mean US order, month first, unless the first number exceeds 12.
   [
     /^(\d{1,2})\/(\d{1,2})\/(\d{4})$/,
-    ([, one, two, year]) => (Number(one) > 12 ? numbers(year, two, one) : numbers(year, one, two)),
+    ([, one, two, year]) => (Number(one) > 12 ? toDay(year, two, one) : toDay(year, one, two)),
   ],
   [
     new RegExp(`^${MONTH}[ ,-]+${DAY}[ ,-]+(\\d{4})$`, 'i'),
-    ([, month, day, year]) => named(year, month, day),
+    ([, month, day, year]) => fromMonthName(year, month, day),
   ],
   [
     new RegExp(`^${DAY}(?: of)?[ ,-]*${MONTH}[ ,-]*(\\d{4})$`, 'i'),
-    ([, day, month, year]) => named(year, month, day),
+    ([, day, month, year]) => fromMonthName(year, month, day),
   ],
   [
     new RegExp(`^(\\d{4})[ ,-]+${MONTH}[ ,-]+${DAY}$`, 'i'),
-    ([, year, month, day]) => named(year, month, day),
+    ([, year, month, day]) => fromMonthName(year, month, day),
   ],
-  [new RegExp(`^${MONTH}[ ,-]+(\\d{4})$`, 'i'), ([, month, year]) => named(year, month, 1)],
+  [new RegExp(`^${MONTH}[ ,-]+(\\d{4})$`, 'i'), ([, month, year]) => fromMonthName(year, month, 1)],
 ]
 
 const TIME =
@@ -95,26 +95,26 @@ const TIME =
 const COMPACT = /(?<=^\d{8})t(\d{2})(\d{2})(\d{2})?(?:[.,](\d{1,9}))?/i
 const OFFSET = /^ ?(?:(?:utc|gmt) ?)?([+\u2212-])(\d{1,2})(?::?(\d{2}))?(?![\d:])/i
 const LETTERS = /^ ?([a-z]{1,4})\b(?![/_])/i
-const PLACE = /^ ?\[?([a-z]+(?:[/_-][a-z]+)+)\]?/i
+const REGION = /^ ?\[?([a-z]+(?:[/_-][a-z]+)+)\]?/i
 
-/** An instant as ISO text in UTC, or null when it can't be read. */
+/** Parses a date; returns ISO 8601 in UTC, or null if it is not a date. */
 export function readDate(given: string): string | null {
   const text = given.trim().replace(/\s+/g, ' ')
-  if (/^-?\d{9,10}(\.\d+)?$/.test(text)) return isoOf(Math.round(Number(text) * 1000))
-  if (/^\d{12,13}$/.test(text)) return isoOf(Number(text))
+  if (/^-?\d{9,10}(\.\d+)?$/.test(text)) return toIso(Math.round(Number(text) * 1000))
+  if (/^\d{12,13}$/.test(text)) return toIso(Number(text))
   const plain = text
     .replace(/\([^)]*\)/g, ' ')
     .replace(/^(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?\b[.,]*/i, '')
     .trim()
   const time = TIME.exec(plain) ?? COMPACT.exec(plain)
-  if (time === null) return instantOf(dayOf(plain), 0, { minutes: 0 })
-  const behind = plain.slice(time.index + time[0].length)
-  const { zone, rest } = zoneOf(behind)
+  if (time === null) return toInstant(parseDay(plain), 0, { minutes: 0 })
+  const afterTime = plain.slice(time.index + time[0].length)
+  const { zone, rest } = parseZone(afterTime)
   if (zone === null) return null
-  return instantOf(dayOf(`${plain.slice(0, time.index)} ${rest}`.trim()), secondsOf(time), zone)
+  return toInstant(parseDay(`${plain.slice(0, time.index)} ${rest}`.trim()), parseTime(time), zone)
 }
 
-function dayOf(text: string): Day | null {
+function parseDay(text: string): Day | null {
   const clean = text.replace(/[ ,]+$/, '').replace(/^[ ,]+/, '')
   for (const [form, read] of FORMS) {
     const groups = form.exec(clean)
@@ -123,12 +123,12 @@ function dayOf(text: string): Day | null {
   return null
 }
 
-/** Milliseconds of a time of day; NaN when there is no such time. */
-function secondsOf([, hours, minutes, seconds = '0', fraction = '', half]: Groups): number {
+/** Converts a time of day to milliseconds since midnight; NaN if it is invalid. */
+function parseTime([, hours, minutes, seconds = '0', fraction = '', meridiem]: Groups): number {
   let hour = Number(hours)
-  if (half !== undefined) {
+  if (meridiem !== undefined) {
     if (hour < 1 || hour > 12) return Number.NaN
-    hour = (hour % 12) + (half.toLowerCase() === 'p' ? 12 : 0)
+    hour = (hour % 12) + (meridiem.toLowerCase() === 'p' ? 12 : 0)
   }
   if (hour > 24 || Number(minutes) > 59 || Number(seconds) > 60) return Number.NaN
   return (
@@ -137,10 +137,10 @@ function secondsOf([, hours, minutes, seconds = '0', fraction = '', half]: Group
   )
 }
 
-type Zone = { readonly minutes: number } | { readonly place: string }
+type Zone = { readonly minutes: number } | { readonly timeZone: string }
 
-/** The zone at the start of a text, UTC when there is none, and the rest of the text; null for an unknown zone. */
-function zoneOf(text: string): { zone: Zone | null; rest: string } {
+/** Parses the zone at the start of a text; `zone` is UTC if there is none, and null if it is unknown. */
+function parseZone(text: string): { zone: Zone | null; rest: string } {
   const offset = OFFSET.exec(text)
   if (offset !== null) {
     const [all, sign, hours, minutes = '0'] = offset
@@ -148,9 +148,12 @@ function zoneOf(text: string): { zone: Zone | null; rest: string } {
     const zone = size > 18 * 60 ? null : { minutes: sign === '+' ? size : -size }
     return { zone, rest: text.slice(all.length).replace(/^ ?\[[^\]]*\]/, '') }
   }
-  const place = PLACE.exec(text)
-  if (place !== null)
-    return { zone: isPlace(place[1]!) ? { place: place[1]! } : null, rest: text.slice(place[0].length) }
+  const region = REGION.exec(text)
+  if (region !== null)
+    return {
+      zone: isTimeZone(region[1]!) ? { timeZone: region[1]! } : null,
+      rest: text.slice(region[0].length),
+    }
   const letters = LETTERS.exec(text)
   if (letters === null || MONTHS.includes(letters[1]!.slice(0, 3).toLowerCase()))
     return { zone: { minutes: 0 }, rest: text }
@@ -159,7 +162,7 @@ function zoneOf(text: string): { zone: Zone | null; rest: string } {
   return { zone: minutes === undefined ? null : { minutes }, rest: text.slice(letters[0].length) }
 }
 
-function isPlace(name: string): boolean {
+function isTimeZone(name: string): boolean {
   try {
     new Intl.DateTimeFormat('en', { timeZone: name })
     return true
@@ -168,28 +171,28 @@ function isPlace(name: string): boolean {
   }
 }
 
-function instantOf(day: Day | null, milliseconds: number, zone: Zone): string | null {
+function toInstant(day: Day | null, milliseconds: number, zone: Zone): string | null {
   if (day === null || Number.isNaN(milliseconds)) return null
   const date = new Date(0)
   date.setUTCFullYear(day.year, day.month - 1, day.day)
-  // A day that does not exist rolls over into the next month.
+  // A nonexistent day rolls over into the next month.
   if (date.getUTCMonth() !== day.month - 1 || date.getUTCDate() !== day.day) return null
   const local = date.getTime() + milliseconds
-  return isoOf(local - ('minutes' in zone ? zone.minutes : minutesOf(zone.place, local)) * 60_000)
+  return toIso(local - ('minutes' in zone ? zone.minutes : offsetAt(zone.timeZone, local)) * 60_000)
 }
 
-/** A place's offset in minutes east at a local time: read as UTC first, then corrected by the offset found. */
-function minutesOf(place: string, local: number): number {
-  const shown = new Intl.DateTimeFormat('en-US', { timeZone: place, timeZoneName: 'longOffset' })
-  const at = (instant: number): number => {
-    const [, sign, hours, minutes] = /GMT(?:([+-])(\d\d):(\d\d))?/.exec(shown.format(instant)) ?? []
+/** Returns the offset of a time zone, in minutes east, at a local time: first guesses it as if the time were UTC. */
+function offsetAt(timeZone: string, local: number): number {
+  const formatter = new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' })
+  const offset = (instant: number): number => {
+    const [, sign, hours, minutes] = /GMT(?:([+-])(\d\d):(\d\d))?/.exec(formatter.format(instant)) ?? []
     return (Number(hours ?? 0) * 60 + Number(minutes ?? 0)) * (sign === '-' ? -1 : 1)
   }
-  return at(local - at(local) * 60_000)
+  return offset(local - offset(local) * 60_000)
 }
 
-/** ISO text, or null for years that PostgreSQL and ISO do not write with four digits. */
-function isoOf(milliseconds: number): string | null {
+/** Formats as ISO 8601; null for years that do not have four digits in ISO 8601 and PostgreSQL. */
+function toIso(milliseconds: number): string | null {
   const text =
     Number.isNaN(milliseconds) || Math.abs(milliseconds) > 8.64e15 ? '' : new Date(milliseconds).toISOString()
   return /^(?!0000)\d{4}-/.test(text) ? text : null

@@ -7,36 +7,36 @@ import type { ImportPayload } from './import.ts'
 import type { ReadItem } from './items.ts'
 import { publicName } from './public.ts'
 import { ImportResult } from './shapes.ts'
-import { Writer } from './write.ts'
+import { PostWriter } from './write.ts'
 
-// Errors that are reported one by one; any more are only counted.
+// Further errors are only counted.
 const MAX_ERRORS = 1000
 const PROGRESS_EVERY = 50
-// Of all posts of a file together, which are held in memory at once.
+// Limit for the contents of all posts of a file: the import holds them in memory.
 const MAX_CHARACTERS = 128_000_000
 
-/** The work of `blog.import`. */
+/** Runs `blog.import`. */
 export async function run(ctx: TaskContext, { uploadId, onConflict }: ImportPayload): Promise<ImportResult> {
   ctx.progress('Reading the file')
   const file = await ctx.db.maybeOne(upload(uploadId))
   if (file === null) throw fail('import.bytes_missing')
   if (file.result !== null) return ImportResult.parse(file.result)
   try {
-    const bytes = await bytesOf(ctx, uploadId)
-    const items = await readAll(
+    const bytes = await loadUpload(ctx, uploadId)
+    const items = await readItems(
       ctx,
       await ctx.providers.readPosts(file.file_name, file.format, bytes, ctx.signal),
     )
     return await ctx.db.transaction(async (tx) => {
       const { name } = await tx.one(importer(ctx.job.ownerId))
-      const writer = new Writer(tx, { id: ctx.job.ownerId, name: publicName(name) }, onConflict)
-      const result = await writeAll(ctx, items, writer)
+      const writer = new PostWriter(tx, { id: ctx.job.ownerId, name: publicName(name) }, onConflict)
+      const result = await writeItems(ctx, items, writer)
       await tx.run(endUpload(uploadId, result))
       await assertCurrentAttempt(ctx, tx)
       return result
     })
   } catch (error) {
-    // It would fail again, and there is no next attempt.
+    // A permanent failure has no next attempt, so nothing needs the upload.
     if (error instanceof Failure && !error.retryable && error.code !== 'job.superseded')
       await ctx.db.run(deleteUpload(uploadId))
     throw error
@@ -46,8 +46,8 @@ export async function run(ctx: TaskContext, { uploadId, onConflict }: ImportPayl
 type Items = readonly Item[]
 type Item = { readonly file: string; readonly read: ReadItem }
 
-/** Reads everything before anything is written: a transaction must not wait for a reader. */
-async function readAll({ progress }: TaskContext, posts: PostReader): Promise<Items> {
+/** Reads all posts before the first write: a transaction must not wait for a reader. */
+async function readItems({ progress }: TaskContext, posts: PostReader): Promise<Items> {
   const items: Item[] = []
   let characters = 0
   try {
@@ -55,7 +55,7 @@ async function readAll({ progress }: TaskContext, posts: PostReader): Promise<It
       items.push(item)
       if ('post' in item.read) characters += item.read.post.content.length
       if (characters > MAX_CHARACTERS)
-        throw fail('import.refused', { reason: `it holds more than ${MAX_CHARACTERS} characters` })
+        throw fail('import.refused', { reason: `it contains more than ${MAX_CHARACTERS} characters` })
       if (items.length % PROGRESS_EVERY === 0) progress(`Reading post ${items.length} of ${posts.count}`)
     }
   } finally {
@@ -64,7 +64,7 @@ async function readAll({ progress }: TaskContext, posts: PostReader): Promise<It
   return items
 }
 
-async function writeAll(ctx: TaskContext, items: Items, writer: Writer): Promise<ImportResult> {
+async function writeItems(ctx: TaskContext, items: Items, writer: PostWriter): Promise<ImportResult> {
   const errors: ImportResult['errors'] = []
   const count = items.length
   let failed = 0
@@ -79,12 +79,15 @@ async function writeAll(ctx: TaskContext, items: Items, writer: Writer): Promise
   return { ...writer.counts, failed, errors }
 }
 
-/** Last in the transaction, since it locks the job's row against a take-over. */
+/**
+ * Call last in the transaction: it locks the job's row, which blocks takeovers.
+ * @throws fail('job.superseded') if another attempt has taken over.
+ */
 async function assertCurrentAttempt(ctx: TaskContext, tx: Queries): Promise<void> {
   if ((await tx.maybeOne(fenceJob(ctx.job.id, ctx.job.attempt))) === null) throw fail('job.superseded')
 }
 
-async function bytesOf(ctx: TaskContext, uploadId: number): Promise<Buffer> {
+async function loadUpload(ctx: TaskContext, uploadId: number): Promise<Buffer> {
   const chunks: Uint8Array[] = []
   for (;;) {
     const chunk = await ctx.db.maybeOne(uploadChunk(uploadId, chunks.length))

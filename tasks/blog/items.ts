@@ -1,100 +1,101 @@
-/** The posts of an imported file. This parses untrusted content, so it only runs in a child process. */
+/** Reads the posts of an imported file. Runs only in a child process, because it parses untrusted content. */
 import type { UploadFormat } from '../../sql/blog/transfer.ts'
 import { fail } from '../../sql/errors.ts'
 import { openZip, type ZipEntry, type ZipRules } from '../zip.ts'
-import { isDeepJson } from './bounds.ts'
-import { isMapping, splitFrontMatter, Unreadable } from './front-matter.ts'
-import { interpret, type ReadPost } from './interpret.ts'
+import { isTooDeepJson } from './bounds.ts'
+import { isMapping, splitFrontMatter, UnreadablePost } from './front-matter.ts'
+import { interpret, type ParsedPost } from './interpret.ts'
 import { LIMITS } from './limits.ts'
 import { placeOf } from './place.ts'
-import { fitted, slugify } from './slugs.ts'
-import { Keys } from './values.ts'
+import { slugify, truncateSlug } from './slugs.ts'
+import { FrontMatterKeys } from './values.ts'
 
 /** One post of an imported file. */
 export interface Item {
-  /** The file that contains it. */
+  /** The name of its file. */
   readonly file: string
-  /** @throws Unreadable with the reason. */
-  read(): Promise<ReadPost> | ReadPost
+  /** @throws Unreadable if it is not a valid post. */
+  read(): Promise<ParsedPost> | ParsedPost
 }
 
-/** The result of reading an item: a post, or why there is none. */
-export type ReadItem = ReadPost | { readonly slug: string | null; readonly message: string }
+/** The result of reading an item: a post, or an error message with the slug, null if unknown. */
+export type ReadItem = ParsedPost | { readonly slug: string | null; readonly message: string }
 
-/** Reads one item. @throws fail('import.refused') when the whole file must be refused. */
+/** Reads one item. @throws fail('import.refused') if the whole file must be rejected. */
 export async function readItem(item: Item): Promise<ReadItem> {
   try {
     return await item.read()
   } catch (error) {
-    if (!(error instanceof Unreadable)) throw error
+    if (!(error instanceof UnreadablePost)) throw error
     return {
-      slug: error.slug && fitted(error.slug, LIMITS.slug),
+      slug: error.slug && truncateSlug(error.slug, LIMITS.slug),
       message: error.message.slice(0, MESSAGE_CHARACTERS),
     }
   }
 }
 
-// Messages quote the content, which may be megabytes.
+// Messages quote content, which may be megabytes long.
 const MESSAGE_CHARACTERS = 500
-// No blog has more posts, and each item has a cost, even an unreadable one.
+// No blog has more posts, and even an unreadable item has a cost.
 const MAX_ITEMS = 100_000
-// A post has at most a million characters of four bytes, plus front matter.
+// A post has at most a million characters of up to four bytes, plus front matter.
 const MAX_BYTES = 5 * 1024 * 1024
 
-const FOLDER: ZipRules = {
+const ZIP_RULES: ZipRules = {
   refused: (reason, cause) => fail('import.refused', { reason }, { cause }),
   isText: true,
 }
 
-/** The posts of a file. @throws fail('import.refused' | 'import.encoding') when it does not match its format. */
+/** Lists the posts of a file. @throws fail('import.refused' | 'import.encoding') if it does not match its format. */
 export async function itemsOf(
   fileName: string,
   format: UploadFormat,
   bytes: Buffer,
 ): Promise<readonly Item[]> {
-  if (format === 'zip') return (await openZip(bytes, FOLDER)).filter(({ path }) => isPost(path)).map(ofZip)
-  const text = decoded(bytes)
+  if (format === 'zip')
+    return (await openZip(bytes, ZIP_RULES)).filter(({ path }) => isPost(path)).map(zipItem)
+  const text = decodeUtf8(bytes)
   if (text === null) throw fail('import.encoding')
   if (format === 'markdown')
-    return [{ file: fileName, read: () => named(fileName, async () => readMarkdown(fileName, text)) }]
-  const list = listOf(text)
+    return [{ file: fileName, read: () => withFileSlug(fileName, async () => parseMarkdown(fileName, text)) }]
+  const list = parseList(text)
   if (list.length > MAX_ITEMS)
-    throw fail('import.refused', { reason: `it holds more than ${MAX_ITEMS} posts` })
-  return list.map((value, i) => ({ file: fileName, read: () => readExported(value, i + 1) }))
+    throw fail('import.refused', { reason: `it contains more than ${MAX_ITEMS} posts` })
+  return list.map((value, i) => ({ file: fileName, read: () => parseExported(value, i + 1) }))
 }
 
-/** Excludes files that an operating system adds. */
+/** True for Markdown files, except hidden ones and those that macOS adds. */
 const isPost = (path: string): boolean =>
   /(^|\/)[^/.][^/]*\.(md|markdown)$/i.test(path) && !path.startsWith('__MACOSX/')
 
-const ofZip = (entry: ZipEntry): Item => ({
+const zipItem = (entry: ZipEntry): Item => ({
   file: entry.path,
-  read: () => named(entry.path, async () => readMarkdown(entry.path, await textOfEntry(entry))),
+  read: () => withFileSlug(entry.path, async () => parseMarkdown(entry.path, await readEntryText(entry))),
 })
 
-async function textOfEntry(entry: ZipEntry): Promise<string> {
+async function readEntryText(entry: ZipEntry): Promise<string> {
   const bytes = await entry.read(MAX_BYTES)
-  if (bytes === null) throw new Unreadable('The file is larger than a post can be')
+  if (bytes === null) throw new UnreadablePost('The file exceeds the size limit for a post')
   if (bytes.subarray(0, 4).equals(Buffer.from('PK\x03\x04')))
     throw fail('import.refused', { reason: 'the archive contains another archive' })
-  const text = decoded(bytes)
-  if (text === null) throw new Unreadable('The file is not valid UTF-8')
+  const text = decodeUtf8(bytes)
+  if (text === null) throw new UnreadablePost('The file is not valid UTF-8')
   return text
 }
 
-/** An error in a post whose slug is not known yet is reported under the slug of its file. */
-async function named(path: string, read: () => Promise<ReadPost>): Promise<ReadPost> {
+/** Adds the slug of the file to an error that has none yet. */
+async function withFileSlug(path: string, read: () => Promise<ParsedPost>): Promise<ParsedPost> {
   try {
     return await read()
   } catch (error) {
-    if (error instanceof Unreadable) error.slug ??= slugify(placeOf(path).stem) || null
+    if (error instanceof UnreadablePost) error.slug ??= slugify(placeOf(path).stem) || null
     throw error
   }
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-function decoded(bytes: Buffer): string | null {
+function decodeUtf8(bytes: Buffer): string | null {
   try {
     return utf8.decode(bytes)
   } catch {
@@ -102,13 +103,17 @@ function decoded(bytes: Buffer): string | null {
   }
 }
 
-function readMarkdown(path: string, text: string): ReadPost {
-  const { matter, body } = splitFrontMatter(text)
-  return interpret(new Keys(matter), body, { ...placeOf(path), strict: false, defaultStatus: 'published' })
+function parseMarkdown(path: string, text: string): ParsedPost {
+  const { frontMatter: matter, body } = splitFrontMatter(text)
+  return interpret(new FrontMatterKeys(matter), body, {
+    ...placeOf(path),
+    strict: false,
+    defaultStatus: 'published',
+  })
 }
 
-function listOf(text: string): readonly unknown[] {
-  if (isDeepJson(text)) throw fail('import.refused', { reason: 'it is nested too deeply' })
+function parseList(text: string): readonly unknown[] {
+  if (isTooDeepJson(text)) throw fail('import.refused', { reason: 'it is nested too deeply' })
   let value: unknown
   try {
     value = JSON.parse(text.startsWith('\uFEFF') ? text.slice(1) : text)
@@ -119,17 +124,17 @@ function listOf(text: string): readonly unknown[] {
   return value
 }
 
-const NOWHERE = { stem: '', date: undefined, inDrafts: false }
+const NO_PATH = { stem: '', date: undefined, inDrafts: false }
 
-function readExported(value: unknown, number: number): ReadPost {
+function parseExported(value: unknown, number: number): ParsedPost {
   try {
-    if (!isMapping(value)) throw new Unreadable('it is not an object')
-    const keys = new Keys(value)
+    if (!isMapping(value)) throw new UnreadablePost('it is not an object')
+    const keys = new FrontMatterKeys(value)
     const content = keys.get('content') ?? ''
-    if (typeof content !== 'string') throw new Unreadable('content: must be a string')
-    return interpret(keys, content, { ...NOWHERE, strict: true, defaultStatus: 'draft' })
+    if (typeof content !== 'string') throw new UnreadablePost('content: must be a string')
+    return interpret(keys, content, { ...NO_PATH, strict: true, defaultStatus: 'draft' })
   } catch (error) {
-    if (error instanceof Unreadable) error.message = `Item ${number}: ${error.message}`
+    if (error instanceof UnreadablePost) error.message = `Item ${number}: ${error.message}`
     throw error
   }
 }

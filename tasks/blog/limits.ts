@@ -1,4 +1,4 @@
-/** How long the texts of posts and tags may be, in characters. */
+/** Maximum lengths of the texts of posts and tags, in characters. */
 export const LIMITS = {
   title: 200,
   slug: 220,
@@ -10,11 +10,11 @@ export const LIMITS = {
   hero_image_url: 1024,
   tag_name: 80,
   tag_slug: 100,
-  /** Tags of one post. */
+  /** Number of tags of one post. */
   tags: 100,
 } as const
 
-/** Whether a text has more than `max` characters, counted in code points as PostgreSQL does. */
+/** True if a text has more than `max` characters, counted in code points as PostgreSQL does. */
 export function isLonger(text: string, max: number): boolean {
   if (text.length <= max) return false
   if (text.length > 2 * max) return true
@@ -23,8 +23,8 @@ export function isLonger(text: string, max: number): boolean {
   return false
 }
 
-/** A text cut to at most `max` characters, ending with an ellipsis if it was too long. */
-export function shortened(text: string, max: number): string {
+/** Truncates a text to at most `max` characters; a truncated text ends with an ellipsis. */
+export function shorten(text: string, max: number): string {
   if (!isLonger(text, max)) return text
   const kept = Array.from(text.slice(0, 2 * max))
     .slice(0, max - 1)

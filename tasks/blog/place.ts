@@ -1,22 +1,22 @@
 import { readDate } from './dates.ts'
-import { Unreadable } from './front-matter.ts'
+import { UnreadablePost } from './front-matter.ts'
 import { LIMITS } from './limits.ts'
-import { fitted, slugify, slugOfTitle } from './slugs.ts'
-import type { Keys } from './values.ts'
+import { slugify, slugOfTitle, truncateSlug } from './slugs.ts'
+import type { FrontMatterKeys } from './values.ts'
 
-/** What a file's name and folder say about its post. */
+/** Facts about a post from its file's path. */
 export interface Place {
-  /** The file's name without date and extension, or its folder's; '' when there is none. */
+  /** The name of the file without date and extension, or of its folder if the file is `index`; may be empty. */
   readonly stem: string
-  /** The date that the name begins with. */
+  /** The date at the start of the name; undefined if there is none. */
   readonly date: string | undefined
-  /** Whether it is in a folder for drafts. */
+  /** True if a parent folder is `drafts` or `_drafts`. */
   readonly inDrafts: boolean
 }
 
 const DATED = /^(\d{4}-\d{1,2}-\d{1,2})(?:[-_]+|$)/
 
-/** Reads a path such as `_posts/2020-01-02-hello.md` or `posts/hello/index.md`. */
+/** Parses a path such as `_posts/2020-01-02-hello.md` or `posts/hello/index.md`. */
 export function placeOf(path: string): Place {
   const parts = path.split('/').filter((part) => part !== '' && part !== '.')
   const file = (parts.pop() ?? '').replace(/\.(md|markdown)$/i, '')
@@ -31,8 +31,8 @@ export function placeOf(path: string): Place {
   }
 }
 
-/** The last part of an address; '' when the address is a pattern that a generator would fill in. */
-function lastOf(address: string | undefined): string {
+/** Returns the last segment of an address; '' if the address is absent or a pattern that a generator fills in. */
+function lastSegment(address: string | undefined): string {
   if (address === undefined || /[{}]|:[a-z]/i.test(address.replace(/^https?:\/\//i, ''))) return ''
   if (/^(true|false|date|pretty|ordinal|weekdate|none)$/i.test(address)) return ''
   const parts = address
@@ -43,24 +43,25 @@ function lastOf(address: string | undefined): string {
   return /^index$/i.test(last) ? (parts.pop() ?? '') : last
 }
 
-/** The parts of a path; none for one that contains a template. */
-const partsOf = (path = ''): string[] => (path.includes('{{') ? [] : path.split('/').filter(Boolean))
+/** Splits a path into segments; none if it contains a template. */
+const pathSegments = (path = ''): string[] => (path.includes('{{') ? [] : path.split('/').filter(Boolean))
 
-/** The slug: as given, else from the address, file or title. @throws Unreadable when a given one is too long. */
-export function slugOf(keys: Keys, title: string, place: Place): string {
-  const given = slugify(partsOf(keys.text('slug')).at(-1) ?? '')
-  if (given.length > LIMITS.slug) throw new Unreadable(`slug: must have at most ${LIMITS.slug} characters`)
+/** Returns the given slug, else one from address, file or title. @throws Unreadable if the given one is too long. */
+export function chooseSlug(keys: FrontMatterKeys, title: string, place: Place): string {
+  const given = slugify(pathSegments(keys.firstText('slug')).at(-1) ?? '')
+  if (given.length > LIMITS.slug)
+    throw new UnreadablePost(`slug: must have at most ${LIMITS.slug} characters`)
   if (given !== '') return given
-  for (const name of [lastOf(keys.text('permalink', 'path', 'url')), place.stem]) {
-    const slug = fitted(slugify(name), LIMITS.slug)
+  for (const name of [lastSegment(keys.firstText('permalink', 'path', 'url')), place.stem]) {
+    const slug = truncateSlug(slugify(name), LIMITS.slug)
     if (slug !== '') return slug
   }
   return slugOfTitle(title)
 }
 
-/** The day in an address such as `2020/01/02/hello`. */
-export function dateOfAddress(keys: Keys): string | undefined {
+/** Parses the day in an address such as `2020/01/02/hello`; undefined if there is none. */
+export function parseAddressDate(keys: FrontMatterKeys): string | undefined {
   const [, year, month, day] =
-    /(?:^|\/)(\d{4})\/(\d{1,2})\/(\d{1,2})\//.exec(keys.text('permalink', 'path', 'url') ?? '') ?? []
+    /(?:^|\/)(\d{4})\/(\d{1,2})\/(\d{1,2})\//.exec(keys.firstText('permalink', 'path', 'url') ?? '') ?? []
   return (year === undefined ? null : readDate(`${year}-${month}-${day}`)) ?? undefined
 }

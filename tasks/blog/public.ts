@@ -1,6 +1,6 @@
-/** Keeps from public posts what could harm their readers or authors. */
+/** Keeps email addresses and unsafe image addresses out of public posts. */
 
-/** The name of an author; null when there is none or it is an email address. */
+/** Returns an author's name; null if there is none, or if it is an email address. */
 export function publicName(name: string | null): string | null {
   const trimmed = name?.trim() ?? ''
   return trimmed === '' || /^[^\s@]+@[^\s@]+$/.test(trimmed) ? null : name
@@ -9,8 +9,8 @@ export function publicName(name: string | null): string | null {
 export const PICTURE = 'must be an http or https URL, or a path that begins with one slash'
 
 /**
- * Whether an image address is safe for browsers. They read a backslash as a slash and ignore control characters, so a
- * path that contains these may lead to another site.
+ * True if an image address is safe. Browsers treat a backslash as a slash and ignore control characters, so a path that
+ * contains them may lead to another site.
  */
 export function isPicture(address: string): boolean {
   if (/[\\\p{Cc}]/u.test(address)) return false

@@ -2,7 +2,7 @@ import { applyTag, RETAG_BATCH, unappliedTag } from '../../sql/blog.ts'
 import { inBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 
-/** The work of `blog.retag`. */
+/** Runs `blog.retag`. */
 export async function run({ db, progress, signal }: TaskContext): Promise<{ posts: number }> {
   let total = 0
   for (let tag = await db.maybeOne(unappliedTag()); tag !== null; tag = await db.maybeOne(unappliedTag())) {

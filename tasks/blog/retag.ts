@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
 /**
- * Shows changed tags in all of their posts, and removes deleted ones from theirs. The change itself, and the first posts,
- * are the request's.
+ * Updates the posts of changed tags, and removes deleted tags from their posts. The request has changed the tag itself
+ * and the first posts.
  */
 export const retag = defineTask({
   name: 'blog.retag',

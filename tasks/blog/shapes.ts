@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 export const ON_CONFLICT = ['skip', 'overwrite', 'fail'] as const
-/** What happens to a post whose slug already exists. */
+/** The rule for a post whose slug already exists. */
 export type OnConflict = (typeof ON_CONFLICT)[number]
 
 export const ImportResult = z.strictObject({

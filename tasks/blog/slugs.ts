@@ -4,37 +4,37 @@ import { LIMITS } from './limits.ts'
 const require = createRequire(import.meta.url)
 const ASCII = /^\p{ASCII}*$/u
 
-/** A text in ASCII. The transliteration tables, which take 90 ms of CPU, are loaded when first needed. */
-function inAscii(text: string): string {
+/** Transliterates to ASCII. Loads the tables only when needed: they take 90 ms of CPU. */
+function toAscii(text: string): string {
   if (ASCII.test(text)) return text
   return (require('transliteration') as typeof import('transliteration')).transliterate(text)
 }
 
-/** A text in any script as letters, digits and single hyphens; '' when nothing is left of it. */
+/** Converts a text in any script to ASCII letters, digits and single hyphens; the result may be empty. */
 export function slugify(text: string): string {
-  const spelled = text
+  const spelledOut = text
     .normalize('NFKC')
-    // Distinguishes C, C++ and C#.
+    // Keeps C, C++ and C# apart.
     .replace(/(?<=[\p{L}\p{N}+])\+/gu, ' plus ')
     .replace(/(?<=[\p{L}\p{N}])#/gu, ' sharp ')
     .replace(/&/g, ' and ')
-  return inAscii(spelled)
+  return toAscii(spelledOut)
     .toLowerCase()
     .replace(/['`’]/g, '')
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-|-$/g, '')
 }
 
-/** A slug cut to at most `max` characters, at the end of a word if possible. */
-export function fitted(slug: string, max: number): string {
+/** Truncates a slug to at most `max` characters, at the end of a word if possible. */
+export function truncateSlug(slug: string, max: number): string {
   if (slug.length <= max) return slug
   const cut = slug.slice(0, max)
-  const end = slug[max] === '-' ? max : cut.lastIndexOf('-')
-  return cut.slice(0, end > max / 2 ? end : max).replace(/-$/, '')
+  const wordEnd = slug[max] === '-' ? max : cut.lastIndexOf('-')
+  return cut.slice(0, wordEnd > max / 2 ? wordEnd : max).replace(/-$/, '')
 }
 
-/** The slug of a title. */
-export const slugOfTitle = (title: string): string => fitted(slugify(title), LIMITS.slug) || 'post'
+/** Returns the slug for a title, never empty. */
+export const slugOfTitle = (title: string): string => truncateSlug(slugify(title), LIMITS.slug) || 'post'
 
-/** The slug of a tag's name. */
-export const slugOfTag = (name: string): string => fitted(slugify(name), LIMITS.tag_slug) || 'tag'
+/** Returns the slug for a tag's name, never empty. */
+export const slugOfTag = (name: string): string => truncateSlug(slugify(name), LIMITS.tag_slug) || 'tag'

@@ -1,6 +1,6 @@
 import { parse } from 'smol-toml'
 
-/** The value of a TOML text; dates stay text as written. @throws Error when it is not TOML. */
+/** Parses TOML; dates become strings as written. @throws Error if it is invalid. */
 export function parseToml(text: string): unknown {
   return JSON.parse(
     JSON.stringify(parse(text, { integersAsBigInt: 'asNeeded' }), (_, value) =>

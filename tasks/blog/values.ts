@@ -1,36 +1,36 @@
-import { firstOverLimit } from './bounds.ts'
-import { isMapping, Unreadable } from './front-matter.ts'
+import { findOversizedKey } from './bounds.ts'
+import { isMapping, UnreadablePost } from './front-matter.ts'
 
-/** Keys and values of front matter, however keys are spelled: `publishDate`, `publish_date`, `Publish-Date`. */
-export class Keys {
+/** Front matter whose keys match in any spelling: `publishDate`, `publish_date`, `Publish-Date`. */
+export class FrontMatterKeys {
   private readonly values = new Map<string, unknown>()
 
-  /** @throws Unreadable when a value is too large or too deep. */
+  /** @throws Unreadable if a value is too large or nested too deeply. */
   constructor(matter: Readonly<Record<string, unknown>>) {
-    const key = firstOverLimit(matter)
-    if (key !== null) throw new Unreadable(`${key.slice(0, 100)}: is too long or nested too deeply`)
+    const key = findOversizedKey(matter)
+    if (key !== null) throw new UnreadablePost(`${key.slice(0, 100)}: is too long or nested too deeply`)
     for (const [key, value] of Object.entries(matter))
       this.values.set(key.toLowerCase().replace(/[-_ ]/g, ''), value)
   }
 
-  /** The value of a key, given in lower case as one word; a dot leads into a mapping. Undefined when absent. */
+  /** Returns the value of a key; undefined if absent. Names are lower case without separators; dots enter mappings. */
   get(name: string): unknown {
     const [key, inner] = name.split('.') as [string, string?]
     const value = this.values.get(key)
     if (inner === undefined) return value
-    return isMapping(value) ? new Keys(value).get(inner) : undefined
+    return isMapping(value) ? new FrontMatterKeys(value).get(inner) : undefined
   }
 
-  /** The first non-empty text among the values of these keys. */
-  text(...names: readonly string[]): string | undefined {
+  /** Returns the first non-empty text among the values of these keys. */
+  firstText(...names: readonly string[]): string | undefined {
     for (const name of names) {
-      const text = textOf(this.get(name))
+      const text = toText(this.get(name))
       if (text !== undefined && text !== '') return text
     }
     return undefined
   }
 
-  /** The value of a flag; undefined when it is absent or not a flag. */
+  /** Returns the value of a flag; undefined if it is absent or not a flag. */
   flag(name: string): boolean | undefined {
     const value = String(this.get(name) ?? '')
       .trim()
@@ -40,15 +40,15 @@ export class Keys {
   }
 }
 
-/** A scalar as text, trimmed. */
-export function textOf(value: unknown): string | undefined {
+/** Converts a scalar to trimmed text; undefined for other values. */
+export function toText(value: unknown): string | undefined {
   if (typeof value === 'string') return value.trim()
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined
 }
 
-/** The texts of a list of any depth; of a mapping, the first of its `inner` values: its name, slug and so on. */
-export function textsOf(value: unknown, ...inner: readonly string[]): string[] {
-  if (Array.isArray(value)) return value.flatMap((item) => textsOf(item, ...inner))
-  const text = isMapping(value) ? new Keys(value).text(...inner) : textOf(value)
+/** Collects the texts of a nested list. A mapping contributes its first non-empty `inner` key, such as name or slug. */
+export function collectTexts(value: unknown, ...inner: readonly string[]): string[] {
+  if (Array.isArray(value)) return value.flatMap((item) => collectTexts(item, ...inner))
+  const text = isMapping(value) ? new FrontMatterKeys(value).firstText(...inner) : toText(value)
   return text === undefined || text === '' ? [] : [text]
 }

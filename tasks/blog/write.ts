@@ -8,7 +8,7 @@ import {
 } from '../../sql/blog/transfer.ts'
 import type { Queries } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
-import type { ReadPost } from './interpret.ts'
+import type { ParsedPost } from './interpret.ts'
 import type { OnConflict } from './shapes.ts'
 
 export interface Author {
@@ -22,19 +22,19 @@ export interface Counts {
   skipped: number
 }
 
-// Posts that are written at once, and total characters of their texts.
+// Limits of a batch: posts, and characters of their contents.
 const MAX_POSTS = 200
 const MAX_CHARACTERS = 2_000_000
 
 /** Writes the posts of one import in batches, in one transaction. */
-export class Writer {
+export class PostWriter {
   readonly counts: Counts = { created: 0, updated: 0, skipped: 0 }
   private readonly tx: Queries
   private readonly author: Author
   private readonly onConflict: OnConflict
   private readonly seen = new Set<string>()
   private readonly tagIds = new Map<string, number>()
-  private batch: ReadPost[] = []
+  private batch: ParsedPost[] = []
   private characters = 0
 
   constructor(tx: Queries, author: Author, onConflict: OnConflict) {
@@ -43,9 +43,9 @@ export class Writer {
     this.onConflict = onConflict
   }
 
-  async add(read: ReadPost): Promise<void> {
+  async add(read: ParsedPost): Promise<void> {
     const { slug, content } = read.post
-    // Two posts with the same slug in one import collide as with an existing post.
+    // A repeated slug in one import conflicts like an existing post.
     if (this.seen.has(slug)) {
       if (this.onConflict === 'fail') throw fail('import.conflict', { slug })
       if (this.onConflict === 'skip') return void this.counts.skipped++
@@ -62,50 +62,54 @@ export class Writer {
     this.batch = []
     this.characters = 0
     if (posts.size === 0) return
-    const taken = new Set((await this.taken([...posts.keys()])).map(({ slug }) => slug))
-    const fresh = [...posts.values()].filter(({ post }) => !taken.has(post.slug))
-    const made =
-      fresh.length === 0
+    const taken = new Set((await this.lockTaken([...posts.keys()])).map(({ slug }) => slug))
+    const newPosts = [...posts.values()].filter(({ post }) => !taken.has(post.slug))
+    const created =
+      newPosts.length === 0
         ? []
         : await this.tx.any(
             insertPosts(
-              fresh.map(({ post }) => post),
+              newPosts.map(({ post }) => post),
               this.author,
             ),
           )
-    const free = new Set(made.map(({ slug }) => slug))
-    // Editors have created posts with these slugs meanwhile.
-    const late = fresh.filter(({ post }) => !free.has(post.slug)).map(({ post }) => post.slug)
-    if (late.length > 0) await this.taken(late)
-    this.counts.created += made.length
-    const there = [...posts.values()].filter(({ post }) => !free.has(post.slug))
-    await this.setTags(posts, [...made, ...(await this.overwrite(there))])
+    const createdSlugs = new Set(created.map(({ slug }) => slug))
+    // Editors have created posts with these slugs since the first check.
+    const late = newPosts.filter(({ post }) => !createdSlugs.has(post.slug)).map(({ post }) => post.slug)
+    if (late.length > 0) await this.lockTaken(late)
+    this.counts.created += created.length
+    const existing = [...posts.values()].filter(({ post }) => !createdSlugs.has(post.slug))
+    await this.setTags(posts, [...created, ...(await this.overwrite(existing))])
   }
 
-  /** Which of these slugs exist. @throws fail('import.conflict') when none may. */
-  private async taken(slugs: readonly string[]): Promise<readonly Slugged[]> {
+  /** Locks and returns the posts with these slugs. @throws fail('import.conflict') if conflicts must fail. */
+  private async lockTaken(slugs: readonly string[]): Promise<readonly Slugged[]> {
     const taken = await this.tx.any(takenSlugs(slugs))
     const first = slugs.find((slug) => taken.some((one) => one.slug === slug))
     if (this.onConflict === 'fail' && first !== undefined) throw fail('import.conflict', { slug: first })
     return taken
   }
 
-  private async overwrite(there: readonly ReadPost[]): Promise<readonly Slugged[]> {
-    if (there.length === 0 || this.onConflict !== 'overwrite') {
-      this.counts.skipped += there.length
+  private async overwrite(existing: readonly ParsedPost[]): Promise<readonly Slugged[]> {
+    if (existing.length === 0 || this.onConflict !== 'overwrite') {
+      this.counts.skipped += existing.length
       return []
     }
-    const written = await this.tx.any(overwritePosts(there.map(({ post }) => post)))
+    const written = await this.tx.any(overwritePosts(existing.map(({ post }) => post)))
     this.counts.updated += written.length
     return written
   }
 
-  private async setTags(posts: ReadonlyMap<string, ReadPost>, written: readonly Slugged[]): Promise<void> {
+  private async setTags(posts: ReadonlyMap<string, ParsedPost>, written: readonly Slugged[]): Promise<void> {
     const tagsOf = ({ slug }: Slugged) => posts.get(slug)!.tags
     const missing = written.flatMap(tagsOf).filter(({ slug }) => !this.tagIds.has(slug))
-    // A tag can lose its name to a concurrent one; the next round finds that one.
-    for (let left = missing; left.length > 0; left = left.filter(({ slug }) => !this.tagIds.has(slug))) {
-      for (const { id, slug } of await this.tx.any(neededTags(left))) this.tagIds.set(slug, id)
+    // A concurrent insert may take a tag's slug or name; the next round finds that tag or uses another name.
+    for (
+      let wanted = missing;
+      wanted.length > 0;
+      wanted = wanted.filter(({ slug }) => !this.tagIds.has(slug))
+    ) {
+      for (const { id, slug } of await this.tx.any(neededTags(wanted))) this.tagIds.set(slug, id)
     }
     const links = written.flatMap((post) =>
       tagsOf(post).map(({ slug }) => ({ postId: post.id, tagId: this.tagIds.get(slug)! })),

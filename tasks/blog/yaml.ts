@@ -3,14 +3,14 @@ import { Document, isScalar, parseDocument, Scalar, visit } from 'yaml'
 /** Reads and writes the YAML of front matter. The only importer of `yaml`. */
 
 /**
- * The value of a YAML text. Plain scalars stay text as written, since a title may look like a number (1.10) or a date.
- * Of duplicate keys the last one counts.
- * @throws Error with the position when it is not YAML.
+ * Parses YAML. Plain scalars stay text as written, because a title may look like a number (1.10) or a date. The last of
+ * several duplicate keys wins.
+ * @throws Error with the position if it is invalid.
  */
 export function parseYaml(text: string): unknown {
-  const document = parsed(text)
+  const document = parseDocumentLeniently(text)
   const [error] = document.errors
-  const lenient = error === undefined ? document : parsed(indented(text))
+  const lenient = error === undefined ? document : parseDocumentLeniently(indentContinuations(text))
   if (error !== undefined && lenient.errors.length > 0)
     throw new Error(error.message.split('\n')[0]!.replace(/:$/, ''))
   visit(lenient, {
@@ -22,19 +22,19 @@ export function parseYaml(text: string): unknown {
   return lenient.toJS({ maxAliasCount: 100 })
 }
 
-const parsed = (text: string) =>
+const parseDocumentLeniently = (text: string) =>
   parseDocument(text, { uniqueKeys: false, prettyErrors: true, logLevel: 'silent', strict: false })
 
-/** Other parsers let a text continue at the start of the next line if there is no key; YAML requires an indent. */
-const indented = (text: string): string => text.replace(/(?<![^\n])(?![\s#-]|[\w"' -]+:)/g, '  ')
+/** Indents unindented continuation lines: other parsers accept lines without a key there, YAML requires an indent. */
+const indentContinuations = (text: string): string => text.replace(/(?<![^\n])(?![\s#-]|[\w"' -]+:)/g, '  ')
 
-/** Keys and values as a YAML block. */
+/** Formats keys and values as a YAML block. */
 export function writeYaml(values: object): string {
   return new Document(values).toString({
     lineWidth: 0,
     blockQuote: false,
     singleQuote: false,
-    // On several lines, the library writes a line of nothing but a space as one of a backslash.
+    // In multi-line strings, the library corrupts lines that hold only a space: it writes a backslash.
     doubleQuotedMinMultiLineLength: Number.MAX_SAFE_INTEGER,
   })
 }

@@ -129,9 +129,9 @@ describe('items of JSON', () => {
       [item('f', { content: 'x'.repeat(1_000_001) }), 'f', 'content: must have at most 1000000 characters'],
       [item('g', { content: 5 }), null, 'content: must be a string'],
       [item('h', { status: 'gone' }), 'h', 'status: must be draft, published or archived'],
-      [item('i', { created_at: 'soon' }), 'i', "createdat: can't be read as a date"],
-      [item('j', { content: 'a\0b' }), 'j', 'content: must not hold the character NUL'],
-      [item('k', { content: 'a\ud800' }), 'k', 'content: must not hold half a character'],
+      [item('i', { created_at: 'soon' }), 'i', 'createdat: is not a recognized date'],
+      [item('j', { content: 'a\0b' }), 'j', 'content: must not contain a NUL character'],
+      [item('k', { content: 'a\ud800' }), 'k', 'content: must not contain a lone surrogate'],
       [item('m', { hero_image_url: 'x.png' }), 'm', `hero_image_url: ${PICTURE}`],
       [item('l', { author_name: 'x'.repeat(321) }), 'l', 'author_name: must have at most 320 characters'],
     ]

@@ -87,7 +87,7 @@ test('posts that can’t be read don’t stop the others, and are named', async 
     [
       ['bad-one', 'a/Bad One.md', 'The front matter is not valid YAML'],
       ['latin1', 'latin1.md', 'The file is not valid UTF-8'],
-      ['large', 'large.md', 'The file is larger than a post can be'],
+      ['large', 'large.md', 'The file exceeds the size limit for a post'],
       ['when', 'dated.md', 'date'],
       ['nul', 'nul.md', 'content'],
     ],
