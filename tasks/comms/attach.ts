@@ -4,23 +4,23 @@ import type { Queries } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
 import { titledFile } from '../documents/file-name.ts'
 
-/** How many files go with one email. */
+/** The maximum number of files attached to one email. */
 export const MAX_ATTACHMENTS = 20
 
-/** A document to attach, with where its bytes are. */
-export type Attachable = Content & BlobAt & { readonly id: number }
+/** A document to attach, with the location of its bytes. */
+export type AttachableDocument = Content & BlobAt & { readonly id: number }
 
 /**
- * Documents of an owner to attach, in the order of their ids given, one of them as often as it is given.
- * @throws fail('email.attachments_missing') for what is not there, not the owner's, or in the trash, which is not told apart;
- *   fail('email.attachments_too_large') for more than `maxBytes` in all; fail('document.bytes_missing').
+ * Returns the owner's documents in the order of `ids`, with repetitions.
+ * @throws fail('email.attachments_missing' | 'email.attachments_too_large' | 'document.bytes_missing'). Documents in the
+ *   trash or of another owner count as missing. `maxBytes` limits the total size.
  */
 export async function attachables(
   db: Queries,
   ids: readonly number[],
   owner: number | null,
   maxBytes: number,
-): Promise<readonly Attachable[]> {
+): Promise<readonly AttachableDocument[]> {
   if (ids.length === 0) return []
   const found = new Map((await db.any(documentContents(ids, owner))).map((one) => [one.id, one] as const))
   const missing = new Set(ids.filter((id) => !found.has(id)))
@@ -34,12 +34,12 @@ export async function attachables(
   })
 }
 
-/** What the ledger has of an attached document; by default its name is its title, with an ending. */
+/** Creates the ledger's record of an attached document. The default file name is the title with an extension. */
 export function attachmentOf(
-  { id, title, media_type, byte_size }: Attachable,
+  { id, title, media_type, byte_size }: AttachableDocument,
   filename: string | undefined,
 ): SendAttachment {
-  // A title may be anything; a name of a file leads nowhere.
-  const named = filename ?? titledFile(title.replace(/[\p{Cc}/\\]/gu, '_'), media_type)
-  return { document_id: id, filename: named, media_type, byte_size }
+  // A title may contain any character; a file name must not contain path separators.
+  const safeName = filename ?? titledFile(title.replace(/[\p{Cc}/\\]/gu, '_'), media_type)
+  return { document_id: id, filename: safeName, media_type, byte_size }
 }

@@ -3,15 +3,15 @@ import type { Send } from '../../sql/comms.ts'
 import type { TaskContext } from '../context.ts'
 import type { CallPayload, CallResult } from './call.ts'
 import type { Comms } from './ports.ts'
-import { type Medium, sendOnce, unknownText } from './send.ts'
+import { type ChannelAdapter, sendOnce, unknownText } from './send.ts'
 
-/** The message of this channel as stored in the ledger. */
+/** The ledger's message for this channel. */
 const Call = z.strictObject({ to: z.string(), script_url: z.string(), timeout: z.int().optional() })
 
-/** How a call of the ledger is sent and looked up. */
-export const callMedium =
+/** Creates the adapter that starts a call of the ledger and looks it up. */
+export const callAdapter =
   (comms: Comms) =>
-  (row: Send): Medium => {
+  (row: Send): ChannelAdapter => {
     const { to, script_url: scriptUrl, timeout } = Call.parse(row.message)
     const message = { id: row.id, to, scriptUrl, ...(timeout === undefined ? {} : { timeout }) }
     return {
@@ -20,13 +20,13 @@ export const callMedium =
       failed: 'telephony.failed',
       hand: (request) => comms.call(message, request),
       find: (sinceMs, signal) => comms.findCall(message, sinceMs, signal),
-      looksMs: comms.looksMs,
+      lookupDelaysMs: comms.looksMs,
     }
   }
 
-/** The work of `comms.call`. */
+/** Runs `comms.call`. */
 export async function run(ctx: TaskContext, { send_id, to }: CallPayload): Promise<CallResult> {
-  const send = await sendOnce(ctx, send_id, callMedium(ctx.providers.comms))
+  const send = await sendOnce(ctx, send_id, callAdapter(ctx.providers.comms))
   if (send.status === 'unknown')
     return { id: send.id, sid: null, to, status: 'unknown', message: unknownText(send) }
   return {

@@ -5,7 +5,7 @@ const Payload = z.strictObject({ send_id: z.uuid(), to: z.string() })
 export type CallPayload = z.output<typeof Payload>
 
 export const CallResult = z.strictObject({
-  /** Ours, which it has in the ledger. */
+  /** Our id in the ledger. */
   id: z.uuid(),
   sid: z.string().nullable(),
   to: z.string(),
@@ -14,7 +14,7 @@ export const CallResult = z.strictObject({
 })
 export type CallResult = z.output<typeof CallResult>
 
-/** Starts a call. Calls to one number are started one after the other, so that a look-up can tell them apart. */
+/** Starts a call. Calls to one number start one after the other, so that a lookup can tell them apart. */
 export const call = defineTask({
   name: 'comms.call',
   queue: 'comms',

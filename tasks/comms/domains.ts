@@ -25,33 +25,33 @@ export const DomainWithRecords = Domain.extend({
   ),
 })
 
-const common = { queue: 'comms', pool: 'io', timeoutSeconds: 60 } as const
+const COMMON = { queue: 'comms', pool: 'io', timeoutSeconds: 60 } as const
 
-/** Asks the email provider which domains the account has. */
+/** Lists the account's domains at the email provider. */
 export const listDomains = defineTask({
-  ...common,
+  ...COMMON,
   name: 'comms.domains',
   payload: z.strictObject({}),
   result: z.array(Domain),
-  run: async ({ providers, signal }) => (await providers.comms.domains.list(signal)).map(plain),
+  run: async ({ providers, signal }) => (await providers.comms.domains.list(signal)).map(toDomain),
 })
 
-/** Adds a domain to the account. An existing one is returned as it is, so a retry is safe. */
+/** Adds a domain to the account. Returns an existing domain unchanged, so a retry is safe. */
 export const addDomain = defineTask({
-  ...common,
+  ...COMMON,
   name: 'comms.add-domain',
   actor: ({ name }) => `domain:${name}`,
   payload: z.strictObject({ name: z.string(), region: z.string().optional() }),
   result: DomainWithRecords,
   run: async ({ providers, signal }, { name, region }) => {
     const { records, ...domain } = await providers.comms.domains.add(name, region, signal)
-    return { ...plain(domain), records: [...records] }
+    return { ...toDomain(domain), records: [...records] }
   },
 })
 
 /** Has the provider check a domain's DNS again. */
 export const checkDomain = defineTask({
-  ...common,
+  ...COMMON,
   name: 'comms.check-domain',
   actor: ({ name }) => `domain:${name}`,
   payload: z.strictObject({ name: z.string() }),
@@ -60,10 +60,10 @@ export const checkDomain = defineTask({
     const found = await providers.comms.domains.check(name, signal)
     if (found === null) throw fail('domain.missing')
     const { records, ...domain } = found
-    return { ...plain(domain), records: [...records] }
+    return { ...toDomain(domain), records: [...records] }
   },
 })
 
-function plain({ id, name, status, region, created_at }: DomainShape) {
+function toDomain({ id, name, status, region, created_at }: DomainShape) {
   return { id, name, status, region, created_at }
 }

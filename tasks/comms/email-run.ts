@@ -7,7 +7,7 @@ import type { EmailAttachment, EmailMessage } from './ports.ts'
 import { sendOnce, unknownText } from './send.ts'
 import { refuseSuppressed } from './suppression.ts'
 
-/** The message of this channel as stored in the ledger. */
+/** The ledger's message for this channel. */
 const Email = z.strictObject({
   to: z.array(z.string()).min(1),
   cc: z.array(z.string()).default([]),
@@ -19,7 +19,7 @@ const Email = z.strictObject({
   html: z.string().optional(),
 })
 
-/** The work of `comms.email`. */
+/** Runs `comms.email`. */
 export async function run(ctx: TaskContext, { send_id }: { readonly send_id: string }): Promise<EmailResult> {
   const { comms } = ctx.providers
   const send = await sendOnce(ctx, send_id, (row) => ({
@@ -27,10 +27,10 @@ export async function run(ctx: TaskContext, { send_id }: { readonly send_id: str
     repeatable: comms.emailRepeatable,
     failed: 'email.failed',
     hand: async (request) => {
-      const message = messageOf(row)
+      const message = buildMessage(row)
       await comms.checkSender(message.from ?? ctx.settings.email.from, request.signal)
       await refuseSuppressed(ctx.db, [...message.to, ...(message.cc ?? []), ...(message.bcc ?? [])])
-      return comms.email({ ...message, attachments: await attachmentsOf(ctx, row) }, request)
+      return comms.email({ ...message, attachments: await loadAttachments(ctx, row) }, request)
     },
   }))
   if (send.status === 'unknown')
@@ -39,23 +39,23 @@ export async function run(ctx: TaskContext, { send_id }: { readonly send_id: str
   return { id: send.id, to: send.recipients, status: 'sent', message }
 }
 
-/** The documents as they are now, which are read while they are sent. @throws what {@link attachables} does. */
-async function attachmentsOf(
+/** Returns the current documents as attachments; the mailer streams them. @throws the errors of {@link attachables} */
+async function loadAttachments(
   { db, blobs, settings }: TaskContext,
   { attachments, owner_id: owner }: Send,
 ): Promise<readonly EmailAttachment[]> {
   const ids = attachments.map(({ document_id }) => document_id)
   const documents = await attachables(db, ids, owner, settings.email.attachmentsMaxBytes)
-  return documents.map((document, n) => ({
-    filename: attachments[n]!.filename,
+  return documents.map((document, index) => ({
+    filename: attachments[index]!.filename,
     mediaType: document.media_type,
     byteSize: document.byte_size,
     read: () => blobs.read(document, 0, document.byte_size),
   }))
 }
 
-/** Identical to the last byte in every attempt: the id makes the Message-ID, when it was to be sent is the date. */
-function messageOf(send: Send): EmailMessage {
+/** Builds the message, identical in every attempt: the Message-ID derives from the id, the date from the due time. */
+function buildMessage(send: Send): EmailMessage {
   const { to, cc, bcc, reply_to, from_email, subject, text, html } = Email.parse(send.message)
   return {
     id: send.id,

@@ -9,13 +9,13 @@ export const EmailResult = z.strictObject({
 })
 export type EmailResult = z.output<typeof EmailResult>
 
-/** Hands an email to the configured mail server. */
+/** Sends an email through the configured mail server. */
 export const email = defineTask({
   name: 'comms.email',
   queue: 'comms',
   pool: 'io',
   settle: 'comms_send_settle',
-  // Attachments take their time.
+  // Large attachments take minutes.
   timeoutSeconds: 420,
   payload: z.strictObject({ send_id: z.uuid() }),
   result: EmailResult,

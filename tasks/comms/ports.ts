@@ -1,8 +1,8 @@
-/** Email, text messages and calls as tasks see them. `workers/providers` implements them. */
+/** The tasks' interface to email, text messages and calls. `workers/providers` implements it. */
 
 /** An email to send. */
 export interface EmailMessage {
-  /** Unique, and the same in every attempt: the Message-ID is made from it. */
+  /** Unique and the same in every attempt: the Message-ID derives from it. */
   readonly id: string
   readonly to: readonly string[]
   readonly cc?: readonly string[]
@@ -13,36 +13,36 @@ export interface EmailMessage {
   readonly subject: string
   readonly text?: string
   readonly html?: string
-  /** When it was written, in ms since the epoch; default now. */
+  /** Date of the message in ms since the epoch; default now. */
   readonly dateMs?: number
   readonly attachments?: readonly EmailAttachment[]
 }
 
-/** A file that goes with an email. */
+/** A file attached to an email. */
 export interface EmailAttachment {
   readonly filename: string
   readonly mediaType: string
   readonly byteSize: number
-  /** Its bytes from the beginning, piece by piece; a piece is valid until the next is requested. What it throws fails the email. */
+  /** Streams the bytes from the start; a chunk is valid until the next is requested. An error fails the email. */
   read(): AsyncIterable<Uint8Array>
 }
 
 export interface Comms {
-  /** Whether an email that is handed over again under the same id is still delivered only once. */
+  /** True if the provider delivers an email only once when it is submitted repeatedly under the same id. */
   readonly emailRepeatable: boolean
-  /** @throws fail('email.*') when the message was certainly not accepted. */
+  /** @throws fail('email.*') if the message was certainly not accepted */
   email(message: EmailMessage, request: Request): Promise<Handed>
-  /** @throws fail('telephony.*') when the message was certainly not accepted. */
+  /** @throws fail('telephony.*') if the message was certainly not accepted */
   sms(message: SmsMessage, request: Request): Promise<Handed>
-  /** @throws fail('telephony.*') when the call was certainly not accepted. */
+  /** @throws fail('telephony.*') if the call was certainly not accepted */
   call(message: CallMessage, request: Request): Promise<Handed>
-  /** Matches for this message among those that the provider accepted recently, oldest first. */
+  /** Finds recently accepted messages that match this one, oldest first. `sinceMs`: ms since the epoch. */
   findSms(message: SmsMessage, sinceMs: number, signal: AbortSignal): Promise<readonly Found[]>
   findCall(message: CallMessage, sinceMs: number, signal: AbortSignal): Promise<readonly Found[]>
-  /** When to look a message up, in ms after its request ended: the provider's list may show it late. */
+  /** Times for lookups, in ms after the request ended: the provider's list may lag. */
   readonly looksMs: readonly number[]
   /**
-   * Checks that the provider accepts mail from an address; does nothing when the provider can't be asked.
+   * Checks that the provider accepts mail from an address; does nothing if the provider cannot check it.
    * @throws fail('email.sender_unverified')
    */
   checkSender(address: string, signal: AbortSignal): Promise<void>
@@ -51,68 +51,68 @@ export interface Comms {
 
 /** Control over a request to a provider. */
 export interface Request {
-  /** Aborts it. A request already under way has a moment left to be answered, and is `unknown` after that. */
+  /** Aborts the request. If it is already under way, it waits briefly for a response, then resolves to `unknown`. */
   readonly signal: AbortSignal
-  /** Called right before the provider could receive the message; when it rejects, nothing is sent. */
+  /** Called immediately before the provider can receive the message; if it rejects, nothing is sent. */
   begin(): Promise<void>
 }
 
-/** The outcome of a request that was sent and not refused. */
+/** The outcome of a request that was sent and not rejected. */
 export type Handed =
   | {
       readonly kind: 'taken'
-      /** The provider's id for it, if any. */
+      /** The provider's id; null if it returns none. */
       readonly providerId: string | null
       readonly status: string
-      /** What else the sender should know: a sentence. */
+      /** A sentence for the sender, such as a partial failure; null if there is none. */
       readonly detail: string | null
     }
   | {
       readonly kind: 'unknown'
       readonly reason: string
-      /** The provider did answer, with a failure: a message that it does not have by then, it never will. */
+      /** True if the provider responded with a failure: a message missing from its list will not appear later. */
       readonly answered: boolean
     }
 
 export interface SmsMessage {
-  /** Ours, which status callbacks name. */
+  /** Our id, which status callbacks contain. */
   readonly id: string
-  /** In E.164 form. */
+  /** Phone number in E.164 form. */
   readonly to: string
   readonly body: string
 }
 
 export interface CallMessage {
-  /** Ours, which status callbacks name. */
+  /** Our id, which status callbacks contain. */
   readonly id: string
-  /** In E.164 form. */
+  /** Phone number in E.164 form. */
   readonly to: string
-  /** Where the provider gets the script of the call (TwiML). */
+  /** URL from which the provider fetches the call's script (TwiML). */
   readonly scriptUrl: string
-  /** Seconds of ringing; absent: the provider's 60. */
+  /** Ringing time in seconds; default: the provider's 60. */
   readonly timeout?: number
 }
 
-/** A message or call that the provider has. */
+/** A message or call in the provider's list. */
 export interface Found {
   readonly providerId: string
   readonly status: string
 }
 
-/** The domains that the account may send from. */
+/** The account's sender domains. */
 export interface Domains {
   /** @throws fail('domain.not_configured'), fail('domain.refused'), fail('domain.failed') */
   list(signal: AbortSignal): Promise<readonly Domain[]>
-  /** Adds a domain, or returns the existing one; throws the same. */
+  /** Adds a domain, or returns the existing one. Throws the same errors. */
   add(name: string, region: string | undefined, signal: AbortSignal): Promise<DomainWithRecords>
-  /** Has the provider check the DNS again; null when the account has no such domain; throws the same. */
+  /** Makes the provider check the domain's DNS; null if the account has no such domain. Throws the same errors. */
   check(name: string, signal: AbortSignal): Promise<DomainWithRecords | null>
 }
 
 export interface Domain {
   readonly id: string
   readonly name: string
-  /** `verified`, `pending`, `not_started`, `failed`, …: the provider's term. */
+  /** The provider's status: `verified`, `pending`, `not_started`, `failed`, … */
   readonly status: string
   readonly region: string | null
   readonly created_at: string | null

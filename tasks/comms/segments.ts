@@ -1,4 +1,4 @@
-// The alphabet of SMS and its extension, whose characters need an escape first (3GPP TS 23.038, section 6.2.1).
+// The GSM-7 alphabet and its extension table, whose characters need an escape (3GPP TS 23.038, section 6.2.1).
 const GSM =
   '@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !"#¤%&\'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà'
 const GSM_EXTENSION = '\f^{}\\[~]|€'
@@ -7,30 +7,33 @@ const COSTS = new Map([
   ...[...GSM_EXTENSION].map((c) => [c, 2] as const),
 ])
 
-/** Units of a single message, and of each part of a longer one, which begins with a header of 6 bytes. */
-const GSM_UNITS = { alone: 160, part: 153 }
-const UCS2_UNITS = { alone: 70, part: 67 }
+/** Capacity in units: of a single message, and of each part of a longer one, which starts with a 6-byte header. */
+const GSM_UNITS = { single: 160, part: 153 }
+const UCS2_UNITS = { single: 70, part: 67 }
 
 export interface Segments {
   readonly encoding: 'GSM-7' | 'UCS-2'
   readonly count: number
 }
 
-/** The number of parts in which a text message is sent. A character of two units is never split. */
+/** Counts the parts of a text message. A part never ends within a character of two units. */
 export function segmentsOf(body: string): Segments {
   const characters = [...body]
   if (characters.every((character) => COSTS.has(character)))
-    return { encoding: 'GSM-7', count: parts(characters, (character) => COSTS.get(character)!, GSM_UNITS) }
-  return { encoding: 'UCS-2', count: parts(characters, (character) => character.length, UCS2_UNITS) }
+    return {
+      encoding: 'GSM-7',
+      count: countParts(characters, (character) => COSTS.get(character)!, GSM_UNITS),
+    }
+  return { encoding: 'UCS-2', count: countParts(characters, (character) => character.length, UCS2_UNITS) }
 }
 
-function parts(
+function countParts(
   characters: readonly string[],
   costOf: (character: string) => number,
-  units: { readonly alone: number; readonly part: number },
+  units: { readonly single: number; readonly part: number },
 ): number {
   const total = characters.reduce((sum, character) => sum + costOf(character), 0)
-  if (total <= units.alone) return 1
+  if (total <= units.single) return 1
   let count = 1
   let used = 0
   for (const character of characters) {

@@ -14,130 +14,135 @@ import type { TaskContext } from '../context.ts'
 import type { Found, Handed, Request } from './ports.ts'
 
 /**
- * Sends a message once, however often its job runs. The ledger records a request before it is sent, and its outcome
- * afterwards. A message that was certainly not accepted (refused, too many requests, no connection) may be sent again.
- * One that may have been accepted never is, unless the provider itself recognizes repetitions: it is looked up if the
- * provider has a list, and is `unknown` if that does not settle it.
+ * Sends a message once, however often its job runs. The ledger records each request before it is sent, and its outcome
+ * afterwards. It retries a message that was certainly not accepted (rejected, rate limited, no connection). It retries
+ * a message that may have been accepted only if the provider recognizes duplicates. Otherwise it looks the message up
+ * in the provider's list; without a match, the status is `unknown`.
  */
 
-/** What differs between channels. */
-export interface Medium {
+/** The differences between channels. */
+export interface ChannelAdapter {
   readonly channel: Channel
-  /** Whether the provider recognizes a message that is sent twice. */
+  /** True if the provider recognizes duplicates. */
   readonly repeatable: boolean
   hand(request: Request): Promise<Handed>
-  /** The provider's messages since a time in ms that match this one; absent: there is no list. */
+  /** Finds the provider's messages since a time, in ms since the epoch, that match this one; absent without a list. */
   readonly find?: (sinceMs: number, signal: AbortSignal) => Promise<readonly Found[]>
-  /** When to look it up, in ms after the request ended. */
-  readonly looksMs?: readonly number[]
+  /** Times for lookups, in ms after the request ended. */
+  readonly lookupDelaysMs?: readonly number[]
   /** The error code of a provider failure. */
   readonly failed: ErrorCode
 }
 
-// Our clock and the provider's may differ by this much, and the provider's counts whole seconds.
+// Allows for the difference between our clock and the provider's, which counts whole seconds.
 const CLOCK_SKEW_MS = 30_000
 
-const CUT_OFF = 'the attempt was cut off before the provider answered'
+const INTERRUPTED = 'the attempt was interrupted before the provider answered'
 
-// Many heartbeats.
-const HEARD_WITHIN_MS = 10_000
+// Several heartbeats: workers abort cancelled jobs at their next heartbeat.
+const CANCEL_TIMEOUT_MS = 10_000
 
-// An attempt that is cut short while it waits for its turn is not to blame: the job is given up only after this many of
-// them.
-const PATIENT_ATTEMPTS = 25
+// Later attempts add no waiting event, which bounds the events of a job.
+const MAX_REPORTED_ATTEMPTS = 25
 
-/** Sends it, unless an earlier attempt has. Returns the row once it is settled: accepted, whatever became of it, or `unknown`. */
-export async function sendOnce(ctx: TaskContext, id: string, mediumOf: MediumOf): Promise<Send> {
-  if (ctx.job.attempt > 1 && ctx.job.attempt <= PATIENT_ATTEMPTS)
-    ctx.progress('Waiting for its turn once more')
+/** Sends a message, unless an earlier attempt has. Returns its row once it was accepted or is `unknown`. */
+export async function sendOnce(ctx: TaskContext, id: string, mediumOf: AdapterFactory): Promise<Send> {
+  if (ctx.job.attempt > 1 && ctx.job.attempt <= MAX_REPORTED_ATTEMPTS) ctx.progress('Waiting to try again')
   for (;;) {
     const send = await ctx.db.one(sendById(id))
-    if (isSettled(send)) return send
-    if (send.status === 'cancelled') await endAsCancelled(ctx)
+    if (hasOutcome(send)) return send
+    if (send.status === 'cancelled') await awaitCancellation(ctx)
     const medium = mediumOf(send)
-    // An earlier attempt got this far, and ended before the answer arrived.
-    const isCutOff = send.status === 'sending' && !medium.repeatable
-    const settled = isCutOff
-      ? await lookUp(ctx, send, medium, { kind: 'unknown', reason: CUT_OFF, answered: false })
+    // An earlier attempt sent the request and ended before the response arrived.
+    const isInterrupted = send.status === 'sending' && !medium.repeatable
+    const result = isInterrupted
+      ? await resolveUnknown(ctx, send, medium, { kind: 'unknown', reason: INTERRUPTED, answered: false })
       : await request(ctx, send, medium)
-    if (settled !== null) return settled
+    if (result !== null) return result
   }
 }
 
-/** Whether there is nothing left to send; one that failed with the provider's id was accepted. */
-function isSettled({ status, provider_id: providerId }: Send): boolean {
+/** True if there is nothing left to send. A failed message with a provider id was accepted. */
+function hasOutcome({ status, provider_id: providerId }: Send): boolean {
   return providerId !== null || status === 'sent' || status === 'unknown'
 }
 
 /**
- * Waits for its worker to be told that the job is cancelled, which happened together with the message: at the next heartbeat.
- * @throws what that aborts it with.
+ * Waits until the worker aborts this job, at its next heartbeat: its cancellation included the message.
+ * Throws the reason of that abort, or fail('job.cancelled') after a timeout.
  */
-async function endAsCancelled({ signal }: TaskContext): Promise<never> {
-  await delay(HEARD_WITHIN_MS, undefined, { signal })
+async function awaitCancellation({ signal }: TaskContext): Promise<never> {
+  await delay(CANCEL_TIMEOUT_MS, undefined, { signal })
   throw fail('job.cancelled')
 }
 
-export type MediumOf = (send: Send) => Medium
+export type AdapterFactory = (send: Send) => ChannelAdapter
 
-/** Null: somebody else has changed it meanwhile, such as an attempt that was taken over and knows more. */
-async function request(ctx: TaskContext, send: Send, medium: Medium): Promise<Send | null> {
+/**
+ * Makes a request and returns the message's row. Null if the row has changed in the meantime: a superseded attempt may
+ * have recorded an outcome.
+ */
+async function request(ctx: TaskContext, send: Send, medium: ChannelAdapter): Promise<Send | null> {
   let begun: Send | null = null
   const begin = async (): Promise<void> => {
     begun = await ctx.fenced((tx) => tx.maybeOne(beginRequest(send.id, ctx.job, medium.repeatable)))
-    if (begun === null) throw new AlreadySettled()
-    ctx.progress('Handed over to the provider')
+    if (begun === null) throw new RequestRefused()
+    ctx.progress('Sending to the provider')
   }
   let handed: Handed
   try {
     handed = await medium.hand({ signal: ctx.signal, begin })
   } catch (error) {
-    if (error instanceof AlreadySettled) return null
-    // This request was not accepted, but an earlier one may have been.
+    if (error instanceof RequestRefused) return null
+    // If the message was `sending`, the provider may have accepted an earlier request.
     if (error instanceof Failure && error.code !== 'job.superseded' && send.status !== 'sending')
-      await persist(ctx, () => ctx.db.run(settleFailed(send.id, ctx.job.attempt, error.code, error.detail)))
+      await retryWrite(ctx, () =>
+        ctx.db.run(settleFailed(send.id, ctx.job.attempt, error.code, error.detail)),
+      )
     throw error
   }
-  if (handed.kind === 'taken') return store(ctx, send, handed)
-  return lookUp(ctx, begun ?? send, medium, handed)
+  if (handed.kind === 'taken') return recordAccepted(ctx, send, handed)
+  return resolveUnknown(ctx, begun ?? send, medium, handed)
 }
 
-/** Somebody else has settled it since this attempt began. */
-class AlreadySettled extends Error {}
+/** The ledger refused the request: the message has changed since this attempt read it. */
+class RequestRefused extends Error {}
 
-/** Settles a message that may have been accepted: by the provider's list, or as unknown. Null as in `request`. */
-async function lookUp(
+/** Looks up a message that may have been accepted, and records the outcome. Null as in `request`. */
+async function resolveUnknown(
   ctx: TaskContext,
   send: Send,
-  medium: Medium,
+  medium: ChannelAdapter,
   handed: Handed & { kind: 'unknown' },
 ): Promise<Send | null> {
-  // The next attempt of the job sends the same message again.
+  // The next attempt of the job repeats the request.
   if (medium.repeatable) throw fail(medium.failed, { reason: handed.reason })
-  const found = await lookRepeatedly(ctx, send, medium)
-  if (found !== null) return store(ctx, send, { kind: 'taken', detail: null, ...found })
+  const found = await pollProvider(ctx, send, medium)
+  if (found !== null) return recordAccepted(ctx, send, { kind: 'taken', detail: null, ...found })
   if (handed.answered) {
     const failure = fail(medium.failed, { reason: handed.reason })
-    await persist(ctx, () => ctx.db.run(settleFailed(send.id, ctx.job.attempt, failure.code, failure.detail)))
+    await retryWrite(ctx, () =>
+      ctx.db.run(settleFailed(send.id, ctx.job.attempt, failure.code, failure.detail)),
+    )
     throw failure
   }
-  // Aborted by a shutdown or a time limit: another attempt follows, and looks again.
+  // After a shutdown or timeout, another attempt follows and repeats the lookup.
   if (ctx.signal.aborted && ctx.signal.reason !== 'cancelled') ctx.signal.throwIfAborted()
-  const settled = await persist(ctx, () => ctx.db.maybeOne(settleUnknown(send.id, handed.reason)))
+  const settled = await retryWrite(ctx, () => ctx.db.maybeOne(settleUnknown(send.id, handed.reason)))
   if (settled !== null)
-    ctx.log.warn({ sendId: send.id, reason: handed.reason }, 'It is unknown whether a message was sent')
+    ctx.log.warn({ sendId: send.id, reason: handed.reason }, 'The outcome of a send is unknown')
   return settled
 }
 
-async function lookRepeatedly(ctx: TaskContext, send: Send, medium: Medium): Promise<Found | null> {
-  const { find, looksMs = [0] } = medium
+async function pollProvider(ctx: TaskContext, send: Send, medium: ChannelAdapter): Promise<Found | null> {
+  const { find, lookupDelaysMs: looksMs = [0] } = medium
   if (find === undefined) return null
-  for (const [n, at] of looksMs.entries()) {
+  for (const [index, delayMs] of looksMs.entries()) {
     if (ctx.signal.aborted) return null
-    await delay(at - (looksMs[n - 1] ?? 0), undefined, { signal: ctx.signal }).catch(() => {})
-    // A failed look-up settles nothing, and must not fail the job.
-    const found = await look(ctx, send, medium).catch((error) => {
-      ctx.log.warn({ sendId: send.id, error: String(error) }, 'The provider could not be asked')
+    await delay(delayMs - (looksMs[index - 1] ?? 0), undefined, { signal: ctx.signal }).catch(() => {})
+    // A failed lookup proves nothing and must not fail the job.
+    const found = await findAccepted(ctx, send, medium).catch((error) => {
+      ctx.log.warn({ sendId: send.id, error: String(error) }, 'Provider lookup failed')
       return null
     })
     if (found !== null) return found
@@ -145,8 +150,12 @@ async function lookRepeatedly(ctx: TaskContext, send: Send, medium: Medium): Pro
   return null
 }
 
-/** The provider's record of a send that no other send has claimed; null when there is none, or no list. */
-export async function look(ctx: TaskContext, send: Send, medium: Medium): Promise<Found | null> {
+/** Finds the provider's record of a send, except those of other sends; null if there is none, or no list. */
+export async function findAccepted(
+  ctx: TaskContext,
+  send: Send,
+  medium: ChannelAdapter,
+): Promise<Found | null> {
   if (medium.find === undefined) return null
   const since = (send.requested_ms ?? send.created_ms) - CLOCK_SKEW_MS
   const all = await medium.find(since, ctx.signal)
@@ -157,15 +166,19 @@ export async function look(ctx: TaskContext, send: Send, medium: Medium): Promis
 }
 
 /**
- * Stores that a message was accepted. Not fenced: that holds whichever attempt learns of it. Null: it was settled otherwise, or
- * another message has the provider's id.
+ * Records that the provider accepted a message. Not fenced: the fact holds no matter which attempt learns it. Null if
+ * the message has another outcome, or another message has the provider's id.
  */
-export function store(ctx: TaskContext, send: Send, taken: Handed & { kind: 'taken' }): Promise<Send | null> {
-  return persist(ctx, () => ctx.db.maybeOne(settleSent(send.id, taken)))
+export function recordAccepted(
+  ctx: TaskContext,
+  send: Send,
+  taken: Handed & { kind: 'taken' },
+): Promise<Send | null> {
+  return retryWrite(ctx, () => ctx.db.maybeOne(settleSent(send.id, taken)))
 }
 
-/** Retries a write for a while during an outage: what is not stored now must be looked up at the provider again. */
-async function persist<T>(ctx: TaskContext, write: () => Promise<T>): Promise<T> {
+/** Retries a write for a few seconds during an outage: a lost outcome would need another lookup at the provider. */
+async function retryWrite<T>(ctx: TaskContext, write: () => Promise<T>): Promise<T> {
   for (let failures = 0; ; failures++) {
     try {
       return await write()
@@ -178,12 +191,7 @@ async function persist<T>(ctx: TaskContext, write: () => Promise<T>): Promise<T>
   }
 }
 
-/** The message of a send that is not settled. @throws when it is gone, which the ledger's constraints rule out. */
-export function messageOf<M>(send: Send, schema: { parse(value: unknown): M }): M {
-  return schema.parse(send.message)
-}
-
-/** The text for a send whose outcome is unknown. */
+/** Returns the result's message for a send whose outcome is unknown. */
 export function unknownText(send: Send): string {
-  return `It is unknown whether it was sent: ${send.detail}. It is not sent again automatically.`
+  return `The outcome of the send is unknown: ${send.detail}. It is not retried automatically.`
 }

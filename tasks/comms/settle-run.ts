@@ -1,40 +1,40 @@
 import { type Channel, closeOrphans, type Send, sendById, unknownSends } from '../../sql/comms.ts'
 import { inBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
-import { callMedium } from './call-run.ts'
-import { look, type Medium, store } from './send.ts'
-import { smsMedium } from './sms-run.ts'
+import { callAdapter } from './call-run.ts'
+import { type ChannelAdapter, findAccepted, recordAccepted } from './send.ts'
+import { smsAdapter } from './sms-run.ts'
 
 const BATCH = 1000
-// Each is a request to the provider, which counts them.
-const LOOKED_UP = 50
+// Each lookup is a request to the provider, which has a rate limit.
+const MAX_LOOKUPS = 50
 
-/** The work of `comms.settle`. */
+/** Runs `comms.settle`. */
 export async function run(ctx: TaskContext): Promise<{ closed: number; found: number }> {
   const closed = await inBatches(ctx.signal, BATCH, () => ctx.db.one(closeOrphans(BATCH)))
   let found = 0
-  for (const { id, channel } of await ctx.db.any(unknownSends(LOOKED_UP))) {
+  for (const { id, channel } of await ctx.db.any(unknownSends(MAX_LOOKUPS))) {
     ctx.signal.throwIfAborted()
     if (await lookUpOnce(ctx, id, channel)) found++
   }
   return { closed, found }
 }
 
-/** Looks one send up at the provider; true when it is there. A failed look-up is repeated by the next run. */
+/** Looks up a send at the provider; true if it was found and recorded. The next run repeats a failed lookup. */
 async function lookUpOnce(ctx: TaskContext, id: string, channel: Channel): Promise<boolean> {
   const send = await ctx.db.maybeOne(sendById(id))
   if (send === null || send.status !== 'unknown' || channel === 'email') return false
   try {
-    const found = await look(ctx, send, mediumOf(ctx, channel, send))
+    const found = await findAccepted(ctx, send, createAdapter(ctx, channel, send))
     if (found === null) return false
-    return (await store(ctx, send, { kind: 'taken', detail: null, ...found })) !== null
+    return (await recordAccepted(ctx, send, { kind: 'taken', detail: null, ...found })) !== null
   } catch (error) {
-    ctx.log.warn({ sendId: id, error: String(error) }, 'The provider could not be asked')
+    ctx.log.warn({ sendId: id, error: String(error) }, 'Provider lookup failed')
     return false
   }
 }
 
-function mediumOf(ctx: TaskContext, channel: 'sms' | 'call', send: Send): Medium {
+function createAdapter(ctx: TaskContext, channel: 'sms' | 'call', send: Send): ChannelAdapter {
   const { comms } = ctx.providers
-  return channel === 'sms' ? smsMedium(comms)(send) : callMedium(comms)(send)
+  return channel === 'sms' ? smsAdapter(comms)(send) : callAdapter(comms)(send)
 }

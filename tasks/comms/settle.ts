@@ -1,10 +1,7 @@
 import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
-/**
- * Maintains the ledger of sends: closes those whose job ended without settling them, and asks the provider again about
- * unknown ones.
- */
+/** Maintains the ledger of sends: closes sends whose job ended without an outcome, and looks up unknown sends again. */
 export const settle = defineTask({
   name: 'comms.settle',
   queue: 'comms',

@@ -2,16 +2,16 @@ import { z } from 'zod'
 import type { Send } from '../../sql/comms.ts'
 import type { TaskContext } from '../context.ts'
 import type { Comms } from './ports.ts'
-import { type Medium, sendOnce, unknownText } from './send.ts'
+import { type ChannelAdapter, sendOnce, unknownText } from './send.ts'
 import type { SmsPayload, SmsResult } from './sms.ts'
 
-/** The message of this channel as stored in the ledger. */
+/** The ledger's message for this channel. */
 const Sms = z.strictObject({ to: z.string(), body: z.string() })
 
-/** How a text message of the ledger is sent and looked up. */
-export const smsMedium =
+/** Creates the adapter that sends a text message of the ledger and looks it up. */
+export const smsAdapter =
   (comms: Comms) =>
-  (row: Send): Medium => {
+  (row: Send): ChannelAdapter => {
     const message = { id: row.id, ...Sms.parse(row.message) }
     return {
       channel: 'sms',
@@ -19,13 +19,13 @@ export const smsMedium =
       failed: 'telephony.failed',
       hand: (request) => comms.sms(message, request),
       find: (sinceMs, signal) => comms.findSms(message, sinceMs, signal),
-      looksMs: comms.looksMs,
+      lookupDelaysMs: comms.looksMs,
     }
   }
 
-/** The work of `comms.sms`. */
+/** Runs `comms.sms`. */
 export async function run(ctx: TaskContext, { send_id, to, segments }: SmsPayload): Promise<SmsResult> {
-  const send = await sendOnce(ctx, send_id, smsMedium(ctx.providers.comms))
+  const send = await sendOnce(ctx, send_id, smsAdapter(ctx.providers.comms))
   if (send.status === 'unknown')
     return { id: send.id, sid: null, to, status: 'unknown', segments, message: unknownText(send) }
   const message = `The provider accepted the message, in ${segments} ${segments === 1 ? 'part' : 'parts'}`

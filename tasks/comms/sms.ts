@@ -5,7 +5,7 @@ const Payload = z.strictObject({ send_id: z.uuid(), to: z.string(), segments: z.
 export type SmsPayload = z.output<typeof Payload>
 
 export const SmsResult = z.strictObject({
-  /** Ours, which it has in the ledger. */
+  /** Our id in the ledger. */
   id: z.uuid(),
   sid: z.string().nullable(),
   to: z.string(),
@@ -15,7 +15,7 @@ export const SmsResult = z.strictObject({
 })
 export type SmsResult = z.output<typeof SmsResult>
 
-/** Sends a text message. Those to one number are sent one after the other, so that a look-up can tell them apart. */
+/** Sends a text message. Messages to one number run one after the other, so that a lookup can tell them apart. */
 export const sms = defineTask({
   name: 'comms.sms',
   queue: 'comms',

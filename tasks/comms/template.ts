@@ -1,20 +1,20 @@
 import { escaped } from '../markup-text.ts'
 
 /**
- * Templates of messages: text with `{{name}}` in place of values. Nothing else means anything, and nothing is ever left out: each
- * name is declared, each value is one of a declared name. Libraries of this kind have conditions and loops, and most leave empty
- * what they are not given.
+ * Message templates: texts with `{{name}}` placeholders and no other syntax. Every placeholder must be declared, and
+ * every value must belong to a declared name. Template libraries add conditions and loops, and most render a missing
+ * value as an empty text.
  */
 
 export const TEMPLATE_CHANNELS = ['email', 'sms'] as const
 
-/** The parts of a message that are rendered. */
+/** The rendered parts of a message. */
 const PARTS = ['subject', 'text', 'html'] as const
 type Part = (typeof PARTS)[number]
 
 export interface Variable {
   readonly name: string
-  /** The value where none is given; absent: it has to be. */
+  /** The default value; absent if a value is required. */
   readonly default?: string | undefined
 }
 
@@ -26,16 +26,16 @@ export interface Template {
   readonly variables: readonly Variable[]
 }
 
-/** What a message of a template consists of; of a text message only `text`. */
+/** A rendered message; a text message has only `text`. */
 export type Rendered = Readonly<Record<Part, string | null>>
 
-/** What is wrong, and where. */
+/** A validation error and its location. */
 export interface Problem {
   readonly path: readonly (string | number)[]
   readonly msg: string
 }
 
-/** The longest parts of a message, in characters. */
+/** Maximum lengths of the parts of a message, in characters. */
 export const LONGEST: Readonly<Record<(typeof TEMPLATE_CHANNELS)[number], Readonly<Record<Part, number>>>> = {
   // 998 is the longest line of a mail (RFC 5322, section 2.1.1).
   email: { subject: 998, text: 1_000_000, html: 1_000_000 },
@@ -45,15 +45,16 @@ export const LONGEST: Readonly<Record<(typeof TEMPLATE_CHANNELS)[number], Readon
 export const VARIABLE_NAME = /^[a-z][a-z0-9_]{0,63}$/
 const PLACEHOLDER = /\{\{ {0,8}([a-z][a-z0-9_]{0,63}) {0,8}\}\}/
 
-/** One line without control characters: a header that cannot become two. */
+/** Matches one line without control characters, so that a header cannot be split in two. */
 export const LINE = /^\P{Cc}*$/u
 export const LINE_MSG = 'must be one line without control characters'
 
-/** Text and names by turns, text first. */
-const piecesOf = (text: string): readonly string[] => text.split(PLACEHOLDER)
-const namesIn = (text: string): ReadonlySet<string> => new Set(piecesOf(text).filter((_, n) => n % 2 === 1))
+/** Splits a text into alternating texts and placeholder names; a text comes first. */
+const splitAtPlaceholders = (text: string): readonly string[] => text.split(PLACEHOLDER)
+const placeholderNames = (text: string): ReadonlySet<string> =>
+  new Set(splitAtPlaceholders(text).filter((_, n) => n % 2 === 1))
 
-/** What a template must not have: parts of another channel, placeholders of undeclared names, defaults that break its subject. */
+/** Finds parts of other channels, missing parts, undeclared placeholders, and defaults that would break the subject. */
 export function templateProblems(template: Template): readonly Problem[] {
   const { channel, variables, subject, text, html } = template
   const given = (part: Part): boolean => template[part] != null
@@ -66,35 +67,38 @@ export function templateProblems(template: Template): readonly Problem[] {
   if (channel === 'email' && text == null && html == null)
     problems.push({ path: ['text'], msg: 'text or html is required' })
   const declared = new Set<string>()
-  for (const [n, { name }] of variables.entries()) {
+  for (const [index, { name }] of variables.entries()) {
     if (declared.has(name))
-      problems.push({ path: ['variables', n, 'name'], msg: `${name} is declared twice` })
+      problems.push({ path: ['variables', index, 'name'], msg: `${name} is declared twice` })
     declared.add(name)
   }
   for (const part of PARTS) problems.push(...placeholderProblems(part, template[part] ?? '', declared))
-  const inSubject = namesIn(subject ?? '')
-  for (const [n, variable] of variables.entries())
+  const inSubject = placeholderNames(subject ?? '')
+  for (const [index, variable] of variables.entries())
     if (inSubject.has(variable.name) && !LINE.test(variable.default ?? ''))
-      problems.push({ path: ['variables', n, 'default'], msg: `${LINE_MSG}, since the subject has it` })
+      problems.push({
+        path: ['variables', index, 'default'],
+        msg: `${LINE_MSG}, because the subject uses it`,
+      })
   return problems
 }
 
 function placeholderProblems(part: Part, text: string, declared: ReadonlySet<string>): readonly Problem[] {
-  const undeclared = [...namesIn(text)].filter((name) => !declared.has(name))
-  // `{{{name}}}`, too, which means something else where it means anything.
-  const pieces = piecesOf(text)
+  const undeclared = [...placeholderNames(text)].filter((name) => !declared.has(name))
+  // Also rejects `{{{name}}}`, which has another meaning in template libraries.
+  const pieces = splitAtPlaceholders(text)
   const stray = pieces.find(
     (piece, n) => n % 2 === 0 && (piece.includes('{{') || (piece.endsWith('{') && n < pieces.length - 1)),
   )
   return [
-    ...undeclared.map((name) => ({ path: [part], msg: `has {{${name}}}, which is not declared` })),
-    ...(stray === undefined ? [] : [{ path: [part], msg: 'has {{ that begins no {{name}}' }]),
+    ...undeclared.map((name) => ({ path: [part], msg: `uses {{${name}}}, which is not declared` })),
+    ...(stray === undefined ? [] : [{ path: [part], msg: 'has {{ that does not start a valid {{name}}' }]),
   ]
 }
 
 /**
- * Renders a template, or says what is wrong with the values: missing or unknown ones, what would break a subject, too much of it.
- * Values in HTML are escaped.
+ * Renders a template and escapes values in HTML. Returns the problems if values are missing, unknown or too long, would
+ * break the subject, or leave a part empty.
  */
 export function render(
   template: Template,
@@ -102,12 +106,12 @@ export function render(
 ): Rendered | { readonly problems: readonly Problem[] } {
   const { channel, variables, subject } = template
   const declared = new Map(variables.map((variable) => [variable.name, variable] as const))
-  const inSubject = namesIn(subject ?? '')
+  const inSubject = placeholderNames(subject ?? '')
   const problems: Problem[] = []
   for (const name of Object.keys(values))
-    if (!declared.has(name)) problems.push({ path: [name], msg: 'is no variable of the template' })
+    if (!declared.has(name)) problems.push({ path: [name], msg: 'is not a variable of the template' })
     else if (inSubject.has(name) && !LINE.test(values[name]!))
-      problems.push({ path: [name], msg: `${LINE_MSG}, since the subject has it` })
+      problems.push({ path: [name], msg: `${LINE_MSG}, because the subject uses it` })
   const known = new Map<string, string>()
   for (const [name, variable] of declared) {
     const value = Object.hasOwn(values, name) ? values[name] : variable.default
@@ -116,26 +120,26 @@ export function render(
   }
   if (problems.length > 0) return { problems }
   const inHtml = new Map([...known].map(([name, value]) => [name, escaped(value)] as const))
-  const filled = (part: Part): string | null => {
+  const renderPart = (part: Part): string | null => {
     const longest = LONGEST[channel][part]
     const text = fill(template[part] ?? null, part === 'html' ? inHtml : known, longest)
-    if (text === undefined)
-      problems.push({ path: [], msg: `make the ${part} longer than ${longest} characters` })
-    else if (text !== null && text.trim() === '') problems.push({ path: [], msg: `leave the ${part} empty` })
+    if (text === undefined) problems.push({ path: [], msg: `the ${part} would exceed ${longest} characters` })
+    else if (text !== null && text.trim() === '')
+      problems.push({ path: [], msg: `the ${part} would be empty` })
     return text ?? null
   }
-  const rendered = { subject: filled('subject'), text: filled('text'), html: filled('html') }
+  const rendered = { subject: renderPart('subject'), text: renderPart('text'), html: renderPart('html') }
   return problems.length > 0 ? { problems } : rendered
 }
 
-/** Undefined: it would be too long. Measured first: a value can be long, and occur a hundred thousand times. */
+/** Fills in values; undefined if the text would be too long. Measures first: a long value may occur 100,000 times. */
 function fill(
   text: string | null,
   values: ReadonlyMap<string, string>,
   longest: number,
 ): string | null | undefined {
   if (text === null) return null
-  const pieces = piecesOf(text).map((piece, n) => (n % 2 === 0 ? piece : values.get(piece)!))
+  const pieces = splitAtPlaceholders(text).map((piece, n) => (n % 2 === 0 ? piece : values.get(piece)!))
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0)
   return length > longest ? undefined : pieces.join('')
 }

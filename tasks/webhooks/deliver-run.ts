@@ -12,31 +12,31 @@ import { enqueue } from '../task.ts'
 import { challengeTokenOf, webhookHeaders, webhookSecretOf } from './signature.ts'
 import { switchedOffMail } from './switched-off.ts'
 
-// Sent at the same time: order is not promised, and a slow endpoint holds up nobody else's.
-const AT_ONCE = 8
-// Then other endpoints have their turn.
+// Deliveries of an endpoint may overlap, because their order is not guaranteed.
+const MAX_CONCURRENT = 8
+// Maximum time of a run; then other endpoints get the slot.
 const RUN_MS = 60_000
-// Beyond the time that a request may take.
-const HOLD_SECONDS = 30
+// Added to the request timeout: the time until an unrecorded delivery becomes due again.
+const HOLD_MARGIN_SECONDS = 30
 
-/** The work of `webhooks.deliver`. */
+/** Runs `webhooks.deliver`. */
 export async function run(
   ctx: TaskContext,
   { endpoint_id: endpoint, host }: { readonly endpoint_id: number; readonly host: string },
 ): Promise<{ delivered: number; failed: number }> {
   const { db, settings, signal } = ctx
   const { timeoutMs, rates } = settings.webhooks
-  const limits = { max: AT_ONCE, holdSeconds: timeoutMs / 1000 + HOLD_SECONDS, rates }
-  const ends = { delivered: 0, failed: 0 }
-  const until = performance.now() + RUN_MS
-  while (performance.now() < until && !signal.aborted) {
+  const limits = { max: MAX_CONCURRENT, holdSeconds: timeoutMs / 1000 + HOLD_MARGIN_SECONDS, rates }
+  const counts = { delivered: 0, failed: 0 }
+  const deadline = performance.now() + RUN_MS
+  while (performance.now() < deadline && !signal.aborted) {
     const due = await db.any(takeDeliveries(endpoint, host, limits))
     if (due.length === 0) break
-    for (const end of await Promise.all(due.map((one) => deliverOne(ctx, endpoint, one))))
-      ends[end === 'delivered' ? 'delivered' : 'failed']++
-    ctx.progress(`${ends.delivered} delivered`)
+    for (const outcome of await Promise.all(due.map((delivery) => deliverOne(ctx, endpoint, delivery))))
+      counts[outcome === 'delivered' ? 'delivered' : 'failed']++
+    ctx.progress(`${counts.delivered} delivered`)
   }
-  return ends
+  return counts
 }
 
 async function deliverOne(
@@ -46,22 +46,24 @@ async function deliverOne(
 ): Promise<(typeof WEBHOOK_ENDS)[number] | null> {
   const { db, settings, secretKey, providers, signal, job } = ctx
   const { id, message_id, url, body, secret_version: version } = due
-  const secrets = due.is_rolling ? [version, version - 1] : [version]
+  const versions = due.is_rolling ? [version, version - 1] : [version]
   const headers = webhookHeaders(
     { id: message_id, timestamp: Math.floor(due.at_ms / 1000), body },
-    secrets.map((one) => webhookSecretOf(secretKey, endpoint, one)),
+    versions.map((each) => webhookSecretOf(secretKey, endpoint, each)),
   )
   const answer: WebhookAnswer = {
     at: new Date(due.at_ms).toISOString(),
     ...(await providers.postWebhook({ url, headers, body }, signal)),
   }
-  // Cut short by the end of this attempt: it is due again soon, and this one does not count.
+  // An aborted attempt interrupted the request: it is not recorded, and the delivery becomes due again.
   if (signal.aborted && answer.status === null) return null
   const isEchoed =
     due.type === CHALLENGE && answer.body?.includes(challengeTokenOf(secretKey, endpoint, url)) === true
   return db.transaction(async (tx) => {
-    if (isEchoed && outcomeOf(answer) === 'delivered') await tx.run(proveEndpoint(endpoint, url))
-    const { end } = await tx.one(settleDelivery(id, outcomeOf(answer), answer, settings.webhooks.retryMs))
+    if (isEchoed && classifyResponse(answer) === 'delivered') await tx.run(proveEndpoint(endpoint, url))
+    const { end } = await tx.one(
+      settleDelivery(id, classifyResponse(answer), answer, settings.webhooks.retryMs),
+    )
     if (end === 'switched_off') {
       const options = { ownerId: null, requestId: job.requestId, settings }
       await enqueue(tx, switchedOffMail, { endpoint_id: endpoint }, options)
@@ -70,8 +72,8 @@ async function deliverOne(
   })
 }
 
-/** Any status of success will do; 410 says that nobody will ever want this again. */
-function outcomeOf({ status }: WebhookAnswer): 'delivered' | 'failed' | 'gone' {
+/** Classifies a response: any 2xx status is success; 410 means the endpoint is gone for good. */
+function classifyResponse({ status }: WebhookAnswer): 'delivered' | 'failed' | 'gone' {
   if (status === 410) return 'gone'
   return status !== null && status >= 200 && status < 300 ? 'delivered' : 'failed'
 }

@@ -1,9 +1,9 @@
 import type { WebhookAnswer } from '../../sql/webhooks.ts'
 
-/** What became of a request to a webhook's URL. */
+/** The result of a request to a webhook's URL. */
 export type WebhookPosted = Omit<WebhookAnswer, 'at'>
 
-/** Posts a message to a URL of a caller, which may be anything that is no private address. Never rejects. */
+/** Posts a message to a caller's URL, unless it is a private address that is not allowed. Never rejects. */
 export type PostWebhook = (
   request: {
     readonly url: string

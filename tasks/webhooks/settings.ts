@@ -6,15 +6,15 @@ import { count, list, rate } from '../setting-fields.ts'
 /** The settings of webhooks. */
 
 export interface WebhookSettings {
-  /** CIDR ranges of private addresses that may be reached all the same; then http is allowed, too. */
+  /** CIDR ranges of private addresses that webhooks may reach; any entry also permits http. */
   readonly allowed: readonly string[]
   readonly timeoutMs: number
   readonly rates: WebhookRates
-  /** How long each further attempt waits: a day in all. */
+  /** Delays before each further attempt, in ms; a day in total by default. */
   readonly retryMs: readonly number[]
 }
 
-// On one's own machine receivers are tried out.
+// Outside production, developers run receivers on the same machine.
 const LOOPBACK = ['127.0.0.0/8', '::1/128']
 // 5 s, 30 s, 2 min, 10 min, 30 min, 1 h, 2 h, 4 h, 8 h, 8 h: 24 h.
 const RETRY_SECONDS = '5,30,120,600,1800,3600,7200,14400,28800,28800'

@@ -5,30 +5,30 @@ import { mac } from '../accounts/tokens.ts'
 
 const PREFIX = 'whsec_'
 
-/** A secret of an endpoint: derived from the deployment's key, so that it can be shown again and is not stored. */
+/** Derives an endpoint's secret from the deployment's key, so that it can be displayed without being stored. */
 export function webhookSecretOf(secretKey: string, endpoint: number, version: number): string {
   return PREFIX + mac(secretKey, 'millrace.webhook', String(endpoint), String(version)).toString('base64')
 }
 
-/** The token that a receiver echoes to prove that an endpoint is meant for it. */
+/** Derives the token that a receiver echoes to confirm that it accepts deliveries. */
 export function challengeTokenOf(secretKey: string, endpoint: number, url: string): string {
   return mac(secretKey, 'millrace.webhook-challenge', String(endpoint), url).toString('base64url')
 }
 
-/** What is signed: the id and the time (seconds since the epoch) as they are sent, and the body. */
+/** A message to sign. `timestamp`: seconds since the epoch. */
 export interface Signed {
   readonly id: string
   readonly timestamp: number
   readonly body: string
 }
 
-/** The headers of a message, with a signature by each of the secrets. */
+/** Creates the headers of a message, with one signature per secret. */
 export function webhookHeaders(
   { id, timestamp, body }: Signed,
   secrets: readonly string[],
 ): Record<'webhook-id' | 'webhook-timestamp' | 'webhook-signature', string> {
   const signatures = secrets.map(
-    (secret) => `v1,${digestOf(secret, id, String(timestamp), body).toString('base64')}`,
+    (secret) => `v1,${computeDigest(secret, id, String(timestamp), body).toString('base64')}`,
   )
   return {
     'webhook-id': id,
@@ -37,38 +37,38 @@ export function webhookHeaders(
   }
 }
 
-/** What came with a message, as its headers have it. */
-export interface Signatures {
+/** The signature headers of a received message. */
+export interface SignatureHeaders {
   readonly id: string
   readonly timestamp: string
-  /** One by each secret of the sender, which has two while it replaces one. */
+  /** One signature per secret, separated by spaces; the sender has two secrets during a rotation. */
   readonly signature: string
 }
 
-// How far the time of a signature may be from ours: an intercepted message cannot be replayed after that.
+// Maximum difference between a signature's time and ours; limits replays of intercepted messages.
 const TOLERANCE_SECONDS = 300
 
 /**
- * Whether the owner of a secret has recently signed these very bytes; one right signature suffices.
- * @param now ms since 1970.
+ * True if one of the signatures is valid for this body and secret, and its time is recent.
+ * @param now ms since the epoch
  */
 export function isSigned(
-  { id, timestamp, signature }: Signatures,
+  { id, timestamp, signature }: SignatureHeaders,
   body: Uint8Array,
   secret: string,
   now: number,
 ): boolean {
   if (!/^\d{1,12}$/.test(timestamp) || Math.abs(now / 1000 - Number(timestamp)) > TOLERANCE_SECONDS)
     return false
-  const right = digestOf(secret, id, timestamp, body)
-  return signature.split(' ').some((one) => {
-    const [version, text = ''] = one.split(',')
-    const given = Buffer.from(text, 'base64')
-    return version === 'v1' && given.length === right.length && timingSafeEqual(given, right)
+  const expected = computeDigest(secret, id, timestamp, body)
+  return signature.split(' ').some((entry) => {
+    const [version, encoded = ''] = entry.split(',')
+    const given = Buffer.from(encoded, 'base64')
+    return version === 'v1' && given.length === expected.length && timingSafeEqual(given, expected)
   })
 }
 
-function digestOf(secret: string, id: string, timestamp: string, body: string | Uint8Array): Buffer {
+function computeDigest(secret: string, id: string, timestamp: string, body: string | Uint8Array): Buffer {
   const key = Buffer.from(secret.slice(PREFIX.length), 'base64')
   return createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest()
 }

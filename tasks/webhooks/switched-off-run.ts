@@ -3,7 +3,7 @@ import { webhookEmail } from '../accounts/emails.ts'
 import { mailOnce } from '../accounts/mail.ts'
 import type { TaskContext } from '../context.ts'
 
-/** The work of `accounts.webhook_switched_off`. */
+/** Runs `accounts.webhook_switched_off`. */
 export async function run(
   ctx: TaskContext,
   { endpoint_id }: { readonly endpoint_id: number },

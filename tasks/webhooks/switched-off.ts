@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
-/** Mails an account that its webhook endpoint was switched off. */
+/** Mails an account that its webhook endpoint was disabled. */
 export const switchedOffMail = defineTask({
   name: 'accounts.webhook_switched_off',
   queue: 'accounts',

@@ -1,17 +1,17 @@
 import { hostOf, mayBeReached } from '../addresses.ts'
 
-/** Which addresses webhooks may reach. */
+/** The addresses that webhooks may reach. */
 export interface WebhookAddresses {
-  /** CIDR ranges of private addresses that may be reached all the same; then http is allowed, too. */
+  /** CIDR ranges of private addresses that webhooks may reach; any entry also permits http. */
   readonly allowed: readonly string[]
 }
 
-/** The host of a webhook's URL as URLs are parsed, by which deliveries are counted: one host has one name. */
+/** Returns the normalized host of a webhook's URL, the key for its rate limits: one host has one name. */
 export const webhookHost = (url: string): string => new URL(url).hostname.replace(/\.$/, '')
 
 /**
- * Why a URL can't be that of a webhook; null: it can, as far as its text says. What its name resolves to is checked whenever it
- * is connected to.
+ * Returns the reason why a URL is not allowed for webhooks; null if it is allowed. It checks only the text; each
+ * connection checks the address that the name resolves to.
  */
 export function webhookUrlProblem(text: string, { allowed }: WebhookAddresses): string | null {
   if (text.length > 2000 || !URL.canParse(text)) return 'must be a URL of at most 2000 characters'

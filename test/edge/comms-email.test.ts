@@ -116,7 +116,7 @@ describe('POST /comms/email/send', () => {
     const answer = await send()
     mail.mode = () => 'take'
     assert.deepEqual([answer.status, answer.json.status], [200, 'unknown'])
-    assert.match(answer.json.message, /^It is unknown whether it was sent: the connection broke/)
+    assert.match(answer.json.message, /^The outcome of the send is unknown: the connection broke/)
     assert.equal(mail.requests, before + 1)
   })
 })

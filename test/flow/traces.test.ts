@@ -136,7 +136,7 @@ test("the lines of a job, a worker's and a task's, have all of its ids, and the 
   const [cut] = await traceOf('cut-1', 3)
   const unknown = await jobOf('cut-1')
   await lineOf(worker, {
-    msg: 'It is unknown whether a message was sent',
+    msg: 'The outcome of a send is unknown',
     jobId: unknown.id,
     task: 'comms.email',
     attempt: 1,

@@ -53,20 +53,20 @@ describe('a message', () => {
   test('is refused for a value that is missing or unknown, which it names', () => {
     assert.deepEqual(refused(mail(), {}), ['name: is required by the template'])
     assert.deepEqual(refused(mail(), { name: 'x', Name: 'y', toString: 'z' }), [
-      'Name: is no variable of the template',
-      'toString: is no variable of the template',
+      'Name: is not a variable of the template',
+      'toString: is not a variable of the template',
     ])
     assert.deepEqual(refused(text('{{constructor}}', 'constructor'), {}), [
       'constructor: is required by the template',
     ])
     const hostile = JSON.parse('{"name": "x", "__proto__": "y"}') as Record<string, string>
-    assert.deepEqual(refused(mail(), hostile), ['__proto__: is no variable of the template'])
+    assert.deepEqual(refused(mail(), hostile), ['__proto__: is not a variable of the template'])
   })
 
   test('is refused for a value that would make a header two', () => {
     for (const name of ['a\r\nBcc: x@example.com', 'a\nb', 'a\rb', 'a\tb', 'a\u0085b', '\u007f'])
       assert.deepEqual(refused(mail(), { name }), [
-        'name: must be one line without control characters, since the subject has it',
+        'name: must be one line without control characters, because the subject uses it',
       ])
     const inText = render(mail(), { name: 'x', count: 'a\r\nb' })
     assert.equal((inText as { text: string }).text, 'Dear x, a\r\nb of a\r\nb.')
@@ -74,21 +74,21 @@ describe('a message', () => {
 
   test('is refused if it is too long, or empty, before it is made', () => {
     assert.deepEqual(refused(mail(), { name: 'x'.repeat(1000) }), [
-      ': make the subject longer than 998 characters',
+      ': the subject would exceed 998 characters',
     ])
-    assert.deepEqual(refused(mail({ subject: '{{name}}' }), { name: ' ' }), [': leave the subject empty'])
-    assert.deepEqual(refused(text('{{a}}', 'a'), { a: '\n ' }), [': leave the text empty'])
+    assert.deepEqual(refused(mail({ subject: '{{name}}' }), { name: ' ' }), [': the subject would be empty'])
+    assert.deepEqual(refused(text('{{a}}', 'a'), { a: '\n ' }), [': the text would be empty'])
     assert.deepEqual(refused(text('{{a}}!', 'a'), { a: 'x'.repeat(1600) }), [
-      ': make the text longer than 1600 characters',
+      ': the text would exceed 1600 characters',
     ])
     // A hundred thousand times a hundred thousand characters: as a string there is no room for them anywhere.
     const bomb = mail({ subject: 's', text: '{{a}}'.repeat(100_000), html: null, variables: [{ name: 'a' }] })
     assert.deepEqual(refused(bomb, { a: 'x'.repeat(100_000) }), [
-      ': make the text longer than 1000000 characters',
+      ': the text would exceed 1000000 characters',
     ])
     const escapes = mail({ subject: 's', text: null, html: '{{a}}', variables: [{ name: 'a' }] })
     assert.deepEqual(refused(escapes, { a: '<'.repeat(300_000) }), [
-      ': make the html longer than 1000000 characters',
+      ': the html would exceed 1000000 characters',
     ])
   })
 
@@ -127,12 +127,12 @@ describe('a template', () => {
     [
       'an undeclared name',
       mail({ variables: [{ name: 'name' }] }),
-      ['text: has {{count}}, which is not declared'],
+      ['text: uses {{count}}, which is not declared'],
     ],
     [
       'undeclared names in each part',
       mail({ variables: [{ name: 'count' }] }),
-      ['subject', 'text', 'html'].map((part) => `${part}: has {{name}}, which is not declared`),
+      ['subject', 'text', 'html'].map((part) => `${part}: uses {{name}}, which is not declared`),
     ],
     [
       'a name twice',
@@ -161,7 +161,7 @@ describe('a template', () => {
         [
           `logic or a slip: ${body.slice(0, 20)}`,
           text(body, 'a'),
-          ['text: has {{ that begins no {{name}}'],
+          ['text: has {{ that does not start a valid {{name}}'],
         ] as const,
     ),
     ['no subject', mail({ subject: null }), ['subject: is required']],
@@ -175,7 +175,7 @@ describe('a template', () => {
     [
       'a default that breaks its subject',
       mail({ variables: [{ name: 'name', default: 'a\nb' }, { name: 'count' }] }),
-      ['variables.0.default: must be one line without control characters, since the subject has it'],
+      ['variables.0.default: must be one line without control characters, because the subject uses it'],
     ],
   ] as const)
     test(`is refused with ${what}`, () => assert.deepEqual(said(template), [...problems]))
