@@ -6,17 +6,17 @@ import { EXTRACTION } from './extraction.ts'
 import { sniffMediaType } from './media.ts'
 import { becomeDocument, discardUnused, lostTwin } from './store.ts'
 
-/** A mail whose attachments become documents. */
+/** An email whose attachments become documents. */
 export interface MailDocument {
   readonly id: number
   readonly ownerId: number | null
 }
 
 /**
- * Stores the files that came with a mail as documents of its owner, and has the new ones read. Once all are stored, the mail
- * is no longer marked (`setAttachmentsDue`).
+ * Stores the attachments of an email as documents of its owner and enqueues the extraction of new ones. Clears the
+ * email's `attachments_due` flag once all are stored.
  */
-export async function keepAttachments(
+export async function storeAttachments(
   ctx: TaskContext,
   mail: MailDocument,
   pages: PageReader,
@@ -26,7 +26,7 @@ export async function keepAttachments(
     ctx.progress(`Storing attachment ${index + 1} of ${pages.attachments.length}`)
     const blob = await ctx.blobs.store(pages.attachment(index))
     try {
-      if (blob.byteSize > 0) await keep(ctx, mail, attachment, blob)
+      if (blob.byteSize > 0) await storeAttachment(ctx, mail, attachment, blob)
     } finally {
       await discardUnused(ctx.blobs, ctx.log, blob)
     }
@@ -36,7 +36,7 @@ export async function keepAttachments(
 
 const TITLE_CHARACTERS = 300
 
-async function keep(
+async function storeAttachment(
   ctx: TaskContext,
   { id: attachedToId, ownerId }: MailDocument,
   { name, mediaType }: AttachmentInfo,
@@ -44,12 +44,12 @@ async function keep(
 ): Promise<void> {
   const fileName = name.trim()
   const sniffed = await sniffMediaType(blob.head, { fileName, mediaType })
-  const lost = await lostTwin(ctx.db, ctx.blobs, blob)
+  const lostBlob = await lostTwin(ctx.db, ctx.blobs, blob)
   const title = fileName.slice(0, TITLE_CHARACTERS).toWellFormed().replaceAll('\0', '') || 'Untitled'
   const options = { ownerId, requestId: ctx.job.requestId, settings: ctx.settings }
   await ctx.fenced(async (tx) => {
     const document = { ownerId, title, mediaType: sniffed, source: 'attachment', attachedToId }
-    const { id, created } = await becomeDocument(tx, blob, lost, document, ctx.settings.quotas)
+    const { id, created } = await becomeDocument(tx, blob, lostBlob, document, ctx.settings.quotas)
     if (created) await enqueue(tx, EXTRACTION, { documentId: id, force: false }, options)
   })
 }

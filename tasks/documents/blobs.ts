@@ -15,7 +15,7 @@ import { parseLocation } from './blobs/location.ts'
 import { createPostgresStore } from './blobs/postgres.ts'
 import type { BlobStore } from './blobs/store.ts'
 
-/** The bytes of an upload, stored but not yet part of a document. */
+/** The stored bytes of an upload that no document uses yet. */
 export interface UploadedBlob {
   readonly at: BlobAt
   readonly sha256: Buffer
@@ -24,24 +24,24 @@ export interface UploadedBlob {
   readonly head: Uint8Array
 }
 
-/** Stored bytes, in whichever store their row names; new ones go where `BLOB_STORE` says. */
+/** Stored bytes. Each blob's row names its store; new blobs go to `BLOB_STORE`. */
 export interface Blobs {
-  /** Stores a stream in constant memory; is done with a chunk when it requests the next. A failure leaves nothing. */
+  /** Stores a stream in constant memory; requesting a chunk releases the previous one. A failure leaves nothing. */
   store(chunks: AsyncIterable<Uint8Array>): Promise<UploadedBlob>
-  /** Stores the bytes of an existing row under its key, in constant memory: for restoring a backup. */
+  /** Stores the bytes of an existing row under its key, in constant memory; restores use it. */
   put(at: BlobAt, chunks: AsyncIterable<Uint8Array>): Promise<void>
-  /** Removes an upload, unless a document uses it by now. */
+  /** Removes an upload, unless a document already uses it. */
   discard(at: BlobAt): Promise<void>
   /**
-   * Exactly this range of the bytes, at the reader's pace. A piece is valid until the next is requested.
-   * @throws fail('document.bytes_missing' | 'document.store_failed'), at the first piece if it can be known then.
+   * Streams exactly this range of the bytes, with backpressure. A chunk is valid until the next is requested.
+   * @throws fail('document.bytes_missing' | 'document.store_failed'), before the first chunk if possible.
    */
   read(at: BlobAt, from: number, length: number): AsyncIterable<Uint8Array>
-  /** @throws fail('document.bytes_missing'), also when the size differs. */
+  /** @throws fail('document.bytes_missing'), also if the size differs. */
   readWhole(blobId: number, byteSize: number): Promise<Uint8Array>
-  /** Whether all `byteSize` bytes exist; false when their store is not configured. */
+  /** True if all `byteSize` bytes exist; false if their store is not configured. */
   exists(at: BlobAt, byteSize: number): Promise<boolean>
-  /** Removes the bytes of a row that is marked as deleted, and then the row. */
+  /** Removes the bytes of a row that is marked as deleted, then the row. */
   remove(at: BlobAt): Promise<void>
   close(): Promise<void>
 }
@@ -65,53 +65,53 @@ class StoredBlobs implements Blobs {
   async store(chunks: AsyncIterable<Uint8Array>): Promise<UploadedBlob> {
     const { db } = this
     const at = await db.one(createBlob(this.settings.blobs.store))
-    const begun = async (uploadId: string): Promise<void> =>
+    const noteUploadId = async (uploadId: string): Promise<void> =>
       void (await db.run(noteUpload(at.blob_id, uploadId)))
     try {
       const digest = new Digest(chunks)
-      await guarded(async () => (await this.storeOf(at)).write(at, digest, begun))
+      await convertErrors(async () => (await this.requireStore(at)).write(at, digest, noteUploadId))
       return { at, ...digest.result() }
     } catch (error) {
-      // What can't be removed now is removed by the next collection; the original failure is thrown in any case.
+      // The next garbage collection removes the rest. The original error is the one to throw.
       await this.discard(at).catch(() => {})
       throw error
     }
   }
 
   async put(at: BlobAt, chunks: AsyncIterable<Uint8Array>): Promise<void> {
-    const begun = async (uploadId: string): Promise<void> =>
+    const noteUploadId = async (uploadId: string): Promise<void> =>
       void (await this.db.run(noteUpload(at.blob_id, uploadId)))
-    await guarded(async () => (await this.storeOf(at)).write(at, chunks, begun))
+    await convertErrors(async () => (await this.requireStore(at)).write(at, chunks, noteUploadId))
   }
 
   async discard(at: BlobAt): Promise<void> {
     const { deleted } = await this.db.one(markUploadDeleted(at.blob_id))
-    // The row as it is now: it may have got an upload id, which has to be removed, too.
+    // Reload the row: it may have an upload id by now, which must be removed too.
     if (deleted) await this.remove((await this.db.maybeOne(blobAt(at.blob_id))) ?? at)
   }
 
   read(at: BlobAt, from: number, length: number): AsyncIterable<Uint8Array> {
-    return exactly(length, async () => (await this.storeOf(at)).read(at, from, length))
+    return yieldExactly(length, async () => (await this.requireStore(at)).read(at, from, length))
   }
 
   async readWhole(blobId: number, byteSize: number): Promise<Uint8Array> {
     const at = await this.db.maybeOne(blobAt(blobId))
     if (at === null || !(await this.exists(at, byteSize))) throw fail('document.bytes_missing')
     const bytes = new Uint8Array(byteSize)
-    let end = 0
+    let offset = 0
     for await (const piece of this.read(at, 0, byteSize)) {
-      bytes.set(piece, end)
-      end += piece.length
+      bytes.set(piece, offset)
+      offset += piece.length
     }
     return bytes
   }
 
   exists(at: BlobAt, byteSize: number): Promise<boolean> {
-    return guarded(async () => (await (await this.find(at.store))?.exists(at, byteSize)) ?? false)
+    return convertErrors(async () => (await (await this.openAt(at.store))?.exists(at, byteSize)) ?? false)
   }
 
   async remove(at: BlobAt): Promise<void> {
-    await guarded(async () => (await this.storeOf(at)).remove(at))
+    await convertErrors(async () => (await this.requireStore(at)).remove(at))
     await this.db.run(deleteBlob(at.blob_id))
   }
 
@@ -120,32 +120,32 @@ class StoredBlobs implements Blobs {
       if (opened.status === 'fulfilled') opened.value?.close()
   }
 
-  private find(location: string): Promise<BlobStore | null> {
+  private openAt(location: string): Promise<BlobStore | null> {
     const known = this.stores.get(location) ?? openStore(location, this.db, this.settings)
     this.stores.set(location, known)
     return known
   }
 
-  private async storeOf({ store }: BlobAt): Promise<BlobStore> {
-    const found = await this.find(store)
+  private async requireStore({ store }: BlobAt): Promise<BlobStore> {
+    const found = await this.openAt(store)
     if (found === null) throw fail('document.bytes_missing')
     return found
   }
 }
 
-/** The store at a location; null when the settings don't say how to reach it. */
+/** Opens the store at a location; null if the location is invalid or the settings do not configure it. */
 async function openStore(location: string, db: Database, settings: Settings): Promise<BlobStore | null> {
   const parsed = parseLocation(location)
   if (parsed === null) return null
   if (parsed.kind === 'postgres') return createPostgresStore(db)
   if (parsed.kind === 'files') return createFileStore(parsed.folder)
   if (settings.blobs.s3 === null) return null
-  // Loaded on demand: it takes longer than the rest of an edge's start.
+  // Loaded on demand: it takes longer than the rest of the edge's startup.
   const { createS3Store } = await import('./blobs/s3.ts')
   return createS3Store(parsed, settings.blobs.s3, settings.maxUploadBytes)
 }
 
-/** Measures and hashes a stream on its way into a store. */
+/** Measures and hashes a stream as it passes into a store. */
 class Digest implements AsyncIterable<Uint8Array> {
   private readonly chunks: AsyncIterable<Uint8Array>
   private readonly hash = createHash('sha256')
@@ -159,7 +159,7 @@ class Digest implements AsyncIterable<Uint8Array> {
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
     for await (const chunk of this.chunks) {
       this.hash.update(chunk)
-      // A copy, since a chunk is only valid until the next is requested.
+      // Copy the chunk: it is valid only until the next is requested.
       if (this.byteSize < HEAD_BYTES)
         this.head.push(Uint8Array.from(chunk.subarray(0, HEAD_BYTES - this.byteSize)))
       this.byteSize += chunk.length
@@ -172,33 +172,33 @@ class Digest implements AsyncIterable<Uint8Array> {
   }
 }
 
-/** Passes on exactly `length` bytes. */
-async function* exactly(
+/** Yields exactly `length` bytes. @throws fail('document.bytes_missing') if the source has fewer or more. */
+async function* yieldExactly(
   length: number,
   open: () => Promise<AsyncIterable<Uint8Array>>,
 ): AsyncGenerator<Uint8Array> {
-  let left = length
+  let remaining = length
   try {
     for await (const piece of await open()) {
-      left -= piece.length
-      if (left < 0) throw fail('document.bytes_missing')
+      remaining -= piece.length
+      if (remaining < 0) throw fail('document.bytes_missing')
       yield piece
     }
   } catch (error) {
-    throw storeFailure(error)
+    throw toStoreFailure(error)
   }
-  if (left > 0) throw fail('document.bytes_missing')
+  if (remaining > 0) throw fail('document.bytes_missing')
 }
 
-async function guarded<T>(work: () => Promise<T>): Promise<T> {
+async function convertErrors<T>(action: () => Promise<T>): Promise<T> {
   try {
-    return await work()
+    return await action()
   } catch (error) {
-    throw storeFailure(error)
+    throw toStoreFailure(error)
   }
 }
 
-/** Any other error of a store is an outage: full, unreachable, not permitted. */
-function storeFailure(error: unknown): Failure {
+/** Converts a store's error: anything but a Failure is an outage, such as a full disk or a missing permission. */
+function toStoreFailure(error: unknown): Failure {
   return error instanceof Failure ? error : fail('document.store_failed', {}, { cause: error })
 }

@@ -8,7 +8,7 @@ import { type EnqueueOptions, enqueueMany } from '../task.ts'
 import type { BulkAction, BulkResult } from './bulk.ts'
 import { EXTRACTION } from './extraction.ts'
 
-// What one transaction holds locks on, and how far a progress bar jumps.
+// Documents per transaction: bounds the locks that it holds, and the steps of the progress bar.
 const BATCH = 100
 
 const LABELS = {
@@ -18,10 +18,10 @@ const LABELS = {
   extract: 'Starting extractions',
 }
 
-/** What became of a batch: why documents were refused, by id; those without an entry are missing. */
+/** The outcomes of a batch by document id: `done` or an error code. Documents without an entry are missing. */
 type Outcomes = ReadonlyMap<number, ErrorCode | 'done'>
 
-/** The work of `documents.bulk`. */
+/** Runs `documents.bulk`. */
 export async function run(ctx: TaskContext, action: BulkAction): Promise<BulkResult> {
   const ids = [...new Set(action.ids)].sort((a, b) => a - b)
   const result: BulkResult = { done: 0, refused: [] }
@@ -30,9 +30,9 @@ export async function run(ctx: TaskContext, action: BulkAction): Promise<BulkRes
     ctx.progress(LABELS[action.action], start, ids.length)
     const batch = ids.slice(start, start + BATCH)
     const outcomes = await STEPS[action.action](ctx, batch, action as never)
-    // After their change, and again by the next attempt if this one ends here. Extractions do it themselves.
+    // After the change; a new attempt repeats it. Extractions refresh collections themselves.
     if (action.action !== 'extract')
-      await ctx.db.transaction((tx) => refreshCollections(tx, batch, optionsOf(ctx)))
+      await ctx.db.transaction((tx) => refreshCollections(tx, batch, enqueueOptions(ctx)))
     for (const id of batch) {
       const outcome = outcomes.get(id) ?? 'document.missing'
       if (outcome === 'done') result.done++
@@ -42,7 +42,7 @@ export async function run(ctx: TaskContext, action: BulkAction): Promise<BulkRes
   return result
 }
 
-const optionsOf = ({ job: { ownerId, requestId }, settings }: TaskContext): EnqueueOptions => ({
+const enqueueOptions = ({ job: { ownerId, requestId }, settings }: TaskContext): EnqueueOptions => ({
   ownerId,
   requestId,
   settings,
@@ -67,7 +67,7 @@ const STEPS: { readonly [A in BulkAction['action']]: Step<A> } = {
 
   async delete(ctx, ids, { permanent }) {
     const { ownerId } = ctx.job
-    // Not fenced: a fence locks a row, and cancelling locks mailboxes, which come before rows.
+    // Not fenced: a fence locks the job's row, but cancelling locks mailboxes, which must come first.
     const cancelled = await ctx.db.any(cancelExtractions(ids, ownerId))
     if (cancelled.length > 0) await ctx.db.run(jobsChanged(cancelled.map(({ id }) => id)))
     const trashDays = permanent ? null : ctx.settings.trashDays
@@ -76,18 +76,18 @@ const STEPS: { readonly [A in BulkAction['action']]: Step<A> } = {
       before: await tx.any(deletedBefore(ids, ownerId)),
     }))
     return new Map([
-      // By an earlier attempt, or somebody else.
+      // Deleted by an earlier attempt or another request.
       ...before.map(({ id }) => [id, 'done'] as const),
       ...deleted.map((row) => [row.id, row.protected ? 'document.protected' : 'done'] as const),
     ])
   },
 
   async extract(ctx, ids) {
-    // Not fenced, as above: what a superseded attempt adds is joined by what its successor adds.
+    // Not fenced, as above: the successor of a superseded attempt joins the jobs that it has added.
     return ctx.db.transaction(async (tx) => {
       const found = await tx.any(withBytes(ids, ctx.job.ownerId))
       const payloads = found.flatMap(({ id, stored }) => (stored ? [{ documentId: id, force: false }] : []))
-      if (payloads.length > 0) await enqueueMany(tx, EXTRACTION, payloads, optionsOf(ctx))
+      if (payloads.length > 0) await enqueueMany(tx, EXTRACTION, payloads, enqueueOptions(ctx))
       return new Map(found.map(({ id, stored }) => [id, stored ? 'done' : 'document.bytes_missing']))
     })
   },

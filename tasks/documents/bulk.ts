@@ -7,7 +7,7 @@ const MAX_LINKS = 20
 const ids = z.array(z.int().min(1)).min(1).max(MAX_IN_BULK)
 export const Label = z.string().trim().min(1).max(64)
 
-/** What is done to several documents at once. */
+/** A change of several documents. */
 export const BulkAction = z.discriminatedUnion('action', [
   z.strictObject({ action: z.literal('tag'), ids, label: Label }).meta({ id: 'DocumentsTag' }),
   z.strictObject({ action: z.literal('untag'), ids, label: Label }).meta({ id: 'DocumentsUntag' }),
@@ -19,23 +19,20 @@ export const BulkAction = z.discriminatedUnion('action', [
 export type BulkAction = z.output<typeof BulkAction>
 
 export const BulkResult = z.strictObject({
-  /** Documents that are as asked for now, those that were before included. */
+  /** Number of documents in the requested state, including those that already were. */
   done: z.int(),
   refused: z.array(z.strictObject({ id: z.int(), code: z.string(), detail: z.string() })),
 })
 export type BulkResult = z.output<typeof BulkResult>
 
-/**
- * Tags, deletes or extracts documents of its owner, some of them in each transaction. Each step leaves a document as asked for,
- * so that doing it again changes nothing.
- */
+/** Tags, deletes or extracts the owner's documents, one transaction per batch. Repeating a step changes nothing. */
 export const bulk = defineTask({
   name: 'documents.bulk',
   queue: 'system',
   pool: 'io',
-  // What somebody asks for first is done first.
+  // One mailbox per owner keeps the order of requests.
   actor: (_, ownerId) => `documents:${ownerId ?? 0}`,
-  // The payload has all of them.
+  // The payload contains all ids.
   links: ({ ids }) => ids.slice(0, MAX_LINKS).map((id) => ({ kind: 'document', id })),
   payload: BulkAction,
   result: BulkResult,

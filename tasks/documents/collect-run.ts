@@ -9,24 +9,24 @@ import {
 import { inBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 
-/** A day: longer than the slowest upload and the longest extraction, so that they lose nothing while they run. */
+/** A day: exceeds the slowest upload and the longest extraction, so that neither loses data while it runs. */
 export const GRACE_SECONDS = 86_400
-// Documents may have thousands of pages with images, and the statement holds its locks until all are deleted.
+// Documents may have thousands of pages with images, and one statement holds its locks until all are deleted.
 const DOCUMENT_BATCH = 20
 const BLOB_BATCH = 1000
 const REMOVAL_BATCH = 100
 
-/** The work of `documents.collect`. */
+/** Runs `documents.collect`. */
 export async function run(ctx: TaskContext): Promise<{ documents: number; blobs: number; failed: number }> {
   const documents = await inBatches(ctx.signal, DOCUMENT_BATCH, () =>
     ctx.db.one(deletePagesOfDeleted(GRACE_SECONDS, DOCUMENT_BATCH)),
   )
-  await giveUpUnneeded(ctx)
+  await markUnreferenced(ctx)
   return { documents, ...(await removeAbandoned(ctx)) }
 }
 
-/** Goes through all sealed blobs in order of their ids; each is looked up by index, so a million takes seconds. */
-async function giveUpUnneeded({ db, signal }: TaskContext): Promise<void> {
+/** Marks unreferenced blobs as deleted. It scans all sealed blobs by id with index lookups: a million takes seconds. */
+async function markUnreferenced({ db, signal }: TaskContext): Promise<void> {
   for (let after = 0; ; ) {
     signal.throwIfAborted()
     const { last, unneeded } = await db.one(unreferencedBlobs(after, GRACE_SECONDS, BLOB_BATCH))
@@ -34,7 +34,7 @@ async function giveUpUnneeded({ db, signal }: TaskContext): Promise<void> {
       const blob = await db.maybeOne(blobDigest(id))
       if (blob === null) continue
       await db.transaction(async (tx) => {
-        // Checked again under the lock: an upload of the same bytes may rely on them by now.
+        // Checks again under the lock: an upload of the same bytes may rely on the blob by now.
         await tx.run(lockDigest(Buffer.from(blob.sha256)))
         await tx.run(markUnreferencedDeleted(id, GRACE_SECONDS))
       })
@@ -62,7 +62,7 @@ async function removeAbandoned({
         counts.blobs++
       } catch (error) {
         counts.failed++
-        log.warn({ blob: at.blob_id, store: at.store, error: String(error) }, 'Bytes could not be removed')
+        log.warn({ blob: at.blob_id, store: at.store, error: String(error) }, 'Failed to remove stored bytes')
       }
     }
   }

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
 /**
- * Removes what nobody can reach any more: pages of documents that have left the trash, bytes that no document uses, and
- * what broken uploads have left. Each step may be cut short or done twice, even concurrently.
+ * Collects garbage: pages of documents that have left the trash, bytes that no document uses, and remains of failed
+ * uploads. Each step may be interrupted, repeated or run concurrently.
  */
 export const collect = defineTask({
   name: 'documents.collect',
@@ -13,11 +13,11 @@ export const collect = defineTask({
   whenBusy: 'join',
   payload: z.strictObject({}),
   result: z.strictObject({
-    /** Deleted documents whose pages are gone. */
+    /** Number of deleted documents whose pages were removed. */
     documents: z.int(),
-    /** Blobs whose bytes are gone. */
+    /** Number of blobs whose bytes were removed. */
     blobs: z.int(),
-    /** Blobs that could not be removed; the next run tries again. */
+    /** Number of blobs that could not be removed; the next run retries them. */
     failed: z.int(),
   }),
   run: lazily(() => import('./collect-run.ts')),

@@ -1,9 +1,9 @@
 import { fail } from '../../sql/errors.ts'
 import { extractionSource, storeImage, undrawnPage } from '../../sql/pages.ts'
 import type { TaskContext } from '../context.ts'
-import { passwordOf } from './passwords.ts'
+import { unsealPassword } from './passwords.ts'
 
-/** The work of `documents.draw`. */
+/** Runs `documents.draw`. */
 export async function run(
   ctx: TaskContext,
   { documentId, page }: { readonly documentId: number; readonly page: number },
@@ -16,7 +16,7 @@ export async function run(
   const bytes = await ctx.blobs.readWhole(source.blob_id, source.byte_size)
   const image = await ctx.providers.drawPage(bytes, page, {
     mediaType: source.media_type,
-    password: passwordOf(ctx.secretKey, documentId, source.sealed_password),
+    password: unsealPassword(ctx.secretKey, documentId, source.sealed_password),
     signal: ctx.signal,
   })
   await ctx.fenced((tx) => tx.run(storeImage(documentId, page, undrawn.job_id, image)))

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
 /**
- * Draws one page that has a text layer when its image is requested. It has its own queue: the client waits for the
- * answer, and long documents would be ahead of it.
+ * Renders a page with a text layer when a client requests its image. It has its own queue, because the client waits and
+ * long documents would be ahead of it.
  */
 export const draw = defineTask({
   name: 'documents.draw',

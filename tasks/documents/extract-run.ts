@@ -14,26 +14,26 @@ import {
 import { requireQuota } from '../../sql/quotas.ts'
 import type { PageReader, PageResult, TaskContext } from '../context.ts'
 import { refreshCollections } from '../rag/refresh-documents.ts'
-import { keepAttachments } from './attachments.ts'
+import { storeAttachments } from './attachments.ts'
 import type { ExtractCounts, ExtractPayload } from './extraction.ts'
-import { inOrder } from './in-order.ts'
+import { readInOrder } from './in-order.ts'
 import { assertInstalled } from './languages.ts'
 import { DOCUMENT_MS, DocumentBudget, unreadPage } from './limits.ts'
-import { passwordOf } from './passwords.ts'
+import { unsealPassword } from './passwords.ts'
 
-// What takes a millisecond a page is read, stored and reported together.
+// Text-layer pages take about a millisecond each, so many are read, stored and reported together.
 const FAST_PAGES = 32
-// Their words take a tenth of a second.
+// Storing the words of this many pages takes a tenth of a second.
 const WORDS_PAGES = 1000
 
-/** The work of `documents.extract`. */
+/** Runs `documents.extract`. */
 export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<ExtractCounts> {
   const { documentId, force, language, sealedPassword } = payload
   if (language !== undefined) assertInstalled(language)
   ctx.progress('Opening the document')
-  const { pages, ownerId, isAttached, attachmentsDue } = await open(ctx, payload)
+  const { pages, ownerId, isAttached, attachmentsDue } = await openDocument(ctx, payload)
   try {
-    if (pages.isLocked) await refuseWrongPassword(ctx, payload)
+    if (pages.isLocked) await rejectWrongPassword(ctx, payload)
     await ctx.fenced(async (tx) => {
       if (await tx.maybeOne(setPageCount(documentId, pages.pageCount)))
         await requireQuota(tx, ownerId, ['pages'], ctx.settings.quotas)
@@ -44,26 +44,31 @@ export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<Ex
       known.filter((page) => page.mine || (!force && page.settled)).map((page) => page.page_number),
     )
     const skipped = known.filter((page) => !page.mine && done.has(page.page_number)).length
-    const left = Array.from({ length: pages.pageCount }, (_, i) => i + 1).filter((n) => !done.has(n))
-    // Of what is attached to an attachment there is no end.
-    const keeps = pages.attachments.length > 0 && !isAttached && (attachmentsDue || left.length > 0)
-    // In the data, for the next job: by then the page is read, and this attempt may end before they are stored.
-    if (keeps) await ctx.fenced((tx) => tx.run(setAttachmentsDue(documentId, true)))
+    const remaining = Array.from({ length: pages.pageCount }, (_, i) => i + 1).filter((n) => !done.has(n))
+    // Attachments of attachments are not stored: nesting has no limit.
+    const hasAttachmentsToStore =
+      pages.attachments.length > 0 && !isAttached && (attachmentsDue || remaining.length > 0)
+    // The flag tells a later job to store them: this attempt may end after the page is read but before they are stored.
+    if (hasAttachmentsToStore) await ctx.fenced((tx) => tx.run(setAttachmentsDue(documentId, true)))
     try {
-      await readAll(ctx, documentId, pages, left)
+      await readPages(ctx, documentId, pages, remaining)
     } finally {
       await storeAllWords(ctx, documentId, pages.pageCount)
-      await follow(ctx, documentId, ownerId)
+      await updateCollections(ctx, documentId, ownerId)
     }
-    if (keeps) await keepAttachments(ctx, { id: documentId, ownerId }, pages)
+    if (hasAttachmentsToStore) await storeAttachments(ctx, { id: documentId, ownerId }, pages)
     return { ...(await ctx.db.one(countPages(documentId, ctx.job.id))), skipped }
   } finally {
     await pages.close()
   }
 }
 
-/** Of a document that nothing was read of, its unread page says that it needs a password; what was read is kept. */
-async function refuseWrongPassword(
+/**
+ * Fails if a given password is wrong, or if a stored one no longer opens a document that was read before; its pages
+ * stay. A document that was never read gets an unread page that says it needs a password.
+ * @throws fail('document.password_wrong')
+ */
+async function rejectWrongPassword(
   { db, job }: TaskContext,
   { documentId, sealedPassword }: ExtractPayload,
 ): Promise<void> {
@@ -73,8 +78,8 @@ async function refuseWrongPassword(
 }
 
 /**
- * Also where some of the pages were not reached: what was stored is to be found. And where nothing was left to read: whoever
- * read it may have died before this.
+ * Stores the search words of all pages. Also runs after a failure, so that the stored pages can be found. Also runs if
+ * no page was left to read: an earlier attempt may have died before this step.
  */
 async function storeAllWords({ db }: TaskContext, documentId: number, count: number): Promise<void> {
   for (let from = 1; from <= count; from += WORDS_PAGES)
@@ -82,25 +87,29 @@ async function storeAllWords({ db }: TaskContext, documentId: number, count: num
 }
 
 /**
- * Has the collections of documents follow, also where some of the pages were not reached. Not fenced: it does no harm to an
- * attempt that is no longer the running one, and holds no lock of the job while it waits for their mailboxes.
+ * Refreshes the collections that contain the document, also after a failure. Not fenced: a superseded attempt does no
+ * harm here, and a fence would hold the job's lock while it waits for the mailboxes.
  */
-async function follow({ db, job, settings }: TaskContext, id: number, ownerId: number | null): Promise<void> {
+async function updateCollections(
+  { db, job, settings }: TaskContext,
+  id: number,
+  ownerId: number | null,
+): Promise<void> {
   const options = { ownerId, requestId: job.requestId, settings }
   await db.transaction((tx) => refreshCollections(tx, [id], options))
 }
 
-async function readAll(
+async function readPages(
   ctx: TaskContext,
   documentId: number,
   pages: PageReader,
-  left: readonly number[],
+  remaining: readonly number[],
 ): Promise<void> {
-  const end = performance.now() + DOCUMENT_MS
-  const { bytes } = await ctx.db.one(textBytesExcept(documentId, left))
+  const deadline = performance.now() + DOCUMENT_MS
+  const { bytes } = await ctx.db.one(textBytesExcept(documentId, remaining))
   const budget = new DocumentBudget(ctx.settings, pages, bytes)
   const readOne = async (number: number): Promise<PageResult> => {
-    if (performance.now() > end) return OUT_OF_TIME
+    if (performance.now() > deadline) return OUT_OF_TIME
     const { exceeded } = budget
     return exceeded === null ? budget.count(await pages.read(number)) : unreadPage(exceeded)
   }
@@ -108,54 +117,58 @@ async function readAll(
   const store = async (rows: readonly NumberedPage[]): Promise<void> => {
     const { stored } = await ctx.db.one(storePages(documentId, ctx.job, rows))
     if (!stored) throw fail('job.superseded')
-    for (const alike of runsOf(rows))
-      ctx.progress(label(alike, pages.pageCount), alike.at(-1)!.number, pages.pageCount)
+    for (const run of groupRuns(rows))
+      ctx.progress(progressLabel(run, pages.pageCount), run.at(-1)!.number, pages.pageCount)
   }
-  const inHand = (): number => (pages.isFast ? FAST_PAGES : ctx.settings.workerThreads)
-  await inOrder(left, inHand, ctx.signal, read, store)
+  const maxInFlight = (): number => (pages.isFast ? FAST_PAGES : ctx.settings.workerThreads)
+  await readInOrder(remaining, maxInFlight, ctx.signal, read, store)
 }
 
-/** Pages that follow each other and were read in the same way. */
-function runsOf(pages: readonly NumberedPage[]): NumberedPage[][] {
+/** Groups consecutive pages that were read in the same way. */
+function groupRuns(pages: readonly NumberedPage[]): NumberedPage[][] {
   const runs: NumberedPage[][] = []
   for (const page of pages) {
     const last = runs.at(-1)?.at(-1)
-    if (last !== undefined && last.number === page.number - 1 && howRead(last) === howRead(page))
+    if (
+      last !== undefined &&
+      last.number === page.number - 1 &&
+      describeReading(last) === describeReading(page)
+    )
       runs.at(-1)!.push(page)
     else runs.push([page])
   }
   return runs
 }
 
-function label(pages: readonly NumberedPage[], count: number): string {
+function progressLabel(pages: readonly NumberedPage[], count: number): string {
   const [first, last] = [pages[0]!, pages.at(-1)!]
-  const which = pages.length === 1 ? `Page ${first.number}` : `Pages ${first.number} to ${last.number}`
-  return `${which} of ${count}: ${howRead(first)}`
+  const range = pages.length === 1 ? `Page ${first.number}` : `Pages ${first.number} to ${last.number}`
+  return `${range} of ${count}: ${describeReading(first)}`
 }
 
-function howRead({ status, method, detail }: NumberedPage): string {
+function describeReading({ status, method, detail }: NumberedPage): string {
   if (status === 'unread') return `unread: ${detail}`
   return method === 'vision' ? 'read by vision' : 'text layer'
 }
 
-interface Opened {
+interface OpenedDocument {
   readonly pages: PageReader
   readonly ownerId: number | null
-  /** Whether it came with a mail. */
+  /** True if it was an attachment of an email. */
   readonly isAttached: boolean
-  /** Whether what came with it is still to be stored, though its page may be read. */
+  /** True if its attachments are still to be stored, even if its page has been read. */
   readonly attachmentsDue: boolean
 }
 
-async function open(
+async function openDocument(
   ctx: TaskContext,
   { documentId, language, sealedPassword }: ExtractPayload,
-): Promise<Opened> {
+): Promise<OpenedDocument> {
   const source = await ctx.db.maybeOne(extractionSource(documentId))
   if (source === null) throw fail('document.missing')
   const { blob_id, byte_size, media_type } = source
   if (blob_id === null) throw fail('document.bytes_missing')
-  const password = passwordOf(ctx.secretKey, documentId, sealedPassword ?? source.sealed_password)
+  const password = unsealPassword(ctx.secretKey, documentId, sealedPassword ?? source.sealed_password)
   const load = (): Promise<Uint8Array> => ctx.blobs.readWhole(blob_id, byte_size)
   return {
     pages: await ctx.providers.openPages(load, {
@@ -174,7 +187,7 @@ const OUT_OF_TIME = {
   status: 'unread',
   method: 'none',
   model: null,
-  detail: 'The time limit for one document was reached before this page',
+  detail: 'The document reached its time limit before this page was read',
   text: '',
   image: null,
 } as const

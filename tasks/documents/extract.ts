@@ -2,7 +2,7 @@ import { defineTask, lazily } from '../task.ts'
 import { EXTRACTION } from './extraction.ts'
 
 /**
- * Reads a document's pages, several at once. They are stored in order and each on its own, so an attempt that is cut
- * short loses only the pages in hand; the next one continues from there.
+ * Reads a document's pages concurrently and stores them in order. An interrupted attempt loses only the pages in
+ * flight; the next one continues from there.
  */
 export const extract = defineTask({ ...EXTRACTION, run: lazily(() => import('./extract-run.ts')) })

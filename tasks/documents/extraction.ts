@@ -7,7 +7,7 @@ const Payload = z.strictObject({
   documentId: z.int(),
   force: z.boolean(),
   language: Languages.optional(),
-  /** What the document is encrypted with; see `passwords.ts`. */
+  /** The sealed password of an encrypted document; see `passwords.ts`. */
   sealedPassword: z.string().optional(),
 })
 export type ExtractPayload = z.output<typeof Payload>
@@ -19,7 +19,7 @@ export const ExtractCounts = z.strictObject({
 })
 export type ExtractCounts = z.output<typeof ExtractCounts>
 
-/** What `documents.extract` is but for its work, which adds jobs of it, too: for what comes with a mail. */
+/** Declares `documents.extract` without `run`, because `run` itself enqueues extractions of attachments. */
 export const EXTRACTION: Declaration<ExtractPayload, ExtractCounts> = {
   name: 'documents.extract',
   queue: 'documents',
@@ -28,14 +28,14 @@ export const EXTRACTION: Declaration<ExtractPayload, ExtractCounts> = {
   links: ({ documentId }) => [{ kind: 'document', id: documentId }],
   secrets: ['sealedPassword'],
   whenBusy: 'join',
-  // A forced extraction also reads pages that were read before, so it must not join one that skips them; nor may one in a
-  // language join one in another, or one with a password one without it.
+  // A forced extraction rereads pages, so it must not join one that skips them. The same holds for another language or
+  // password.
   joins: ({ force, language, sealedPassword }) => ({
     ...(force && { force }),
     ...(language !== undefined && { language }),
     ...(sealedPassword !== undefined && { sealedPassword }),
   }),
-  // A page takes at most ten minutes, and may have to wait for pages of other documents.
+  // A page takes at most ten minutes, but may wait for pages of other documents.
   stallSeconds: 3600,
   timeoutSeconds: DOCUMENT_MS / 1000 + 3600,
   payload: Payload,

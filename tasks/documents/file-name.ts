@@ -1,12 +1,12 @@
-import { OUTLOOK, ZIPPED } from './media.ts'
+import { OUTLOOK_TYPE, ZIP_TYPES } from './media.ts'
 
-/** The endings by which systems know what a file is; of the others, nobody can tell from the type alone. */
-const ENDINGS: ReadonlyMap<string, string> = new Map(
+/** File extensions by media type; other types do not determine one. */
+const EXTENSIONS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     'application/pdf': 'pdf',
     'application/rtf': 'rtf',
-    [OUTLOOK]: 'msg',
-    ...Object.fromEntries(Object.entries(ZIPPED).map(([ending, mediaType]) => [mediaType, ending])),
+    [OUTLOOK_TYPE]: 'msg',
+    ...Object.fromEntries(Object.entries(ZIP_TYPES).map(([extension, mediaType]) => [mediaType, extension])),
     'application/zip': 'zip',
     'audio/mpeg': 'mp3',
     'audio/wav': 'wav',
@@ -24,11 +24,11 @@ const ENDINGS: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-// In one case: `Minutes of Mr.Smith` has none.
-const ENDING = /\.([a-z][a-z\d]{0,7}|[A-Z][A-Z\d]{0,7})$/
+// An extension has no mixed case: `Minutes of Mr.Smith` has none.
+const EXTENSION = /\.([a-z][a-z\d]{0,7}|[A-Z][A-Z\d]{0,7})$/
 
-/** What a document is called as a file: its title, with the ending of what it is unless it has one already. */
+/** Returns a file name for a document: its title, plus the extension of its media type unless the title has one. */
 export function titledFile(title: string, mediaType: string): string {
-  const ending = ENDINGS.get(mediaType)
-  return ending === undefined || ENDING.test(title) ? title : `${title}.${ending}`
+  const extension = EXTENSIONS.get(mediaType)
+  return extension === undefined || EXTENSION.test(title) ? title : `${title}.${extension}`
 }

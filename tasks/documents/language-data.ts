@@ -1,12 +1,12 @@
-/** Where the data of a language is by which pictures are read. Without schemas, which children would load for nothing. */
+/** Finds OCR data of languages. Has no schemas, which child processes would load in vain. */
 
-/** The codes of `languages`. */
+/** Splits languages such as `deu+fra` into codes. */
 export const codesOf = (languages: string): string[] => languages.split('+')
 
-/** The package of a language's data. */
+/** Returns the name of the package with a language's data. */
 export const packageOf = (code: string): string => `@tesseract.js-data/${code}`
 
-/** A file of the package with a language's data, beside which the others are; null: it is not installed. */
+/** Returns the URL of a file in the data package of a language, next to its data; null if it is not installed. */
 export function dataOf(code: string): URL | null {
   try {
     return new URL(import.meta.resolve(packageOf(code)))

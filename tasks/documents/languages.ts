@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
 import { codesOf, dataOf, packageOf } from './language-data.ts'
 
-/** The languages in which words are read from pictures, e.g. `deu+fra`: codes of tesseract, the most likely one first. */
+/** OCR languages such as `deu+fra`: Tesseract codes, the most likely first. */
 export const Languages = z
   .string()
   .max(64)
@@ -11,21 +11,24 @@ export const Languages = z
     'must be codes such as eng or deu+fra',
   )
 
-/** The packages that reading in these languages needs and that are not installed. */
-const missingData = (languages: string): string[] =>
+/** Returns the missing packages for OCR in these languages. */
+const findMissingPackages = (languages: string): string[] =>
   codesOf(languages)
     .filter((code) => dataOf(code) === null)
     .map(packageOf)
 
-/** Languages whose data is installed. */
+/** A schema for languages whose data is installed. */
 export const Installed = z.string().superRefine((languages, context) => {
-  const packages = missingData(languages)
+  const packages = findMissingPackages(languages)
   if (packages.length > 0)
-    context.addIssue({ code: 'custom', message: `needs what is not installed: ${packages.join(', ')}` })
+    context.addIssue({
+      code: 'custom',
+      message: `requires OCR data that is not installed: ${packages.join(', ')}`,
+    })
 })
 
-/** @throws fail('document.language_missing') for languages whose data is not installed. */
+/** @throws fail('document.language_missing') if the data of a language is not installed */
 export function assertInstalled(languages: string): void {
-  const packages = missingData(languages)
+  const packages = findMissingPackages(languages)
   if (packages.length > 0) throw fail('document.language_missing', { packages: packages.join(', ') })
 }

@@ -1,13 +1,16 @@
 import { seal, unseal } from '../sealed.ts'
 
-/** Passwords of encrypted documents. One that has opened its document is kept, sealed, to draw pages and to read them again. */
+/** Passwords of encrypted documents. A password that opened a document is sealed and stored, for later rendering. */
 
-const place = (documentId: number): string => `document:${documentId}`
+const sealUse = (documentId: number): string => `document:${documentId}`
 
-/** A password as it travels in a job and is stored. */
+/** Seals a password for storage and for a job's payload. */
 export const sealedPassword = (secretKey: string, documentId: number, password: string): string =>
-  seal(secretKey, place(documentId), password)
+  seal(secretKey, sealUse(documentId), password)
 
-/** The password that was sealed; null when there is none, or the deployment's key is another one by now. */
-export const passwordOf = (secretKey: string, documentId: number, sealed: string | null): string | null =>
-  sealed === null ? null : unseal(secretKey, place(documentId), sealed)
+/** Unseals a password; null if there is none, or if the deployment's key has changed. */
+export const unsealPassword = (
+  secretKey: string,
+  documentId: number,
+  sealed: string | null,
+): string | null => (sealed === null ? null : unseal(secretKey, sealUse(documentId), sealed))

@@ -6,9 +6,9 @@ import { exceededQuota, type Quotas } from '../../sql/quotas.ts'
 import type { TaskLog } from '../context.ts'
 import type { Blobs, UploadedBlob } from './blobs.ts'
 
-/** Bytes that have arrived become what they are for, or nothing is left of them. */
+/** Turns uploads into documents, or removes them. */
 
-/** The blob of an earlier upload of the same bytes, if the store has lost it. */
+/** Returns the blob id of an earlier upload of the same bytes if its store has lost them; else null. */
 export async function lostTwin(
   db: Database,
   blobs: Blobs,
@@ -19,14 +19,15 @@ export async function lostTwin(
 }
 
 /**
- * Keeps the bytes of an upload, or the same ones of an earlier upload, for what the transaction stores beside them. `lost`:
- * what `lostTwin` has found.
- * @throws fail('document.store_failed') when the upload took so long that its bytes were collected.
+ * Seals the blob of an upload, or reuses that of an earlier upload of the same bytes, for rows that the transaction
+ * adds.
+ * `lost` is the result of `lostTwin`.
+ * @throws fail('document.store_failed') if garbage collection has removed the bytes of a slow upload.
  */
 export async function sealUpload(tx: Queries, blob: UploadedBlob, lost: number | null): Promise<void> {
   const { at, sha256, byteSize } = blob
   await tx.run(lockDigest(sha256))
-  // The store has lost the bytes of an earlier upload; these take their place.
+  // The new bytes replace those that the store has lost.
   if (lost !== null) await tx.run(unsealBlob(lost))
   const isStored =
     (await tx.maybeOne(sealBlob(at.blob_id, sha256, byteSize))) ?? (await tx.maybeOne(sealedBlob(sha256)))
@@ -34,9 +35,10 @@ export async function sealUpload(tx: Queries, blob: UploadedBlob, lost: number |
 }
 
 /**
- * Makes an upload a document, or finds the one that its owner has of the same bytes. `lost`: what `lostTwin` has found.
- * @throws fail('document.store_failed') when the upload took so long that its bytes were collected; fail('quota.documents' |
- *   'quota.bytes' | 'quota.file_bytes').
+ * Creates a document from an upload, or returns the owner's existing document with the same bytes.
+ * `lost` is the result of `lostTwin`.
+ * @throws fail('document.store_failed') if garbage collection has removed the bytes of a slow upload.
+ * @throws fail('quota.documents' | 'quota.bytes' | 'quota.file_bytes')
  */
 export async function becomeDocument(
   tx: Queries,
@@ -55,11 +57,11 @@ export async function becomeDocument(
   throw fail(kind === 'bytes' && byteSize > quota ? 'quota.file_bytes' : `quota.${kind}`, { quota })
 }
 
-/** Removes bytes that no document uses. A failure here fails nothing: a later collection removes them. */
+/** Removes an upload that no document uses. Only logs a failure: the next garbage collection removes the bytes. */
 export async function discardUnused(blobs: Blobs, log: TaskLog, { at }: UploadedBlob): Promise<void> {
   try {
     await blobs.discard(at)
   } catch (error) {
-    log.warn({ err: error, blob: at.blob_id }, 'The bytes of an upload could not be removed')
+    log.warn({ err: error, blob: at.blob_id }, 'Failed to remove the bytes of an upload')
   }
 }

@@ -270,7 +270,7 @@ test('fails where its owner would have more pages than the quota, and nothing of
 
 describe('the limits of a document', () => {
   const text = 'ä'.repeat(100_000) // 200,000 bytes
-  const TEXT = 'The document has more than 1068576 bytes of text, which its size allows'
+  const TEXT = 'The document exceeds its limit of 1068576 bytes of text'
 
   test('leave pages unread that come after too much text for its size', async () => {
     const id = await add('x')
@@ -307,7 +307,7 @@ describe('the limits of a document', () => {
     // 300 s, which four pages of 100 s exceed.
     assert.deepEqual(ran.result, { read: 4, unread: 6, skipped: 0 })
     assert.equal(ran.read.length, 4)
-    assert.equal((await pages(id))[4], '5 unread: The document has taken more than 300 s of computing')
+    assert.equal((await pages(id))[4], '5 unread: The document exceeds its limit of 300 s of CPU time')
     const settings = { MAX_DOCUMENT_CPU_SECONDS: '150' }
     const less = await run(await add('y'), { ...how, unpackedBytes: 1e9, settings })
     assert.deepEqual(less.result, { read: 2, unread: 8, skipped: 0 })

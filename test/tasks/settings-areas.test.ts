@@ -122,7 +122,7 @@ test('a language whose data is not installed is refused, with what to install', 
     assert.throws(() => parse({ OCR_LANGUAGES: wrong }), /OCR_LANGUAGES: must be codes/, wrong)
   assert.throws(
     () => parse({ OCR_LANGUAGES: 'eng+xxx' }),
-    /OCR_LANGUAGES: needs what is not installed: @tesseract\.js-data\/xxx$/m,
+    /OCR_LANGUAGES: requires OCR data that is not installed: @tesseract\.js-data\/xxx$/m,
   )
 })
 

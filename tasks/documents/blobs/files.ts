@@ -8,37 +8,37 @@ const READ_BYTES = 256 * 1024
 const KEY = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /**
- * Bytes in files of a folder that all processes share. A file appears under its name only once it is complete and on
- * disk; subfolders by the first digits of the names keep every folder small.
+ * Stores bytes as files in a folder that all processes share. A file gets its final name only once it is complete and
+ * synced to disk. Subfolders named after the first digits of the keys keep folders small.
  */
 export function createFileStore(folder: string): BlobStore {
   const root = resolve(folder)
   const pathOf = (key: string): string => {
-    if (!KEY.test(key)) throw new Error('The key of the bytes is not a UUID')
+    if (!KEY.test(key)) throw new Error('The blob key is not a UUID')
     return join(root, key.slice(0, 2), key.slice(2, 4), key)
   }
   return {
     write: async ({ key }, chunks) => {
       const path = pathOf(key)
-      await makeFolder(dirname(path))
-      await writeThrough(partOf(path), chunks)
-      await rename(partOf(path), path)
+      await createFolder(dirname(path))
+      await writeDurably(partialPath(path), chunks)
+      await rename(partialPath(path), path)
       await syncFolder(dirname(path))
     },
     read: ({ key }, from, length) => readFile(pathOf(key), from, length),
     exists: async ({ key }, byteSize) => (await stat(pathOf(key)).catch(nullWhenMissing))?.size === byteSize,
     remove: async ({ key }) => {
-      await rm(partOf(pathOf(key)), { force: true })
+      await rm(partialPath(pathOf(key)), { force: true })
       await rm(pathOf(key), { force: true })
     },
     close: () => {},
   }
 }
 
-const partOf = (path: string): string => `${path}.part`
+const partialPath = (path: string): string => `${path}.part`
 
-async function writeThrough(path: string, chunks: AsyncIterable<Uint8Array>): Promise<void> {
-  // There may be what a restore that was killed has left.
+async function writeDurably(path: string, chunks: AsyncIterable<Uint8Array>): Promise<void> {
+  // Truncates: a killed restore may have left a partial file.
   const file = await open(path, 'w', 0o600)
   try {
     for await (const chunk of chunks) await file.appendFile(chunk)
@@ -53,14 +53,14 @@ async function* readFile(path: string, from: number, length: number): AsyncGener
   if (file === null) throw fail('document.bytes_missing')
   try {
     if ((await file.stat()).size < from + length) throw fail('document.bytes_missing')
-    yield* pieces(file, from, length)
+    yield* readPieces(file, from, length)
   } finally {
     await file.close()
   }
 }
 
-async function* pieces(file: FileHandle, from: number, length: number): AsyncGenerator<Uint8Array> {
-  // One buffer for all pieces: in separate ones, 100 MiB would wait for the garbage collector.
+async function* readPieces(file: FileHandle, from: number, length: number): AsyncGenerator<Uint8Array> {
+  // Reuses one buffer: with separate ones, 100 MiB would wait for the garbage collector.
   const buffer = Buffer.allocUnsafeSlow(Math.min(READ_BYTES, length))
   for (let at = from, end = from + length; at < end; ) {
     const { bytesRead } = await file.read(buffer, 0, Math.min(buffer.length, end - at), at)
@@ -70,14 +70,14 @@ async function* pieces(file: FileHandle, from: number, length: number): AsyncGen
   }
 }
 
-/** Makes a folder and its parents durably. */
-async function makeFolder(path: string): Promise<void> {
+/** Creates a folder and its parents, and syncs them to disk. */
+async function createFolder(path: string): Promise<void> {
   const first = await mkdir(path, { recursive: true, mode: 0o700 })
   if (first === undefined) return
   for (let made = path; made.length >= first.length; made = dirname(made)) await syncFolder(dirname(made))
 }
 
-/** Syncs the entries of a folder to disk; without it, a power cut may lose a name and leave its file. */
+/** Syncs the entries of a folder to disk; otherwise a power cut may lose the name of a file. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r')
   try {

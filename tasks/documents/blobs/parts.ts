@@ -1,13 +1,13 @@
-/** One part of a stream; its bytes are valid until the part after the next is requested. */
+/** A part of a stream. Its bytes are valid until the part after the next one is requested. */
 export interface Part {
   readonly bytes: Buffer
-  /** The stream ended within it. */
+  /** True if the stream ends with this part. */
   readonly isLast: boolean
 }
 
 /**
- * Regroups a stream into parts of one size, the last of which may be shorter. Two buffers take turns, so that one can
- * be filled while the other is sent: reused memory needs no garbage collector. An empty stream is one empty part.
+ * Regroups a stream into parts of equal size; the last may be shorter. It alternates two buffers: one fills while the
+ * other is sent, and reused memory needs no garbage collection. An empty stream yields one empty part.
  */
 export async function* inParts(
   chunks: AsyncIterable<Uint8Array>,
@@ -16,7 +16,7 @@ export async function* inParts(
   const buffers: Buffer[] = []
   let used = 0
   let part = 0
-  // Untouched pages take no memory: a small file costs only its size.
+  // Untouched memory pages cost nothing, so a small file costs only its size.
   const buffer = (): Buffer => (buffers[part % 2] ??= Buffer.allocUnsafeSlow(partBytes))
   for await (const chunk of chunks) {
     for (let at = 0; at < chunk.length; ) {

@@ -4,10 +4,10 @@ import { fail } from '../../../sql/errors.ts'
 import { inParts } from './parts.ts'
 import type { BlobStore } from './store.ts'
 
-// One row each: large enough that a 100 MiB file takes a few hundred statements, small enough to hold many at once.
+// One row per chunk: a 100 MiB file takes a few hundred statements, and a process can hold many chunks.
 const CHUNK_BYTES = 256 * 1024
 
-/** Bytes in rows of the database, chunk by chunk: nothing else to run, to back up or to lose. */
+/** Stores bytes as chunks in the database, which needs no further service and no further backup. */
 export function createPostgresStore(db: Database): BlobStore {
   return {
     write: async ({ blob_id }, chunks) => {

@@ -16,57 +16,58 @@ import { inParts, type Part } from './parts.ts'
 import type { S3Settings } from './settings.ts'
 import type { BlobStore } from './store.ts'
 
-// Limits of S3: no part but the last below 5 MiB, and no more than 10,000 parts.
+// S3's limits: 5 MiB minimum for all parts but the last, and at most 10,000 parts.
 const MIN_PART = 5 * 1024 * 1024
 const MAX_PARTS = 10_000
-// A download holds its connection for as long as its client takes: slow clients would soon hold the default of 50.
+// A download holds its connection until its client has finished: slow clients would exhaust the default of 50.
 const MAX_SOCKETS = 1000
 const CONNECT_MS = 5_000
-const SILENCE_MS = 60_000
-// How often a download may break off without a byte in between.
+const SOCKET_TIMEOUT_MS = 60_000
+// Maximum number of times in a row that a download may break off without receiving a byte.
 const MAX_BREAKS = 3
 
-/** Bytes as objects of a bucket: large ones in parts, two of which are in memory at once. */
+/** Stores bytes as objects in a bucket. Large objects are sent in parts, with at most two in memory. */
 export function createS3Store(
   { bucket, prefix }: Location & { kind: 's3' },
   settings: S3Settings,
   maxBytes: number,
 ): BlobStore {
-  const client = connect(settings)
-  const nameOf = (key: string) => ({ Bucket: bucket, Key: `${prefix}${key}` })
+  const client = createClient(settings)
+  const objectName = (key: string) => ({ Bucket: bucket, Key: `${prefix}${key}` })
   const partBytes = Math.max(MIN_PART, Math.ceil(maxBytes / MAX_PARTS))
   return {
-    write: ({ key }, chunks, begun) => writeObject(client, nameOf(key), inParts(chunks, partBytes), begun),
-    read: ({ key }, from, length) => readObject(client, nameOf(key), from, length),
+    write: ({ key }, chunks, onUploadId) =>
+      writeObject(client, objectName(key), inParts(chunks, partBytes), onUploadId),
+    read: ({ key }, from, length) => readObject(client, objectName(key), from, length),
     exists: async ({ key }, byteSize) => {
-      const head = await client.send(new HeadObjectCommand(nameOf(key))).catch(nullWhenMissing)
+      const head = await client.send(new HeadObjectCommand(objectName(key))).catch(nullWhenMissing)
       return head?.ContentLength === byteSize
     },
     remove: async ({ key, upload_id }) => {
       if (upload_id !== null)
         await client
-          .send(new AbortMultipartUploadCommand({ ...nameOf(key), UploadId: upload_id }))
+          .send(new AbortMultipartUploadCommand({ ...objectName(key), UploadId: upload_id }))
           .catch(nullWhenMissing)
-      await client.send(new DeleteObjectCommand(nameOf(key))).catch(nullWhenMissing)
+      await client.send(new DeleteObjectCommand(objectName(key))).catch(nullWhenMissing)
     },
     close: () => client.destroy(),
   }
 }
 
-function connect({ endpointUrl, region, credentials }: S3Settings): S3Client {
+function createClient({ endpointUrl, region, credentials }: S3Settings): S3Client {
   return new S3Client({
-    // Servers other than Amazon's have no regions, but the signature needs one.
+    // Other servers have no regions, but the signature needs one.
     region: region ?? 'us-east-1',
-    // Without a host name for each bucket, as most other servers are set up.
+    // Most other servers do not have a host name per bucket.
     ...(endpointUrl === undefined ? {} : { endpoint: endpointUrl, forcePathStyle: true }),
-    // Without credentials: the machine's role, as Amazon's client finds it.
+    // Without credentials, Amazon's client uses the machine's role.
     ...(credentials === undefined ? {} : { credentials }),
-    // Not all other servers support the checksums that Amazon's client adds by default.
+    // Some other servers do not support the default checksums of Amazon's client.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
       connectionTimeout: CONNECT_MS,
-      socketTimeout: SILENCE_MS,
+      socketTimeout: SOCKET_TIMEOUT_MS,
       httpAgent: { maxSockets: MAX_SOCKETS },
       httpsAgent: { maxSockets: MAX_SOCKETS },
     },
@@ -77,19 +78,19 @@ async function writeObject(
   client: S3Client,
   name: ObjectName,
   parts: AsyncIterable<Part>,
-  begun: (uploadId: string) => Promise<void>,
+  onUploadId: (uploadId: string) => Promise<void>,
 ): Promise<void> {
   let upload: MultipartUpload | null = null
   try {
     for await (const { bytes, isLast } of parts) {
       if (upload === null && isLast)
         return void (await client.send(new PutObjectCommand({ ...name, Body: bytes })))
-      upload ??= await MultipartUpload.begin(client, name, begun)
+      upload ??= await MultipartUpload.begin(client, name, onUploadId)
       await upload.add(bytes)
     }
     await upload?.complete()
   } finally {
-    await upload?.settled()
+    await upload?.waitForPart()
   }
 }
 
@@ -98,7 +99,7 @@ interface ObjectName {
   readonly Key: string
 }
 
-/** Sends one part while the next is gathered. */
+/** Sends one part while the next one fills. */
 class MultipartUpload {
   private readonly client: S3Client
   private readonly name: ObjectName & { readonly UploadId: string }
@@ -113,19 +114,19 @@ class MultipartUpload {
   static async begin(
     client: S3Client,
     name: ObjectName,
-    begun: (uploadId: string) => Promise<void>,
+    onUploadId: (uploadId: string) => Promise<void>,
   ): Promise<MultipartUpload> {
     const { UploadId } = await client.send(new CreateMultipartUploadCommand(name))
     if (UploadId === undefined) throw new Error('The object store returned no upload id')
-    await begun(UploadId)
+    await onUploadId(UploadId)
     return new MultipartUpload(client, { ...name, UploadId })
   }
 
-  /** Resolves when the previous part has arrived, so that its buffer may be filled again. */
+  /** Starts sending a part. Resolves once the previous part is stored and its buffer may be reused. */
   async add(bytes: Uint8Array): Promise<void> {
     await this.sending
     this.sending = this.send(this.parts.length + 1, bytes)
-    // Thrown by the next call.
+    // The next call throws it.
     this.sending.catch(() => {})
     this.parts.push({ PartNumber: this.parts.length + 1, ETag: undefined })
   }
@@ -137,8 +138,8 @@ class MultipartUpload {
     )
   }
 
-  /** Waits for the part under way: one that arrives after the upload has ended may stay behind for good. */
-  async settled(): Promise<void> {
+  /** Waits for the part under way: a part that arrives after the upload was aborted may stay forever. */
+  async waitForPart(): Promise<void> {
     await this.sending.catch(() => {})
   }
 
@@ -148,7 +149,7 @@ class MultipartUpload {
   }
 }
 
-/** Resumes where it broke off: object stores cut connections that a slow client keeps waiting. */
+/** Reads a range, and resumes it after a broken connection: object stores drop connections of slow clients. */
 async function* readObject(
   client: S3Client,
   name: ObjectName,
@@ -157,7 +158,7 @@ async function* readObject(
 ): AsyncGenerator<Uint8Array> {
   const end = from + length
   for (let at = from, breaks = 0; at < end; breaks++) {
-    let problem: unknown = new Error('The object store ended its answer early')
+    let failure: unknown = new Error('The object store ended its response early')
     const pieces = await getRange(client, name, at, end)
     try {
       for await (const given of pieces) {
@@ -168,9 +169,9 @@ async function* readObject(
         if (at === end) return
       }
     } catch (error) {
-      problem = error
+      failure = error
     }
-    if (at < end && breaks >= MAX_BREAKS) throw problem
+    if (at < end && breaks >= MAX_BREAKS) throw failure
   }
 }
 
@@ -183,13 +184,13 @@ async function getRange(
   const range = { ...name, Range: `bytes=${from}-${end - 1}` }
   const found = await client.send(new GetObjectCommand(range)).catch(nullWhenMissing)
   if (found === null || (found.ContentLength ?? 0) < end - from) throw fail('document.bytes_missing')
-  // Some servers answer a range that they don't accept with the whole object.
+  // Some servers ignore a range that they do not accept, and return the whole object.
   if (from > 0 && !found.ContentRange?.startsWith(`bytes ${from}-`))
-    throw new Error(`The object store answered ${range.Range} with ${found.ContentRange}`)
+    throw new Error(`The object store returned ${found.ContentRange} for ${range.Range}`)
   return found.Body as AsyncIterable<Uint8Array>
 }
 
-// Missing, or too short. Servers agree on its status more than on its name.
+// Statuses of a missing or too short object. Servers differ more in the error's name than in its status.
 const MISSING = new Set([404, 416])
 
 function nullWhenMissing(error: unknown): null {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { parseLocation } from './location.ts'
 
-/** The settings of where bytes are stored; part of the one schema in `tasks/settings.ts`. */
+/** The settings of blob storage; part of the schema in `tasks/settings.ts`. */
 
 export const blobShape = {
   BLOB_STORE: z
@@ -21,17 +21,17 @@ export const blobShape = {
 }
 
 export interface BlobSettings {
-  /** Where new bytes go. */
+  /** The location for new bytes. */
   readonly store: string
-  /** How the object store is reached, which may hold old bytes in any case; null: there is none. */
+  /** The connection to the object store, which may hold older bytes whatever `store` is; null: not configured. */
   readonly s3: S3Settings | null
 }
 
 export interface S3Settings {
-  /** Absent: Amazon's. */
+  /** Default: Amazon's endpoint. */
   readonly endpointUrl: string | undefined
   readonly region: string | undefined
-  /** Absent: the role of the machine. */
+  /** Default: the machine's role. */
   readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined
 }
 
@@ -45,7 +45,7 @@ export function blobSettings(env: z.output<z.ZodObject<typeof blobShape>>): Blob
   return { store: env.BLOB_STORE, s3: reachable ? { endpointUrl, region, credentials } : null }
 }
 
-/** Settings that require each other; checks the raw values. */
+/** Returns the problems of settings that require each other; checks raw values. */
 export function blobChecks(env: Readonly<Record<string, string | undefined>>): string[] {
   const problems: string[] = []
   const { S3_ENDPOINT_URL: endpoint, S3_ACCESS_KEY: key, S3_SECRET_KEY: secret } = env
@@ -53,7 +53,7 @@ export function blobChecks(env: Readonly<Record<string, string | undefined>>): s
     problems.push("BLOB_STORE: s3:// needs S3_REGION, or S3_ENDPOINT_URL for a server other than Amazon's")
   if ((key === undefined) !== (secret === undefined))
     problems.push('S3_ACCESS_KEY: needs S3_SECRET_KEY, and vice versa')
-  // Only Amazon's machines have a role to use instead.
+  // Only machines at Amazon have a role as a fallback.
   if (endpoint !== undefined && key === undefined && secret === undefined)
     problems.push('S3_ENDPOINT_URL: needs S3_ACCESS_KEY and S3_SECRET_KEY')
   return problems
