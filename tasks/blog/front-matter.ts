@@ -20,7 +20,7 @@ export interface SplitFile {
 // No real front matter is longer. The limit bounds the time to parse untrusted text.
 const MAX_CHARACTERS = 256 * 1024
 // The YAML parser takes quadratic time for quotes in a long line.
-const LONGEST_LINE = /.{10001}/
+const TOO_LONG_LINE = /.{10001}/
 
 const EOL = '(?:\\r\\n|\\n|$)'
 const FENCE = /^(---|\+\+\+)[ \t]*([a-z]+)?[ \t]*(?:\r\n|\n|$)/i
@@ -32,7 +32,7 @@ const KEY_LINE = /^[A-Za-z_][\w -]*:(?:[ \t]|\r?\n|$)/
 const KNOWN_KEY =
   /^(title|date|slug|tags|categories|category|author|permalink|layout|status|draft|published)$/i
 
-/** Splits a file into front matter and the post's text. @throws Unreadable if the front matter is invalid. */
+/** Splits a file into front matter and the post's text. @throws UnreadablePost if the front matter is invalid. */
 export function splitFrontMatter(file: string): SplitFile {
   const text = file.startsWith('\uFEFF') ? file.slice(1) : file
   const fence = FENCE.exec(text)
@@ -73,7 +73,7 @@ function parseBlock(block: string, language: string): unknown {
   if (parse === undefined) throw new UnreadablePost(`The front matter language is not supported: ${language}`)
   if (language === 'json' ? isTooDeepJson(block) : isTooDeep(block))
     throw new UnreadablePost('The front matter is nested too deeply')
-  if (name === 'YAML' && LONGEST_LINE.test(block))
+  if (name === 'YAML' && TOO_LONG_LINE.test(block))
     throw new UnreadablePost('A line of the front matter is longer than 10000 characters')
   try {
     return block.trim() === '' ? null : parse(block)
@@ -125,18 +125,19 @@ function parseHexo(text: string): SplitFile | null {
 function parsePelican(text: string): SplitFile | null {
   const end = /(?:\r\n|\n)[ \t]*(?:\r\n|\n|$)/.exec(text)
   const block = text.slice(0, end?.index ?? text.length)
-  const matter: Record<string, unknown> = {}
+  const frontMatter: Record<string, unknown> = {}
   let lastKey = ''
   for (const line of block.split(/\r?\n/)) {
     const [, key, value] = /^([A-Za-z][\w-]*)[ \t]*:[ \t]*(.*)$/.exec(line) ?? []
     if (key !== undefined) {
       lastKey = key
-      matter[key] = value!.trim()
-    } else if (/^\s+\S/.test(line) && lastKey !== '') matter[lastKey] = `${matter[lastKey]}\n${line.trim()}`
+      frontMatter[key] = value!.trim()
+    } else if (/^\s+\S/.test(line) && lastKey !== '')
+      frontMatter[lastKey] = `${frontMatter[lastKey]}\n${line.trim()}`
     else return null
   }
-  if (!Object.keys(matter).some((key) => KNOWN_KEY.test(key))) return null
-  return { frontMatter: matter, body: end === null ? '' : text.slice(end.index + end[0].length) }
+  if (!Object.keys(frontMatter).some((key) => KNOWN_KEY.test(key))) return null
+  return { frontMatter, body: end === null ? '' : text.slice(end.index + end[0].length) }
 }
 
 export function isMapping(value: unknown): value is Record<string, unknown> {

@@ -3,7 +3,7 @@ import type { PostStatus } from '../../sql/blog.ts'
 import { readDate } from './dates.ts'
 import { UnreadablePost } from './front-matter.ts'
 import { isLonger, LIMITS, shorten } from './limits.ts'
-import { chooseSlug, type Place, parseAddressDate } from './place.ts'
+import { chooseSlug, type PostPath, parseAddressDate } from './place.ts'
 import { isPicture, PICTURE, publicName } from './public.ts'
 import { slugOfTag } from './slugs.ts'
 import { collectTexts, type FrontMatterKeys, toText } from './values.ts'
@@ -15,7 +15,7 @@ export interface ParsedPost {
 }
 
 /** The source of keys and values. Our own JSON is parsed strictly, other front matter leniently. */
-export interface PostSource extends Place {
+export interface PostSource extends PostPath {
   /** True if descriptive texts that are too long are rejected; otherwise they are shortened. */
   readonly strict: boolean
   readonly defaultStatus: PostStatus
@@ -38,7 +38,7 @@ const STATUSES = new Map<string, PostStatus>([
   ['archive', 'archived'],
 ])
 
-/** Builds a post from the keys of common site generators. @throws Unreadable if they are invalid. */
+/** Builds a post from the keys of common site generators. @throws UnreadablePost if they are invalid. */
 export function interpret(keys: FrontMatterKeys, content: string, source: PostSource): ParsedPost {
   const slug = chooseSlug(keys, rawText(keys, 'title') ?? '', source)
   try {
@@ -78,15 +78,15 @@ function rawText(keys: FrontMatterKeys, name: string): string | undefined {
   return typeof value === 'string' ? value : toText(value)
 }
 
-/** Rejects NUL and lone surrogates, which JSON and YAML can express but PostgreSQL can't store. @throws Unreadable */
+/** Rejects NUL and lone surrogates, which JSON and YAML can express but PostgreSQL can't store. @throws UnreadablePost */
 function assertStorable(name: string, text: string): void {
   if (text.includes('\0')) throw new UnreadablePost(`${name}: must not contain a NUL character`)
   if (!text.isWellFormed()) throw new UnreadablePost(`${name}: must not contain a lone surrogate`)
 }
 
-function limitLength(name: keyof typeof LIMITS, text: string | null, isCut: boolean): string | null {
+function limitLength(name: keyof typeof LIMITS, text: string | null, canShorten: boolean): string | null {
   if (text === null || !isLonger(text, LIMITS[name])) return text
-  if (isCut) return shorten(text, LIMITS[name])
+  if (canShorten) return shorten(text, LIMITS[name])
   throw new UnreadablePost(`${name}: must have at most ${LIMITS[name]} characters`)
 }
 
@@ -121,7 +121,7 @@ function parseStatus(keys: FrontMatterKeys, source: PostSource): PostStatus {
 /** Placeholders for dates that generators compute. */
 const COMPUTED = /^(git )?(last modified|created)$/i
 
-/** Parses the first of these keys that has a date. @throws Unreadable if it is invalid. */
+/** Parses the first of these keys that has a date. @throws UnreadablePost if it is invalid. */
 function firstDate(keys: FrontMatterKeys, ...names: readonly string[]): string | undefined {
   for (const name of names) {
     const text = toText(keys.get(name))
@@ -208,6 +208,6 @@ function parseTags(keys: FrontMatterKeys): NeededTag[] {
       add({ slug: slugOfTag(tag), name: tag })
     }
   }
-  if (found.size > LIMITS.tags) throw new UnreadablePost(`tags: must be at most ${LIMITS.tags}`)
+  if (found.size > LIMITS.tags) throw new UnreadablePost(`tags: must have at most ${LIMITS.tags} entries`)
   return [...found.values()]
 }

@@ -14,7 +14,7 @@ import { FrontMatterKeys } from './values.ts'
 export interface Item {
   /** The name of its file. */
   readonly file: string
-  /** @throws Unreadable if it is not a valid post. */
+  /** @throws UnreadablePost if it is not a valid post. */
   read(): Promise<ParsedPost> | ParsedPost
 }
 

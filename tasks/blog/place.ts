@@ -5,7 +5,7 @@ import { slugify, slugOfTitle, truncateSlug } from './slugs.ts'
 import type { FrontMatterKeys } from './values.ts'
 
 /** Facts about a post from its file's path. */
-export interface Place {
+export interface PostPath {
   /** The name of the file without date and extension, or of its folder if the file is `index`; may be empty. */
   readonly stem: string
   /** The date at the start of the name; undefined if there is none. */
@@ -17,7 +17,7 @@ export interface Place {
 const DATED = /^(\d{4}-\d{1,2}-\d{1,2})(?:[-_]+|$)/
 
 /** Parses a path such as `_posts/2020-01-02-hello.md` or `posts/hello/index.md`. */
-export function placeOf(path: string): Place {
+export function placeOf(path: string): PostPath {
   const parts = path.split('/').filter((part) => part !== '' && part !== '.')
   const file = (parts.pop() ?? '').replace(/\.(md|markdown)$/i, '')
   const folder = parts.at(-1) ?? ''
@@ -46,8 +46,8 @@ function lastSegment(address: string | undefined): string {
 /** Splits a path into segments; none if it contains a template. */
 const pathSegments = (path = ''): string[] => (path.includes('{{') ? [] : path.split('/').filter(Boolean))
 
-/** Returns the given slug, else one from address, file or title. @throws Unreadable if the given one is too long. */
-export function chooseSlug(keys: FrontMatterKeys, title: string, place: Place): string {
+/** Returns the given slug, else one from address, file or title. @throws UnreadablePost if the given one is too long. */
+export function chooseSlug(keys: FrontMatterKeys, title: string, place: PostPath): string {
   const given = slugify(pathSegments(keys.firstText('slug')).at(-1) ?? '')
   if (given.length > LIMITS.slug)
     throw new UnreadablePost(`slug: must have at most ${LIMITS.slug} characters`)

@@ -5,11 +5,11 @@ import { isMapping, UnreadablePost } from './front-matter.ts'
 export class FrontMatterKeys {
   private readonly values = new Map<string, unknown>()
 
-  /** @throws Unreadable if a value is too large or nested too deeply. */
-  constructor(matter: Readonly<Record<string, unknown>>) {
-    const key = findOversizedKey(matter)
+  /** @throws UnreadablePost if a value is too large or nested too deeply. */
+  constructor(frontMatter: Readonly<Record<string, unknown>>) {
+    const key = findOversizedKey(frontMatter)
     if (key !== null) throw new UnreadablePost(`${key.slice(0, 100)}: is too long or nested too deeply`)
-    for (const [key, value] of Object.entries(matter))
+    for (const [key, value] of Object.entries(frontMatter))
       this.values.set(key.toLowerCase().replace(/[-_ ]/g, ''), value)
   }
 
@@ -46,7 +46,7 @@ export function toText(value: unknown): string | undefined {
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined
 }
 
-/** Collects the texts of a nested list. A mapping contributes its first non-empty `inner` key, such as name or slug. */
+/** Collects the texts of a nested list. A mapping adds the first non-empty value of its `inner` keys. */
 export function collectTexts(value: unknown, ...inner: readonly string[]): string[] {
   if (Array.isArray(value)) return value.flatMap((item) => collectTexts(item, ...inner))
   const text = isMapping(value) ? new FrontMatterKeys(value).firstText(...inner) : toText(value)

@@ -3,7 +3,7 @@ import type { Send } from '../../sql/comms.ts'
 import type { TaskContext } from '../context.ts'
 import type { CallPayload, CallResult } from './call.ts'
 import type { Comms } from './ports.ts'
-import { type ChannelAdapter, sendOnce, unknownText } from './send.ts'
+import { type ChannelAdapter, describeUnknown, sendOnce } from './send.ts'
 
 /** The ledger's message for this channel. */
 const Call = z.strictObject({ to: z.string(), script_url: z.string(), timeout: z.int().optional() })
@@ -28,7 +28,7 @@ export const callAdapter =
 export async function run(ctx: TaskContext, { send_id, to }: CallPayload): Promise<CallResult> {
   const send = await sendOnce(ctx, send_id, callAdapter(ctx.providers.comms))
   if (send.status === 'unknown')
-    return { id: send.id, sid: null, to, status: 'unknown', message: unknownText(send) }
+    return { id: send.id, sid: null, to, status: 'unknown', message: describeUnknown(send) }
   return {
     id: send.id,
     sid: send.provider_id,

@@ -4,7 +4,7 @@ import type { TaskContext } from '../context.ts'
 import { attachables } from './attach.ts'
 import type { EmailResult } from './email.ts'
 import type { EmailAttachment, EmailMessage } from './ports.ts'
-import { sendOnce, unknownText } from './send.ts'
+import { describeUnknown, sendOnce } from './send.ts'
 import { refuseSuppressed } from './suppression.ts'
 
 /** The ledger's message for this channel. */
@@ -34,7 +34,7 @@ export async function run(ctx: TaskContext, { send_id }: { readonly send_id: str
     },
   }))
   if (send.status === 'unknown')
-    return { id: send.id, to: send.recipients, status: 'unknown', message: unknownText(send) }
+    return { id: send.id, to: send.recipients, status: 'unknown', message: describeUnknown(send) }
   const message = send.detail ?? 'The mail server accepted the message'
   return { id: send.id, to: send.recipients, status: 'sent', message }
 }

@@ -42,22 +42,22 @@ const INTERRUPTED = 'the attempt was interrupted before the provider answered'
 // Several heartbeats: workers abort cancelled jobs at their next heartbeat.
 const CANCEL_TIMEOUT_MS = 10_000
 
-// Later attempts add no waiting event, which bounds the events of a job.
+// Later attempts do not report the retry, which bounds a job's events.
 const MAX_REPORTED_ATTEMPTS = 25
 
 /** Sends a message, unless an earlier attempt has. Returns its row once it was accepted or is `unknown`. */
-export async function sendOnce(ctx: TaskContext, id: string, mediumOf: AdapterFactory): Promise<Send> {
-  if (ctx.job.attempt > 1 && ctx.job.attempt <= MAX_REPORTED_ATTEMPTS) ctx.progress('Waiting to try again')
+export async function sendOnce(ctx: TaskContext, id: string, createAdapter: AdapterFactory): Promise<Send> {
+  if (ctx.job.attempt > 1 && ctx.job.attempt <= MAX_REPORTED_ATTEMPTS) ctx.progress('Retrying the send')
   for (;;) {
     const send = await ctx.db.one(sendById(id))
     if (hasOutcome(send)) return send
     if (send.status === 'cancelled') await awaitCancellation(ctx)
-    const medium = mediumOf(send)
+    const adapter = createAdapter(send)
     // An earlier attempt sent the request and ended before the response arrived.
-    const isInterrupted = send.status === 'sending' && !medium.repeatable
+    const isInterrupted = send.status === 'sending' && !adapter.repeatable
     const result = isInterrupted
-      ? await resolveUnknown(ctx, send, medium, { kind: 'unknown', reason: INTERRUPTED, answered: false })
-      : await request(ctx, send, medium)
+      ? await resolveUnknown(ctx, send, adapter, { kind: 'unknown', reason: INTERRUPTED, answered: false })
+      : await request(ctx, send, adapter)
     if (result !== null) return result
   }
 }
@@ -82,16 +82,16 @@ export type AdapterFactory = (send: Send) => ChannelAdapter
  * Makes a request and returns the message's row. Null if the row has changed in the meantime: a superseded attempt may
  * have recorded an outcome.
  */
-async function request(ctx: TaskContext, send: Send, medium: ChannelAdapter): Promise<Send | null> {
-  let begun: Send | null = null
+async function request(ctx: TaskContext, send: Send, adapter: ChannelAdapter): Promise<Send | null> {
+  let current: Send | null = null
   const begin = async (): Promise<void> => {
-    begun = await ctx.fenced((tx) => tx.maybeOne(beginRequest(send.id, ctx.job, medium.repeatable)))
-    if (begun === null) throw new RequestRefused()
+    current = await ctx.fenced((tx) => tx.maybeOne(beginRequest(send.id, ctx.job, adapter.repeatable)))
+    if (current === null) throw new RequestRefused()
     ctx.progress('Sending to the provider')
   }
   let handed: Handed
   try {
-    handed = await medium.hand({ signal: ctx.signal, begin })
+    handed = await adapter.hand({ signal: ctx.signal, begin })
   } catch (error) {
     if (error instanceof RequestRefused) return null
     // If the message was `sending`, the provider may have accepted an earlier request.
@@ -102,7 +102,7 @@ async function request(ctx: TaskContext, send: Send, medium: ChannelAdapter): Pr
     throw error
   }
   if (handed.kind === 'taken') return recordAccepted(ctx, send, handed)
-  return resolveUnknown(ctx, begun ?? send, medium, handed)
+  return resolveUnknown(ctx, current ?? send, adapter, handed)
 }
 
 /** The ledger refused the request: the message has changed since this attempt read it. */
@@ -112,15 +112,15 @@ class RequestRefused extends Error {}
 async function resolveUnknown(
   ctx: TaskContext,
   send: Send,
-  medium: ChannelAdapter,
+  adapter: ChannelAdapter,
   handed: Handed & { kind: 'unknown' },
 ): Promise<Send | null> {
   // The next attempt of the job repeats the request.
-  if (medium.repeatable) throw fail(medium.failed, { reason: handed.reason })
-  const found = await pollProvider(ctx, send, medium)
+  if (adapter.repeatable) throw fail(adapter.failed, { reason: handed.reason })
+  const found = await pollProvider(ctx, send, adapter)
   if (found !== null) return recordAccepted(ctx, send, { kind: 'taken', detail: null, ...found })
   if (handed.answered) {
-    const failure = fail(medium.failed, { reason: handed.reason })
+    const failure = fail(adapter.failed, { reason: handed.reason })
     await retryWrite(ctx, () =>
       ctx.db.run(settleFailed(send.id, ctx.job.attempt, failure.code, failure.detail)),
     )
@@ -128,20 +128,20 @@ async function resolveUnknown(
   }
   // After a shutdown or timeout, another attempt follows and repeats the lookup.
   if (ctx.signal.aborted && ctx.signal.reason !== 'cancelled') ctx.signal.throwIfAborted()
-  const settled = await retryWrite(ctx, () => ctx.db.maybeOne(settleUnknown(send.id, handed.reason)))
-  if (settled !== null)
+  const result = await retryWrite(ctx, () => ctx.db.maybeOne(settleUnknown(send.id, handed.reason)))
+  if (result !== null)
     ctx.log.warn({ sendId: send.id, reason: handed.reason }, 'The outcome of a send is unknown')
-  return settled
+  return result
 }
 
-async function pollProvider(ctx: TaskContext, send: Send, medium: ChannelAdapter): Promise<Found | null> {
-  const { find, lookupDelaysMs: looksMs = [0] } = medium
+async function pollProvider(ctx: TaskContext, send: Send, adapter: ChannelAdapter): Promise<Found | null> {
+  const { find, lookupDelaysMs = [0] } = adapter
   if (find === undefined) return null
-  for (const [index, delayMs] of looksMs.entries()) {
+  for (const [index, delayMs] of lookupDelaysMs.entries()) {
     if (ctx.signal.aborted) return null
-    await delay(delayMs - (looksMs[index - 1] ?? 0), undefined, { signal: ctx.signal }).catch(() => {})
+    await delay(delayMs - (lookupDelaysMs[index - 1] ?? 0), undefined, { signal: ctx.signal }).catch(() => {})
     // A failed lookup proves nothing and must not fail the job.
-    const found = await findAccepted(ctx, send, medium).catch((error) => {
+    const found = await findAccepted(ctx, send, adapter).catch((error) => {
       ctx.log.warn({ sendId: send.id, error: String(error) }, 'Provider lookup failed')
       return null
     })
@@ -154,13 +154,13 @@ async function pollProvider(ctx: TaskContext, send: Send, medium: ChannelAdapter
 export async function findAccepted(
   ctx: TaskContext,
   send: Send,
-  medium: ChannelAdapter,
+  adapter: ChannelAdapter,
 ): Promise<Found | null> {
-  if (medium.find === undefined) return null
+  if (adapter.find === undefined) return null
   const since = (send.requested_ms ?? send.created_ms) - CLOCK_SKEW_MS
-  const all = await medium.find(since, ctx.signal)
+  const all = await adapter.find(since, ctx.signal)
   if (all.length === 0) return null
-  const rows = await ctx.db.any(takenIds(medium.channel, send.recipients[0]!, since - CLOCK_SKEW_MS))
+  const rows = await ctx.db.any(takenIds(adapter.channel, send.recipients[0]!, since - CLOCK_SKEW_MS))
   const taken = new Set(rows.map((row) => row.provider_id))
   return all.find(({ providerId }) => !taken.has(providerId)) ?? null
 }
@@ -192,6 +192,6 @@ async function retryWrite<T>(ctx: TaskContext, write: () => Promise<T>): Promise
 }
 
 /** Returns the result's message for a send whose outcome is unknown. */
-export function unknownText(send: Send): string {
+export function describeUnknown(send: Send): string {
   return `The outcome of the send is unknown: ${send.detail}. It is not retried automatically.`
 }

@@ -93,7 +93,7 @@ export function emailSettings(
   }
 }
 
-/** Returns EMAIL_SMTP_URL, else the provider's relay with its key as password, else null in production or `outbox:`. */
+/** Default: the provider's relay with its key as password. Without a key: null in production, otherwise `outbox:`. */
 function smtpUrl(env: CommsEnvironment, isProduction: boolean): string | null {
   if (env.EMAIL_SMTP_URL !== undefined) return env.EMAIL_SMTP_URL
   if (env.EMAIL_PROVIDER_API_KEY !== undefined)

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Send } from '../../sql/comms.ts'
 import type { TaskContext } from '../context.ts'
 import type { Comms } from './ports.ts'
-import { type ChannelAdapter, sendOnce, unknownText } from './send.ts'
+import { type ChannelAdapter, describeUnknown, sendOnce } from './send.ts'
 import type { SmsPayload, SmsResult } from './sms.ts'
 
 /** The ledger's message for this channel. */
@@ -27,7 +27,7 @@ export const smsAdapter =
 export async function run(ctx: TaskContext, { send_id, to, segments }: SmsPayload): Promise<SmsResult> {
   const send = await sendOnce(ctx, send_id, smsAdapter(ctx.providers.comms))
   if (send.status === 'unknown')
-    return { id: send.id, sid: null, to, status: 'unknown', segments, message: unknownText(send) }
+    return { id: send.id, sid: null, to, status: 'unknown', segments, message: describeUnknown(send) }
   const message = `The provider accepted the message, in ${segments} ${segments === 1 ? 'part' : 'parts'}`
   return { id: send.id, sid: send.provider_id, to, status: send.provider_status!, segments, message }
 }

@@ -45,7 +45,7 @@ export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<Ex
     )
     const skipped = known.filter((page) => !page.mine && done.has(page.page_number)).length
     const remaining = Array.from({ length: pages.pageCount }, (_, i) => i + 1).filter((n) => !done.has(n))
-    // Attachments of attachments are not stored: nesting has no limit.
+    // Does not store attachments of attachments, because nesting has no limit.
     const hasAttachmentsToStore =
       pages.attachments.length > 0 && !isAttached && (attachmentsDue || remaining.length > 0)
     // The flag tells a later job to store them: this attempt may end after the page is read but before they are stored.

@@ -28,7 +28,7 @@ export async function readInOrder<T>(
       const unfinished = inFlight.findIndex(({ value }) => value === undefined)
       const ready = inFlight.splice(0, unfinished === -1 ? inFlight.length : unfinished)
       storing = store(ready.map(({ value }) => value!))
-      storing.catch(() => {}) // The next `await storing` throws it.
+      storing.catch(() => {}) // The next `await storing` throws the error.
     }
   } finally {
     await storing
@@ -46,7 +46,7 @@ function track<T>(promise: Promise<T>): PendingPage<T> {
     (value) => {
       page.value = value
     },
-    () => {}, // Thrown when this page is next to be stored.
+    () => {}, // `readInOrder` throws the error when this page is next to be stored.
   )
   return page
 }

@@ -97,7 +97,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       one.does = taken()
       const result = await run(one)
       assert.deepEqual([one.requests, result.status], [1, 'unknown'])
-      assert.match(result.message, /unknown whether .* not sent again/)
+      assert.match(result.message, /outcome of the send is unknown: .* not retried/)
       assert.equal((await one.row()).status, 'unknown')
       assert.deepEqual(await run(one), result, 'and stays so')
       assert.equal(one.requests, 1)

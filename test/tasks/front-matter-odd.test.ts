@@ -179,7 +179,7 @@ describe('the odd', () => {
       ['cover: //evil.example/a.png', `hero_image_url: ${PICTURE}`],
       ['image: javascript:alert(1)', `hero_image_url: ${PICTURE}`],
       [`tags: ["${'t'.repeat(81)}"]`, 'tags: each must have at most 80 characters'],
-      [`tags: [${Array.from({ length: 101 }, (_, i) => `t${i}`)}]`, 'tags: must be at most 100'],
+      [`tags: [${Array.from({ length: 101 }, (_, i) => `t${i}`)}]`, 'tags: must have at most 100 entries'],
       ['title: "a\\0b"', 'title: must not contain a NUL character'],
       ['title: "a\\ud800b"', 'title: must not contain a lone surrogate'],
     ] as const)

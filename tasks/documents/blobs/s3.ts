@@ -126,7 +126,7 @@ class MultipartUpload {
   async add(bytes: Uint8Array): Promise<void> {
     await this.sending
     this.sending = this.send(this.parts.length + 1, bytes)
-    // The next call throws it.
+    // The next `add` or `complete` throws the error.
     this.sending.catch(() => {})
     this.parts.push({ PartNumber: this.parts.length + 1, ETag: undefined })
   }
