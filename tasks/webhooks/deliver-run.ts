@@ -12,7 +12,7 @@ import { enqueue } from '../task.ts'
 import { challengeTokenOf, webhookHeaders, webhookSecretOf } from './signature.ts'
 import { switchedOffMail } from './switched-off.ts'
 
-// Deliveries of an endpoint may overlap, because their order is not guaranteed.
+// Concurrent requests per endpoint: order is not guaranteed, and a slow endpoint delays only its own deliveries.
 const MAX_CONCURRENT = 8
 // Maximum time of a run; then other endpoints get the slot.
 const RUN_MS = 60_000
