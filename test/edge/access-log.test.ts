@@ -5,7 +5,7 @@ import { until } from '../until.ts'
 import { Client } from './fixtures/raw.ts'
 import { type Answered, edgeAndDatabase, startEdge } from './harness.ts'
 
-/** The line of each request. */
+/** The access log: one line per request. */
 
 interface Line {
   readonly msg: string
@@ -13,7 +13,7 @@ interface Line {
   readonly [name: string]: unknown
 }
 
-/** A log like that of a process, and the lines of requests in it. */
+/** A pino logger and the access-log lines that it writes. */
 function logger(level = 'info') {
   const lines: Line[] = []
   const write = (text: string): void => {
@@ -31,7 +31,10 @@ const none = logger()
 const ofNone = await startEdge(url, { env: { ACCESS_LOG: 'none' }, log: none.log })
 const { token, id } = await api.register('ann@example.com')
 
-/** The line of an answer, which may be written after it has been read: in pieces, for one. */
+/**
+ * The access-log line of an answer. The edge may write it after the client has read the answer, for example a streamed
+ * one.
+ */
 const lineOf = ({ headers }: Answered): Promise<Line> =>
   until('its line', () => all.lines.find(({ requestId }) => requestId === headers['x-request-id']))
 

@@ -6,7 +6,7 @@ import { type Account, type Api, edgeAndDatabase, PASSWORD, startEdge } from './
 import { mailbox } from './mailbox.ts'
 import { assertRefused } from './orgs-help.ts'
 
-/** An account deletes itself: after a time in which it can take that back. */
+/** An account deletes itself after a grace period in which it can cancel the deletion. */
 
 const base = await edgeAndDatabase()
 const { api, url, query } = base
@@ -31,7 +31,7 @@ const jobs = (id: number) =>
 const due = (id: number) =>
   query(`update account set deletion_at = now() - interval '1 s' where id = $1`, [id])
 
-/** Somebody who has just been made in the database, signed in. */
+/** A new account, inserted into the database and signed in. */
 async function person(role: string): Promise<Account> {
   const email = `p${++count}@example.com`
   const hash = await api.serving.edge.passwords.hash(PASSWORD)

@@ -9,7 +9,7 @@ import { parse } from '../../tasks/settings.ts'
 import { type Account, newEmail, sharedEdge, startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
-/** What clients ask of exports; what is in them: test/tasks/account-export.test.ts. */
+/** The export routes. test/tasks/account-export.test.ts covers the content of exports. */
 
 const { api, db, url, query, admin } = await sharedEdge()
 const none = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
@@ -27,7 +27,7 @@ async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes
 }
 
-/** An export that is done, so many days ago. */
+/** Inserts a finished export that is `days` old. */
 async function exported(accountId: number, days = 0, bytes = randomBytes(70_000)) {
   const id = uuidv7()
   const blob = await blobs.store(only(bytes))

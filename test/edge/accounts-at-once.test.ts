@@ -4,23 +4,23 @@ import { until } from '../until.ts'
 import { login, me, refresh, sessionOf, sharedCast } from './accounts-help.ts'
 import { type Account, type Answered, cuttableLine, PASSWORD, startEdge } from './harness.ts'
 
-/** What changes an account counts on every edge process at once, while its tokens have not expired. */
+/** Account changes take effect on every edge process immediately, even for tokens that have not expired. */
 
 const { api, url, query, admin, moderator, newcomer } = await sharedCast()
-// A second edge process on the same database, which hears of changes by NOTIFY alone.
+// A second edge process on the same database; it learns of changes through NOTIFY only.
 const other = await startEdge(url)
 const USERS = '/api/v1/auth/users'
 const change = (id: number, what: string): Promise<Answered> =>
   api.call('PATCH', `${USERS}/${id}/${what}`, { token: admin.token })
 
-// Time stands still: what a process knows of an account, for 5 s without being told, it now knows until it is told.
+// The clock stands still: cached accounts, normally valid for 5 s, change only through notifications.
 const startedAt = Math.floor(performance.now())
 const clock = mock.method(performance, 'now', () => startedAt)
 
 const refused = (token: string, edge = other) =>
   until('the token is refused', async () => (await me(edge, token)).status === 401)
 
-/** Somebody whom both processes know. */
+/** An account that both processes have cached. */
 async function known(): Promise<Account> {
   const account = await newcomer()
   for (const edge of [api, other]) assert.equal((await me(edge, account.token)).status, 200)
@@ -39,7 +39,7 @@ test('a deactivation shows in the other process at once', async () => {
     })
     looks.push(count)
   }
-  // The machine may have other things to do now and then, but not in most rounds. The seventh look is after 60 ms.
+  // The median tolerates a few slow rounds on a busy machine. The seventh look comes after 60 ms.
   const median = looks.toSorted((a, b) => a - b)[4]!
   assert.ok(median < 7, `${looks} looks`)
 })
@@ -155,7 +155,7 @@ test('what changed while the connection was down is known after it', async () =>
 })
 
 test('a reading that was under way when the account changed is not kept', async () => {
-  // What is read before the commit is what was before it, and may be there only after it.
+  // A read that starts before the commit sees the old account and may finish after the commit.
   const ids: number[] = []
   for (let round = 0; round < 10; round++) {
     const victim = await newcomer()

@@ -1,30 +1,30 @@
 import assert from 'node:assert/strict'
 import { type Account, type Answered, type Api, newEmail, PASSWORD, sharedEdge } from './harness.ts'
 
-/** What tests of accounts have in common. */
+/** Helpers of the account tests. */
 
 export interface Cast {
   readonly admin: Account
   readonly moderator: Account
   readonly user: Account
-  /** Another account of the role user. */
+  /** Adds an account with the role user. */
   newcomer(): Promise<Account>
 }
 
-/** One account of each role, on an empty database. */
+/** One account of each role on an empty database. */
 export async function castOf(api: Api): Promise<Cast> {
   let count = 0
   const admin = await api.register('admin@example.com')
   return castBelow(api, admin, (name) => `${name}${name === 'user' ? ++count : ''}@example.com`)
 }
 
-/** The shared edge and one account of each role on it. The admin is the shared one: leave it as it is. */
+/** The shared edge and one account of each role on it. Do not change the admin: all files share it. */
 export async function sharedCast(): Promise<Awaited<ReturnType<typeof sharedEdge>> & Cast> {
   const shared = await sharedEdge()
   return { ...shared, ...(await castBelow(shared.api, shared.admin)) }
 }
 
-/** An admin that exists, and new accounts of the other roles. */
+/** An existing admin and new accounts of the other roles. */
 async function castBelow(
   api: Api,
   admin: Account,
@@ -47,7 +47,7 @@ export const refresh = (api: Api, token: string): Promise<Answered> =>
 
 export const me = (api: Api, token: string): Promise<Answered> => api.get('/api/v1/auth/me', { token })
 
-/** The session that an access token belongs to. */
+/** The session id in an access token. */
 export function sessionOf(token: string): string {
   return JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString()).sid
 }

@@ -8,7 +8,7 @@ import { assertRefused, castOf, login } from './accounts-help.ts'
 import { edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
 import { secured, signInWith } from './totp-help.ts'
 
-/** Accounts that come with the hashes of their passwords from elsewhere. */
+/** Import of accounts with password hashes of other systems. */
 
 const env = { LOGIN_MAX_FAILURES: '5' }
 const { api, query, url } = await edgeAndDatabase({ env })

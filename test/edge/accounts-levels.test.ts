@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { assertRefused, castOf, login, me, refresh, sessionOf } from './accounts-help.ts'
 import { type Api, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
 
-/** The routes of accounts under each AUTH_LEVEL: `basic` changes nothing about them, `none` makes everybody an admin. */
+/** Account routes at each AUTH_LEVEL: `basic` does not change them, `none` makes every caller an admin. */
 
 const { api: rbac, url, query } = await edgeAndDatabase()
 const basic = await startEdge(url, { env: { AUTH_LEVEL: 'basic' } })
@@ -82,7 +82,7 @@ for (const [name, edge] of [
   })
 }
 
-/** Without a credential, with a good one, with a bad one, and from a page of another site: it is all the same. */
+/** No credential, a valid one, an invalid one, and a page of another site: all get the same answers. */
 const callers = [
   {},
   { token: user.token },

@@ -110,7 +110,7 @@ test('no password, hash, token or digest reaches an answer or a log, whatever go
   await post('/token', {
     body: new URLSearchParams({ username: 'secret@example.com', password: `${secret}!` }),
   })
-  // The statement that carries the hash fails in a way that nobody foresaw.
+  // Makes the statement that carries the hash fail with an unexpected error.
   await query(`alter table account add constraint surprise check (email <> 'surprise@example.com')`)
   const failed = await post('/register', json({ email: 'surprise@example.com', password: secret }))
   assert.equal(failed.status, 500)
@@ -124,7 +124,7 @@ test('no password, hash, token or digest reaches an answer or a log, whatever go
     500,
   )
   await query('alter table elsewhere rename to session')
-  // All of its log has been read by then, which it may not have been when the process has ended.
+  // The log is complete only at `close`; the process exit can come before the last lines.
   const isRead = once(edge.process, 'close')
   await edge.kill('SIGTERM')
   await isRead

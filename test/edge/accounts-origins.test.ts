@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { assertRefused } from './accounts-help.ts'
 import { newEmail, PASSWORD, sharedEdge, startEdge } from './harness.ts'
 
-/** Signing in gives cookies to whoever calls: a page of another site may not have its visitors signed in. */
+/** Sign-in sets cookies for any caller, so a page of another site must not be able to sign its visitors in. */
 
 const ALLOWED = 'https://app.example.com'
 const { url, query } = await sharedEdge()

@@ -66,12 +66,12 @@ test('a wrong password and an unknown address are the same 401', async () => {
 test('an unknown address costs as much as a wrong password', async () => {
   const { email } = await newcomer()
   const runs: [number[], number[]] = [[], []]
-  // CPU time of this process, its threads included: what else the machine does is not in it.
+  // CPU time of this process and its threads, which excludes other processes of the machine.
   for (let i = 0; i < 16; i++) {
     const before = process.cpuUsage()
     await login(i % 2 ? UNKNOWN : email, 'wrong password')
     const { user, system } = process.cpuUsage(before)
-    // Linux knows only their sum exactly; how it splits is sampled.
+    // Linux counts only the sum exactly; it samples the split between user and system.
     runs[i % 2]!.push((user + system) / 1000)
   }
   const [known, unknown] = runs.map((times) => times.sort((a, b) => a - b)[1]!) as [number, number]

@@ -8,7 +8,7 @@ import { assertRefused, login } from './accounts-help.ts'
 import { type Answered, type Api, edgeAndDatabase, newEmail, SECRET, startEdge } from './harness.ts'
 import { secured, signInWith } from './totp-help.ts'
 
-/** `REQUIRE_ADMIN_TOTP`: what admins may do without a second factor. */
+/** `REQUIRE_ADMIN_TOTP`: requests that admins may make without a second factor. */
 
 const ORIGIN = 'http://localhost:8000'
 const env = { REQUIRE_ADMIN_TOTP: 'true', PUBLIC_BASE_URL: ORIGIN, OPEN_AREAS: '' }

@@ -22,7 +22,7 @@ const trail = (query: Query) =>
     rows.map(({ kind }) => kind),
   )
 
-/** An edge that has `ADMIN_EMAIL`, and what its start said. */
+/** Starts an edge with `ADMIN_EMAIL`; returns it with its startup log. */
 async function start(url: string): Promise<{ api: Api; said: string[] }> {
   const said: string[] = []
   const log = await createLog('info', 'edge')

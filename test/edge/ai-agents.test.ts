@@ -7,7 +7,7 @@ import { until } from '../until.ts'
 import { CHAT, startTalk } from './ai-help.ts'
 import { type Answered, startEdge } from './harness.ts'
 
-/** Agents, what was used, health and version. */
+/** Agents, usage statistics, health and version. */
 
 const { models, api, url, db, query, env } = await startTalk({ AI_TEMPERATURE: '0.3', AI_MAX_TOKENS: '500' })
 const other = await startEdge(url, { env })
@@ -76,7 +76,7 @@ describe('GET and PATCH /ai/agents', () => {
       api.post(`${CHAT}?background=true`, { json: { message, conversation_id: first.conversation_id } })
     const [one, two] = [await begun('One?'), await begun('Two?')]
     assert.deepEqual([one.status, two.status], [202, 202])
-    // Before the second one's turn in the conversation.
+    // The change comes before the second turn starts.
     assert.equal((await change({ model_id: 'gpt-later', system_prompt: 'Later.' })).status, 200)
     await until('both are answered', async () => {
       const ended = await query('select from job where id = any($1) and finished_at is not null', [
@@ -192,7 +192,7 @@ describe('GET /ai/usage/stats', () => {
     await ask({ user_id: 'spender' })
     models.script = () => ({})
     const answer = await stats('?user_id=spender&recent_limit=3')
-    // 5 x 0.1 + 2 x 0.05 + 3 x 0.3 = 1.5 per million, twice; read as text, because a number would be rounded.
+    // 5 x 0.1 + 2 x 0.05 + 3 x 0.3 = 1.5 per million, twice. Compared as text because a JSON number would be rounded.
     assert.match(answer.text, /"total_cost" ?: ?0\.0000030+[,}]|"total_cost" ?: ?0\.000003[,}]/)
     const { models: byModel, recent_activity: recent, ...rest } = answer.json
     assert.deepEqual(rest, {
@@ -247,7 +247,7 @@ describe('GET /ai/usage/stats', () => {
     assert.equal((await stats(`?user_id=spender&start_time=${from}`)).json.total_requests, 0)
     assert.equal((await stats(`?user_id=spender&end_time=${from}`)).json.total_requests, 4)
     assert.ok((await stats()).json.total_requests >= 4)
-    // Without a zone it is UTC.
+    // A time without a zone is UTC.
     assert.equal((await stats(`?user_id=spender&start_time=${from.slice(0, -1)}`)).json.total_requests, 0)
     assert.equal((await stats(`?user_id=spender&end_time=${from.slice(0, -1)}`)).json.total_requests, 4)
     assert.equal((await stats('?user_id=spender&start_time=2020-01-01T00:00')).json.total_requests, 4)

@@ -4,7 +4,7 @@ import { until } from '../until.ts'
 import { CHAT, startTalk } from './ai-help.ts'
 import type { Answered } from './harness.ts'
 
-/** Questions that wait for their answers: through the edge, a worker, the real SDK and a server that speaks for the provider. */
+/** Blocking chat requests through an edge, a worker, the real SDK and a stand-in for the provider. */
 
 const { models, api, query } = await startTalk({
   AI_HISTORY_MESSAGES: '4',

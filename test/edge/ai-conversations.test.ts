@@ -6,7 +6,7 @@ import { until } from '../until.ts'
 import { CHAT, modelEnv, postStream, startTalker } from './ai-help.ts'
 import { type Answered, edgeAndDatabase, startEdge } from './harness.ts'
 
-/** Whose conversations are whose: with accounts, without a credential where the area is open, and without authentication. */
+/** Ownership of conversations: with accounts, without a credential in an open area, and without authentication. */
 
 const models = await modelServer()
 after(() => models.stop())
@@ -170,7 +170,7 @@ describe('GET /ai/conversations/{id}', () => {
     assert.equal((await api.get(`${AI}/conversations/${id}`, { token: bob.token })).status, 403)
     assert.equal((await api.get(`${AI}/conversations/${UNKNOWN}`)).status, 404)
     assert.equal((await api.get(`${AI}/conversations/17`)).status, 400)
-    // An admin who names nobody is asked nothing; one who names the wrong one is.
+    // An admin needs no `user_id`; a wrong one is still refused.
     assert.equal((await api.get(`${AI}/conversations/${id}`, { token: admin.token })).status, 200)
     assert.equal((await api.get(`${AI}/conversations/${id}?user_id=y`, { token: admin.token })).status, 403)
   })

@@ -4,14 +4,14 @@ import { type ModelStandIn, modelServer } from '../standins/models.ts'
 import { type Api, edgeAndDatabase } from './harness.ts'
 import { startOwnWorker } from './own-worker.ts'
 
-/** Conversations through an edge, a worker, the real SDK and a server that speaks for the provider. */
+/** Conversations through an edge, a worker, the real SDK and a stand-in for the provider. */
 
-/** Starts a worker for conversations on a database; stopped after the file. */
+/** Starts a worker for conversations on a database; it stops after the file. */
 export async function startTalker(url: string, env: Readonly<Record<string, string>>): Promise<void> {
   await startOwnWorker(url, 'ai', env)
 }
 
-/** Settings that lead to the stand-in. */
+/** Settings that point to the stand-in. */
 export const modelEnv = (models: ModelStandIn): Record<string, string> => ({
   OPENAI_API_KEY: 'sk-test',
   OPENAI_BASE_URL: models.url,
@@ -21,7 +21,7 @@ export const modelEnv = (models: ModelStandIn): Record<string, string> => ({
   OPEN_AREAS: 'ai,jobs',
 })
 
-/** All of it, on a database of its own. */
+/** Starts an edge, a worker and a stand-in on a new database. */
 export async function startTalk(env: Readonly<Record<string, string>> = {}) {
   const models = await modelServer()
   after(() => models.stop())
@@ -33,7 +33,7 @@ export async function startTalk(env: Readonly<Record<string, string>> = {}) {
 
 export const CHAT = '/api/v1/ai/chat'
 
-/** Opens a stream with a POST, as clients that do not use EventSource do. */
+/** Opens a stream with a POST, as clients without EventSource do. */
 export async function postStream(
   api: Api,
   json: unknown,
@@ -59,7 +59,7 @@ export async function getStream(
   return new Stream(response, abort)
 }
 
-/** What a reader has after these frames: the pieces since the last new beginning. */
+/** The answer that a subscriber has after these frames: all chunks since the last `restart`. */
 export function assembled(frames: readonly Frame[]): string {
   const from = frames.findLastIndex(({ event }) => event === 'restart')
   return frames
@@ -69,6 +69,6 @@ export function assembled(frames: readonly Frame[]): string {
     .join('')
 }
 
-/** The numbers of frames, without the answer's id before them. */
+/** The sequence numbers in the frame ids, without the message id before them. */
 export const numbers = (frames: readonly Frame[]): number[] =>
   frames.map(({ id }) => Number(id.split('.')[1]))

@@ -5,14 +5,14 @@ import { until } from '../until.ts'
 import { assembled, CHAT, getStream, numbers, postStream, startTalk } from './ai-help.ts'
 import { startEdge } from './harness.ts'
 
-/** Answers as they come. */
+/** Streamed answers. */
 
-// Longer than a busy machine may let this process wait: that would end any answer.
+// Longer than a busy machine may stall this process, because that would time out every answer.
 const TIMEOUT_SECONDS = '4'
 const { models, api, query, env, url } = await startTalk({ AI_TIMEOUT_SECONDS: TIMEOUT_SECONDS })
 const other = await startEdge(url, { env })
 const admin = await api.register('admin@example.com')
-/** Turns of callers without a credential are jobs of nobody. */
+/** Cancels a job as the admin: turns of callers without a credential have no owner. */
 const stop = (jobId: unknown) => api.call('DELETE', `/api/v1/jobs/${jobId}`, { token: admin.token })
 const slowly = { pieces: ['One', ' two', ' three', ' four'], betweenMs: 40 }
 const events = (stream: Stream): string[] => stream.frames.map(({ event }) => event)
@@ -128,7 +128,7 @@ describe('POST /ai/chat/stream', () => {
       assert.match(String(data.detail), /^AI provider error: the answer was cut off: /)
       assert.match(String(data.detail), reason)
       assert.equal(models.asked.length, before + 1)
-      // What had come is kept, as its readers have seen it.
+      // The message keeps the partial answer that its subscribers have seen.
       assert.equal(assembled(frames), 'One two')
       assert.deepEqual(await stored(frames[0]!.data.message_id), { status: 'failed', content: 'One two' })
       const [used] = await query(
@@ -168,7 +168,7 @@ describe('POST /ai/chat/stream', () => {
     ])
     assert.deepEqual(two, one)
     assert.equal(asked(), 1)
-    // Also when the job is no longer kept.
+    // The answer outlives its job.
     await query('delete from job where id = $1', [one[0]!.data.job_id])
     const late = await (await postStream(api, { message: 'Again' }, headers)).finished()
     assert.deepEqual(
@@ -203,7 +203,7 @@ describe('GET /ai/chat/stream', () => {
     const seen: Frame[] = []
     let stream = await getStream(api, path)
     for (let turn = 0; turn < 4; turn++) {
-      // On a busy machine all may have come before its last turns: then it comes back for nothing.
+      // On a busy machine the answer may end before the last rounds; those reconnect to a finished stream.
       const hasChunk = () => stream.frames.some(({ event }) => event === 'chunk')
       await until('a chunk', () => hasChunk() || stream.ended)
       stream.close()
@@ -217,10 +217,10 @@ describe('GET /ai/chat/stream', () => {
       [...new Set(numbers(seen))].sort((a, b) => a - b),
     )
     assert.equal(models.asked.length, before + 1)
-    // All was delivered: an EventSource is told to stay away.
+    // All frames are delivered, so a 204 makes an EventSource stop reconnecting.
     const again = await api.get(path, { headers: { 'last-event-id': seen.at(-1)!.id } })
     assert.equal(again.status, 204)
-    // Final seen, complete not.
+    // The client has seen `final` but not `complete`.
     const rest = await (await getStream(api, path, { 'last-event-id': seen.at(-2)!.id })).finished()
     assert.deepEqual(rest, [seen.at(-1)])
   })
@@ -287,7 +287,7 @@ describe('stopping', () => {
   })
 
   test('a turn that waits is stopped without asking anybody', async () => {
-    // The first one lasts longer than the second one waits.
+    // The first turn hangs longer than the second one waits.
     models.script = () => ({ ...slowly, breaks: { after: 2, does: 'hang' } })
     const first = await postStream(api, { message: 'Hi' })
     await first.until('connect', (frames) => frames.length > 0)

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import type { Account, Answered, Api } from './harness.ts'
 
-/** Making and using API keys. */
+/** Helpers that create and use API keys. */
 
 export const KEYS = '/api/v1/auth/keys'
 
-/** What a test wants of a key; everything by default. */
+/** Fields of a new key; each has a default. */
 export interface Wanted {
   readonly name?: string
   readonly scopes?: readonly string[]
@@ -21,7 +21,7 @@ export const makeKey = (
 ): Promise<Answered> =>
   api.post(KEYS, { token, json: { name: 'a program', scopes: ['*:write'], ...wanted }, headers })
 
-/** A new key, and its id. */
+/** Creates a key; returns it with its id. */
 export async function keyOf(
   api: Api,
   account: Pick<Account, 'token'>,

@@ -5,7 +5,7 @@ import { deleteKey, KEYS, keyOf, makeKey } from './api-keys-help.ts'
 import { newEmail } from './harness.ts'
 import { newSlug, type Person, sharedOrgs } from './orgs-help.ts'
 
-/** API keys of organizations: its admins and owners make, see and delete them, and they reach no other. */
+/** API keys of organizations: admins and owners create, list and delete them. A key reaches no other organization. */
 
 const world = await sharedOrgs()
 const { api, call, org, query } = world
@@ -41,7 +41,7 @@ test('admins and owners make and see them; members and others do neither', async
   assertRefused(await list(member.token), ...RANK)
   assertRefused(await list(outsider.token), 403, 'Only members of the organization may do this')
   assertRefused(await list(owner.token, 999_999), 404, 'Organization not found')
-  // Who made it sees it among the own ones, too.
+  // The creator also sees the key among their own keys.
   const own = await api.get(KEYS, { token: admin.token })
   assert.deepEqual(
     own.json.map((key: { id: string; organization_id: number }) => [key.id, key.organization_id]),
@@ -88,7 +88,7 @@ test('such a key reaches nothing that is its account’s own', async () => {
 
 test('such a key accepts no invite of another', async () => {
   const [{ id, owner }, other] = [await org(), await org()]
-  // An address that has changed since: one of an account accepts its invites as it comes.
+  // The account takes this address later: registering with it would accept the invites immediately.
   const email = newEmail('later')
   const invite = async (to: number, by: Person): Promise<string> =>
     (await call(by, 'POST', `/${to}/invites`, { json: { email } })).json.token

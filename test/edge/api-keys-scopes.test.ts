@@ -10,7 +10,7 @@ import { keyOf } from './api-keys-help.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { operationOf } from './matrix-ask.ts'
 
-/** What API keys may do, on every operation that is declared: an admin's, so that only the scope decides. */
+/** Scopes of API keys on every declared operation. The keys are an admin's, so only the scope decides. */
 
 const ROUTES = fileURLToPath(new URL('../../edge/routes', import.meta.url))
 const { api } = await edgeAndDatabase()
@@ -21,10 +21,10 @@ for (const scope of allScopes()) keys.set(scope, (await keyOf(api, admin, { scop
 const operations = areas.flatMap((area) => area.routes.map((route) => ({ area, route })))
 const guarded = operations.filter(({ area, route }) => (route.auth ?? area.auth) !== 'public')
 
-/** What operations need in another area. */
+/** Scopes that operations need in another area. */
 const BEYOND: Readonly<Record<string, string>> = { 'POST /voice/transcriptions': 'documents:read' }
 
-/** What a request of an operation is refused for before its input is looked at; null: it is not. */
+/** The detail of a 403 that comes before input validation; null if the operation admits the scope. */
 async function refusalOf(area: Area, route: AnyRoute, scope: string): Promise<string | null> {
   const [method, pattern] = operationOf(area, route).split(' ') as [string, string]
   const path = pattern.replace(/:\w+/g, '999999999')
@@ -39,7 +39,7 @@ async function refusalOf(area: Area, route: AnyRoute, scope: string): Promise<st
     ...(method === 'GET' ? {} : { body: '{"nothing":"of that"}' }),
     signal: abort.signal,
   })
-  // A stream does not end by itself; the connection of any other answer serves the next request.
+  // A stream does not end by itself, so abort it. Other connections stay open for the next request.
   if (response.headers.get('content-type')?.startsWith('text/event-stream')) abort.abort()
   const text = abort.signal.aborted ? '' : await response.text()
   return response.status === 403 ? (JSON.parse(text) as { detail: string }).detail : null

@@ -11,7 +11,7 @@ import { PASSWORD, SECRET, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 import { newSlug } from './orgs-help.ts'
 
-/** API keys: made, shown once, used everywhere, and ended at once. */
+/** API keys: creation, one-time display, use on every edge, and immediate revocation. */
 
 const { api, admin, newcomer, ...database } = await sharedCast()
 const { query, url } = database
@@ -124,7 +124,7 @@ describe('a new key', () => {
 describe('a key is a credential', () => {
   test('on every edge, as soon as it is made', async () => {
     const account = await newcomer()
-    // What is known of the account is from before.
+    // Fills the account cache of the other edge before the key exists.
     assert.equal((await me(other, account.token)).status, 200)
     const { key } = await keyOf(api, account)
     for (const edge of [other, api, other]) {
@@ -165,7 +165,7 @@ describe('a key is a credential', () => {
       key.toLowerCase(),
       `mill_live_${'0'.repeat(49)}`,
       'mill_live_',
-      // Of a row that is not there, and with another deployment's secret.
+      // A key without a row, and one that another deployment's secret signed.
       apiKeyOf(SECRET, randomUUID()),
       apiKeyOf('another secret, long enough to be one', id),
     ]
@@ -218,7 +218,7 @@ describe('a key ends at once, on every edge', () => {
     await query(`update api_key set expires_at = now() + interval '50 ms' where id = $1`, [id])
     api.serving.edge.accounts.forget(account.id)
     await until('it has expired', async () => (await me(api, key)).status === 401)
-    // It is listed until it is deleted.
+    // An expired key stays in the list until its deletion.
     assert.equal((await api.get(KEYS, { token: account.token })).json.length, 1)
   })
 
@@ -247,7 +247,7 @@ test('the last use is known within a minute', async () => {
   assert.equal((await me(edge, key)).status, 200)
   const used = async () => (await api.get(KEYS, { token: account.token })).json[0].last_used_at
   assert.equal(await used(), null)
-  // What is not written yet is written at the end.
+  // Stopping the edge flushes pending usage times.
   await edge.serving.stop()
   assert.ok(Math.abs(Date.parse(await used()) - Date.now()) < 60_000)
 })

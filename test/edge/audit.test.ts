@@ -8,7 +8,7 @@ import { until } from '../until.ts'
 import { assertRefused, castOf, sessionOf } from './accounts-help.ts'
 import { type Account, type Answered, edgeAndDatabase, PASSWORD, SECRET, startEdge } from './harness.ts'
 
-/** The trail of what happens to accounts: who, what, whom, when, from where, and never a secret. */
+/** The audit trail of accounts: actor, event, account, time and address, and never a secret. */
 
 const { api, url, db, query } = await edgeAndDatabase({ env: { LOGIN_MAX_FAILURES: '2' } })
 const behind = await startEdge(url, { env: { TRUST_PROXY: 'true' } })
@@ -34,7 +34,7 @@ const page = async (search: string): Promise<{ events: Event[]; total: number }>
   return answer.json
 }
 
-/** The events of one request, oldest first, and that they say when and from where. */
+/** The events of one request, oldest first. Asserts that each has a time and an address. */
 async function eventsOf(
   requestId: string,
 ): Promise<Pick<Event, 'kind' | 'actor_id' | 'account_id' | 'data'>[]> {
@@ -60,7 +60,7 @@ const remember = (answer: Answered): Answered => {
 }
 const keep = ({ token, refresh }: Account): void => void secrets.add(token).add(refresh)
 
-/** Calls with a request id of its own; answers the events that the call left. */
+/** Makes a call with a new request id; returns the events that it left. */
 async function trail(
   status: number,
   call: (headers: Record<string, string>) => Promise<Answered>,

@@ -6,7 +6,7 @@ import { areas } from '../../edge/routes/index.ts'
 import { type CallOptions, edgeAndDatabase, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** Who is let in without a credential, and whom a page of another site can't act for. */
+/** Access without a credential, and protection against requests from pages of other sites. */
 
 const who = area('who', '/who', { auth: 'admin' }, [
   route({

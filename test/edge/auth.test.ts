@@ -26,7 +26,7 @@ const who = area('who', '/who', { auth: 'user' }, [
 ])
 const { url, query, admin } = await sharedEdge()
 const api = await startEdge(url, { areas: [...areas, who] })
-// Time stands still: what an edge knows of accounts ends with a notification, or when a test moves the clock.
+// The clock stands still: cached accounts change only through notifications or when a test moves the clock.
 const startedAt = Math.floor(performance.now())
 const clock = mock.method(performance, 'now', () => startedAt)
 const user = await api.register(newEmail())
@@ -51,7 +51,7 @@ function assertToken(answer: Answered, state: 'invalid' | 'expired', what?: stri
   assert.equal(answer.headers['www-authenticate'], challenge, what)
 }
 
-/** A token like ours, but for what is changed. */
+/** A token like those of the edge, except for the given changes. */
 function token(changes: {
   claims?: JWTPayload
   alg?: string

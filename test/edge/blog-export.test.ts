@@ -165,7 +165,7 @@ test('an archive holds on to none of its files, however many pass', async () => 
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   const held = (): number => {
-    // The first one may leave what it has found to a thread, which the next one waits for.
+    // The first collection may leave work to a background thread; the second one waits for it.
     collect()
     collect()
     return process.memoryUsage().arrayBuffers

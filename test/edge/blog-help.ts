@@ -12,7 +12,7 @@ import {
 } from './harness.ts'
 import { assertRefused, type Person, peopleOf } from './orgs-help.ts'
 
-/** A blog, its editors, and short ways to call it. */
+/** A blog, its editors, and short helpers that call it. */
 
 export const BASE = '/api/v1/blog'
 
@@ -22,7 +22,7 @@ export interface Call {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Calls below /blog by whoever it is; by nobody when there is no one. */
+/** Returns a helper that calls paths below /blog as an account, or without a credential. */
 export function callerOf(api: Api) {
   return (who: { readonly token: string } | null, method: string, path: string, options: Call = {}) => {
     const { query = {}, json, headers } = options
@@ -35,10 +35,10 @@ export function callerOf(api: Api) {
   }
 }
 
-/** A blog on an edge and a database of the file's own. */
+/** A blog on a new edge and database of this file. */
 export const blogWorld = async (options: EdgeOptions = {}) => blogOn(await edgeAndDatabase(options))
 
-/** A blog on the shared edge, or, with options, on another edge of its database. Slugs and names of tags are global. */
+/** A blog on the shared edge or, with options, on another edge of its database. Slugs and tag names are global. */
 export async function sharedBlog(options?: EdgeOptions) {
   const shared = await sharedEdge()
   return blogOn(options === undefined ? shared : { ...shared, api: await startEdge(shared.url, options) })
@@ -50,7 +50,7 @@ async function blogOn<Base extends { readonly api: Api } & TestDatabase>(base: B
   const call = callerOf(api)
   const [editor] = (await people(1, 'moderator')) as [Person]
 
-  /** A post as it was answered. */
+  /** Creates a post; returns the answer's JSON. */
   const write = async (fields: object = {}): Promise<Answered['json']> => {
     const answer = await call(editor, 'POST', '/posts', {
       json: { title: `Post ${randomBytes(6).toString('hex')}`, ...fields },
@@ -72,7 +72,7 @@ async function blogOn<Base extends { readonly api: Api } & TestDatabase>(base: B
   return { ...base, people, call, editor, write, publish, tag }
 }
 
-/** Sends a file to the import. */
+/** Uploads a file to the import. */
 export function importFile(
   api: Api,
   who: { readonly token: string } | null,
@@ -88,7 +88,7 @@ export function importFile(
   })
 }
 
-/** Counts that lists tell, against the rows that there are. */
+/** Asserts that the stored counts of lists equal the rows. */
 export async function assertCounted(
   query: (text: string) => Promise<Record<string, unknown>[]>,
 ): Promise<void> {
@@ -100,7 +100,7 @@ export async function assertCounted(
   assert.deepEqual(row!.counts, row!.posts)
 }
 
-/** One field that is wrong, and nothing else. */
+/** Asserts a 422 for exactly one field. */
 export function assertField(answer: Answered, ...loc: readonly unknown[]): void {
   assertRefused(answer, 422)
   const places = new Set(answer.json.errors.map((error: { loc: unknown }) => JSON.stringify(error.loc)))

@@ -7,7 +7,7 @@ import { BASE, importFile, sharedBlog } from './blog-help.ts'
 import { multipart } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
-/** How a file comes in, up to the job that reads it. */
+/** Imports up to the job that reads the file. */
 
 const LIMIT = 400_000
 const { api, editor, query } = await sharedBlog({ env: { MAX_IMPORT_BYTES: String(LIMIT) } })
@@ -16,7 +16,7 @@ const send = (name: string, bytes: string | Uint8Array, options: Parameters<type
 const jobs = async () =>
   Number((await query(`select count(*) from job where name = 'blog.import'`))[0]!.count)
 
-/** What is refused leaves nothing behind. */
+/** Asserts that a refused import leaves nothing behind. */
 async function assertNothing(work: () => Promise<void>): Promise<void> {
   const before = [
     await jobs(),

@@ -6,7 +6,7 @@ import { BASE, callerOf, importFile } from './blog-help.ts'
 import { newEmail, sharedEdge, startEdge } from './harness.ts'
 import { assertRefused, newSlug, type Person, peopleOf, signed } from './orgs-help.ts'
 
-/** Who may write, read as an editor, export and import, at each level of authentication. */
+/** Writing, editorial reads, export and import at each level of authentication. */
 
 const { api: rbac, url, query, admin } = await sharedEdge()
 const basic = await startEdge(url, { env: { AUTH_LEVEL: 'basic' } })
@@ -22,7 +22,7 @@ interface Attempt {
   readonly status: number
 }
 
-/** Everything that is for editors, each against rows that there are. */
+/** All editorial routes, each against existing rows. */
 const protectedRoutes: readonly Attempt[] = [
   { method: 'GET', path: '/admin/posts', status: 200 },
   { method: 'GET', path: '/export', status: 200 },
@@ -95,7 +95,7 @@ for (const [name, api, allowed, forbidden] of [
 }
 
 test('an account that is deactivated, or loses its role, is out at once', async (t) => {
-  // Time stands still: nothing that an edge knows ends by itself.
+  // The clock stands still, so no cached account expires.
   const now = performance.now()
   t.mock.method(performance, 'now', () => now)
   for (const [api, change, status] of [
@@ -128,7 +128,7 @@ test('the reference says who is refused', async () => {
     (await api.get('/openapi.json')).json.paths[`${BASE}${path}`][method].responses
   const statuses = async (api: typeof rbac, path: string, method: string) =>
     Object.keys(await responsesOf(api, path, method))
-  // A role is asked for where there are roles, a scope of an API key everywhere.
+  // A role is required only where roles exist; the scope of an API key is required everywhere.
   for (const [api, isRole] of [
     [rbac, true],
     [basic, false],

@@ -200,7 +200,7 @@ test('whatever happens at once, the counts of lists are those of the rows', asyn
   await assertCounted(query)
   await query('begin; delete from blog_post; rollback').catch(() => [])
   await assertCounted(query)
-  // What is done alone takes what was left of each status at once.
+  // A single write merges all remaining count rows of each status.
   const { id } = await publish({ title: 'Alone' })
   await call(editor, 'POST', `/posts/${id}/archive`)
   await assertCounted(query)

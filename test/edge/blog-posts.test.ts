@@ -93,7 +93,7 @@ const LONGEST = {
   seo_title: 200,
   seo_description: 320,
   hero_image_url: 1024,
-  // Comes last: what is written after it is answered with all of it.
+  // Must be last: all later answers would include this content.
   content: 1_000_000,
 }
 
@@ -116,7 +116,7 @@ test('the longest of every field is taken, one character more is 422 at it', asy
       assertField(await call(editor, 'POST', '/posts', { json }), name)
       const made = await write({
         title: `Longest ${name} ${character}`,
-        // A title without letters gives the slug `post`, which another file needs.
+        // A title without letters gives the slug `post`, and another file needs that slug.
         ...(name === 'title' && character === '\u{1F600}' ? { slug: newSlug() } : {}),
         [name]: name === 'slug' ? 'y'.repeat(max) : longest,
       })
@@ -124,7 +124,7 @@ test('the longest of every field is taken, one character more is 422 at it', asy
       written.push(made.id)
     }
   }
-  // Exports of other files would have all of it.
+  // Otherwise the exports of other files would include these posts.
   for (const post of written) assert.equal((await call(editor, 'DELETE', `/posts/${post}`)).status, 204)
 })
 

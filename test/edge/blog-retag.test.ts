@@ -6,14 +6,14 @@ import { blogWorld } from './blog-help.ts'
 import { assertRefused } from './orgs-help.ts'
 import { startOwnWorker } from './own-worker.ts'
 
-/** Tags of more posts than one transaction changes. */
+/** Tags with more posts than one transaction changes. */
 
 const POSTS = RETAG_BATCH + 300
 
 const { call, editor, tag, query, url } = await blogWorld()
 let count = 0
 
-/** A tag of many published posts. */
+/** Creates a tag with many published posts. */
 async function big(): Promise<{ id: number; slug: string; name: string }> {
   const made = await tag(`Big ${++count}`)
   await query(

@@ -7,7 +7,7 @@ import { imports } from '../tasks/import-help.ts'
 import { callerOf } from './blog-help.ts'
 import { edgeAndDatabase } from './harness.ts'
 
-/** What is exported and imported into an empty blog is exported the same, byte for byte. */
+/** Exporting, importing into an empty blog and exporting again gives the same bytes. */
 
 const { api, ...database } = await edgeAndDatabase({ env: { AUTH_LEVEL: 'none' } })
 const { send, clear } = imports(database)
@@ -15,7 +15,7 @@ const call = callerOf(api)
 const { query } = database
 const POSTS = LONG ? 5000 : 100
 
-// What front matter, Markdown, YAML, JSON and zip could trip over.
+// Text that may break front matter, Markdown, YAML, JSON or zip.
 const NASTY = [
   '',
   ' ',
@@ -148,12 +148,12 @@ const post = fc
     published_at: made.status === 'published' ? (made.published_at ?? made.created_at) : made.published_at,
   }))
 
-/** Writes posts straight into the tables, as they would be after years of use. */
+/** Writes posts straight into the tables, like those of years of use. */
 async function write(): Promise<void> {
   const posts = fc.sample(post, { numRuns: POSTS, seed: SEED })
   const tags = fc.sample(fc.record({ name: text(70), slug: slug(90) }), { numRuns: 30, seed: SEED })
   const rows = posts.map((one, i) => ({ ...one, slug: `${one.slug}-${i}` }))
-  // Some keep the slugs that look like something else.
+  // Some slugs look like other syntax.
   for (const [i, odd] of ['true', 'null', 'date', 'none', 'index', '2020', 'md'].entries())
     rows[i]!.slug = odd
   await query(
@@ -190,7 +190,7 @@ test('posts of every kind, as a zip archive and as JSON', async () => {
     const { result, error } = await send(name, bytes)
     assert.equal(error, null, String(error?.detail ?? error?.stack))
     assert.deepEqual(result, { created: POSTS, updated: 0, skipped: 0, failed: 0, errors: [] })
-    // Said of the first post that differs, before it is said of all bytes.
+    // Compare posts first: the failure then shows the first different post instead of all bytes.
     for (const [i, again] of (JSON.parse((await exported('json')).toString()) as object[]).entries())
       assert.deepEqual(again, posts[i])
     assert.ok((await exported('json')).equals(json), `${name}: the same JSON`)

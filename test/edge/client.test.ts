@@ -11,9 +11,9 @@ import { newEmail, sharedEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 import { newSlug } from './orgs-help.ts'
 
-/** The package that `npm run client` writes, compiled, against a service. */
+/** The package that `npm run client` generates, compiled and run against a service. */
 
-// The package's own types need what it is compiled with; `use.ts` below is checked against them.
+// The package is compiled during the test, so its types are unknown here. `use.ts` below checks them.
 // biome-ignore lint/suspicious/noExplicitAny: see above
 type Loose = any
 type Frame = { readonly event: string; readonly id: string; readonly data: Loose }
@@ -39,7 +39,7 @@ const baseUrl = `http://127.0.0.1:${api.port}`
 const clientWith = (options: object = {}) => createClient({ baseUrl, key, ...options })
 const client = clientWith()
 
-/** A `fetch` that sends each request, and then does to its answer what is told. */
+/** A `fetch` that sends each request and then applies the next trick to its response. */
 const tampering = (...tricks: readonly ((response: Response) => Response)[]) => {
   const seen: Request[] = []
   const send = async (input: unknown): Promise<Response> => {
@@ -52,7 +52,7 @@ const tampering = (...tricks: readonly ((response: Response) => Response)[]) => 
 const lost = (): never => {
   throw new TypeError('fetch failed')
 }
-/** An answer whose connection is lost after its first event. */
+/** Cuts the connection of a response after its first event. */
 const cutAfterOne = (response: Response): Response => {
   let text = ''
   const decoder = new TextDecoder()

@@ -15,7 +15,7 @@ const ledger = ledgerOf(database)
 const run = (...args: string[]): Promise<string[]> => runAdmin(args, database.db, jobSettings())
 const signIn = (username: string, password: string) =>
   api.post('/api/v1/auth/token', { form: { username, password } })
-/** Edges are told by a notification. */
+/** True if a path answers with the status. Tests poll it, because edges learn of changes through notifications. */
 const answers = async (path: string, token: string, status: number): Promise<boolean> =>
   (await api.get(path, { token })).status === status
 const passwordIn = (lines: readonly string[]): string => /^Password: (\S+)$/.exec(lines[1]!)![1]!
@@ -109,7 +109,7 @@ const fail = async (
 }
 
 let documents = 1000
-/** The work of an actor of its own. */
+/** Job options for a new actor. */
 const another = () => ({ payload: { documentId: ++documents, force: true } })
 
 test('retry-failed does again what failed, once, and leaves what it can not run', async () => {
@@ -118,7 +118,7 @@ test('retry-failed does again what failed, once, and leaves what it can not run'
   const again = async (id: string) =>
     (await database.query('select status from job where retry_of = $1', [id])).map(({ status }) => status)
   assert.deepEqual(await run('retry-failed', 'other'), ['Failed jobs retried: 1'])
-  // The second has a live job of its actor to join: that one does both.
+  // The retry of the second job joins the first one's live job of the same actor.
   assert.deepEqual([await again(one), await again(two)], [[], ['queued']])
   assert.deepEqual(await run('retry-failed'), ['Failed jobs retried: 1', 'Failed jobs skipped: 1'])
 })

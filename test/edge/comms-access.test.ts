@@ -4,7 +4,7 @@ import { assertChallenge, castOf } from './accounts-help.ts'
 import { startOutside, startSender } from './comms-help.ts'
 import { type Answered, type Api, edgeAndDatabase, startEdge } from './harness.ts'
 
-/** Who may send: each route at each level of authentication, with the area open and closed. */
+/** Permission to send: each route at each level of authentication, with the area open and closed. */
 
 const outside = await startOutside()
 const closed = { ...outside.env, OPEN_AREAS: 'ai' }
@@ -30,7 +30,7 @@ const tokens: Readonly<Record<Who, string | undefined>> = {
 
 let numbers = 0
 const newNumber = (): string => `+1415555${String(++numbers).padStart(4, '0')}`
-/** Method, path, body, and the status for a caller who is admitted and does not wait for the job. */
+/** Method, path, body, and the status for an admitted caller that does not wait for the job. */
 const routes: readonly [string, string, () => object | undefined, number][] = [
   ['POST', '/email/send', () => ({ to: ['a@example.com'], subject: 's', text: 't' }), 202],
   ['POST', '/sms/send', () => ({ to: newNumber(), body: 't' }), 202],
@@ -72,7 +72,7 @@ const expected: Readonly<Record<keyof typeof levels, Readonly<Record<Who, 'ok' |
 const at = Object.keys(levels) as (keyof typeof levels)[]
 const callersAt = (level: keyof typeof levels) => Object.entries(expected[level]) as [Who, 'ok' | 401 | 403][]
 
-// No worker runs yet: a job shows that its caller was admitted.
+// No worker runs yet: a new job shows that the edge admitted its caller.
 for (const level of at) {
   describe(level, () => {
     for (const [method, path, body, admitted] of routes) {

@@ -4,7 +4,7 @@ import { until } from '../until.ts'
 import { startOutside, startSender } from './comms-help.ts'
 import { type Answered, edgeAndDatabase } from './harness.ts'
 
-/** What all ways of sending have in common: through the edge, a worker, the real SDKs and servers that speak for the providers. */
+/** Behaviour that all channels share, through the edge, a worker, the real SDKs and stand-ins for the providers. */
 
 const outside = await startOutside()
 const { twilio, mail } = outside

@@ -9,7 +9,7 @@ import { comeDue, startOutside, startSender } from './comms-help.ts'
 import { type Account, edgeAndDatabase, startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
-/** Documents that go with a mail: of the caller alone, as long as they are there, and no more than a server takes. */
+/** Attached documents must belong to the caller, must exist, and must fit the size limit of a mail server. */
 
 const LIMIT = 100_000
 const outside = await startOutside()
@@ -23,7 +23,7 @@ const env = {
 const { api, url, query } = await edgeAndDatabase({ env })
 const open = await startEdge(url, { env: { ...env, OPEN_AREAS: 'comms' } })
 const none = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
-// An edge that was told of another limit than the workers.
+// An edge with a higher limit than the workers.
 const generous = await startEdge(url, { env: { ...env, EMAIL_ATTACHMENTS_MAX_BYTES: String(LIMIT * 10) } })
 await startSender(url, env)
 const { admin, user, newcomer } = await castOf(api)

@@ -7,7 +7,7 @@ import { startOutside, startSender } from './comms-help.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
-/** A message whose attempt is under way is cancelled as long as its provider can not have it. */
+/** A message with a running attempt can be cancelled until the provider may have received it. */
 
 const outside = await startOutside()
 const { mail, twilio } = outside
@@ -25,7 +25,7 @@ after(() => {
 const env = { ...outside.env, OPEN_AREAS: 'ai', AUTH_LEVEL: 'basic' }
 const { api, url, query } = await edgeAndDatabase({ env })
 const { port } = silent.address() as net.AddressInfo
-// What sends mail gets no greeting.
+// The SMTP client never gets a greeting.
 await startSender(url, { ...env, EMAIL_SMTP_URL: `smtp://127.0.0.1:${port}` })
 const { user } = await castOf(api)
 

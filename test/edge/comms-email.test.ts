@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { startOutside, startSender } from './comms-help.ts'
 import { type Answered, edgeAndDatabase } from './harness.ts'
 
-/** What a caller sees of sending mail: through the edge, a worker, the real SDKs and servers that speak for the providers. */
+/** Mail from the caller's side, through the edge, a worker, the real SDKs and stand-ins for the providers. */
 
 const outside = await startOutside()
 const { mail } = outside

@@ -5,16 +5,16 @@ import { type MailStandIn, mailServer } from '../standins/smtp.ts'
 import { type TwilioStandIn, twilioEnv, twilioServer } from '../standins/twilio.ts'
 import { startOwnWorker } from './own-worker.ts'
 
-/** The three providers, and a worker in this process that sends through them. */
+/** The three provider stand-ins and a worker in this process that sends through them. */
 export interface Outside {
   readonly twilio: TwilioStandIn
   readonly resend: ResendStandIn
   readonly mail: MailStandIn
-  /** The settings that lead to them. */
+  /** The settings that point to them. */
   readonly env: Readonly<Record<string, string>>
 }
 
-/** Starts the stand-ins; stopped after the file. `example.com` is a verified domain. */
+/** Starts the stand-ins; they stop after the file. `example.com` is a verified domain. */
 export async function startOutside(): Promise<Outside> {
   const [twilio, resend, mail] = await Promise.all([twilioServer(), resendServer(), mailServer()])
   resend.domains.push(resendDomain('example.com'), resendDomain('new.example', 'pending'))
@@ -30,7 +30,7 @@ export async function startOutside(): Promise<Outside> {
   return { twilio, resend, mail, env }
 }
 
-/** Moves the time of a scheduled message, so that it is sent in so many ms. */
+/** Reschedules a message so that it is due in `ms`. */
 export async function comeDue(query: TestDatabase['query'], id: string, ms = 0): Promise<void> {
   const [row] = await query(
     `with moved as (update comms_send set send_at = now() + make_interval(secs => $2 / 1000.0) where id = $1 returning job_id, send_at)
@@ -40,7 +40,7 @@ export async function comeDue(query: TestDatabase['query'], id: string, ms = 0):
   await query('select job_send(array[$1::uuid])', [row!.job_id])
 }
 
-/** Starts a worker for sends on a database; stopped after the file. */
+/** Starts a worker for sends on a database; it stops after the file. */
 export async function startSender(url: string, env: Readonly<Record<string, string>>): Promise<void> {
   await startOwnWorker(url, 'comms', env)
 }

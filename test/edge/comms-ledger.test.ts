@@ -6,7 +6,7 @@ import { castOf } from './accounts-help.ts'
 import { startOutside, startSender } from './comms-help.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 
-/** What is configured, what became of what was sent, and the domains. */
+/** Configuration, delivery status of messages, and domains. */
 
 const outside = await startOutside()
 const { resend } = outside

@@ -7,7 +7,7 @@ import { comeDue, startOutside, startSender } from './comms-help.ts'
 import { type Answered, edgeAndDatabase, startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
-/** Messages that are to be sent later: answered at once, sent at their time, unless they are cancelled before that. */
+/** Scheduled messages: the edge answers immediately, and a worker sends them when due unless they are cancelled. */
 
 const outside = await startOutside()
 const { mail, twilio } = outside

@@ -6,7 +6,7 @@ import { startOutside, startSender } from './comms-help.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
-/** Mail to addresses that have bounced for good, or whose owners call it spam, is refused until an admin lifts that. */
+/** Addresses with permanent bounces or spam complaints are suppressed until an admin lifts the suppression. */
 
 const outside = await startOutside()
 const env = { ...outside.env, OPEN_AREAS: 'ai', AUTH_LEVEL: 'basic' }
@@ -25,7 +25,7 @@ const tell = (type: string, more: Parameters<typeof mailEvent>[1] & object, id?:
     '/api/v1/comms/webhooks/resend',
     signedEvent(mailEvent(type, more), id === undefined ? {} : { id }),
   )
-/** Sends mail to an address, of which the provider then tells something. */
+/** Sends mail to an address, then delivers a provider event about it; returns the id of the message. */
 async function told(to: string, type: string, more: object = {}, event?: string): Promise<string> {
   const { id } = (await send({ to: [to] })).json
   assert.equal((await tell(type, { id, to, ...more }, event)).status, 200)

@@ -7,7 +7,7 @@ import { comeDue, startOutside, startSender } from './comms-help.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
-/** Templates of messages: admins manage them, whoever may send uses them, and what was sent keeps what it said. */
+/** Message templates: admins manage them, senders use them, and sent messages keep their rendered text. */
 
 const outside = await startOutside()
 const { mail, twilio } = outside

@@ -8,7 +8,7 @@ import { signedCallback, TOKEN, twilioEnv } from '../standins/twilio.ts'
 import { sharedEdge, startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
-/** What providers tell of messages: taken when they have signed it, and refused in one way when they have not. */
+/** Provider events about messages: accepted with a valid signature, otherwise all refused the same way. */
 
 const BASE = 'https://mill.example.com/base'
 const env = {
@@ -23,7 +23,7 @@ const TWILIO = '/api/v1/comms/webhooks/twilio'
 const RESEND = '/api/v1/comms/webhooks/resend'
 const INVALID = 'The event is malformed, or its signature is invalid or expired'
 
-/** A message that its provider has accepted. */
+/** Inserts a message that its provider has accepted. */
 async function sent(channel: Channel, providerId: string | null): Promise<string> {
   const id = randomUUID()
   await db.run(insertSend({ id, channel, ownerId: null, jobId: id, recipients: ['x'], message: { to: 'x' } }))
@@ -116,7 +116,7 @@ describe('a callback of the telephony provider', () => {
     ] as const
     for (const [path, options] of requests) assertRefused(await api.post(path, options), 400, INVALID)
     assert.equal(await statusOf(id), 'sent')
-    // Signed again and again, it says the same again.
+    // A repeated signed event changes nothing.
     for (let n = 0; n < 2; n++) assert.equal((await api.post(TWILIO, { body, headers })).status, 200)
     assert.equal(await statusOf(id), 'delivered')
   })

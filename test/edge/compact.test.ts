@@ -7,7 +7,7 @@ import { sharedBlog } from './blog-help.ts'
 import { ledgerOf } from './ledger.ts'
 import { newSlug } from './orgs-help.ts'
 
-/** JSON looks the same whoever made it: as JSON.stringify writes it. */
+/** All JSON has the format of JSON.stringify, whichever part produces it. */
 
 const { api, call, editor, write, publish, tag, admin, ...database } = await sharedBlog()
 const { query } = database

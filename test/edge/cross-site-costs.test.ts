@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newEmail, sharedEdge } from './harness.ts'
 
-/** A page of another site may not have its visitors spend money by a GET, such as an image or a link makes. */
+/** A page of another site must not make its visitors spend money through a GET, such as an image or a link. */
 
 const { api } = await sharedEdge()
 const { token } = await api.register(newEmail())
@@ -11,7 +11,7 @@ const foreign = [
   { origin: 'https://evil.example' },
   { origin: 'null' },
   { 'sec-fetch-site': 'cross-site' },
-  // Another origin of the same site is another page all the same.
+  // Another origin of the same site counts as foreign.
   { 'sec-fetch-site': 'same-site' },
   { 'sec-fetch-site': 'cross-site', cookie: `millrace_session=${token}` },
 ]
@@ -37,7 +37,7 @@ for (const path of PATHS) {
   })
 
   test(`GET ${path} goes on from our own pages, from programs, and with a bearer token`, async () => {
-    // There is no key here: that is as far as it gets.
+    // 503: the request passes the check, and then no provider key is configured.
     for (const headers of own)
       assert.equal((await api.get(path, { headers })).status, 503, JSON.stringify(headers))
   })

@@ -6,7 +6,7 @@ import { addTallies, BOUNDS } from '../../sql/jobs/tallies.ts'
 import { until } from '../until.ts'
 import { edgeAndDatabase } from './harness.ts'
 
-/** The alert rules and the dashboard of `deploy` ask for what `/metrics` has. */
+/** The alert rules and the dashboard in `deploy` use only metrics that `/metrics` has. */
 
 const { api, db, query } = await edgeAndDatabase()
 const fileAt = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
@@ -29,13 +29,13 @@ interface Panel {
 }
 const { panels } = JSON.parse(fileAt('deploy/grafana/millrace.json')) as { panels: Panel[] }
 
-// Of Prometheus itself, and of an edge that has a replica.
+// Metrics of Prometheus itself, and of an edge with a replica.
 const ELSEWHERE = ['up', 'replica_used', 'replica_behind_bytes', 'slow_reads_total']
 const WORDS = new Set(
   'sum max by on rate increase absent histogram_quantile topk and or le instance'.split(' '),
 )
 
-/** Metrics that an expression names, with the labels that it asks of each. */
+/** The metrics in an expression and the labels that it uses of each. */
 function asked(expr: string): { name: string; labels: string[] }[] {
   const plain = expr.replace(/"[^"]*"/g, '""').replace(/\[[^\]]*\]/g, '')
   const grouped = plain.replace(/\b(?:by|on) \([^)]*\)/g, '')

@@ -4,7 +4,7 @@ import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { cuttableLine, startEdge } from './harness.ts'
 
-/** The database goes away and comes back under a running edge. */
+/** The database goes down and comes back under a running edge. */
 
 const { url, query } = await testDatabase()
 const line = await cuttableLine(url)
@@ -12,7 +12,7 @@ const api = await startEdge(line.url)
 const { token } = await api.register('owner@example.com')
 const stranger = await api.register('stranger@example.com')
 
-// One for each way to the database: pipelined reads, the pool, a transaction.
+// One path for each way to the database: pipelined reads, the pool, a transaction.
 const paths = [
   ['GET', '/api/v1/documents', 200],
   ['GET', '/api/v1/documents/1/content', 404],
@@ -84,7 +84,7 @@ test('when PostgreSQL is back, so is the service, listening again', async (t) =>
     await until(`${path} works`, async () => (await api.call(method, path, { token })).status === status)
   }
   assert.equal((await api.get('/ready')).status, 200)
-  // Time stands still: the edge would find out by itself.
+  // The clock stands still: otherwise the cached account would expire without a notification.
   const now = performance.now()
   t.mock.method(performance, 'now', () => now)
   assert.equal((await api.get('/api/v1/auth/me', { token: stranger.token })).status, 200)

@@ -7,7 +7,7 @@ import { assertRefused, login, me, refresh, TOKEN_INVALID } from './accounts-hel
 import { PASSWORD } from './harness.ts'
 import { orgsWorld, type Person } from './orgs-help.ts'
 
-/** What is deleted is gone for everybody at once, though its rows are still there: no worker runs here. */
+/** Deleted things disappear for every caller immediately, although no worker has pruned their rows yet. */
 
 const { api, call, create, org, roles, people, db, query } = await orgsWorld()
 const admin = await api.register('admin@example.com')

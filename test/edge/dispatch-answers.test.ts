@@ -9,7 +9,7 @@ import { edgeAndDatabase, startEdge } from './harness.ts'
 
 const lines: string[] = []
 const log = pino({ level: 'info', base: null }, { write: (line: string) => void lines.push(line) })
-/** The lines of requests, in which an edge also says how it is. */
+/** The access-log lines; an edge also logs its own health. */
 const answered = () => lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'Answered')
 const text = (bytes: number): string => JSON.stringify('x'.repeat(bytes - 2))
 const throwing = (path: string, work: () => never) =>
@@ -185,7 +185,7 @@ test('reads, writes and refusals are logged in one line with their request id', 
 
 test('behind a proxy that is trusted the log names the client that it names', async () => {
   const proxied = await startEdge(url, { areas, log, env: { TRUST_PROXY: 'true' } })
-  // The proxy adds who it talks to; what stands before that is the client's word.
+  // The proxy appends its peer's address; the client controls everything before it.
   const headers = { 'x-forwarded-for': '10.0.0.1, 203.0.113.7' }
   lines.length = 0
   await proxied.get('/nothing', { headers })

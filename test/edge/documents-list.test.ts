@@ -19,7 +19,7 @@ const list = async (search = '', token = ann.token) => {
 const titles = async (search = '', token = ann.token): Promise<string[]> =>
   (await list(search, token)).items.map(({ title }) => title)
 
-/** The titles of a list that is read by its cursors, a document at a time. */
+/** The titles of a list, read with cursors, one document a page. */
 async function followed(search: string, token = ann.token): Promise<string[]> {
   const found: string[] = []
   for (let next: string | null = ''; next !== null; ) {

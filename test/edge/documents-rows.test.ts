@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { newEmail, sharedEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** One document: its pages, its end, and who must not see it. */
+/** One document: its pages, its deletion, and callers that must not see it. */
 
 const { api, ...database } = await sharedEdge()
 const { query } = database

@@ -15,7 +15,7 @@ interface Given {
   readonly pages?: readonly string[]
 }
 
-/** A document whose pages have been read. */
+/** A document with extracted pages. */
 async function document(
   token: string,
   { title = 'Untitled', note, tag, pages = [] }: Given,

@@ -9,14 +9,14 @@ import { startS3 } from '../s3.ts'
 import { until } from '../until.ts'
 import { type Api, multipart, startEdge } from './harness.ts'
 
-/** Uploads and contents over HTTP are the same whichever store has the bytes. */
+/** HTTP uploads and downloads behave the same with every blob store. */
 
 const database = await testDatabase()
 const { query } = database
 const kinds = await storeKinds(database)
 const LIMIT = 7_000_000
 const edges = new Map<string, Api>()
-// Edges of one store each that read from every store.
+// Edges that write to one store and read from all.
 const elsewhere = new Map<string, Api>()
 for (const { name, env } of kinds) {
   edges.set(name, await startEdge(database.url, { env: { ...env, MAX_UPLOAD_BYTES: String(LIMIT) } }))
@@ -30,7 +30,7 @@ const unfinished = async () =>
 for (const kind of kinds) {
   describe(`documents in a store of kind ${kind.name}`, { concurrency: false }, () => {
     const api = edges.get(kind.name)!
-    // More than a part of an upload to S3 has, of 5 MiB.
+    // Larger than one 5 MiB part of an S3 upload.
     const bytes = Buffer.concat([OF_NO_TYPE, randomBytes(6_000_000)])
     let id = 0
     let etag = ''

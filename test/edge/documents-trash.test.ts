@@ -5,7 +5,7 @@ import { insertDocument } from '../../sql/documents.ts'
 import { until } from '../until.ts'
 import { multipart, newEmail, sharedEdge, startEdge } from './harness.ts'
 
-/** The trash: what is deleted can be restored for a while, unless it was deleted permanently. */
+/** The trash: deleted documents can be restored for a while, except after permanent deletion. */
 
 const { api, url, db, query } = await sharedEdge()
 const withoutTrash = await startEdge(url, { env: { TRASH_DAYS: '0' } })

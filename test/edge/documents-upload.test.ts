@@ -20,7 +20,7 @@ const blobs = async () =>
 let count = 0
 const fresh = (): string => `document number ${++count}`
 
-/** What is refused leaves nothing behind. */
+/** Asserts that a refused upload leaves nothing behind. */
 async function assertNothingLeft(work: () => Promise<unknown>): Promise<void> {
   const before = await blobs()
   const documents = await query('select count(*) from document')

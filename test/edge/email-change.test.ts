@@ -7,7 +7,7 @@ import { type Account, type Answered, edgeAndDatabase, PASSWORD, SECRET, startEd
 import { type Mailed, mailbox } from './mailbox.ts'
 import { assertRefused } from './orgs-help.ts'
 
-/** An account gets another address once both addresses have confirmed it. */
+/** An account changes its address once both addresses have confirmed the change. */
 
 const base = await edgeAndDatabase({
   env: { RATE_LIMIT_PASSWORD_RESET: '0', RATE_LIMIT_LOGIN: '0', RATE_LIMIT_REGISTER: '0' },
@@ -33,7 +33,7 @@ const trail = (id: number) =>
     id,
   ])
 
-/** Asks for a change; the tokens that the two addresses got. */
+/** Requests a change; returns the tokens that both addresses received. */
 async function begun(who: Account, email = address()) {
   await mails()
   const answer = await ask(who, email)

@@ -4,11 +4,11 @@ import { createEnqueuer } from '../../edge/pipeline/enqueuer.ts'
 import { type ErrorCode, fail } from '../../sql/errors.ts'
 import type { JobSpec } from '../../sql/jobs.ts'
 
-/** How requests that arrive together share a statement. */
+/** Requests that arrive together share a statement. */
 
 const jobs = (...ids: string[]): JobSpec[] => ids.map((id) => ({ id }) as JobSpec)
 
-/** A database that keeps the ids of each statement, and refuses those with `bad`. */
+/** A database that records the ids of each statement and rejects statements with `bad`. */
 function database(gate: Promise<unknown> = Promise.resolve()) {
   const statements: string[][] = []
   const any = async ({ values }: { values: readonly unknown[] }) => {

@@ -9,7 +9,7 @@ const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'
 const operation = { method: 'GET', path: '/', parameters: [], responses: {} }
 const sent: Sent = { operation, method: 'GET', target: '/', headers: {}, caller: 'nobody', body: null }
 
-/** A client of a server that answers `good` requests of each connection, and closes it in place of the next answer. */
+/** A client of a server that answers `good` requests per connection and then closes it instead of answering. */
 async function clientOf(good: () => number, instead = ''): Promise<Client> {
   const server = net.createServer((socket) => {
     let left = good()

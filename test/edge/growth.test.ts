@@ -12,12 +12,10 @@ import { startStack } from '../perf/stack.ts'
 import { LONG } from '../runs.ts'
 import { startEdge } from './harness.ts'
 
-/**
- * The cost of a read follows the page that is answered, not the table behind it. `npm run bench -- growth` shows the times.
- */
+/** The cost of a read depends on the page size, not on the table size. `npm run bench -- growth` shows the times. */
 
 const { url } = await testDatabase()
-// At half of it some calls have no row to ask for.
+// With half of this share some calls would have no row to request.
 await seedShare(url, 0.1)
 const { port } = await startEdge(url, { env: EDGE_SETTINGS })
 const uncounted = { begin: async () => {}, end: async () => [] }
@@ -32,7 +30,7 @@ test('every GET route has arguments that it takes, and every known offender is a
 
 if (LONG)
   test(`ten times the data costs a read at most ${LIMIT} times the buffers`, async () => {
-    // A server of the test's own counts the buffers that each statement touches: nobody else may use it.
+    // A dedicated server counts the buffers that each statement touches, so no other test may use it.
     const stack = await startStack(COUNTING)
     after(() => stack.stop())
     const effort = { warmUp: UNTIL_PLANNED, calls: 3, budgetMs: 5_000 }
@@ -48,6 +46,6 @@ if (LONG)
       if (growth > LIMIT && !(name in KNOWN)) offenders.push(line)
       if (growth <= REFORMED && name in KNOWN) reformed.push(line)
     }
-    // Those that no longer grow leave the list in test/perf/growth/known.ts.
+    // Remove calls that no longer grow from the list in test/perf/growth/known.ts.
     assert.deepEqual({ offenders, reformed }, { offenders: [], reformed: [] })
   })

@@ -11,7 +11,7 @@ import { type TestDatabase, testDatabase } from '../database.ts'
 import { listenAnywhere, listenAt } from '../free-port.ts'
 import { sharedByFiles, stopAfterFile } from '../services.ts'
 
-/** An edge in this process and a client that shows exactly what came back. */
+/** An edge in this process and a client that shows the exact answers. */
 
 export const SECRET = 'a secret for tests, long enough to be one'
 export const PASSWORD = 'correct horse'
@@ -26,7 +26,7 @@ export interface CallOptions {
   readonly token?: string
 }
 
-/** An answer as it came: nothing decoded, nothing followed. */
+/** A raw answer: no decoding, no redirects. */
 export class Answered {
   readonly status: number
   readonly headers: http.IncomingHttpHeaders
@@ -42,7 +42,7 @@ export class Answered {
     return this.bytes.toString()
   }
 
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into what came, and fail when it is not there
+  // biome-ignore lint/suspicious/noExplicitAny: tests access fields directly and fail if they are missing
   get json(): any {
     return JSON.parse(this.text)
   }
@@ -51,7 +51,7 @@ export class Answered {
     return this.headers['set-cookie'] ?? []
   }
 
-  /** The value of a cookie that the answer sets, with or without a prefix of its name. */
+  /** The value of a cookie that the answer sets; `name` has no `__Host-` or `__Secure-` prefix. */
   cookie(name: string): string {
     const found = this.cookies.find((cookie) =>
       cookie.replace(/^__(Host|Secure)-/, '').startsWith(`${name}=`),
@@ -69,7 +69,7 @@ export interface Account {
   readonly refresh: string
 }
 
-/** A running edge and calls to it. */
+/** A running edge and helpers that call it. */
 export class Api {
   readonly serving: ServingEdge
   readonly port: number
@@ -80,7 +80,7 @@ export class Api {
   }
 
   async call(method: string, path: string, options: CallOptions = {}): Promise<Answered> {
-    // Where a test has just computed for long, connections are closed that nobody has looked at.
+    // After a long computation some keep-alive connections are already closed; this turn lets Node notice it.
     await setImmediate()
     const headers: http.OutgoingHttpHeaders = { ...options.headers }
     if (options.token !== undefined) headers.authorization = `Bearer ${options.token}`
@@ -92,7 +92,7 @@ export class Api {
       headers['content-type'] ??= 'application/x-www-form-urlencoded'
       body = new URLSearchParams(options.form).toString()
     }
-    // Node says nothing of the body of a DELETE by itself.
+    // Node sets no Content-Length on a DELETE with a body.
     if (method === 'DELETE' && body !== undefined) headers['content-length'] = Buffer.byteLength(body)
     return new Promise((resolve, reject) => {
       const request = http.request({ host: '127.0.0.1', port: this.port, method, path, headers, agent })
@@ -101,7 +101,6 @@ export class Api {
         message.on('error', reject).on('data', (chunk: Buffer) => chunks.push(chunk))
         message.on('end', () => resolve(new Answered(message, Buffer.concat(chunks))))
       })
-      // Of a DELETE, Node says nothing of how long its body is.
       if (
         body !== undefined &&
         headers['content-length'] === undefined &&
@@ -120,7 +119,7 @@ export class Api {
     return this.call('POST', path, options)
   }
 
-  /** Registers an account; its cookies are its credentials. */
+  /** Registers an account; returns it with the tokens from its cookies. */
   async register(email: string, more: Readonly<Record<string, unknown>> = {}): Promise<Account> {
     const answer = await this.post('/api/v1/auth/register', {
       json: { email, password: PASSWORD, ...more },
@@ -139,7 +138,7 @@ export class Api {
     })
   }
 
-  /** Sends text over a socket of its own and answers all that comes until the server closes, or is silent for `quietMs`. */
+  /** Sends text over a new socket; returns all data until the server closes or is silent for `quietMs`. */
   raw(text: string, quietMs = 60): Promise<string> {
     return new Promise((resolve, reject) => {
       const socket = net.connect(this.port, '127.0.0.1', () => socket.write(text))
@@ -167,7 +166,7 @@ export interface UploadOptions {
   readonly headers?: http.OutgoingHttpHeaders
 }
 
-/** A form with fields, then the file. */
+/** A multipart form: the fields, then the file. */
 export function multipart(
   bytes: string | Uint8Array,
   options: UploadOptions = {},
@@ -186,25 +185,25 @@ export function multipart(
   return { body, type: `multipart/form-data; boundary=${boundary}` }
 }
 
-// Shared by all edges of the process, and a hundredth of the real cost.
+// All edges of the process share it; its cost is a hundredth of the real one.
 const passwords = createPasswords({ cost: { memoryCost: 64, timeCost: 1 } })
 
-/** What a test may change about an edge. */
+/** Options of an edge under test. */
 export interface EdgeOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly areas?: readonly Area[]
   readonly log?: Log
-  /** Whether its stop gives clients the time to go elsewhere. Default false. */
+  /** True if a stopping edge gives its clients time to move to another one. Default false. */
   readonly lingers?: boolean
-  /** Whether passwords cost what they cost in production. Default false. */
+  /** True if password hashing has its production cost. Default false. */
   readonly realPasswords?: boolean
-  /** Watches what is done with passwords. */
+  /** Wraps the password functions, for example to observe their calls. */
   readonly watchPasswords?: (passwords: Passwords) => Passwords
 }
 
 const silent = await createLog('silent', 'edge')
 
-// One address sends all that a test sends; limits are tested where they are set.
+// All requests of a test come from one address, so rate limits are off. Tests of limits set their own.
 const UNLIMITED = {
   RATE_LIMIT_LOGIN: '0',
   RATE_LIMIT_REGISTER: '0',
@@ -212,12 +211,12 @@ const UNLIMITED = {
   RATE_LIMIT_INVITE: '0',
 }
 
-// What is read slowly is refused, or lost with its connection: here only a machine that stalls makes it slow.
+// Long read timeouts: here only a stalled machine makes a read slow, and the edge would refuse it.
 const PATIENT = { READ_TIMEOUT_SECONDS: '60', LIST_TIMEOUT_SECONDS: '60' }
-// So is everything while the database is silent.
+// A stalled machine also makes the database look silent, so this is long, too.
 const SILENCE_MS = 30_000
 
-/** Serves an edge on a free port; stopped after the file. Call it at the top of the file, not in a hook. */
+/** Serves an edge on a free port; it stops after the file. Call it at the top of the file, not in a hook. */
 export async function startEdge(url: string, options: EdgeOptions = {}): Promise<Api> {
   const given = { NODE_ENV: 'test', PORT: '0', SECRET_KEY: SECRET, ...UNLIMITED, ...PATIENT, ...options.env }
   const settings = parse(given)
@@ -241,15 +240,15 @@ export async function startEdge(url: string, options: EdgeOptions = {}): Promise
   return new Api(serving)
 }
 
-/** A database and an edge on it. */
+/** A new database and an edge on it. */
 export async function edgeAndDatabase(options: EdgeOptions = {}): Promise<{ api: Api } & TestDatabase> {
   const database = await testDatabase()
   return { api: await startEdge(database.url, options), ...database }
 }
 
 /**
- * An edge with default settings and its database, shared by all files of this process that call it. Rows of other files
- * are there: accounts isolate them. `admin` is the only admin; register other accounts with `newEmail()`.
+ * An edge with default settings and its database, shared by all files of this process that call it. It has rows of
+ * other files; accounts isolate them. `admin` is the only admin; register other accounts with `newEmail()`.
  */
 export const sharedEdge = sharedByFiles(async () => {
   const base = await edgeAndDatabase()
@@ -260,7 +259,7 @@ export const sharedEdge = sharedByFiles(async () => {
 /** An address that no other file uses. */
 export const newEmail = (name = 'user'): string => `${name}-${randomBytes(6).toString('hex')}@example.com`
 
-/** A way to PostgreSQL that can be cut: `url` leads through it. */
+/** A connection to PostgreSQL that tests can cut; `url` goes through it. */
 export interface Line {
   readonly url: string
   cut(): Promise<void>

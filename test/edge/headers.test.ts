@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { freePort } from '../free-port.ts'
 import { edgeAndDatabase, newEmail, startEdge } from './harness.ts'
 
-/** Headers that protect browsers, on every kind of answer. */
+/** Security headers on every kind of answer. */
 
 const metricsPort = await freePort()
 const { api, url } = await edgeAndDatabase({ env: { METRICS_PORT: String(metricsPort) } })
@@ -13,7 +13,7 @@ const { token } = await api.register(newEmail())
 const { etag } = (await api.get('/docs')).headers
 
 const HOST = 'Host: localhost\r\n'
-/** The beginning of the answer, by the request that gets it. */
+/** The start of the status line, by request. */
 const ANSWERS: Readonly<Record<string, string>> = {
   [`GET /health HTTP/1.1\r\n${HOST}\r\n`]: '200 OK',
   [`HEAD /health HTTP/1.1\r\n${HOST}\r\n`]: '200 OK',

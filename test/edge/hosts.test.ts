@@ -4,14 +4,14 @@ import { isServed } from '../../tasks/addresses.ts'
 import { parse } from '../../tasks/settings.ts'
 import { type Api, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
 
-/** The hosts that an edge answers for. */
+/** The Host names that an edge serves. */
 
 const { api, url } = await edgeAndDatabase()
 const PRODUCTION = { NODE_ENV: 'production', DATABASE_URL: url }
 const asked = async (edge: Api, host: string, path = '/api/v1/tasks') =>
   (await edge.get(path, { headers: { host } })).status
 
-/** The hosts of a list that settings serve. */
+/** The hosts of the list that an edge with these settings serves. */
 function servedOf(env: Readonly<Record<string, string>>, ...hosts: readonly string[]): string[] {
   const { servedHosts } = parse({ SECRET_KEY: 'a secret for tests, long enough to be one', ...env })
   return hosts.filter((host) => servedHosts === null || isServed(servedHosts, host))

@@ -6,11 +6,11 @@ import type { JobEvent } from '../../edge/streams/job-event.ts'
 import type { Reader } from '../../sql/reader.ts'
 import { until } from '../until.ts'
 
-/** What the hub makes of readings that come late, over a ledger that is kept in memory. */
+/** The hub when reads return late, with an in-memory ledger. */
 
 const JOB = '00000000-0000-4000-8000-000000000001'
 
-/** A ledger of jobs with so many events each; each reading waits for `pass`. */
+/** A ledger with the given event count per job. With `gated` each read waits for `pass`. */
 function ledger(events: Record<string, number>, gated = false) {
   const gates: (() => void)[] = []
   const readings: number[][] = []

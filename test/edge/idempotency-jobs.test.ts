@@ -6,7 +6,7 @@ import { until } from '../until.ts'
 import { type Answered, edgeAndDatabase, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** Routes whose answer is a job's: waiting, in the background, and repeated under a key. */
+/** Routes that answer with a job's outcome: blocking, in the background, and repeated with an idempotency key. */
 
 const { api, ...database } = await edgeAndDatabase()
 const { query, url } = database
@@ -25,7 +25,7 @@ const jobsOf = async (document: number): Promise<string[]> => {
   ])
   return rows.map(({ id }) => id as string)
 }
-/** Waits for the job of a document and takes it. */
+/** Waits for a document's job and claims it. */
 const claimed = async (document: number): Promise<string> => {
   const [id] = await until('the job is there', async () => {
     const ids = await jobsOf(document)
@@ -34,7 +34,10 @@ const claimed = async (document: number): Promise<string> => {
   await ledger.claim(id!)
   return id!
 }
-/** The answer under a key whose job has ended; 409 until it has been read, for which a repetition waits a tenth of a second. */
+/**
+ * The answer under a key whose job has finished. Repetitions wait 0.1 s and get 409 until the edge has read the
+ * outcome.
+ */
 const ended = (document: number, query: string, headers: object): Promise<Answered> =>
   until('it has been read', async () => {
     const answer = await extract(document, query, headers)
@@ -222,7 +225,7 @@ test('a key of a request whose client left: 409 while the job runs, then its res
   assert.deepEqual(await jobsOf(document), [id])
 })
 
-/** The first request under a key, whose edge dies before it has answered. */
+/** A first request under a key whose edge dies before it answers. */
 const unanswered = async (document: number, key: string): Promise<object> => {
   const headers = { 'idempotency-key': key }
   await extract(document, '?background=true', headers)

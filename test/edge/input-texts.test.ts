@@ -5,7 +5,7 @@ import { type AnyRoute, area, route } from '../../edge/pipeline/route.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { sharedEdge, startEdge } from './harness.ts'
 
-/** What no JSON body may hold, on any route that takes one: an unpaired surrogate, NUL, and more depth or items than are needed. */
+/** JSON bodies that every route must reject: unpaired surrogates, NUL, excessive depth, too many items. */
 
 const Any = z.looseObject({})
 const echo = area('echo', '/echo', { auth: 'public' }, [
@@ -24,7 +24,7 @@ const type = { 'content-type': 'application/json' }
 
 const CANDIDATES = ['1', '0198c5a0-0000-7000-8000-000000000000', 'x', 'default']
 
-/** A path of the route that its schema takes. */
+/** A path that the route's parameter schema accepts. */
 function pathOf(prefix: string, { path, params }: AnyRoute): string {
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name!)
   const filled = names.reduce<Record<string, string>[]>(
@@ -42,7 +42,7 @@ const operations = areas.flatMap(({ prefix, routes, invalidStatus }) =>
     .map((declared) => ({ declared, path: pathOf(prefix, declared), invalidStatus })),
 )
 
-/** A body of the type's own fields, where an unpaired surrogate stands for every text. */
+/** A body with all fields of the type and an unpaired surrogate in every string. */
 function poisoned(body: z.ZodType): string {
   interface Schema {
     readonly $ref?: string
@@ -95,7 +95,7 @@ test('where it stands is said, for keys where their object stands', async () => 
 test('whole characters go through, as does what a URL can not spell', async () => {
   const body = '{"a":"\\ud83d\\ude00 \u{1f600} ä"}'
   assert.deepEqual((await api.post('/echo/any', { body, headers: type })).json, { a: '😀 😀 ä' })
-  // Bytes that are no UTF-8 become U+FFFD in a query, and are refused in a path.
+  // Bytes that are not UTF-8 become U+FFFD in a query; a path with them is refused.
   assert.equal((await api.get('/api/v1/blog/posts?tag=%ED%A0%80')).status, 200)
   assert.equal((await api.get('/api/v1/blog/posts/%ED%A0%80')).status, 400)
 })

@@ -5,7 +5,7 @@ import { assertRefused, castOf } from './accounts-help.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** Jobs of the queue `accounts` mail tokens, and tell who has an account: only admins see that they are there. */
+/** Jobs of the queue `accounts` mail tokens and reveal accounts: only admins may see that they exist. */
 
 const { api, ...database } = await edgeAndDatabase()
 const none = await startEdge(database.url, { env: { AUTH_LEVEL: 'none' } })
@@ -18,7 +18,7 @@ const MAIL = {
   payload: { email: 'told-to-nobody@example.com' },
 }
 const mail = (): Promise<string> => ledger.add(null, MAIL)
-/** Everybody but admins; the area is open, so that includes callers without a credential. */
+/** All callers except admins; the area is open, so this includes callers without a credential. */
 const others = [{}, { token: user.token }, { token: moderator.token }]
 const ids = async (options: object, edge = api): Promise<string[]> =>
   (await edge.get(`${JOBS}?limit=1000`, options)).json.map(({ job_id }: { job_id: string }) => job_id)
@@ -87,7 +87,7 @@ test('the stream of all jobs carries them to admins alone: what lives, what ende
   const isEnd = (id: string) => (frame: { data: Record<string, unknown> }) =>
     frame.data.job_id === id && frame.data.status === 'done'
   await seeing.until('both ends', (frames) => frames.some(isEnd(before)) && frames.some(isEnd(after)))
-  // A job that all may see, after all the others: once it is there, nothing before it is still to come.
+  // A public job after all the others: once its frame arrives, no earlier frame is still pending.
   const open = await ledger.ended(null)
   for (const stream of blind) {
     await stream.until('the open job', (frames) => frames.some(isEnd(open)))

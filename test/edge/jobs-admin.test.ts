@@ -5,7 +5,7 @@ import { type Answered, edgeAndDatabase } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 import { startOwnWorker } from './own-worker.ts'
 
-/** Looking for jobs, counting failures, and dealing with many at once. */
+/** Job search, failure counts, and bulk actions. */
 
 const { api, ...database } = await edgeAndDatabase()
 const { query } = database
@@ -16,7 +16,7 @@ const token = { token: admin.token }
 const JOBS = '/api/v1/jobs'
 
 const search = async (params: Record<string, string> = {}): Promise<Answered> =>
-  // Others mail the accounts of the test.
+  // Jobs of other queues mail the accounts of the test.
   api.get(`${JOBS}/search?${new URLSearchParams({ queue: 'documents', ...params })}`, token)
 const found = async (params: Record<string, string> = {}): Promise<string[]> => {
   const { status, json, text } = await search(params)
@@ -131,7 +131,7 @@ describe('looking for jobs', () => {
         const { json } = await search({ sort, ...mine, limit: '1', ...(next === '' ? {} : { cursor: next }) })
         seen.push(...json.jobs.map(({ job_id }: { job_id: string }) => job_id))
         next = json.next
-        // One that comes later is on no later page.
+        // A job added later must not appear on a later page.
         added ??= await measured(1, 1, 1)
       }
       assert.deepEqual(seen, ids, sort)
@@ -207,7 +207,7 @@ describe('many at once', () => {
     )
   const addFailed = async (count: number, code: string): Promise<string[]> => {
     const ids: string[] = []
-    // Each of another document, or one retry would join another.
+    // Each job has another document, otherwise one retry would join another.
     for (let n = 1; n <= count; n++)
       ids.push(
         await ledger.add(ann.id, { payload: { documentId: n, force: false }, mailbox: `document:${n}` }),
@@ -231,7 +231,7 @@ describe('many at once', () => {
       ({ id }) => id as string,
     )
     assert.equal(again.length, 12)
-    // Nothing is left to be retried.
+    // No failed job is left to retry.
     const twice = await bulk({ action: 'retry', filter: { code: 'internal' } })
     assert.deepEqual(await result(twice.json.job_id), { done: 0, refused: 0, more: false })
 

@@ -12,9 +12,9 @@ const retry = (id: string, token?: string, headers = {}) =>
 const row = async (id: string) => (await database.query('select * from job where id = $1', [id]))[0]!
 
 const CRASHED = { code: 'job.crashed', detail: 'The worker thread crashed while running the job' }
-// Far above the ids of documents that there are: a retry joins the live job of its document.
+// Far above existing document ids, because a retry joins a live job of its document.
 let documents = 1_000_000_000
-/** A job that failed; its work can be done. */
+/** A failed job that can be retried. */
 async function failed(ownerId: number | null, more: Readonly<Record<string, unknown>> = {}): Promise<string> {
   const payload = { documentId: ++documents, force: true }
   const id = await ledger.add(ownerId, { payload, actor: `document:${documents}`, ...more })

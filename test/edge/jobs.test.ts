@@ -18,7 +18,7 @@ const list = async (search = '', token?: string): Promise<string[]> => {
 const cancel = (id: string, token = ann.token) => api.call('DELETE', `/api/v1/jobs/${id}`, { token })
 const UNKNOWN = '01900000-0000-7000-8000-000000000000'
 
-// In the order in which they are made: ids grow.
+// Created in this order, so their ids grow.
 const done = await ledger.ended(ann.id)
 const failed = await ledger.ended(ann.id, 'failed', {
   code: 'job.crashed',
@@ -63,7 +63,7 @@ test('sorted, the order is that in which they were added, whatever their state a
     [ann.token, [...added, nobodys]],
     [admin.token, all],
   ] as const) {
-    // Admins also see the mails to those who have registered.
+    // Admins also see the jobs that mail new accounts.
     const known = async (search: string) => (await list(search, token)).filter((id) => all.includes(id))
     assert.deepEqual(await known('?sort=created_at'), seen)
     assert.deepEqual(await known('?sort=-created_at'), seen.toReversed())

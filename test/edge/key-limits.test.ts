@@ -5,7 +5,7 @@ import { me, sharedCast } from './accounts-help.ts'
 import { keyOf } from './api-keys-help.ts'
 import { type Answered, startEdge } from './harness.ts'
 
-/** Requests of an API key are limited on all edges together, without a write for each. */
+/** All edges share the rate limit of an API key, without a write per request. */
 
 const LIMIT = 500
 const env = { RATE_LIMIT_API_KEY: `${LIMIT}/3600`, CORS_ORIGINS: 'https://app.example.com' }
@@ -37,14 +37,14 @@ describe('the limit of a key', () => {
     const { key } = await keyOf(api, account)
     const answers = await Promise.all(Array.from({ length: LIMIT + 20 }, (_, n) => me(edges[n % 2]!, key)))
     const admitted = answers.filter(({ status }) => status === 200).length
-    // What an edge has reserved, another can't use.
+    // Requests that one edge has reserved are not available to the other.
     assert.ok(admitted <= LIMIT && admitted >= LIMIT - LIMIT / 100, `${admitted} admitted`)
     const refused = answers.find(({ status }) => status === 429)!
     assert.match(refused.json.detail, /^Too many requests; try again in \d+ s$/)
     const [limit, remaining, reset] = limitsOf(refused)
     assert.deepEqual([limit, remaining], [LIMIT, 0])
     assert.equal(Number(refused.headers['retry-after']), reset)
-    // A person, and another key of the account, have nothing to do with it.
+    // Neither sessions nor other keys of the account count against this limit.
     const person = await me(api, account.token)
     assert.deepEqual([person.status, person.headers['ratelimit-limit']], [200, undefined])
     assert.equal((await me(api, (await keyOf(api, account)).key)).status, 200)

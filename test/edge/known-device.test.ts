@@ -5,12 +5,12 @@ import type { Passwords } from '../../edge/passwords.ts'
 import { type Answered, edgeAndDatabase, newEmail, PASSWORD, startEdge } from './harness.ts'
 import { mailbox } from './mailbox.ts'
 
-/** Locks of addresses: what they cost, and whom they leave alone. */
+/** Account lockout: its cost, and the devices that it spares. */
 
 const MAX = 3
 const env = { LOGIN_MAX_FAILURES: String(MAX) }
 
-/** What was computed, by whether the hash that it was for is one of ours. */
+/** Computed hashes: `foreign` for an imported hash, otherwise `own`. */
 const computed: string[] = []
 const watched = (passwords: Passwords): Passwords => {
   const kindOf = (stored: string | null) => (stored?.startsWith('$2b$') === true ? 'foreign' : 'own')
@@ -45,7 +45,7 @@ async function lockOut(email: string, cookie?: string): Promise<void> {
   for (let i = 0; i < MAX; i++) assert.equal((await wrong(email, cookie)).status, 401)
   assert.equal((await wrong(email, cookie)).status, 403)
 }
-/** An account, and the cookie of a browser that has signed in to it. */
+/** An account and the cookie of a browser that has signed in to it. */
 async function known() {
   const account = await api.register(newEmail())
   return { ...account, cookie: cookieOf(await login(account.email, PASSWORD)) }

@@ -8,7 +8,7 @@ import { login, sharedCast } from './accounts-help.ts'
 import { deleteKey, KEYS, keyOf } from './api-keys-help.ts'
 import { multipart, startEdge } from './harness.ts'
 
-/** Requests whose body takes its time: what admitted them ends while it comes. */
+/** Requests with slow bodies: the caller loses access while the body arrives. */
 
 const who = area('who', '/who', { auth: 'user' }, [
   route({
@@ -50,7 +50,7 @@ const ofRole = async (role: string) => {
   return account
 }
 
-// A request is authenticated as its head arrives.
+// The edge authenticates a request when its head arrives.
 const { accounts } = api.serving.edge
 const authenticate = mock.method(accounts, 'authenticate')
 
@@ -62,7 +62,7 @@ interface Late {
   readonly form?: ReturnType<typeof multipart>
 }
 
-/** Sends half of a body, and the rest once the service has the head and `meanwhile` is over. */
+/** Sends half of a body; sends the rest once the edge has the head and `meanwhile` has finished. */
 async function late(
   { method = 'POST', path, token, json, form }: Late,
   meanwhile: () => Promise<unknown>,

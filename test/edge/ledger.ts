@@ -4,22 +4,22 @@ import type { TestDatabase } from '../database.ts'
 import { spec } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 
-/** Does to the job ledger what workers do, one step at a time. */
+/** Performs a worker's steps on the job ledger, one at a time. */
 export interface Ledger {
-  /** Adds a job; answers its id. */
+  /** Adds a job; returns its id. */
   add(ownerId: number | null, more?: Readonly<Record<string, unknown>>): Promise<string>
-  /** Adds many at once, and tells nobody. */
+  /** Adds many jobs in one statement, without a notification. */
   addMany(ownerId: number, count: number): Promise<readonly string[]>
-  /** Takes a job as a worker does; answers the number of the attempt. */
+  /** Claims a job as a worker does; returns the attempt number. */
   claim(id: string): Promise<number>
-  /** Reports progress; entries are counted on by themselves. */
+  /** Reports progress; the ledger numbers the entries. */
   progress(id: string, label: string, current?: number, total?: number): Promise<void>
-  /** Stores many labels at once. */
+  /** Stores many labels in one statement. */
   progressMany(id: string, labels: readonly string[]): Promise<void>
   finish(id: string, outcome: string, more?: Readonly<Record<string, unknown>>): Promise<void>
-  /** Tells listeners; each of the steps above does so for its job unless `quiet`. */
+  /** Sends a notification. Each step above does so for its job unless `quiet`. */
   notify(payload: string): Promise<void>
-  /** Adds, takes and ends a job. */
+  /** Adds, claims and finishes a job; returns its id. */
   ended(ownerId: number | null, outcome?: string, more?: Readonly<Record<string, unknown>>): Promise<string>
   quiet: boolean
 }
@@ -70,7 +70,7 @@ export function ledgerOf({ query }: TestDatabase): Ledger {
         `insert into worker_lease (id, name, queues, expires_at) values ($1, 'test', '{}', now() + interval '1 hour')`,
         [lease],
       )
-      // A job can be seen a moment before the transaction that added it gives up the lock of its mailbox.
+      // A job becomes visible a moment before its transaction releases the mailbox lock.
       const attempt = await until('the job is claimed', async () => {
         const [claimed] = await query(
           `select (job_claim($1, array[name], array[mailbox], array[mailbox_limit], array[owner_id], array[ordinal], array[null::bigint], array[1])::json -> 0 ->> 2)::int

@@ -12,7 +12,7 @@ const off = await startEdge(url, { env: { RATE_LIMIT_LOGIN: '0', RATE_LIMIT_PASS
 
 let count = 0
 const email = (): string => `limit${++count}@example.com`
-/** An address that has asked for nothing yet. */
+/** A new client address. */
 const stranger = (): string => `198.51.${count >> 8}.${++count & 255}`
 const from = (address: string) => ({ 'x-forwarded-for': address })
 
@@ -105,14 +105,14 @@ describe('limits on requests', () => {
       if (answer.status === 200) admitted.push({ askedAt, answeredAt: performance.now() })
       return answer
     }
-    // The third, unless they took a second.
+    // Usually the third request; a later one if the first two took a second.
     const refused = await until('one is refused', async () => {
       const answer = await ask()
       return answer.status === 429 && answer
     })
     assert.equal(assertLimited(refused), 1)
     await until('the next one gets through', async () => (await ask()).status === 200)
-    // Two in any second: it comes a second after the last but one, however long they took.
+    // The limit is two in any second, so the next one comes a second after the last but one.
     const waited = admitted.at(-1)!.answeredAt - admitted.at(-3)!.askedAt
     assert.ok(waited > 990, `after ${waited} ms`)
   })
@@ -128,7 +128,7 @@ describe('limits on requests', () => {
 })
 
 describe('whose requests they are', () => {
-  /** How many of these requests get through, one after the other. */
+  /** The number of these requests that get through, sent one after the other. */
   const through = async (edge: Api, headers: readonly Record<string, string>[]): Promise<number> => {
     let passed = 0
     for (const one of headers) {

@@ -7,14 +7,14 @@ import { placesOf } from '../perf/growth/places.ts'
 import { seed } from '../perf/growth/seed.ts'
 import { type Answered, edgeAndDatabase } from './harness.ts'
 
-/** Who follows `next` reads the whole of each list that the declarations have, each row once, in the order of one page. */
+/** Following `next` reads every declared list completely: each row once, in the order of one large page. */
 
 const { api, url } = await edgeAndDatabase({ env: EDGE_SETTINGS })
 const tokens: Record<string, string> = {}
 for (const name of ['admin', 'big', 'small']) tokens[name] = (await api.register(`${name}@example.com`)).token
 await seed(url, 0.1)
 
-/** Lists without a cursor, and what bounds them. */
+/** Lists without a cursor, with the reason why they are bounded. */
 const BOUNDED: Readonly<Record<string, string>> = {
   '/api/v1/documents/tags': 'the most used first: 1,000 of them',
   '/llm/vendors': 'a catalog has some hundred',
@@ -58,7 +58,7 @@ function nextOf({ json, headers }: Answered, path: string, sized: URLSearchParam
   return json.next === null ? null : `${path}?${sized}&cursor=${json.next}`
 }
 
-// Rows of the longest page that every list takes.
+// The longest page size that every list accepts.
 const MAX = 100
 
 describe('what is read by following', () => {
@@ -87,7 +87,7 @@ describe('what is read by following', () => {
         pages.push(itemsOf(answer))
         next = nextOf(answer, path, size)
       } while (next !== null && pages.flat().length < whole.length)
-      // Messages are shown oldest first, the newest page first.
+      // A page shows messages oldest first, but the newest page comes first.
       const isReversed = path.includes('/ai/conversations/')
       const read = (isReversed ? pages.toReversed() : pages).flat()
       if (whole.length < MAX) {

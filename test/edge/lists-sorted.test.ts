@@ -6,8 +6,8 @@ import { type Answered, edgeAndDatabase } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
 /**
- * Lists in which people look for something: `from`, `to` and `sort` mean the same in each, and who follows a cursor of any order reads
- * each row once, while rows come and go.
+ * Searchable lists share the meaning of `from`, `to` and `sort`. Following a cursor reads each row once in any order,
+ * even while rows are added and removed.
  */
 
 const { api, query, ...database } = await edgeAndDatabase({ env: { AUTH_LEVEL: 'basic', OPEN_AREAS: 'ai' } })
@@ -15,17 +15,17 @@ const ledger = ledgerOf({ query, ...database })
 const admin = await api.register('admin@example.com')
 const ann = await api.register('ann@example.com')
 
-// Three rows of each minute, so that ids decide among equals.
+// Three rows per minute, so that ids break ties.
 const at = (n: number): string => new Date(Date.UTC(2026, 0, 1, 0, Math.floor(n / 3))).toISOString()
 const MANY = Array.from({ length: 12 }, (_, n) => n)
 
-/** A list: what it is asked for, how a row gets into it at a time, and how it leaves. */
+/** A list: its requests, and functions that add a row at a time and remove it. */
 interface Looked {
   readonly path: string
   readonly token: string
   readonly items: (answer: Answered) => Record<string, unknown>[]
   readonly sorts: readonly string[]
-  /** The order by time, and the column. */
+  /** The sort key for time, also the name of its field. */
   readonly time: string
   readonly add: (n: number) => Promise<string | number>
   readonly remove: (id: string | number) => Promise<unknown>
@@ -66,7 +66,7 @@ const LISTS: Readonly<Record<string, Looked>> = {
     time: 'at',
     add: (n) =>
       idOf(`insert into audit_event (at, kind) values ($1, 'member.added') returning id::int`, [at(n)]),
-    // Nobody can delete one.
+    // Audit events cannot be deleted.
     remove: async () => {},
   },
   sends: {
@@ -133,7 +133,7 @@ const LISTS: Readonly<Record<string, Looked>> = {
   },
 }
 
-/** Follows a list to its end; `meanwhile` is called after each page. */
+/** Follows a list to its end; calls `meanwhile` after each page. */
 async function followed(
   { path, token, items }: Looked,
   search: string,
@@ -160,7 +160,7 @@ for (const [name, list] of Object.entries(LISTS))
   describe(name, async () => {
     const ids: (string | number)[] = []
     for (const n of MANY) ids.push(await list.add(n))
-    // What else is there, such as the events of registering, is not of that day.
+    // Excludes other rows, such as the events of the registrations above.
     const DAY = 'from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z'
     const get = (search: string): Promise<Answered> =>
       api.get(`${list.path}${list.path.includes('?') ? '&' : '?'}${search}`, { token: list.token })
@@ -189,7 +189,7 @@ for (const [name, list] of Object.entries(LISTS))
           `2026-01-01T00:00:00.${'1'.repeat(200)}Z`,
         ]) {
           const { status, json } = await get(`${field}=${time}`)
-          // The area of AI has 400 where others have 422.
+          // The AI area answers 400 where others answer 422.
           assert.equal(status, name === 'conversations' ? 400 : 422, `${field}=${time}`)
           assert.deepEqual(json.errors[0].loc, ['query', field])
         }

@@ -48,7 +48,7 @@ test('`limit` is another name of `page_size`', async () => {
     assert.deepEqual([status, json.page, json.page_size], [200, 2, 2], search)
     assert.deepEqual(json.events, all.events.slice(2, 4), search)
   }
-  // Also where one of them is what it would be anyway.
+  // Even if one of them equals the default.
   for (const search of ['limit=50&page_size=2', 'limit=2&page_size=50']) {
     const { status, json } = await get(`/audit?${search}`)
     assert.deepEqual([status, json.errors[0].loc], [422, ['query', 'limit']], search)

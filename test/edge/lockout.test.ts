@@ -8,7 +8,7 @@ import { TOTP } from './totp-help.ts'
 
 const MAX = 3
 const LOCK_SECONDS = 600
-// Of these, so many are left when it is looked whether an address is still locked.
+// Seconds of the lock that remain when the test checks it again.
 const LEFT = 300
 const env = { LOGIN_MAX_FAILURES: String(MAX), LOGIN_LOCK_SECONDS: String(LOCK_SECONDS) }
 const { api, url, query, db } = await edgeAndDatabase({ env })
@@ -25,14 +25,14 @@ const wrong = (email: string, edge = api) => login(email, 'not the password', ed
 const lockOut = async (email: string): Promise<void> => {
   for (let i = 0; i < MAX; i++) assert.equal((await wrong(email)).status, 401)
 }
-/** Moves what is known of an address's failures into the past. */
+/** Moves the recorded failures of an address into the past. */
 const age = (email: string, seconds: number) =>
   query(
     `update login_failure set failed_at = failed_at - make_interval(secs => $2),
       locked_until = locked_until - make_interval(secs => $2) where subject = $1`,
     [digestOf(email), seconds],
   )
-/** All that a client sees of an answer but what names this one request. */
+/** An answer as the client sees it, without the fields that differ per request. */
 function seen({ status, headers, text, cookies }: Answered) {
   const { 'x-request-id': id, date: _, ...rest } = headers
   assert.ok(id)

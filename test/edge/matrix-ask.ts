@@ -3,12 +3,12 @@ import type { AnyRoute, Area } from '../../edge/pipeline/route.ts'
 import type { Ask } from './matrix-requests.ts'
 import type { Person } from './orgs-help.ts'
 
-/** Sending what `matrix-requests.ts` makes. */
+/** Sends the requests of `matrix-requests.ts`. */
 
 export const operationOf = ({ prefix }: Area, { method, path }: AnyRoute): string =>
   `${method.toUpperCase()} ${`${prefix}${path}` || '/'}`
 
-/** The request that asks this of an operation, as somebody; a job is not waited for. */
+/** The HTTP request for an operation as a caller; it does not wait for a job. */
 export function requestOf(
   operation: string,
   ask: Ask,

@@ -1,7 +1,7 @@
 /**
- * What depends on the deployment: operations of areas that can be open, and those of editors. As in `matrix-table.ts`;
- * the callers are nobody and another user, in development (`open-`), under `AUTH_LEVEL=basic` without open areas, and
- * nobody under `AUTH_LEVEL=none`.
+ * Operations that depend on the deployment: those of areas that can be open, and those of editors. The format is that
+ * of `matrix-table.ts`. Callers are an anonymous one and another user in development (`open-`), both under
+ * `AUTH_LEVEL=basic` without open areas, and an anonymous one under `AUTH_LEVEL=none`.
  */
 export const LEVELS = `
                                                      open-nobody open-other basic-nobody basic-other none-nobody

@@ -7,7 +7,7 @@ import { multipart, PASSWORD } from './harness.ts'
 import type { World } from './matrix-world.ts'
 import type { Person } from './orgs-help.ts'
 
-/** A good request of each operation and case, about rows that are made for it. What needs nothing is not listed. */
+/** A valid request for each operation and case, with new rows. Operations that need no input are not listed. */
 
 export interface Ask {
   readonly params?: Readonly<Record<string, string | number>>
@@ -27,7 +27,7 @@ const form = (fields: Readonly<Record<string, string>>): Ask => ({
   body: new URLSearchParams(fields).toString(),
   headers: { 'content-type': 'application/x-www-form-urlencoded' },
 })
-/** With the refresh cookie of a new session, for those who can have one. */
+/** Adds the refresh cookie of a new session; anonymous callers get none. */
 const refreshing: Make = async (world, caller) =>
   caller === null
     ? {}
@@ -49,7 +49,7 @@ const collection: Make = async (world) => ({ params: { name: await world.collect
 const ownCollection: Make = async (world) => ({ params: { name: await world.ownCollection() } })
 const template: Make = async (world) => ({ params: { name: await world.template() } })
 const org: Make = async (world) => ({ params: { org_id: await world.org() } })
-/** Somebody else in an organization. */
+/** A new member of an organization. */
 const member =
   (role = 'member'): Make =>
   async (world) => {
@@ -73,7 +73,7 @@ const newMember = (given?: string) => async (world: World) => ({
 const newMembers = (given?: string) => async (world: World) =>
   json({ user_ids: [(await world.account()).id], role: given })
 const webhook = (sign: boolean) => (): Ask => {
-  // Nothing waits for a job that way.
+  // An unknown event type creates no job, so the request waits for none.
   const body = JSON.stringify(event('of.nothing', { id: 'x' }))
   const headers = { 'content-type': 'application/json', ...(sign && { 'stripe-signature': signature(body) }) }
   return { body, headers }
@@ -197,7 +197,7 @@ const accounts: Record<string, Make> = {
   'DELETE /api/v1/auth/users/:user_id': account,
 }
 
-/** A queue of which nothing is asked, or that is paused. */
+/** A queue without limits, or a paused one. */
 const queue =
   (isPaused: boolean) =>
   async (world: World): Promise<Ask> => ({ params: { queue: await world.queue(isPaused) } })

@@ -1,9 +1,9 @@
 /**
- * Who may call what, and what the others are told: a line per operation, a status per caller. `#` begins the name of a
- * case of an operation. A refusal of which only the class is settled is written `4xx`.
+ * Access rules: a line per operation, a status per caller. A `#` starts the name of a case of an operation. `4xx` means
+ * that only the class of the refusal is defined.
  */
 
-/** `AUTH_LEVEL=rbac` in production, no open areas. What is somebody's is the owner's; `other` is another user. */
+/** `AUTH_LEVEL=rbac` in production, no open areas. Owned rows belong to `owner`; `other` is another user. */
 export const ACCESS = `
                                                        nobody owner other moderator admin
 POST   /api/v1/auth/register                              200   200   200   200   200
@@ -254,7 +254,7 @@ GET    /docs                                              200   200   200   200 
 GET    /docs/:file                                        200   200   200   200   200
 `
 
-/** The same deployment, an organization and its ranks: `outsider` and the holders of system roles are no members. */
+/** The same deployment with the roles of an organization; `outsider` and holders of system roles are no members. */
 export const RANKS = `
                                                           nobody owner org-admin member outsider moderator admin
 GET    /api/v1/orgs/:org_id                                  401   200   200   200   403   403   403

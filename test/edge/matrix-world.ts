@@ -36,7 +36,10 @@ const PNG = Buffer.from(
 )
 const CRASHED = { code: 'job.crashed', detail: 'The worker thread crashed while running the job' }
 
-/** Rows that a request is about, all of them the owner's: new ones each time, so that what destroys them shows that it may. */
+/**
+ * Creates the rows that a request needs; all belong to the owner. Every call creates new rows, so that a test can check
+ * that a destructive request succeeds.
+ */
 export class World {
   private readonly api: Api
   private readonly database: TestDatabase
@@ -69,12 +72,12 @@ export class World {
     return world
   }
 
-  /** A number that nothing has. */
+  /** An unused number. */
   number(): number {
     return ++this.count
   }
 
-  /** A name that nothing has. */
+  /** An unused name. */
   name(): string {
     return `n${++this.count}`
   }
@@ -90,7 +93,7 @@ export class World {
     return { id, email, token: await this.api.serving.edge.accounts.sign({ id, role }, randomUUID()) }
   }
 
-  /** An organization with somebody of each rank. */
+  /** An organization with an account of each role. */
   async org(): Promise<number> {
     const id = await this.insert(`organization (name, slug) values ('Acme', $1)`, this.name())
     await this.database.query(
@@ -101,7 +104,7 @@ export class World {
     return id
   }
 
-  /** Somebody else in an organization. */
+  /** Adds a new account to an organization. */
   async joined(org_id: number, role = 'member'): Promise<number> {
     const { id } = await this.account()
     await this.insert(
@@ -129,7 +132,7 @@ export class World {
     return token
   }
 
-  /** A pending change of address; the token of the address that the account has. */
+  /** Creates a pending address change; returns the token for the current address. */
   async emailChange(accountId: number): Promise<string> {
     const id = uuidv7()
     const digest = (side: Side) => digestOf(emailChangeTokenOf(SECRET, side, id))
@@ -144,7 +147,7 @@ export class World {
     await this.database.query(`delete from ${rows}`)
   }
 
-  /** An export of the owner's. */
+  /** An export of the owner. */
   async export(): Promise<string> {
     const id = uuidv7()
     const [{ sha256, byte_size: byteSize }] = (await this.database.query(
@@ -155,7 +158,7 @@ export class World {
     return id
   }
 
-  /** A queue of which nothing is asked, or that is paused. */
+  /** A queue without limits, or a paused one. */
   async queue(isPaused: boolean): Promise<string> {
     await this.database.query('delete from queue_control')
     if (isPaused)
@@ -163,7 +166,7 @@ export class World {
     return 'ai'
   }
 
-  /** A worker that is alive. */
+  /** A live worker. */
   async worker(): Promise<string> {
     const id = randomUUID()
     await this.database.query(
@@ -188,7 +191,7 @@ export class World {
     return id
   }
 
-  /** The one-time codes of somebody, on, begun or not (null); the code that the next step needs. */
+  /** Sets up one-time codes of an account: confirmed, pending, or none (null). Returns the code for the next step. */
   async totp(who: Person | null, isOn: boolean | null): Promise<string> {
     const [id, code] = [uuidv7(), randomUUID()]
     await this.database.query('delete from account_totp where account_id = $1', [who?.id ?? 0])
@@ -201,7 +204,7 @@ export class World {
     return isOn ? code : codeOf(totpSecretOf(SECRET, id), stepNow())
   }
 
-  /** The answer of an authenticator that has made a passkey for somebody, who begins with none. */
+  /** An authenticator's response that creates a passkey; first deletes the account's passkeys. */
   async newPasskey(who: Person | null): Promise<object> {
     await this.database.query('delete from passkey where account_id = $1', [who?.id ?? 0])
     return new Authenticator(PUBLIC_BASE_URL).create(await this.challenge(who?.id ?? 0))
@@ -215,7 +218,7 @@ export class World {
     return { id, device }
   }
 
-  /** The answer of an authenticator with which somebody signs in. */
+  /** An authenticator's response that signs an account in. */
   async signedPasskey(who: Person): Promise<object> {
     const { device } = await this.passkey(who)
     return device.get(await this.challenge(null))
@@ -229,7 +232,7 @@ export class World {
     return { challenge: challenge.toString('base64url'), rpId, rp: { id: rpId }, user }
   }
 
-  /** An address that mail is not sent to. */
+  /** A suppressed mail address. */
   async suppression(): Promise<string> {
     const address = `${this.name()}@example.com`
     await this.database.query(
@@ -239,7 +242,7 @@ export class World {
     return address
   }
 
-  /** A template of a text message. */
+  /** A text message template. */
   async template(): Promise<string> {
     const name = this.name()
     const fields = { channel: 'sms', text: 'Hello', subject: null, html: null, variables: [] } as const
@@ -278,7 +281,7 @@ export class World {
     return this.insert('blog_tag (name, slug) values ($1, $1)', this.name())
   }
 
-  /** A document with one page that has a picture, and with the tag `blue`. */
+  /** A document with one page, a picture on it, and the tag `blue`. */
   async document(who: Person = this.owner): Promise<number> {
     const uploaded = await this.api.upload(who.token, `text ${this.name()}`)
     if (uploaded.status !== 201) throw new Error(uploaded.text)
@@ -308,7 +311,7 @@ export class World {
     return id
   }
 
-  /** A document that was deleted. */
+  /** A deleted document. */
   async trashed(): Promise<number> {
     const id = await this.document()
     await this.api.call('DELETE', `/api/v1/documents/${id}`, { token: this.owner.token })
@@ -328,7 +331,7 @@ export class World {
     return this.ledger.add(ownerId, { name: 'load_test.io_simulation_task', queue: 'load_test' })
   }
 
-  /** A schedule, paused or not, whose job joins none that is under way. */
+  /** A schedule, paused or not, whose job joins no live job. */
   async schedule(isPaused: boolean): Promise<string> {
     await this.database.query(
       `insert into schedule_control (identifier, paused_at) values ('rag-purge', case when $1 then now() end)
@@ -338,7 +341,7 @@ export class World {
     return 'rag-purge'
   }
 
-  /** A message that waits. */
+  /** A queued message. */
   async send(ownerId: number | null = this.owner.id): Promise<string> {
     const [id, jobId] = [uuidv7(), await this.task(ownerId)]
     const message = { to: '+14155550123', body: 'hello' }
@@ -347,7 +350,7 @@ export class World {
     return id
   }
 
-  /** A conversation: one question, and its answer. */
+  /** A conversation with one question and its answer. */
   async conversation(): Promise<{ id: string; message: string }> {
     const [id, message] = [uuidv7(), uuidv7()]
     const asked = { conversationId: id, questionId: uuidv7(), answerId: message, message: 'Hm?' }

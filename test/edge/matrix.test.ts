@@ -12,7 +12,7 @@ import { ACCESS, RANKS } from './matrix-table.ts'
 import { World } from './matrix-world.ts'
 import type { Person } from './orgs-help.ts'
 
-/** Every operation, by everybody: the tables say what comes of it. Whatever destroys does it to rows of its own. */
+/** Every operation by every caller; the tables define the outcome. Destructive requests act on their own rows. */
 
 const database = await testDatabase()
 const { url } = database
@@ -44,14 +44,14 @@ const CALLERS: Readonly<Record<string, Caller>> = {
 }
 
 interface Line {
-  /** Method and path, as it is declared. */
+  /** Method and path as declared. */
   readonly operation: string
-  /** With the name of the case. */
+  /** The operation with the name of the case. */
   readonly name: string
   readonly expected: Readonly<Record<string, string>>
 }
 
-/** Reads a table: its first line names the callers. */
+/** Parses a table: its first line names the callers. */
 function linesOf(table: string): Line[] {
   const [head, ...rest] = table.trim().split('\n')
   const names = head!.trim().split(/\s+/)
@@ -76,7 +76,7 @@ interface Outcome {
   readonly type: string | null
 }
 
-/** Sends a request; of a stream only the head is read. */
+/** Sends a request; reads only the head of a stream. */
 async function send({ api, who }: Caller, operation: string, ask: Ask): Promise<Outcome> {
   const abort = new AbortController()
   const { path, init } = requestOf(operation, ask, who)
@@ -90,7 +90,7 @@ async function send({ api, who }: Caller, operation: string, ask: Ask): Promise<
   return { status, type, body: await response.text() }
 }
 
-/** The same request about what is not there: its first parameter, or the first field of its body, names it. */
+/** The same request for a missing row: its first parameter, or the first field of its body, names the row. */
 const absent = ({ params, ...ask }: Ask): Ask =>
   params === undefined
     ? { ...ask, json: missingIn(ask.json as object) }
@@ -107,15 +107,15 @@ const missingIn = <T extends object>(named: T): T => {
   return { ...named, [name]: missing }
 }
 
-/** Every refusal has a text for people and a code of the reference for programs. */
+/** Asserts that a refusal has a detail for people and a documented code for programs. */
 function assertProblem(body: { readonly code: string }): void {
   assert.deepEqual(Object.keys(body), ['detail', 'code'])
   assert.match(body.code, /^[a-z_]+(\.[a-z_]+)?$/)
 }
 
 /**
- * Sends the requests of a line as each caller. A 404 must equal the 404 of a row that does not exist. The first caller with
- * a 404 stands for the others of the line: the body of a 404 does not depend on the caller.
+ * Sends the requests of a line as each caller. A 404 must equal the 404 of a missing row. Only the first caller with a
+ * 404 is compared, because the body of a 404 does not depend on the caller.
  */
 async function check(line: Line): Promise<void> {
   const got: Record<string, string> = {}
@@ -191,7 +191,7 @@ describe('other deployments', () => {
   for (const line of tables.LEVELS) test(line.name, () => check(line))
 })
 
-// What asks for a credential of its own, acts on the account of a caller who has none, or names another's document.
+// Operations that check a credential in the request, need the caller's account, or name another account's document.
 const WITHOUT: Readonly<Record<string, number>> = {
   'POST /api/v1/auth/refresh': 401,
   'DELETE /api/v1/auth/sessions/:session_id': 404,
@@ -225,7 +225,7 @@ const guards = new Map(
   ]),
 )
 
-/** The rule of a line: its area, the declared guard of its route, and the status of each caller (`ok` for a success). */
+/** The rule of a line: its area, the declared guard of its route, and the status per caller (`ok` for a success). */
 const ruleOf = ({ operation, expected }: Line): string =>
   [guards.get(operation), ...Object.values(expected).map((status) => (status < '300' ? 'ok' : status))].join(
     ' ',
@@ -239,8 +239,8 @@ function oneOfEachRule(lines: readonly Line[]): Set<Line> {
 }
 
 /**
- * `AUTH_LEVEL=none` replaces the caller before any route runs, and the lines of one rule check a caller alike. So the first
- * line of each rule runs, and each line of `WITHOUT`. A new rule adds its first line by itself.
+ * `AUTH_LEVEL=none` replaces the caller before any route runs, and lines with the same rule check a caller alike. So
+ * the test runs the first line of each rule and each line of `WITHOUT`. A new rule adds its first line by itself.
  */
 describe('AUTH_LEVEL=none asks nobody for a credential', () => {
   const differing = new Set(tables.LEVELS.map(({ name }) => name))
@@ -263,7 +263,7 @@ describe('AUTH_LEVEL=none asks nobody for a credential', () => {
     test(name, async () => {
       const ask = (await REQUESTS[name]?.(world, null)) ?? {}
       const { status, body } = await send(CALLERS['none-nobody']!, operation, ask)
-      // Everybody is admin, owns every organization and every payment; what is an account's stays its own.
+      // Every caller is admin and owns all organizations and payments. Rows of an account still belong to it alone.
       const as = /\/orgs\/:org_id|\/payment\//.test(operation) ? expected.owner : expected.admin
       assert.equal(status, WITHOUT[name] ?? Number(as), body)
     })

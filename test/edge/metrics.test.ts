@@ -9,7 +9,7 @@ import { freePort } from '../free-port.ts'
 import { until } from '../until.ts'
 import { type Api, edgeAndDatabase, startEdge } from './harness.ts'
 
-/** Who may read the measurements, how large they are, and how often they are made. */
+/** Access to the metrics, their size, and how often the edge computes them. */
 
 const { api, url, db, query } = await edgeAndDatabase()
 const metricsText = () => api.get('/metrics')
@@ -56,7 +56,7 @@ interface Family {
   readonly samples: readonly string[]
 }
 
-/** A text of metrics, by name. */
+/** The metric families of a text, by name. */
 function familiesOf(text: string): ReadonlyMap<string, Family> {
   const families = new Map<string, { type: string; samples: string[] }>()
   let helped = ''
@@ -142,7 +142,7 @@ test('refusals are counted by their code', async () => {
 
 test('readers within a second are given the same bytes, compressed or not', async () => {
   const { metrics } = api.serving.edge
-  // The second may be over between two texts; between the next two it is not.
+  // A text is cached for a second, which may end between two reads. Two equal texts show a fresh second.
   await until('two are the same', async () => {
     const one = await metrics.text()
     return one === (await metrics.text())
@@ -168,7 +168,7 @@ test('whatever was asked, the text stays under 300 KB', async () => {
   const authorization = `Bearer ${TOKEN}`
   for (;;) {
     const { bytes, text } = await guarded.get('/metrics', { headers: { authorization } })
-    // Of the second before it may know nothing.
+    // A text cached before these calls lacks the new series.
     if (!text.includes('method="other"')) continue
     assert.ok(bytes.length < 300_000, `${bytes.length} bytes`)
     break

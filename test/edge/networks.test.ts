@@ -75,7 +75,7 @@ describe('whom an address stands for', () => {
     const host = fc.array(fc.nat({ max: 0xffff }), { minLength: 4, maxLength: 4 })
     fc.assert(
       fc.property(groups, host, fc.nat({ max: 63 }), (one, other, bit) => {
-        // Not among those that stand for IPv4 addresses.
+        // Avoids the ranges that represent IPv4 addresses.
         one[0] = 0x2000 | (one[0]! & 0x1fff)
         assert.equal(networkOf(text(one)), networkOf(text([...one.slice(0, 4), ...other])))
         const flipped = one.slice()

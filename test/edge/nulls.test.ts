@@ -6,7 +6,7 @@ import { type AnyRoute, type Area, area, route } from '../../edge/pipeline/route
 import { areas } from '../../edge/routes/index.ts'
 import { sharedEdge, startEdge } from './harness.ts'
 
-/** In a body `null` for an optional field is "not given", whatever the operation. */
+/** In a body `null` for an optional field means "not given", on every operation. */
 
 type Schema = Readonly<Record<string, unknown>>
 interface Operation {
@@ -35,7 +35,7 @@ const takesNull = (schema: Schema): boolean =>
   (Array.isArray(schema.anyOf) && schema.anyOf.some((one) => takesNull(resolved(one as Schema)))) ||
   (schema.type === undefined && schema.anyOf === undefined && schema.$ref === undefined)
 
-/** What a body is parsed to, or the places of what is wrong with it. */
+/** The parsed body, or the locations of its errors. */
 function parsed({ body }: AnyRoute, value: unknown): unknown {
   try {
     return { value: parsePart(body, 'body', value) }

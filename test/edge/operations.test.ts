@@ -15,7 +15,10 @@ test('/health is constant and asks nobody', async () => {
   assert.deepEqual([answer.status, answer.text], [200, '{"status":"ok"}'])
 })
 
-/** What `/ready` says with a status, once the clocks agree: to a process that was stopped for a second they seem not to, until it looks again. */
+/**
+ * The `/ready` report with a status, once it shows no clock offset. A process that was stopped for a second measures a
+ * wrong offset until the next check.
+ */
 const readiness = (status: number) =>
   until(`/ready is ${status}`, async () => {
     const answer = await api.get('/ready')
@@ -61,14 +64,14 @@ test('/ready counts what came while the process stood still', async (t) => {
   const text = reader.text.bind(reader)
   t.mock.method(reader, 'text', (...asked: Parameters<typeof text>) => {
     const answer = text(...asked)
-    // Once it is sent.
+    // Stalls the process after the query is sent.
     setImmediate(standStill, 2_100)
     return answer
   })
   assert.equal((await api.get('/ready')).status, 200)
 })
 
-/** What `/metrics` says once it says that; its text may be a second old. */
+/** The `/metrics` text once it contains a part; the text may be a second old. */
 async function metricsWith(part: string | RegExp): Promise<string> {
   let text = ''
   const holds = async (): Promise<boolean> => {

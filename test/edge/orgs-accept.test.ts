@@ -16,7 +16,7 @@ const statusOf = async (id: number) =>
 const events = async (id: number) =>
   (await trail(id)).map(({ kind, actor_id, account_id }) => [kind, actor_id, account_id])
 
-/** An account of an address, made as the deployment's own admin is: nothing looks for its invites. */
+/** An account inserted without registration, like the deployment's own admin, so it accepts no pending invites. */
 async function unregistered(email: string): Promise<Person> {
   const [row] = await query(`insert into account (email, password_hash) values ($1, 'x') returning id`, [
     email,
@@ -24,7 +24,7 @@ async function unregistered(email: string): Promise<Person> {
   return signed(api, row!.id as number, email)
 }
 
-/** An organization, a pending invite to it, and the account that it is for. */
+/** An organization, a pending invite to it, and the invited account. */
 async function invited(role = 'member') {
   const at = await org()
   const email = address()

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { newEmail } from './harness.ts'
 import { assertRefused, newSlug, type Person, sharedOrgs } from './orgs-help.ts'
 
-/** What becomes of organizations when accounts are deleted. */
+/** Deleting accounts and its effect on their organizations. */
 
 const { api, people, call, create, org, roles, trail, query, root } = await sharedOrgs()
 const remove = (person: Person) =>

@@ -12,7 +12,7 @@ import {
   startEdge,
 } from './harness.ts'
 
-/** People and their organizations, made without the cost of a password each. */
+/** People and their organizations, created without the cost of password hashing. */
 
 export interface Person {
   readonly id: number
@@ -28,10 +28,10 @@ export interface Call {
 
 export type Roles = Readonly<Record<number, string>>
 
-/** Organizations on an edge and a database of the file's own. */
+/** Organizations on a new edge and database of this file. */
 export const orgsWorld = async (options: EdgeOptions = {}) => worldOn(await edgeAndDatabase(options))
 
-/** Organizations on the shared edge, and its admin: a system admin who belongs to none of them. */
+/** Organizations on the shared edge, and its admin: a system admin outside all of them. */
 export async function sharedOrgs() {
   const shared = await sharedEdge()
   return { ...worldOn(shared), root: shared.admin as Person }
@@ -43,14 +43,14 @@ export async function orgsOnShared(options: EdgeOptions) {
   return worldOn({ api: await startEdge(url, options), url, db, query })
 }
 
-/** A slug that nothing else has. */
+/** An unused slug. */
 export const newSlug = (name = 'acme'): string => `${name}-${randomBytes(6).toString('hex')}`
 
 function worldOn(base: { readonly api: Api } & TestDatabase) {
   const { api, query } = base
   const people = peopleOf(api, query)
 
-  /** Calls a path below /orgs; by nobody when there is no one. */
+  /** Calls a path below /orgs as an account; null sends no credential. */
   const call = (who: Person | null, method: string, path: string, { query, json, headers }: Call = {}) =>
     api.call(
       method,
@@ -69,7 +69,7 @@ function worldOn(base: { readonly api: Api } & TestDatabase) {
     return answer.json.id
   }
 
-  /** An organization with somebody of each rank, and somebody who is not in it. */
+  /** An organization with an account of each role, and an outsider. */
   const org = async () => {
     const [owner, admin, member, outsider] = await people(4)
     const id = await create(owner!)
@@ -80,7 +80,7 @@ function worldOn(base: { readonly api: Api } & TestDatabase) {
     return { id, owner: owner!, admin: admin!, member: member!, outsider: outsider! }
   }
 
-  /** Who has which role. */
+  /** The roles of the members. */
   const roles = async (id: number): Promise<Roles> =>
     Object.fromEntries(
       (await query('select user_id, role from organization_member where organization_id = $1', [id])).map(
@@ -88,13 +88,13 @@ function worldOn(base: { readonly api: Api } & TestDatabase) {
       ),
     )
 
-  /** What the trail says of an organization, in order. */
+  /** The audit events of an organization, oldest first. */
   const trail = (id: number) =>
     query('select kind, actor_id, account_id, data from audit_event where organization_id = $1 order by id', [
       id,
     ])
 
-  /** The last thing that the trail says of an organization. */
+  /** The last audit event of an organization. */
   const last = async (id: number) => (await trail(id)).at(-1)
 
   return { ...base, people, call, create, org, roles, trail, last }
@@ -103,7 +103,7 @@ function worldOn(base: { readonly api: Api } & TestDatabase) {
 const stringly = (given: Readonly<Record<string, string | number>>): Record<string, string> =>
   Object.fromEntries(Object.entries(given).map(([key, value]) => [key, String(value)]))
 
-/** Makes accounts in the database, signed in. */
+/** Inserts accounts into the database, signed in. */
 export function peopleOf(
   api: Api,
   query: (text: string, values?: readonly unknown[]) => Promise<Record<string, unknown>[]>,
@@ -126,7 +126,7 @@ export function peopleOf(
   }
 }
 
-/** Signs an account in, with a session that may have no row. */
+/** Signs an account in; the session may have no row. */
 export async function signed(
   api: Api,
   id: number,
@@ -137,7 +137,7 @@ export async function signed(
   return { id, email, token: await api.serving.edge.accounts.sign({ id, role }, session) }
 }
 
-/** The shape of every refusal. */
+/** Asserts the shape of a refusal. */
 export function assertRefused(answer: Answered, status: number, detail?: string | RegExp): void {
   assert.equal(answer.status, status, answer.text)
   assert.deepEqual(

@@ -32,7 +32,7 @@ const expire = (invite: number) =>
 const jobs = (invite: number) =>
   query(`select name, queue, owner_id, payload from job where payload ->> 'invite_id' = $1`, [String(invite)])
 
-/** What is asked of an invite is refused for one that is over, or not there. */
+/** Asserts that a request is refused for an invite that is no longer pending, or that does not exist. */
 async function assertPendingOnly(ask: typeof revoke) {
   const [{ id, owner, outsider }, other] = [await org(), await org()]
   const made = async () => (await invite(owner, id, address())).json.id as number
@@ -149,7 +149,7 @@ describe('POST /orgs/{org_id}/invites', () => {
     const { id, owner } = await org()
     const email = address()
     await invite(owner, id, email)
-    // As the deployment's own admin is made, without registering.
+    // Inserted without registration, like the deployment's own admin.
     await query(`insert into account (email, password_hash) values ($1, 'x')`, [email])
     assertRefused(await invite(owner, id, email), 400, 'An invite for this address is already pending')
   })

@@ -4,7 +4,7 @@ import { inviteTokenOf } from '../../tasks/accounts/tokens.ts'
 import { newEmail, SECRET, sharedEdge } from './harness.ts'
 import { assertRefused, LOW, MISSING, NOT_MEMBER, OWNERS, orgsOnShared, RANK } from './orgs-help.ts'
 
-/** Organizations under the other levels of authentication. */
+/** Organizations at the other levels of authentication. */
 
 describe('AUTH_LEVEL=basic: the same rules', async () => {
   const { admin: root } = await sharedEdge()

@@ -7,7 +7,7 @@ import { startEdge } from './harness.ts'
 import { createWorld, operation } from './orgs-model.ts'
 
 const base = await testDatabase()
-// Two edge processes' worth of connections: nothing but the database brings their changes into an order.
+// Two edges with separate connections: only the database orders their changes.
 const apis = [await startEdge(base.url), await startEdge(base.url)]
 const LANES = 8
 
@@ -25,7 +25,7 @@ test('whatever accounts do to organizations at once, each keeps an owner, and no
       total.requests += requests
       total.successes += successes
     }),
-    // What happens at once differs from run to run, so a smaller example would be another one.
+    // Concurrent runs differ each time, so shrinking would give unrelated examples.
     { ...runs(5), endOnFailure: true, includeErrorInReport: true },
   )
   t.diagnostic(`${total.requests} requests, of which ${total.successes} changed something`)

@@ -6,7 +6,7 @@ import { type Answered, type Api, PASSWORD } from './harness.ts'
 import { type Person, peopleOf, signed } from './orgs-help.ts'
 import { createObserver, type TrailEvent } from './orgs-observer.ts'
 
-/** Accounts that do random things to organizations at once, and what has to hold whatever they do. */
+/** Accounts that change organizations at random and concurrently, and the invariants that must hold. */
 
 const pick = fc.nat({ max: 1000 })
 const role = fc.constantFrom('owner', 'admin', 'member')
@@ -29,7 +29,7 @@ const KINDS = [
 ] as const
 type Kind = (typeof KINDS)[number][0]
 
-/** Somebody (or several) does something to somebody, somewhere; numbers stand for whoever is there by then. */
+/** One random operation. The numbers index the accounts and organizations that exist when it runs. */
 export const operation = fc.record({
   kind: fc.oneof(...KINDS.map(([kind, weight]) => ({ weight, arbitrary: fc.constant<Kind>(kind) }))),
   actor: pick,
@@ -103,7 +103,7 @@ export async function createWorld({ db, query }: TestDatabase, apis: readonly Ap
 
   const deleteAccount = async (target: Person): Promise<void> => {
     const { status } = await request(root!, 'DELETE', `/auth/users/${target.id}`)
-    // Who is gone stays for a while with those who act, as a client that does not know it yet.
+    // A deleted account keeps acting for a moment, like a client that has not noticed yet.
     if (status === 204) setImmediate(() => people.splice(people.indexOf(target), 1))
   }
 
@@ -151,7 +151,7 @@ export async function createWorld({ db, query }: TestDatabase, apis: readonly Ap
     }
   }
 
-  /** What holds in every committed state, as rows that break it. */
+  /** Rows that violate the invariants of every committed state. */
   const violations = () =>
     query(`
       select 'no owner: ' || o.id as what from organization o where o.deleted_at is null and not exists (
@@ -164,7 +164,7 @@ export async function createWorld({ db, query }: TestDatabase, apis: readonly Ap
       select 'invited although registered: ' || i.email from organization_invite i join account a on a.email = i.email
         where i.status = 'pending'`)
 
-  /** Does one thing after the other, and looks every now and then at what others have in hand meanwhile. */
+  /** Runs operations in sequence; checks the invariants at intervals while other lanes have requests in flight. */
   const live = async (operations: readonly Operation[]): Promise<void> => {
     for (const [i, one] of operations.entries()) {
       await run(one)
@@ -174,7 +174,10 @@ export async function createWorld({ db, query }: TestDatabase, apis: readonly Ap
     }
   }
 
-  /** Every success is in the trail, and could be legal; no refusal left anything; the rows are what the trail says. */
+  /**
+   * Asserts that every success is in the trail and legal, that no refusal left an event, and that the rows match the
+   * trail.
+   */
   const check = async (): Promise<{ requests: number; successes: number }> => {
     await purge(db)
     assert.deepEqual(await violations(), [])
@@ -183,7 +186,7 @@ export async function createWorld({ db, query }: TestDatabase, apis: readonly Ap
     for (const { operation, status, requestId } of done) {
       assert.ok(status < 500, `${operation}: ${status}`)
       if (status >= 400) assert.ok(!noted.has(requestId), `${operation} was refused`)
-      // What is so already is a success that changes nothing.
+      // A request for the current state succeeds without a change, and so without an event.
       else if (!/PATCH .*role=|bulk/.test(operation)) assert.ok(noted.has(requestId), `${operation} is noted`)
     }
     const observer = createObserver(emails)

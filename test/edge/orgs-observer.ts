@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 
 /**
- * Follows the trail of organizations, in its order, and says of each event whether it could be legal: what an
- * organization's changes note is noted under its lock, so this is the order in which they were done.
+ * Replays the audit trail of organizations in order and asserts that each event is legal. Changes of an organization
+ * write their events under its lock, so this is their actual order.
  */
 
 export interface TrailEvent {
@@ -33,7 +33,7 @@ const RANK: Readonly<Record<string, number>> = { member: 0, admin: 1, owner: 2 }
 export function createObserver(emails: ReadonlyMap<number, string>) {
   const orgs = new Map<number, Map<number, string>>()
   const invites = new Map<number, Invite>()
-  /** What a deletion has left without an owner, or without anybody: the same request has to see to it. */
+  /** Organizations that a deletion left without an owner or without members; the same request must resolve them. */
   const left = new Map<number, string>()
 
   const members = (e: TrailEvent): Map<number, string> => {
@@ -46,7 +46,7 @@ export function createObserver(emails: ReadonlyMap<number, string>) {
     assert.ok(role, `${user} is a member`)
     return RANK[role]!
   }
-  /** Whether the actor may do what admins may, to roles no higher than the own one. */
+  /** Asserts that the actor has the rights of an admin, and a rank not below these roles. */
   const mayRule = (e: TrailEvent, ...roles: readonly string[]): void => {
     for (const role of ['admin', ...roles])
       assert.ok(rankOf(e) >= RANK[role]!, `${e.actor_id} ranks as ${role}`)
@@ -143,7 +143,7 @@ export function createObserver(emails: ReadonlyMap<number, string>) {
   }
 
   return {
-    /** @throws for the first event that could not be. */
+    /** @throws for the first illegal event. */
     followAll: (trail: readonly TrailEvent[]): void => {
       for (const event of trail) {
         try {
@@ -154,7 +154,7 @@ export function createObserver(emails: ReadonlyMap<number, string>) {
       }
       assert.equal(left.size, 0, 'every deletion is whole')
     },
-    /** Who has which role by now, and what became of the invites of organizations that are there. */
+    /** The current roles, and the status of the invites of existing organizations. */
     state: () => ({
       members: [...orgs]
         .flatMap(([id, all]) => [...all].map(([user, role]) => `${id} ${user} ${role}`))

@@ -82,7 +82,7 @@ describe('PATCH /orgs/{org_id}/members/{user_id}', () => {
       ])
       assert.equal(demoted.status, 200)
       const kinds = (await trail(id)).slice(1).map(({ actor_id }) => actor_id)
-      // Whichever came first: after the demotion nothing of the admin's is done.
+      // In either order, the admin does nothing after the demotion.
       assert.deepEqual(kinds, granted.status === 200 ? [admin.id, owner.id] : [owner.id])
     }
   })

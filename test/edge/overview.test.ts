@@ -9,7 +9,7 @@ import { until } from '../until.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** The stream behind the monitor. */
+/** The event stream of the monitor. */
 
 const { api, ...database } = await edgeAndDatabase()
 const ledger = ledgerOf(database)

@@ -6,14 +6,17 @@ import { startWorker } from '../../workers/worker.ts'
 import { stopAfterFile } from '../services.ts'
 import { SECRET } from './harness.ts'
 
-/** A worker in the test's own process. */
+/** A worker in the test process. */
 
 const silent = await createLog('silent', 'worker')
 
-// A tenth of what it is in production.
+// A tenth of the production value.
 const RETRY_MS = 100
 
-/** Starts one for some queues; stopped after the file, or before. What runs on a schedule runs only when a test has it run. */
+/**
+ * Starts a worker for the given queues; it stops after the file at the latest. Schedules are paused, so tests run
+ * scheduled tasks themselves.
+ */
 export async function startOwnWorker(
   url: string,
   queues: string,
@@ -37,7 +40,10 @@ export async function startOwnWorker(
   return { stop }
 }
 
-/** Pauses all of it: an entry whose minute came while a test ran would take what is meant for the test's own run. */
+/**
+ * Pauses all schedules: an entry that comes due during a test would take the rows that the test prepared for its own
+ * run.
+ */
 async function pauseSchedule(url: string): Promise<void> {
   const client = await connect({ url, applicationName: 'test-schedule' })
   await client.query(

@@ -7,7 +7,7 @@ import { assertRefused, login, me, sessionOf, sharedCast } from './accounts-help
 import { type Account, type Answered, PASSWORD, startEdge } from './harness.ts'
 import { secured } from './totp-help.ts'
 
-/** Passkeys: made, used to sign in, and whatever a hostile client may send in their place. */
+/** Passkeys: creation, sign-in, and input of hostile clients. */
 
 const ORIGIN = 'https://mill.example.com'
 const env = { PUBLIC_BASE_URL: `${ORIGIN}/` }
@@ -137,7 +137,7 @@ describe('making one', () => {
       new Authenticator(ORIGIN).create({ ...asked, ...options }, twist)
     const asked = await creation(account)
     assertRefused(await keep(stranger, make(asked)), ...REFUSED)
-    // A refusal by somebody else does not use it up; the first answer of its owner does.
+    // Another account's refused attempt does not use the challenge up; the owner's first response does.
     assert.equal((await keep(account, make(asked))).status, 201)
     assertRefused(await keep(account, make(asked)), ...REFUSED)
     const failed = await creation(account)
@@ -189,7 +189,7 @@ describe('making one', () => {
     const bombs: readonly Uint8Array[] = [
       new Uint8Array(0),
       Buffer.from([0xff]),
-      // Lists, maps, texts and bytes that say that they are huge, and lists in lists.
+      // CBOR lists, maps, texts and bytes that declare a huge length, and nested lists.
       ...[0x9b, 0xbb, 0x7b, 0x5b].map((major) => Buffer.from([major, ...Array(8).fill(0xff)])),
       ...[0x9a, 0xba, 0x7a, 0x5a].map((major) => Buffer.from([major, ...Array(4).fill(0x7f)])),
       ...[0x81, 0x9f, 0xbf, 0xd8].map((byte) => Buffer.alloc(40_000, byte)),

@@ -7,7 +7,7 @@ import { hashProblem } from '../../edge/password-hashes.ts'
 import { createPasswords } from '../../edge/passwords.ts'
 import { runs } from '../runs.ts'
 
-/** Hashes of passwords from elsewhere: which are taken, and that they know their passwords. */
+/** Imported password hashes: accepted formats, and verification of their passwords. */
 
 const passwords = createPasswords({ concurrency: 2, cost: { memoryCost: 64, timeCost: 1 } })
 after(() => passwords.close())
@@ -21,7 +21,7 @@ const pbkdf2 = (digest: string, iterations: number, { salt = bytes(16), hash = b
   `$pbkdf2-${digest}$${iterations}$${salt}$${hash}`
 const bcryptOf = (cost: string, kind = '2b') => `$${kind}$${cost}$${'a'.repeat(53)}`
 
-// Of phc-winner-argon2's tests, of RFC 7914, of Openwall's crypt_blowfish and of passlib's tests; Django 5.2 made the others.
+// From the tests of phc-winner-argon2, RFC 7914, Openwall's crypt_blowfish and passlib; Django 5.2 made the others.
 const LONG =
   '0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789chars after 72 are ignored'
 const KNOWN = [
@@ -128,7 +128,7 @@ describe('what is hardly a secret is refused', () => {
         { salt: bytes(49) },
       ])
         assert.equal(hashProblem(make(parts)), SHORT, JSON.stringify(parts))
-      // Another spelling of the same bytes: the last character has bits to spare.
+      // Another encoding of the same bytes: the last Base64 character has unused bits.
       for (const parts of [{ hash: `${bytes(32).slice(0, -1)}d` }, { salt: 'AAAAAAAAAAAAB' }])
         assert.equal(hashProblem(make(parts)), SPELLED, JSON.stringify(parts))
     })

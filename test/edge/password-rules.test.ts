@@ -6,7 +6,7 @@ import { login } from './accounts-help.ts'
 import { type Answered, edgeAndDatabase, newEmail, PASSWORD, startEdge } from './harness.ts'
 import { mailbox } from './mailbox.ts'
 
-/** What a new password needs. */
+/** Rules for new passwords. */
 
 const { api, url, query, db } = await edgeAndDatabase()
 const mails = mailbox({ url, query, db })

@@ -10,7 +10,7 @@ const world = await sharedPayments()
 const { query, send } = world
 const ledger = ledgerOf(world)
 
-/** Waits for the job of an event and takes it. */
+/** Waits for the job of an event and claims it. */
 const claimed = async (id: string, count: number): Promise<string> => {
   const jobs = await until('its job is there', async () => {
     const rows = await query(`select id from job where payload ->> 'event_id' = $1 order by ordinal`, [id])
@@ -24,7 +24,7 @@ const claimed = async (id: string, count: number): Promise<string> => {
 test('an event whose job fails while it is waited for is a 500, and gets another job when it comes again', async (t) => {
   const { hub } = world.api.serving.edge
   const terminal = hub.terminal.bind(hub)
-  // As long as it takes: two seconds are over where a machine is busy.
+  // Extends the wait of two seconds, which is too short on a busy machine.
   t.mock.method(hub, 'terminal', (id: string, _: number, signal?: AbortSignal) =>
     terminal(id, 60_000, signal),
   )

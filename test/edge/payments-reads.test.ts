@@ -230,7 +230,7 @@ test('an account that goes leaves its payments behind, nobody’s', async () => 
   )
   assert.equal((await get(who!, '/transactions')).total, 1)
   const before = await everything('/transactions')
-  // As the job does that asks the provider first.
+  // As the deletion job does after its call to the provider.
   await db.transaction((tx) =>
     deleteForAll(tx, who!.id, deleted, { requestId: null, settings: jobSettings(1) }),
   )

@@ -20,29 +20,29 @@ import type { Person } from './orgs-help.ts'
 export const DAY = 86_400
 export const NOW = Math.floor(Date.now() / 1000)
 
-/** The event of a payment that succeeded. */
+/** The event of a successful payment. */
 export const paid = (name: string, customer: string, more: object = {}): TestEvent =>
   event('payment_intent.succeeded', intentObject({ name, customer: `cus_${customer}`, ...more }))
 
-/** Payments of two people and a guest, and calls that read them, in a database of the test file's own. */
+/** Payments of two people and a guest, with helpers that read them, in a new database. */
 export async function paymentRows() {
   const world = await paymentsWorld({ worker: false })
   const { call, db, link, people, url, env } = world
   const open = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
   const [ann, bob, eve] = (await people(3)) as [Person, Person, Person]
   const admin = (await people(1, 'admin'))[0]!
-  /** Has the database hear of events, without their way there. */
+  /** Applies events to the database directly, without the webhook. */
   const tell = async (...events: TestEvent[]): Promise<void> => {
     for (const { type, created: at, data } of events)
       await db.run(applyChanges(changesOf({ type, at, object: data.object, before: {} })))
   }
-  /** What somebody reads. */
+  /** The JSON that an account reads. */
   const get = async (who: Person | null, path: string) => {
     const answer = await call(who, 'GET', path)
     assert.equal(answer.status, 200, answer.text)
     return answer.json
   }
-  /** What everybody reads where there is no authentication. */
+  /** The JSON that any caller reads without authentication. */
   const everything = async (path: string) => (await open.get(`/api/v1/payment${path}`)).json
   await link(ann, 'ann')
   await link(bob, 'bob')
@@ -50,10 +50,10 @@ export async function paymentRows() {
   return { ...world, ann, bob, eve, admin, tell, get, everything }
 }
 
-/** Shared by the files of this process that leave the totals of all payments as they are. */
+/** Shared by the files of this process that do not change the payment totals. */
 export const sharedPayments = sharedByFiles(paymentRows)
 
-// Ann has a payment in each state, a subscription, and disputes; Bob has one of each; a guest is nobody's.
+// Ann has a payment in each state, a subscription, and disputes; Bob has one of each; a guest's payment has no owner.
 const HISTORY: readonly TestEvent[] = [
   paid('a1', 'ann', { at: NOW - 3 * DAY, amount: 1000 }),
   paid('a2', 'ann', { at: NOW - 2 * DAY, amount: 2000 }),

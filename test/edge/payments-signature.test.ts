@@ -5,7 +5,7 @@ import { startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 import { sharedPayments } from './payments-rows.ts'
 
-/** What is no event of the provider's is refused in one way, and leaves no row. */
+/** Invalid provider events are all refused the same way and leave no row. */
 
 const { api, query, send, url, env } = await sharedPayments()
 const PATH = '/api/v1/payment/webhook'
@@ -79,7 +79,7 @@ test('none of them leaves a row', async () => {
 })
 
 test('one right signature of one known secret suffices: the provider is changing its secret', async () => {
-  // Of a type that needs no job.
+  // An event type that creates no job.
   const other = event('customer.created', { id: 'cus_1' })
   const text = JSON.stringify(other)
   const signed = (...secrets: readonly string[]): string => {
@@ -96,7 +96,7 @@ test('one right signature of one known secret suffices: the provider is changing
     `${signed(WEBHOOK_SECRET)},v1=${bad},v1=`,
   ])
     assert.deepEqual((await send(other, header)).json, accepted, header)
-  // No more than ten are looked at.
+  // The edge checks at most ten signatures.
   for (const header of [signed('whsec_new', 'whsec_old'), signed(...wrong(10), WEBHOOK_SECRET)])
     assertRefused(await send(other, header), 400, 'Invalid payload')
 

@@ -4,7 +4,7 @@ import { createPositions } from '../../edge/pipeline/positions.ts'
 import type { Wal } from '../../sql/wal.ts'
 import { parse } from '../../tasks/settings.ts'
 
-/** What is remembered of callers, and what they send back. */
+/** WAL positions that the edge remembers per caller, and those that callers send. */
 
 const FOR_MS = 1_000
 const asked = (who: number | null, headers: Readonly<Record<string, string>> = {}, address = '192.0.2.1') =>

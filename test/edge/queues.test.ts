@@ -6,7 +6,7 @@ import { bucketOf } from '../../workers/attempts/tally.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** The queues as admins see and steer them. */
+/** Queues as admins see and control them. */
 
 const { api, ...database } = await edgeAndDatabase()
 const { db, query } = database

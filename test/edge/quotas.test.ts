@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { QUOTA_NAMES } from '../../sql/quotas.ts'
 import { type Account, type Answered, newEmail, sharedEdge, startEdge } from './harness.ts'
 
-/** Quotas of accounts as callers meet them: what is refused, who sees them, and who changes them. */
+/** Quotas of accounts: refusals, visibility, and changes by admins. */
 
 const { api: plain, admin, url, query } = await sharedEdge()
 const QUOTAS = {
@@ -33,7 +33,7 @@ function assertExceeded(answer: Answered, kind: keyof typeof QUOTAS, status = 42
   assert.ok(answer.json.detail.includes(`(QUOTA_${kind.toUpperCase()})`), answer.text)
 }
 
-/** What makes one of a kind; the n-th of an account. */
+/** Creates the n-th thing of a kind for an account. */
 const MAKING: Readonly<
   Partial<Record<keyof typeof QUOTAS, (account: Account, n: number) => Promise<Answered>>>
 > = {

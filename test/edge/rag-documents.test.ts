@@ -6,7 +6,7 @@ import { startEdge } from './harness.ts'
 import { assertRefused, type Person, peopleOf } from './orgs-help.ts'
 import { ragWorld } from './rag-help.ts'
 
-/** Collections of documents through the routes: whose they are, and that they follow. */
+/** Collections of documents through the routes: ownership, and updates when documents change. */
 
 const { api, url, write, index, query } = await ragWorld()
 const people = peopleOf(api, query)
@@ -15,7 +15,7 @@ const [admin] = (await people(1, 'admin')) as [Person]
 const closed = await startEdge(url, { env: { OPEN_AREAS: 'jobs' } })
 
 let count = 0
-/** A document that was read. */
+/** A document with extracted pages. */
 async function add(who: Person, title: string, ...pages: readonly string[]): Promise<number> {
   const uploaded = await api.upload(who.token, `bytes ${++count}`, { fields: { title } })
   assert.equal(uploaded.status, 201, uploaded.text)
@@ -190,7 +190,7 @@ describe('a collection of documents', () => {
   })
 })
 
-// Each time two seconds later, so all at once.
+// Each update comes two seconds late, so the tests run concurrently.
 describe('a collection follows its documents', { concurrency: true }, () => {
   const { token } = owner
 

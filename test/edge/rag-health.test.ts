@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { until } from '../until.ts'
 import { edgeAndDatabase } from './harness.ts'
 
-/** The health of retrieval where no worker has the model: told at once, from what is known. */
+/** The health of retrieval when no worker has the model: the edge answers immediately from stored state. */
 
 const { api, query } = await edgeAndDatabase({ env: { RAG_EMBEDDINGS: 'local' } })
 const problems = async (): Promise<string[]> => {

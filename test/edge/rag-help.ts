@@ -16,14 +16,14 @@ export interface RagWorld extends TestDatabase {
   search(query: string, more?: object): Promise<Answered>
 }
 
-/** Makes a folder; removed after the file. */
+/** Creates a temporary folder; it is removed after the file. */
 export function folder(): string {
   const made = realpathSync(mkdtempSync(join(tmpdir(), 'millrace-rag-')))
   after(() => rmSync(made, { recursive: true, force: true }))
   return made
 }
 
-/** Writes files below a folder, which are made with the folders above them. */
+/** Writes files below a folder and creates missing folders. */
 export function writeInto(root: string, files: Readonly<Record<string, string | Uint8Array>>): void {
   for (const [path, content] of Object.entries(files)) {
     mkdirSync(dirname(join(root, path)), { recursive: true })
@@ -31,7 +31,7 @@ export function writeInto(root: string, files: Readonly<Record<string, string | 
   }
 }
 
-/** Call it at the top of the file, not in a hook. */
+/** Starts a `RagWorld`. Call it at the top of the file, not in a hook. */
 export async function ragWorld(env: Readonly<Record<string, string>> = {}): Promise<RagWorld> {
   const root = folder()
   const settings = { RAG_ROOT: root, RAG_EMBEDDINGS: 'lexical', ...env }
@@ -47,7 +47,7 @@ export async function ragWorld(env: Readonly<Record<string, string>> = {}): Prom
   }
 }
 
-/** Starts a worker for indexing on a database; stopped after the file. */
+/** Starts a worker for indexing on a database; it stops after the file. */
 export async function startIndexer(url: string, env: Readonly<Record<string, string>>): Promise<void> {
   await startOwnWorker(url, 'rag,rag_model,system', env)
 }

@@ -5,7 +5,7 @@ import { until } from '../until.ts'
 import { startEdge } from './harness.ts'
 import { folder, ragWorld } from './rag-help.ts'
 
-/** Collections with vectors, made by a real model on the thread that is for it. */
+/** Collections with vectors of a real model, computed on its own thread. */
 
 const models = folder()
 writeModel(models)

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import { until } from '../until.ts'
 import { ragWorld } from './rag-help.ts'
 
-/** Indexing, searching and deleting through the routes. */
+/** Indexing, search and deletion through the routes. */
 
 const { api, write, index, search, query, root } = await ragWorld()
 

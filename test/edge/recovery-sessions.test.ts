@@ -4,7 +4,7 @@ import { until } from '../until.ts'
 import { type Account, type Api, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
 import { mailbox } from './mailbox.ts'
 
-// An edge reads an account anew after 5 s: by a clock that stands still it is notified of a change, or never knows.
+// Edges normally reread an account after 5 s. The clock stands still, so only notifications reach them.
 const now = performance.now()
 mock.method(performance, 'now', () => now)
 const { api, url, query, db } = await edgeAndDatabase()
@@ -43,7 +43,7 @@ const meStatus = async (token: string, edge: Api) => (await edge.get('/api/v1/au
 const refresh = (token: string, edge: Api) =>
   edge.post('/api/v1/auth/refresh', { headers: { cookie: `millrace_refresh=${token}` } })
 
-/** Both tokens work on every edge, which then know the session. */
+/** Asserts that both tokens work on every edge; all edges then have the session cached. */
 async function assertAlive(session: Session): Promise<Session> {
   for (const edge of edges) assert.equal(await meStatus(session.token, edge), 200)
   const answer = await refresh(session.refresh, other)
@@ -53,7 +53,10 @@ async function assertAlive(session: Session): Promise<Session> {
   return next
 }
 
-/** Neither token works on any edge: the refresh token from this moment on, the access token as soon as the edge hears. */
+/**
+ * Asserts that neither token works on any edge: the refresh token immediately, the access token once the edge is
+ * notified.
+ */
 async function assertEnded({ token, refresh: used }: Session, here: Api): Promise<void> {
   assert.equal(await meStatus(token, here), 401, 'at once where it was done')
   for (const edge of edges) assert.equal((await refresh(used, edge)).status, 401)
@@ -134,7 +137,7 @@ describe('what a new password does to sessions', () => {
       assert.equal((await confirm(token, 'a new password', edges[round % 2])).status, 200)
       for (const answer of await Promise.all(logins)) {
         if (answer.status !== 200) {
-          // Five with what is no password any more lock the address.
+          // Five sign-ins with the old password lock the address.
           assert.ok([401, 403].includes(answer.status), String(answer.status))
           continue
         }

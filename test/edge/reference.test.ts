@@ -10,7 +10,7 @@ import { createConfig, lintFromString } from '@redocly/openapi-core'
 import openapiTS, { astToString } from 'openapi-typescript'
 import { edgeAndDatabase } from './harness.ts'
 
-/** The reference as other people's tools read it: a linter, a generator of clients, a compiler. */
+/** The OpenAPI reference as third-party tools read it: a linter, a client generator, a compiler. */
 
 const run = promisify(execFile)
 const MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url))
@@ -92,7 +92,7 @@ test('every refusal has a code, and names those that it may have', () => {
   let all = 0
   for (const { name, responses } of operations)
     for (const [status, { content }] of Object.entries(responses)) {
-      // Only `/ready` answers an error with a body of its own: its report.
+      // Only `/ready` has its own error body: its report.
       if (!/^[45]\d\d$/.test(status) || (content === undefined && name === 'get /ready')) continue
       const { schema, example } = content!['application/json'] as {
         schema: { properties: { code: { enum: string[] } } }
@@ -107,7 +107,7 @@ test('every refusal has a code, and names those that it may have', () => {
 test('no object is a default, with which openapi-python-client leaves out an operation', () => {
   const found: string[] = []
   JSON.stringify(JSON.parse(source), function (this: object, name, value) {
-    // A schema has its type beside its default; a property may have the name.
+    // A schema has its type next to its default. A property may also be named `default`.
     const isDefault = name === 'default' && ('type' in this || 'anyOf' in this || '$ref' in this)
     if (isDefault && typeof value === 'object' && value !== null && !Array.isArray(value))
       found.push(JSON.stringify(this))
@@ -144,7 +144,7 @@ const documents = await client.GET('/api/v1/documents', { params: { query: { pag
 const missing = await client.GET('/api/v1/documents/{id}', { params: { path: { id: 1 } } })
 const detail: string | undefined = missing.error?.detail
 
-// What the reference does not admit does not compile.
+// Requests that the reference does not allow must not compile.
 // @ts-expect-error
 void (() => client.POST('/api/v1/orgs', { body: { slug: 'mill' } }))
 // @ts-expect-error
@@ -179,7 +179,7 @@ const CONFIG = {
 }
 
 test('a client made from it compiles, refuses what is wrong, and runs', async () => {
-  // What has a default may be left out of a request; the generator takes it for what an answer always has.
+  // Fields with defaults are optional in requests, but by default the generator makes them required.
   const types = astToString(await openapiTS(source, { defaultNonNullable: false }))
   symlinkSync(MODULES, join(folder, 'node_modules'))
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}')

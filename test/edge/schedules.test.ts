@@ -6,7 +6,7 @@ import { assertRefused, castOf } from './accounts-help.ts'
 import { type Answered, edgeAndDatabase, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** What runs on a schedule, as admins see and change it. */
+/** Schedules as admins see and change them. */
 
 const { api, ...database } = await edgeAndDatabase()
 const { query, url } = database

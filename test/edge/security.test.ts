@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 
-/** The table of ASVS in `edge/SECURITY.md` names files that exist, and counts its rows right. */
+/** The ASVS table in `edge/SECURITY.md` names existing files and counts its rows correctly. */
 
 const ROOT = new URL('../../', import.meta.url)
 const text = readFileSync(new URL('edge/SECURITY.md', ROOT), 'utf8')
@@ -39,7 +39,7 @@ test('every file that it names exists', () => {
   )
 })
 
-/** What no file of the service may contain, by requirement. */
+/** Code that no file of the service may contain, by requirement. */
 const FORBIDDEN: Readonly<Record<string, RegExp>> = {
   '1.2.5: no command runs in a shell': /\bshell: *true|[^.\w](exec|execSync)\(/,
   '12.3.2: certificates of servers are validated': /rejectUnauthorized|NODE_TLS_REJECT_UNAUTHORIZED/,

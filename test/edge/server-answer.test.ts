@@ -4,7 +4,7 @@ import { type BodyWriter, HeaderBlock, type Responder } from '../../edge/http/se
 import { Client, child, request, residentMiB, serve, until } from './fixtures/raw.ts'
 
 const OK = { status: 200, headers: [] }
-// Of all tests that need one: that of them which ends it fails, and those after it.
+// All tests share this process: a test that ends it fails, and so do the later ones.
 const running = await child({ after })
 
 test('returning without an answer: the process lives, and so does the connection', async (t) => {

@@ -14,7 +14,7 @@ function reply(responder: Responder, body: string, status = 200): void {
   responder.send({ status, headers: [], body: `${body}|` })
 }
 
-/** Reads the body and answers with its text, or with the code of the failure. */
+/** Reads the body; answers with its text or the error code. */
 const echo: Handler = async (incoming, responder) => {
   try {
     reply(responder, Buffer.from(await incoming.body.bytes(MAX)).toString('latin1'))
@@ -90,7 +90,7 @@ test('a chunked body, an empty one and none', async (t) => {
 test('body limit: a Content-Length over it is refused at once, and the client gets the 413', async (t) => {
   const { port } = await serve(t, echo)
   const client = await Client.connect(t, port)
-  // Nothing of the body is sent, so the answer cannot have waited for it.
+  // The client sends none of the body, so the answer cannot have waited for it.
   await client.send(request('POST /', LARGE)).has('request.too_large|')
   assert.match(
     client.text,
@@ -204,7 +204,7 @@ test('a body that outruns its reader within one turn goes through a file, whole 
   t.diagnostic(`${max - before} file`)
 })
 
-/** Open files that have no name any more. */
+/** The number of open files that are already unlinked. */
 function tempFiles(): number {
   return readdirSync('/proc/self/fd').filter((fd) => {
     try {
@@ -238,7 +238,7 @@ test('a body that nobody reads is held back, and is whole when somebody does', a
       })
   }
   send()
-  // The server is there for others all the time, and takes nothing of it.
+  // The server still serves other clients and reads nothing more of this body.
   for (let rounds = 0; rounds < 20; ) {
     const before = sent
     const answers = other.arrivals.length

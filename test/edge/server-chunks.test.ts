@@ -7,7 +7,7 @@ import { createServer } from '../../edge/http/server.ts'
 import type { ChunkWriter } from '../../edge/http/types.ts'
 import { until } from '../until.ts'
 
-/** Bodies of unknown length: whole, at the pace of the client, and cut when they can't be whole. */
+/** Bodies of unknown length: complete, at the client's pace, and cut off if they cannot be completed. */
 
 type Write = (writer: ChunkWriter) => Promise<void>
 const routes = new Map<string, Write>()
@@ -51,7 +51,7 @@ test('pieces of every size arrive whole and in order', async () => {
       at(async (writer) => {
         for (const piece of pieces) {
           await writer.write(piece)
-          // The piece is its owner's again.
+          // After `write` the caller owns the piece again.
           piece.subarray(0, 0)
         }
         writer.end()
@@ -83,7 +83,7 @@ test('a slow client slows the writer, and gets all of it', async () => {
   const socket = net.connect(port, '127.0.0.1')
   socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
   socket.pause()
-  // Turns of this process, in each of which a piece could go: it may be stalled, which is no time.
+  // Counts event-loop turns in which a piece could be written; wall time would include stalls of the process.
   let [held, turns] = [0, 0]
   await until('no more come', async () => {
     turns = written === held ? turns + 1 : 0

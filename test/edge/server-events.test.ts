@@ -123,7 +123,7 @@ test('a stream that was ended on a slow reader arrives whole', async (t) => {
   sink.end('the end')
   client.socket.resume()
   await client.has('\r\n0\r\n\r\n')
-  // Comments that tell that the kernel has what came before may stand between.
+  // Heartbeat comments may come in between; they show that the kernel took the earlier data.
   assert.match(client.text.slice(-500), /the end(\r\n3\r\n:\n\n)*\r\n0\r\n\r\n$/)
 })
 

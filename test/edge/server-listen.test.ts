@@ -13,7 +13,7 @@ const answers = (name: string) =>
 
 test('several processes on one port: exclusive refuses the second, the default shares', async (t) => {
   const host = '127.0.0.1'
-  // A port that the core chose is never shared.
+  // uWS never shares a port that it chose itself.
   const port = await freePort()
   await child(t, { port, exclusive: false })
   const own = answers('own')
@@ -28,7 +28,7 @@ test('several processes on one port: exclusive refuses the second, the default s
     await client.send(request('GET /late?0')).has('\r\n\r\n')
     seen.add(client.text.slice(-3))
   }
-  // The kernel deals connections out by chance: that 64 of them miss one of two processes is less likely than 1e-18.
+  // The kernel distributes connections at random; 64 miss one of two processes with a probability below 1e-18.
   for (let i = 0; i < 64; i++) await ask()
   assert.deepEqual([...seen].sort(), ['ate', 'own'])
 })
@@ -84,7 +84,7 @@ test('leaving: whoever knocks is let in, every answer is the last, and the next 
   assert.doesNotMatch(kept!.text, /connection: close/i)
   waiting!.send(request('GET /waits'))
   await until(() => answer !== undefined, 'the request is there')
-  // Connected for the kernel; this process has not looked yet.
+  // The kernel has connected this socket, but the server has not accepted it yet.
   const knocking = net.connect(port, '127.0.0.1')
   t.after(() => knocking.destroy())
   const [data] = await Promise.all([
@@ -108,7 +108,7 @@ test('leaving: whoever knocks is let in, every answer is the last, and the next 
   await waiting!.has('at last')
   assert.match(waiting!.text, /\r\nConnection: close\r\n/)
   await waiting!.isClosed()
-  // These the client closes.
+  // The client closes these connections.
   for (const [client, path] of [
     [empty!, '/empty'],
     [pieces!, '/pieces'],

@@ -6,7 +6,7 @@ import { Client, child, request, serve } from './fixtures/raw.ts'
 
 const running = await child({ after }, { env: { UWS_HTTP_MAX_HEADERS_SIZE: '16384' } })
 
-/** Answers with what it sees, after the turn in which uWS's own request lives. */
+/** Answers with the request's data after the turn in which uWS's own request object is valid. */
 const echo: Handler = async (seen, responder) => {
   await new Promise(setImmediate)
   const headers = Object.fromEntries(
@@ -68,7 +68,7 @@ test('a request that others may frame otherwise is 400, and the last on its conn
     'two hosts': 'host: a\r\nhost: b\r\n\r\n',
     'the same host twice': 'host: a\r\nhost: a\r\n\r\n',
   }
-  // What comes after it, together with it or later, neither cuts the answer off nor is answered.
+  // Later bytes, sent together or separately, neither cut the answer off nor get an answer.
   const following = [
     '',
     'hello',
@@ -94,7 +94,7 @@ test('a request that others may frame otherwise is 400, and the last on its conn
     ),
   )
   await Promise.all(all)
-  // The core refuses these itself.
+  // uWS itself refuses these.
   for (const rest of [
     `host: a\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n${chunked}`,
     'accept: b\r\n\r\n',

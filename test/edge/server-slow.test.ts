@@ -6,7 +6,7 @@ import type { EventSink } from '../../edge/http/server.ts'
 import { parse } from '../../tasks/settings.ts'
 import { Client, request, serve, until } from './fixtures/raw.ts'
 
-// uWS closes connections by a timer of 10 s that looks every 4 s, so 12 s show what it would have cut. All wait at once.
+// uWS closes connections with a 10 s timer that it checks every 4 s, so 12 s suffice. All tests run concurrently.
 const BEYOND_TIMER_MS = 12_500
 
 describe('what must survive the 10 s timer of uWS', { concurrency: true }, () => {
@@ -30,7 +30,7 @@ describe('what must survive the 10 s timer of uWS', { concurrency: true }, () =>
   test('a handler that works for 12 s after the whole body came still answers', async (t) => {
     const size = 600 * 1024
     const { port } = await serve(t, async (incoming, responder) => {
-      // Nobody reads at first, so the socket is paused when there is more than it holds.
+      // The handler reads late, so the socket is paused once its buffer is full.
       await delay(200)
       await incoming.body.bytes(size)
       await delay(BEYOND_TIMER_MS)
@@ -42,7 +42,7 @@ describe('what must survive the 10 s timer of uWS', { concurrency: true }, () =>
   })
 
   test('a client that takes nothing of a large answer loses its connection within 15 s', async (t) => {
-    // Seconds in which this process ran: the core counts those, too.
+    // Seconds in which this process ran; uWS also counts those.
     let seconds = 0
     const clock = setInterval(() => seconds++, 1000)
     t.after(() => clearInterval(clock))
@@ -63,7 +63,7 @@ describe('what must survive the 10 s timer of uWS', { concurrency: true }, () =>
   test('an idle connection lives for longer than the answers of an edge say', async (t) => {
     const [, promised] = commonHeaders(parse({})).find(([name]) => name === 'keep-alive')!
     const { port } = await serve(t, (_, responder) => responder.send({ status: 200, headers: [], body: 'x' }))
-    // The core's clock ticks every 4 s.
+    // The timer of uWS ticks every 4 s.
     const idle = Array.from({ length: 8 }, async (_, i) => {
       await delay(i * 500)
       const client = await Client.connect(t, port)

@@ -48,7 +48,7 @@ test('closing during a reading waits for it, and closing twice is closing once',
 })
 
 test('nothing is left in the folder of temporary files', (t) => {
-  // One of its own: in the common one the files of other tests come and go.
+  // A separate folder: other tests create and delete files in the shared one.
   const folder = mkdtempSync(join(tmpdir(), 'millrace-test-spill-'))
   const before = process.env.TMPDIR
   process.env.TMPDIR = folder

@@ -18,7 +18,7 @@ test('a client that asks 5,000 times and reads nothing is closed, and few of its
   client.send(request('GET /').repeat(5_000))
   client.socket.resume()
   await client.isClosed()
-  // As many as the kernel has room for.
+  // At most as many as fit in the kernel's buffers.
   assert.ok(answered < 100, `${answered} were answered`)
   assert.deepEqual(errors, [])
 })
@@ -79,7 +79,7 @@ test('answers without a body do not pile up for a client that never reads', asyn
     client.send(request(line).repeat(20_000))
     await client.isClosed()
     assert.ok(answered <= 1024, `${answered} were answered`)
-    // What came before is lost with the reset; one that asks no further gets the word.
+    // The reset discards the earlier answers. A client that stops at the limit gets `Connection: close`.
     answered = 0
     const polite = await Client.connect(t, port)
     polite.send(request(line).repeat(1024))
@@ -117,7 +117,7 @@ test('others are served beside connections that ask 5,000 times and read nothing
     client.socket.pause()
     client.send(request('GET /openapi.json').repeat(5_000))
   }
-  // In CPU of this process, which is the edge's, too: how long it takes is also a matter of what else runs.
+  // CPU time of this process, which includes the edge; wall time depends on other load.
   const costs: number[] = []
   for (let i = 0; i < 300; i++) {
     const before = process.cpuUsage()

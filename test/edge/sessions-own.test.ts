@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { assertRefused, login, me, refresh, sessionOf, sharedCast, TOKEN_INVALID } from './accounts-help.ts'
 import { type Answered, PASSWORD, startEdge } from './harness.ts'
 
-/** The sessions that an account sees and ends, and its change of password. */
+/** An account's own sessions: listing, revocation, and password change. */
 
 const { api, query, url, admin, newcomer } = await sharedCast()
 const SESSIONS = '/api/v1/auth/sessions'

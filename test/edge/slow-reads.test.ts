@@ -7,10 +7,10 @@ import { until } from '../until.ts'
 import { type Api, multipart, startEdge } from './harness.ts'
 import { peopleOf } from './orgs-help.ts'
 
-/** A slow read hurts only itself. */
+/** A slow read affects only itself. */
 
 const { url, query } = await testDatabase()
-// Far more than the test takes.
+// Far longer than the test.
 const api = await startEdge(url, { env: { LIST_TIMEOUT_SECONDS: '600' } })
 const hasty = await startEdge(url, { env: { LIST_TIMEOUT_SECONDS: '1' } })
 const people = peopleOf(api, query)

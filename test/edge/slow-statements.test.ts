@@ -12,7 +12,7 @@ import type { ReadStatement } from '../../sql/reader.ts'
 import { until } from '../until.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 
-/** Statements that take long are logged with the route that they are for. */
+/** Slow statements are logged with their route. */
 
 interface Line {
   readonly msg: string
@@ -34,7 +34,7 @@ const logTo = (lines: Line[]): pino.Logger => {
 }
 const lines: Line[] = []
 const none: Line[] = []
-/** The lines of a statement: on a machine that stalls any other may be slow, too. */
+/** The lines of these statements. On a machine that stalls, others may be slow, too. */
 const linesOf = (...statements: readonly string[]): Line[] =>
   lines.filter(({ statement }) => statements.includes(statement))
 
@@ -113,11 +113,11 @@ test('of reads that were sent together any may be the slow one: each name has a 
     ['sleeps', 3, undefined],
     ['another', 3, undefined],
   ])
-  // The next batch has waited for that one, and is not slow for it. Where the machine stalls it may be by itself, now and then.
+  // The next batch waited for the slow one and must not count as slow. A stall can still make it slow now and then.
   await until('one that has waited is not slow', async () => {
     lines.length = 0
     await Promise.all([reader.text(sleeping, [200]), setImmediate().then(() => reader.text(other, [0]))])
-    // Answered after the lines of those before.
+    // Its answer comes after the earlier lines.
     await reader.text(other, [0])
     return isDeepStrictEqual(told(), [['sleeps', undefined, undefined]])
   })
@@ -144,11 +144,11 @@ test('a slow statement of a search, which runs on a thread of its own, has a lin
 })
 
 test('one that exceeds its limit is slow, too', async () => {
-  // One that was sent together with a read of the edge's own is asked again: its line has no route.
+  // A read that shared a batch with one of the edge's own reads is retried without a route in its line.
   await until('its line', async () => {
     lines.length = 0
     assert.equal((await strict.get('/read/5000')).status, 503)
-    // PostgreSQL sends the error on its own: the batch has ended, and is timed, only a moment after the answer.
+    // PostgreSQL sends the error separately: the batch ends, and is timed, a moment after the answer.
     await until('a line', () => linesOf('sleeps').length > 0)
     return linesOf('sleeps')[0]!.route === 'GET /read/:ms'
   })

@@ -11,7 +11,7 @@ import { type Account, type Api, edgeAndDatabase, PASSWORD, startEdge } from './
 import { mailbox } from './mailbox.ts'
 import { secured, signInWith } from './totp-help.ts'
 
-/** Whoever registers the address of somebody else keeps no hold on the account once its owner has it. */
+/** An account registered with another person's address loses all prior access once the owner takes it over. */
 
 const ORIGIN = 'https://mill.example.com'
 const env = { PUBLIC_BASE_URL: `${ORIGIN}/`, RATE_LIMIT_REGISTER: '0', RATE_LIMIT_LOGIN: '0' }
@@ -25,7 +25,7 @@ const first = await api.register('first@example.com')
 let count = 0
 const newcomer = (): Promise<Account> => api.register(`owner${++count}@example.com`)
 
-/** An account with all that somebody may sign in to it with, act for it with, or hear of it by. */
+/** An account with every means of sign-in, delegated access and notification. */
 async function holder(t: TestContext) {
   const account = await newcomer()
   const { token } = account
@@ -50,7 +50,7 @@ const signInBy = async (device: Authenticator, edge: Api) => {
   return edge.post(`${PASSKEYS}/sign-in`, { json: { credential: device.get(asked) } })
 }
 
-/** How many there are of each kind of thing. */
+/** The number of each kind of thing. */
 async function kept({ id }: Account): Promise<Record<string, number>> {
   const [row] = await query(
     `select (select count(*)::int from api_key where account_id = $1) as keys,
@@ -77,7 +77,7 @@ async function assertOut(squatter: Holder, edges: readonly Api[]): Promise<void>
   assert.deepEqual(await kept(squatter), NOTHING)
 }
 
-/** Signs in with the password alone. */
+/** Signs in with only the password; returns the account. */
 async function owned(email: string, password: string, edge: Api = api) {
   const answer = await login(edge, email, password)
   assert.equal(answer.status, 200, answer.text)

@@ -7,12 +7,12 @@ import { area, route, verbatim } from '../../edge/pipeline/route.ts'
 import { until } from '../until.ts'
 import { type Api, edgeAndDatabase } from './harness.ts'
 
-/** What an edge that stops owes to those whom it answers. */
+/** A stopping edge completes the answers that it owes to its clients. */
 
-// More than a kernel takes at once.
+// Larger than the kernel's send buffer.
 const TEXT = JSON.stringify('x'.repeat(32 * 1024 * 1024))
 
-/** An edge that gives a large answer when it is let, and a client that has asked for it and reads nothing. */
+/** An edge that sends a large answer when released, and a client that has requested it and does not read. */
 async function asked(lingers: boolean) {
   const asking = Promise.withResolvers<void>()
   const answering = Promise.withResolvers<void>()
@@ -38,7 +38,7 @@ async function asked(lingers: boolean) {
   return { api, socket, answer: answering.resolve }
 }
 
-/** All that a client is sent; as it was told, it closes the connection after the answer. */
+/** Reads a whole answer. The client obeys `Connection: close` and closes the connection after it. */
 async function whole(socket: net.Socket): Promise<{ head: string; bytes: number }> {
   const parts: Buffer[] = []
   let bytes = 0

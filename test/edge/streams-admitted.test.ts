@@ -6,7 +6,7 @@ import { castOf, login } from './accounts-help.ts'
 import { type Account, type Api, cuttableLine, edgeAndDatabase, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** A stream ends when its reader would not be let in any more, on every edge process; its reader comes back and is told. */
+/** On every edge process a stream ends when its subscriber loses access; the reconnect gets the refusal. */
 
 const { api, ...database } = await edgeAndDatabase()
 const other = await startEdge(database.url, { env: { OPEN_AREAS: 'ai' } })
@@ -15,7 +15,7 @@ const { admin, newcomer } = await castOf(api)
 const change = (id: number, what: string) =>
   api.call('PATCH', `/api/v1/auth/users/${id}/${what}`, { token: admin.token })
 
-/** Both kinds of stream, open and with their first frames. */
+/** Opens both kinds of stream and waits for their first frames. */
 async function read(t: TestContext, { id, token }: Account, edge: Api = other): Promise<Stream[]> {
   const job = await ledger.add(id)
   const client = Object.assign(new Client(edge.port), { token })

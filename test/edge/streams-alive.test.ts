@@ -9,13 +9,13 @@ import { Client as Raw, request } from './fixtures/raw.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** How streams are kept open, and how they end with their process. */
+/** Streams stay open through comments, and end with their process. */
 
-// The edge's intervals begin when it starts: from here on the test says when they are due.
+// An edge starts its intervals with itself; from here on the test triggers them.
 mock.timers.enable({ apis: ['setInterval'] })
 const { api, ...database } = await edgeAndDatabase()
 const ledger = ledgerOf(database)
-// An admin would also see the job that mails its own verification.
+// The first account is an admin, who would also see the job for its own verification mail.
 await api.register('admin@example.com')
 const { token, id: owner } = await api.register('owner@example.com')
 const clientOf = (port: number): Client => Object.assign(new Client(port), { token })
@@ -95,7 +95,7 @@ test('who still comes to a process that stops is answered for the last time, and
   await until('it refuses others', () =>
     Raw.connect(t, stopping.port).then(
       ({ socket }) => {
-        // The edge waits for a client that it let in.
+        // The edge waits for accepted clients, so close this one.
         socket.destroy()
         return false
       },

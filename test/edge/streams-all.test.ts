@@ -7,7 +7,7 @@ import { ledgerOf } from './ledger.ts'
 
 /** The one stream with the frames of all jobs that the caller may see. */
 
-// By itself an edge looks at everything each 5 s: here it looks where it is told to, or never.
+// An edge polls every 5 s; in this file it polls only after a notification.
 mock.timers.enable({ apis: ['setInterval'] })
 const { api, ...database } = await edgeAndDatabase()
 const ledger = ledgerOf(database)
@@ -22,14 +22,14 @@ const of = (stream: Stream, id: string) => stream.frames.filter(({ data }) => da
 const statuses = (stream: Stream, id: string) => of(stream, id).map(({ data }) => data.status)
 
 /**
- * Waits until all that was said before has reached the streams: frames come in the order of what they tell. The first job may
- * still be among what a stream begins with, the second comes after that.
+ * Waits until all earlier events have reached the streams; frames come in event order. The first job may still be in a
+ * stream's initial state; the second comes after it.
  */
 async function settled(...streams: readonly Stream[]): Promise<void> {
   for (const _ of ['begun', 'followed']) await reached(await ledger.ended(null), streams)
 }
 
-/** Waits until the edge has looked at everything, and told the stream what it found. */
+/** Waits until the edge has polled and sent the stream its findings. */
 async function polled(stream: Stream): Promise<void> {
   ledger.quiet = true
   const marker = await ledger.ended(null)
@@ -45,7 +45,7 @@ const reached = (marker: string, streams: readonly Stream[]): Promise<unknown> =
 
 test('it begins with the jobs that live, as they are, and not with those that ended', async (t) => {
   const ended = await ledger.ended(ann.id)
-  // What the edge has yet to hear of would come in the stream, though it ended before.
+  // Pending notifications would reach the new stream, although their job has already finished.
   const earlier = await open()
   await settled(earlier)
   earlier.close()
@@ -234,7 +234,7 @@ test('of more ends at one moment than are read at once none is left out and none
   await stream.until('all', () => ends(stream).length >= 1100)
   await polled(stream)
   assert.equal(new Set(ends(stream).map(({ data }) => data.job_id)).size, ends(stream).length)
-  // Behind more of others than are looked at in one go.
+  // Behind more jobs of others than one page covers.
   const last = await ledger.ended(bob.id)
   const [back, other] = [await open(ann.token, before), await open(bob.token, before)]
   t.after(() => {
@@ -262,7 +262,7 @@ test('what happened while nobody listened to the database is made up for', async
   await ledger.finish(watched, 'done', { result: null })
   ledger.quiet = false
   await database.query(
-    // Of this database alone: other tests' edges are on the same server.
+    // Only in this database: edges of other tests use the same server.
     `select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and application_name = 'millrace-edge-listen'`,
   )

@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { until } from '../until.ts'
 import { type Api, edgeAndDatabase, startEdge } from './harness.ts'
 
-/** How many event streams an address or an account may have open. */
+/** Limits on open event streams per address and per account. */
 
 const env = { MAX_STREAMS_PER_ADDRESS: '3', MAX_STREAMS_PER_ACCOUNT: '2', TRUST_PROXY: 'true' }
 const { api, url, query } = await edgeAndDatabase({ env })

@@ -6,9 +6,9 @@ import { until } from '../until.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** Ends of jobs that are visible late, or of which nothing was said: whoever follows all jobs hears of each. */
+/** Job ends that become visible late or without a notification: the stream of all jobs still reports each. */
 
-// By itself an edge looks at everything each 5 s: here it looks where it is told to.
+// An edge polls every 5 s; in this file it polls only after a notification.
 mock.timers.enable({ apis: ['setInterval'] })
 const { api, ...database } = await edgeAndDatabase()
 const ledger = ledgerOf(database)
@@ -37,7 +37,7 @@ async function quietly<T>(work: () => Promise<T>): Promise<T> {
   return value
 }
 
-/** Waits until the edge has looked at everything, and told the stream what it found. */
+/** Waits until the edge has polled and sent the stream its findings. */
 async function polled(stream: Stream): Promise<void> {
   const marker = await quietly(() => ledger.ended(null))
   await ledger.notify('*')
@@ -47,7 +47,7 @@ async function polled(stream: Stream): Promise<void> {
 const LONG_MS = 3_000
 const STEP_MS = 250
 
-/** Repeats something a few times in each second until it begins long after a time. */
+/** Repeats an action a few times a second until a run starts more than LONG_MS after `ms`. */
 const untilLongAfter = (what: string, ms: number, act: () => Promise<unknown>): Promise<unknown> =>
   until(what, async () => {
     const startedAt = Date.now()
@@ -57,7 +57,7 @@ const untilLongAfter = (what: string, ms: number, act: () => Promise<unknown>): 
     return false
   })
 
-/** Lets the edge look, and tell, until it has done so long after a time. */
+/** Has the edge poll and notify until it has done so long after a time. */
 const polledLongAfter = (stream: Stream, ms: number): Promise<unknown> =>
   untilLongAfter('it has looked some seconds later', ms, async () => {
     await polled(stream)
@@ -68,12 +68,12 @@ async function running(stream: Stream): Promise<{ id: string; attempt: number }>
   const id = await ledger.add(ann.id)
   const attempt = await ledger.claim(id)
   await hears(stream, id, 'running')
-  // A stream that has just begun may have found that before it was told: the second comes after what it was told.
+  // A new stream may have read the first job before its notification; the second comes after that notification.
   for (const _ of ['begun', 'told']) await hears(stream, await ledger.ended(null))
   return { id, attempt }
 }
 
-/** A worker whose transaction has begun, and ends the job when it is let: as if it waited for a lock meanwhile. */
+/** A worker that finishes the job in an already open transaction when released, as if it had waited for a lock. */
 async function endingLate(t: TestContext, { id, attempt }: { id: string; attempt: number }) {
   const worker = new pg.Client({ connectionString: database.url })
   await worker.connect()

@@ -10,18 +10,18 @@ import { until } from '../until.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** Readers that do not keep up: they get the latest state, and nobody keeps a backlog for them. */
+/** Slow subscribers get the latest state; the edge keeps no backlog for them. */
 
 const { api, ...database } = await edgeAndDatabase()
 const ledger = ledgerOf(database)
 const { token, id: owner } = await api.register('owner@example.com')
 
-/** A stream whose reader is as fast as the test says. */
+/** A stream whose subscriber reads at the pace that the test sets. */
 class FakeStream implements SseStream {
   readonly sent: SseFrame[][] = []
   writable = true
   closed = false
-  /** Writes that are taken before the reader is slow. */
+  /** The number of writes until the subscriber is slow. */
   room = Number.POSITIVE_INFINITY
   private listener = (): void => {}
 
@@ -53,7 +53,7 @@ const event = (seq: number, status = 'running', jobId = 'a', kind = 'status'): J
   frame: `{"n":${seq}}`,
 })
 
-/** A hub over a list of events; it delivers when asked to. */
+/** A hub over a list of events; it delivers on demand. */
 function fakeHub(): {
   hub: Hub & { knownUntil: number }
   events: JobEvent[]
@@ -155,7 +155,7 @@ test('events behind the terminal one are not sent', () => {
   assert.deepEqual([stream.sent.flatMap(ids), stream.closed], [[0, 1, 2], true])
 })
 
-/** A reader of all jobs, and what it reads of the table, where all jobs are live but those of `ends`. */
+/** A subscriber to all jobs and a record of its table reads. All jobs in the table are live except those in `ends`. */
 function readerOfAll(since: number | null = null) {
   const { hub, states, deliver, subscribers } = fakeHub()
   const stream = new FakeStream()
@@ -177,7 +177,7 @@ function readerOfAll(since: number | null = null) {
         reads.push(`ended ${jobId ?? ms}`)
         const from = jobId === null ? 0 : ends.indexOf(jobId) + 1
         const ids = ends.slice(from, from + 2)
-        // The n-th ended at n seconds.
+        // The n-th job ended at n seconds.
         return { ids, next: ids.length === 2 ? { ms: (from + 2) * 1000, jobId: ids[1]! } : null }
       },
       states: async (ids) => {
@@ -307,7 +307,7 @@ test('too many again while a reader catches up: what had been read of those that
     ends.push(id)
   }
   end('a')
-  // The page that has it is the last, and waits for the reader.
+  // The page with this end is the last one and waits for the subscriber.
   stream.room = 0
   table.set('live', event(1, 'running', 'live'))
   open()
@@ -358,13 +358,13 @@ test('through a real socket: 40 MB of progress cost a reader who sleeps a few, a
       id,
       Array.from({ length: count }, () => `${++events} ${label}`),
     )
-  // Each batch is delivered while it is news, or it would be skipped for another reason.
+  // Small batches: each is delivered while it is new; otherwise frames would be skipped for another reason.
   while (events < 2000 && api.serving.edge.hub.watchers > 0) {
     await progress(100)
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
   await until('the reader is too slow to be watched for', () => api.serving.edge.hub.watchers === 0)
-  // At once: uWS closes a connection from which nothing is read for 10 s.
+  // All the rest in one batch: uWS closes a connection after 10 s without a read.
   await progress(2000 - events)
   await ledger.finish(id, 'done', { result: null })
   let received = 0

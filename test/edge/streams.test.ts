@@ -19,7 +19,7 @@ const states = (frames: readonly Frame[]) => frames.map(({ data }) => [data.stat
 const ids = (frames: readonly Frame[]) => frames.map(({ id }) => Number(id))
 const RESULT = { read: 3, unread: 0, skipped: 0 }
 
-/** A job that was taken and has come to page 2. */
+/** A claimed job that has reached page 2. */
 async function working(): Promise<string> {
   const id = await ledger.add(owner)
   await ledger.claim(id)

@@ -6,7 +6,7 @@ import { measureTables } from '../../sql/sizes.ts'
 import { castOf } from './accounts-help.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 
-/** What the service takes, in space and in money. */
+/** Disk space and cost of the service. */
 
 const env = { SENDS_KEEP_DAYS: '7', AI_USAGE_KEEP_DAYS: '0', WORKER_KEEP_RESULT_SECONDS: '43200' }
 const { api, url, query, db } = await edgeAndDatabase({ env })

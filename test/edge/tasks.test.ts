@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** `/tasks` as callers see it; no worker runs. */
+/** `/tasks` from the caller's side; no worker runs. */
 
 const { api, ...database } = await edgeAndDatabase()
 const { query } = database
@@ -88,10 +88,10 @@ test('unknown tasks and queues are refused, and the known ones named', async () 
   const queue = await enqueue(io({ queue_type: 'documents' }))
   assert.equal(queue.status, 400)
   assert.match(queue.json.detail, /documents.*load_test, system/)
-  // Housekeeping is the system's.
+  // The task `housekeeping` belongs to the queue `system`.
   assert.equal((await enqueue(io({ task_name: 'housekeeping' }))).status, 400)
   assert.equal((await enqueue({ task_name: 'housekeeping' })).status, 202)
-  // Names of other objects are no tasks.
+  // Names of inherited object properties are not tasks.
   for (const name of ['constructor', '__proto__', ''])
     assert.equal((await enqueue(io({ task_name: name }))).status, 400, name)
 })

@@ -8,10 +8,10 @@ import { digestOf, inviteTokenOf, mailedTokenOf } from '../../tasks/accounts/tok
 import { assertChallenge, login, me, refresh, sessionOf, sharedCast } from './accounts-help.ts'
 import { type Answered, SECRET, startEdge } from './harness.ts'
 
-/** What a forger, a thief, or somebody with another kind of token may try: all of it is 401, and harms nobody. */
+/** Forged tokens, stolen tokens and tokens of another kind: all get 401 and change nothing. */
 
 const { api, url, db, admin, user, newcomer } = await sharedCast()
-// Another deployment on the same key and database, by a mistake that is easily made.
+// Another deployment with the same key and database, an easy mistake.
 const namesake = await startEdge(url, { env: { PROJECT_NAME: 'mill' } })
 
 const encode = (value: object | string): string =>
@@ -28,13 +28,13 @@ const good = (): JWTPayload => ({
   exp: now() + 60,
 })
 
-/** Signs header and claims with the key of this deployment, whatever they say. */
+/** Signs any header and claims with the key of this deployment. */
 function forge(claims: unknown, header: object = { alg: 'HS256' }, key = SECRET): string {
   const head = `${encode(header)}.${encode(claims as object)}`
   return `${head}.${createHmac('sha256', key).update(head).digest('base64url')}`
 }
 
-/** Tries a token as a bearer token and as the session's cookie. */
+/** Asserts that a token fails both as a bearer token and as the session cookie. */
 async function assertNobody(token: string, what: string): Promise<void> {
   const answers: Answered[] = [
     await me(api, token),
@@ -188,7 +188,7 @@ test('cut short or changed anywhere', async () => {
   for (let length = 0; length < token.length; length += 7) {
     if (length > 0) await assertNobody(token.slice(0, length), `the first ${length}`)
     const other = token[length] === 'A' ? 'B' : 'A'
-    // The last character of a part may hold bits that mean nothing; these are not the last.
+    // Skips the last character of each part, which may have unused bits.
     const changed = `${token.slice(0, length)}${other}${token.slice(length + 1)}`
     if (token[length] !== '.' && token[length + 1] !== '.' && length < token.length - 1)
       assert.equal((await me(api, changed)).status, 401, `another character ${length}`)
@@ -202,7 +202,7 @@ test('another spelling of the same bytes', async () => {
   const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
   const last = ALPHABET.indexOf(signature.at(-1)!)
   const cut = signature.slice(0, -1)
-  // Of the 6 bits of the last of 43 characters the signature has 4.
+  // The last of the 43 characters has 6 bits; the signature uses 4 of them.
   const spellings = [1, 2, 3].map((bits) => `${cut}${ALPHABET[last ^ bits]}`)
   spellings.push(`${signature}=`, `${signature}==`)
   const other = forge({ ...good(), jti: '>>>???>>>???>>>???' })
@@ -265,7 +265,7 @@ test('an access token is no other kind of token, and no kind is another', async 
   }
   for (const value of [cookie, reset!, invite, id])
     assert.equal(await post('verify-email', { token: value }), 400)
-  // The access token is longer than any mailed one.
+  // The access token is longer than any mailed token.
   assert.ok([400, 422].includes(await post('verify-email', { token })))
   assert.equal((await refresh(api, cookie)).status, 200, 'and nothing was used up')
 })

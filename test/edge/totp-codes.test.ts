@@ -5,12 +5,12 @@ import { recoveryCodesOf, recoveryDigestOf, totpSecretOf } from '../../tasks/acc
 import { codeOf, fromBase32 } from '../totp.ts'
 import { SECRET } from './harness.ts'
 
-/** One-time codes by the vectors of the RFCs, and recovery codes. */
+/** One-time codes against the RFC test vectors, and recovery codes. */
 
 const secret = Buffer.from('12345678901234567890')
 
 describe('one-time codes', () => {
-  // RFC 4226, appendix D: the codes of the first counters, which are time steps here.
+  // RFC 4226, appendix D: the codes of the first counters; here the time steps are the counters.
   const HOTP = '755224 287082 359152 969429 338314 254676 287922 162583 399871 520489'.split(' ')
   test('are those of RFC 4226', () => {
     for (const [step, code] of HOTP.entries()) {
@@ -19,7 +19,7 @@ describe('one-time codes', () => {
     }
   })
 
-  // RFC 6238, appendix B, SHA-1: the last six of its eight digits.
+  // RFC 6238, appendix B, SHA-1: the last six of the eight digits.
   for (const [seconds, code] of [
     [59, '94287082'],
     [1111111109, '07081804'],

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { fromBase32, useEarlierCode } from '../totp.ts'
 import { type Account, type Answered, type Api, PASSWORD } from './harness.ts'
 
-/** What tests of one-time codes have in common. */
+/** Helpers of the tests of one-time codes. */
 
 export const TOTP = '/api/v1/auth/totp'
 
@@ -11,14 +11,14 @@ export interface Secured extends Account {
   readonly recoveryCodes: readonly string[]
 }
 
-/** Signs in with a password and whatever else. */
+/** Signs in with a password and further fields. */
 export const signInWith = (
   api: Api,
   username: string,
   more: Readonly<Record<string, string>> = {},
 ): Promise<Answered> => api.post('/api/v1/auth/token', { form: { username, password: PASSWORD, ...more } })
 
-/** Switches one-time codes on; the code of a step before now is used up by it, so that now's is not. */
+/** Enables one-time codes with the code of an earlier step, so that the current code stays unused. */
 export async function secured(api: Api, account: Account): Promise<Secured> {
   const begun = await api.post(TOTP, { token: account.token, json: {} })
   assert.equal(begun.status, 200, begun.text)

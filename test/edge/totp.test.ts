@@ -10,7 +10,7 @@ import { makeKey } from './api-keys-help.ts'
 import { type Account, type Answered, PASSWORD, SECRET, startEdge } from './harness.ts'
 import { secured, signInWith, TOTP } from './totp-help.ts'
 
-/** One-time codes: switched on and off, asked for by sign-ins, and accepted once. */
+/** One-time codes: enabled and disabled, required at sign-in, and accepted once. */
 
 const { api, query, url, db, admin, newcomer } = await sharedCast()
 const other = await startEdge(url)
@@ -32,7 +32,7 @@ const switchOff = (token: string, json: object) => api.call('DELETE', TOTP, { to
 const renew = (token: string, json: object) => api.post(`${TOTP}/recovery-codes`, { token, json })
 const state = async (token: string) => (await api.get(TOTP, { token })).json
 const account = async () => secured(api, await newcomer())
-/** Makes the session of an account an hour old. */
+/** Makes the account's session an hour old. */
 const age = ({ token }: Account) =>
   query(`update session set created_at = now() - interval '1 hour' where id = $1`, [sessionOf(token)])
 function assertAsked(answer: Answered, body: object): void {
@@ -121,7 +121,7 @@ describe('setting them up', () => {
     const detail =
       'This requires the password (and a one-time code, if enabled) or a sign-in within the last 10 minutes'
     assertRefused(await begin(person.token), 403, detail)
-    // A refreshed session is no new sign-in.
+    // A refreshed session does not count as a new sign-in.
     const refreshed = await refresh(api, person.refresh)
     assertRefused(await begin(refreshed.json.access_token), 403, detail)
     const wrong = await begin(person.token, { password: 'not the password' })
@@ -232,7 +232,7 @@ describe('a sign-in with them', () => {
       const form = { username: person.email, password: 'not the password', ...factor }
       assertRefused(await api.post('/api/v1/auth/token', { form }), 401, 'Incorrect email or password')
     }
-    // And nothing was used up.
+    // The wrong passwords used neither the code nor the recovery code up.
     await query('delete from login_failure')
     assert.equal((await signInWith(api, person.email, { recovery_code: recovery_code! })).status, 200)
     assert.equal(
@@ -251,7 +251,7 @@ describe('a sign-in with them', () => {
     const person = await account()
     const wrong = () => signInWith(api, person.email, { totp_code: codeOf(person.secret, stepNow(100)) })
     for (let i = 0; i < MAX; i++) {
-      // Asking with the password alone does not begin the count anew.
+      // A sign-in with only the password does not reset the count.
       assertAsked(await login(api, person.email), REQUIRED)
       assertAsked(await wrong(), WRONG)
     }

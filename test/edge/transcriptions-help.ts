@@ -12,11 +12,11 @@ import { castOf } from './accounts-help.ts'
 import { type Answered, type Api, edgeAndDatabase, multipart } from './harness.ts'
 import { startOwnWorker } from './own-worker.ts'
 
-/** Transcriptions through an edge, a worker, the real SDK and a server that speaks for the providers. */
+/** Transcriptions through an edge, a worker, the real SDK and a stand-in for the providers. */
 
 export const PATH = '/voice/transcriptions'
 
-/** Started once for the files of this process: transcriptions of other files are there. */
+/** Started once for the files of this process; transcriptions of other files exist. */
 export const transcribing = sharedByFiles(async () => {
   const server = await transcriptionServer()
   const env = {
@@ -33,7 +33,7 @@ export const transcribing = sharedByFiles(async () => {
 })
 
 let seeds = 0
-/** A recording that nobody has uploaded before. */
+/** A recording that no test has uploaded before. */
 export const newRecording = (seconds = 1): Buffer => recording(seconds, ++seeds)
 
 export const asUpload = (
@@ -54,7 +54,7 @@ export const send = (
   search = '',
 ): Promise<Answered> => api.post(`${PATH}${search}`, { token, ...asUpload(bytes, fields) })
 
-/** Lets requests wait until they are let go; those that come afterwards do not. */
+/** Holds requests until `go`; later requests are answered immediately. */
 export function held(server: TranscriptionStandIn): { go(): void; readonly waiting: number } {
   const waiting: (() => void)[] = []
   server.answer = (response, asked) => void waiting.push(() => transcribed(response, asked))

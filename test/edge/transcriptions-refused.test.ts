@@ -4,7 +4,7 @@ import { keyOf } from './api-keys-help.ts'
 import { startEdge } from './harness.ts'
 import { assertIs, asUpload, newRecording, PATH, send, transcribing } from './transcriptions-help.ts'
 
-/** What is not transcribed: for who asks, for what is sent, and for how. Nothing of it reaches the provider or stays. */
+/** Refused transcriptions: by caller, by file, and by option. Nothing reaches the provider or is stored. */
 
 const { server, env, api, query, url, admin, newcomer } = await transcribing()
 const user = await newcomer()

@@ -7,7 +7,7 @@ import { until } from '../until.ts'
 import { startEdge } from './harness.ts'
 import { asUpload, ended, held, newRecording, PATH, send, transcribing } from './transcriptions-help.ts'
 
-/** Recordings become text, once and with what they cost, whatever the provider does meanwhile. */
+/** Recordings become text once, with their cost, despite provider failures. */
 
 const { server, env, api, query, url, admin, newcomer } = await transcribing()
 const user = await newcomer()
@@ -144,11 +144,11 @@ test('what the request leaves open is as the voice settings say', async () => {
     [made.provider, made.model, made.requested_language],
     ['mistral', 'voxtral-mini-latest', 'de'],
   )
-  // Its price is not known.
+  // The model's price is unknown.
   assert.deepEqual([made.cost, made.usage.audio_seconds, made.usage.input_tokens], [null, 12, 4])
   assert.equal((await latest())!.cost, null)
   const other = (await send(api, token, newRecording(), { model: 'gpt-4o-transcribe', language: 'fr' })).json
-  // It does not say what it has heard.
+  // This model does not report the language that it detected.
   assert.deepEqual([other.requested_language, other.language, other.cost], ['fr', 'fr', 0.0006])
   assert.equal((await set({ stt_provider: 'openai', stt_language: null })).status, 200)
   assert.equal((await send(api, token, newRecording(), { language: '' })).json.requested_language, null)
@@ -217,7 +217,7 @@ describe('requests for the same', () => {
     ]
     assert.deepEqual(same, [first, first])
     assert.equal(new Set([first, ...others]).size, 4)
-    // Those of another owner are another document.
+    // The same bytes of another owner are another document.
     const stranger = await newcomer()
     const foreign = (await send(api, stranger.token, bytes, {}, '?background=true')).json.job_id
     await until('both are asked for', () => hold.waiting === 2)

@@ -4,7 +4,7 @@ import { isJobBacked } from '../../edge/pipeline/route.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { sharedEdge } from './harness.ts'
 
-/** What a request has beside what is declared: a misspelled parameter is refused by its name, not ignored. */
+/** Undeclared parameters: the edge rejects a misspelled one by name instead of ignoring it. */
 
 const { api, admin } = await sharedEdge()
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { cleanFileName, disposition, mediaTypeOf } from '../../edge/uploads/headers.ts'
 
-/** As a browser sends it: UTF-8, of which the splitter makes one character for each byte. */
+/** A header as a browser sends it: UTF-8, which the splitter decodes as one character per byte. */
 const binary = (text: string): string => Buffer.from(text).toString('latin1')
 
 const named = (parameters: string) =>

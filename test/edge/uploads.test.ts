@@ -27,7 +27,7 @@ function form(parts: readonly Part[], end = '--b--\r\n'): string {
   )
 }
 
-/** A request whose body arrives in the given chunks, and breaks off with an error if there is one. */
+/** A request with the given body chunks; a given error breaks it off after them. */
 function incoming(chunks: readonly string[], type = TYPE, broken?: Error): EdgeRequest {
   return {
     header: (name: string) => (name === 'content-type' ? type : ''),
@@ -37,7 +37,7 @@ function incoming(chunks: readonly string[], type = TYPE, broken?: Error): EdgeR
         for (const chunk of chunks) {
           size += chunk.length
           if (size > max) throw fail('request.too_large', { limit: max })
-          // Memory of its own, as the server's chunks have it, and so memory that may be freed.
+          // A separate buffer, like the server's chunks, which may be freed.
           await sink(Uint8Array.from(chunk, (c) => c.charCodeAt(0)))
         }
         if (broken !== undefined) throw broken
@@ -67,7 +67,7 @@ async function read(from: EdgeRequest, maxBytes = 1000): Promise<Read> {
   return { fields: Object.fromEntries(fields), hadFile, content, info }
 }
 
-/** The failure of a form, and what its sink saw. It must come, however the form is broken. */
+/** The failure of a form and the state of its sink. It must fail, however the form is broken. */
 async function failureOf(
   from: EdgeRequest,
   maxBytes = 1000,
@@ -251,7 +251,8 @@ for (const [name, [text, sink]] of Object.entries(BROKEN)) {
     for (const chunks of [[text], [...text]]) {
       const seen = await failureOf(incoming(chunks), 500_000)
       assert.deepEqual([seen.failure.code, statusOf(seen.failure.code)], ['request.malformed', 400])
-      // Whether a whole file was read before the form broke is a matter of timing; a broken one never passes for whole.
+      // A complete file before the break may or may not be read, depending on timing. A broken file must never count as
+      // whole.
       if (sink !== 'whole') assert.equal(seen.sink, sink)
     }
   })
@@ -326,7 +327,7 @@ test('multipart: memory stays flat, whatever the size', async (t) => {
     if (i % 5 === 0) max = Math.max(max, await residentMiB(running.pid))
   }
   await client.send(tail).has(String(300 * MiB))
-  // Every byte is copied once, and V8 lets up to about 100 MB of such copies lie before it collects them.
+  // Every byte is copied once, and V8 may keep about 100 MB of such copies before it collects them.
   assert.ok(max - before < 150, `300 MiB of upload added ${(max - before).toFixed(1)} MiB`)
 })
 
@@ -349,7 +350,7 @@ test('the memory of a chunk is freed when its reader asks for the next, and not 
     maxBytes: 10_000,
     file: async (_, pieces) => {
       for await (const piece of pieces) {
-        // A store works on a piece for a while.
+        // A store takes a while for each piece.
         for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
         content += Buffer.from(piece).toString('latin1')
       }
@@ -357,6 +358,6 @@ test('the memory of a chunk is freed when its reader asks for the next, and not 
   })
   assert.equal(content, 'x'.repeat(5000))
   assert.equal(fields.get('note'), 'behind')
-  // Neither the first, in which the file begins, nor the one in which it ends.
+  // Neither the piece in which the file starts nor the one in which it ends.
   assert.deepEqual(freed, [1, 2, 3, 4, 5, 6])
 })

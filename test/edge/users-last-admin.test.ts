@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { assertRefused, login } from './accounts-help.ts'
 import { type Answered, type Api, edgeAndDatabase, startEdge } from './harness.ts'
 
-/** There is always an active admin, whatever is asked for, and whatever is asked for at once. */
+/** At least one active admin always remains, also under concurrent requests. */
 
 const { api, url, query } = await edgeAndDatabase()
 const other = await startEdge(url)
@@ -62,7 +62,7 @@ test('to make an admin an admin, or to change other things of it, is no loss of 
   assert.equal(name.status, 200)
 })
 
-/** As many fresh admins, and nobody else who is one. */
+/** Creates new admins and removes the role from all others. */
 async function freshAdmins(count: number): Promise<{ id: number; token: string }[]> {
   const rows = await query(
     `insert into account (email, password_hash, role)
@@ -85,7 +85,7 @@ for (const first of ways) {
       const outcomes: number[] = []
       for (let round = 0; round < 8; round++) {
         const [one, two] = (await freshAdmins(2)) as [{ id: number; token: string }, typeof admin]
-        // Known to both processes, so that neither has anything to read first.
+        // Both processes have the accounts cached, so neither has to read first.
         await Promise.all([one, two].flatMap(({ token }) => [api, other].map((edge) => warm(edge, token))))
         const answers = await Promise.all([
           WAYS[first](api, two.id, one.token),
@@ -94,7 +94,7 @@ for (const first of ways) {
         const done = answers.filter(({ status }) => status < 300)
         const refused = answers.find(({ status }) => status >= 300)!
         assert.equal(done.length, 1, `${first}/${second}: ${answers.map(({ status }) => status)}`)
-        // Whose own loss was known by then is no admin, or nobody, any more.
+        // 403 or 401 if the loser's own change was already known to the edge.
         assert.ok([409, 403, 401].includes(refused.status), refused.text)
         outcomes.push(refused.status)
         assert.equal((await admins()).length, 1)

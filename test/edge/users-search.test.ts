@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { castOf } from './accounts-help.ts'
 import { edgeAndDatabase } from './harness.ts'
 
-/** Looking for an account: by a part of its e-mail address or name, its role, its state and when it was added. */
+/** Account search: by part of the e-mail address or name, role, state, and time of creation. */
 
 const { api, query } = await edgeAndDatabase()
 const { admin, moderator } = await castOf(api)

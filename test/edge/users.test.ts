@@ -4,7 +4,7 @@ import { purge } from '../purge.ts'
 import { assertRefused, castOf, login, me, refresh, TOKEN_INVALID } from './accounts-help.ts'
 import { type CallOptions, edgeAndDatabase, PASSWORD } from './harness.ts'
 
-/** Looking at accounts and administrating them: every row, every success, every refusal. */
+/** User administration: every row, every success, every refusal. */
 
 const { api, query, db } = await edgeAndDatabase()
 const { admin, moderator, user, newcomer } = await castOf(api)

@@ -3,7 +3,7 @@ import { type SpeechStandIn, speechServer } from '../standins/speech.ts'
 import type { Api } from './harness.ts'
 import { startOwnWorker } from './own-worker.ts'
 
-/** A maker of speech, and a worker in this process that asks it. */
+/** A speech stand-in and the settings that point to it. */
 export interface Voices {
   readonly server: SpeechStandIn
   readonly env: Readonly<Record<string, string>>
@@ -19,13 +19,13 @@ export const startSpeaker = (
   env: Readonly<Record<string, string>>,
 ): Promise<{ stop(): Promise<void> }> => startOwnWorker(url, 'voice', env)
 
-/** An answer while it comes. */
+/** An answer that is still arriving. */
 export interface Listening {
   readonly status: Promise<number>
   readonly headers: Promise<http.IncomingHttpHeaders>
-  /** What has come so far. */
+  /** The bytes received so far. */
   heard(): Buffer
-  /** How it ended: whole, or broken. */
+  /** The end of the answer: whole or broken. */
   readonly end: Promise<'whole' | 'broken'>
   leave(): void
 }
@@ -46,7 +46,7 @@ export function listen(api: Api, path: string): Listening {
   })
   const status = head.promise.then((message) => message.statusCode!)
   const headers = head.promise.then((message) => message.headers)
-  // Who does not ask for them need not know that they never came.
+  // Avoids unhandled rejections in tests that read neither.
   for (const one of [status, headers]) one.catch(() => {})
   return {
     status,

@@ -6,7 +6,7 @@ import { until } from '../until.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 import { listen, startSpeaker, startVoices } from './voice-help.ts'
 
-/** Hearing voices while they come: early, late, by many at once, and when the provider or the worker goes. */
+/** Live voice previews: early, late and concurrent listeners, and loss of the provider or the worker. */
 
 const { server, env: reach } = await startVoices()
 const env = { AUTH_LEVEL: 'none', WORKER_MAX_TRIES: '2', ...reach }
@@ -84,7 +84,7 @@ describe('while it comes', () => {
     const one = listen(api, path)
     speech.write(sound(4000))
     await until('the first bytes are heard', () => one.heard().length > 0)
-    // For the next attempt, which may be there before its reader hears of the end of this one.
+    // For the next attempt, which may start before the listener sees the end of this one.
     server.answer = spoken(sound(6000, 4))
     speech.cut()
     assert.equal(await one.end, 'broken')
@@ -98,7 +98,7 @@ describe('while it comes', () => {
     const one = listen(api, `/voice/preview/verse?text=${encodeURIComponent(text)}`)
     speech.write(sound(4000))
     await until('the first bytes are heard', () => one.heard().length > 0)
-    // As another worker does that takes the job over.
+    // As another worker does that takes over the job.
     await query(`update voice_preview set generation = gen_random_uuid() where text = $1`, [text])
     speech.end()
     assert.equal(await one.end, 'broken')
@@ -147,13 +147,13 @@ test('many at once, while providers fail and clients leave: whole is what one an
     return end
   })
   const ends = await Promise.all(callers)
-  // How many come whole depends on who shares an answer with whom, and so on how fast the machine is.
+  // The number of complete answers depends on timing, because callers share answers.
   assert.ok(ends.includes('whole'), String(ends))
   for (const status of ends) assert.ok(['whole', 'broken', 0, 502].includes(status), String(status))
   server.answer = spoken(sound(2000))
   for (let n = 0; n < 8; n++) {
     const text = `storm-${n}`
-    // At first it may share an answer that nobody waits for any more, and that breaks.
+    // The first request may share an abandoned answer, which breaks.
     const kept = await until('it is spoken', () =>
       api.get(`/voice/preview/echo?text=${text}`).then(
         ({ status, bytes }) => status === 200 && bytes,
@@ -164,7 +164,7 @@ test('many at once, while providers fail and clients leave: whole is what one an
   }
 })
 
-/** Numbers below a bound, the same in every run. */
+/** Random numbers below a bound, the same in every run. */
 function randomFrom(seed: number): (below: number) => number {
   let state = seed
   return (below) => {

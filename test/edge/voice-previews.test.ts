@@ -5,7 +5,7 @@ import { until } from '../until.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 import { startSpeaker, startVoices } from './voice-help.ts'
 
-/** Hearing voices: spoken once, from what is kept, and not at all. */
+/** Voice previews: synthesized once, served from the cache, and refused. */
 
 const { server, env: reach } = await startVoices()
 const env = { AUTH_LEVEL: 'none', WORKER_MAX_TRIES: '2', ...reach }

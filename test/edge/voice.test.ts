@@ -4,7 +4,7 @@ import { STT_MODELS, TTS_MODELS, VOICES } from '../../tasks/voice/catalog.ts'
 import { castOf } from './accounts-help.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 
-/** The catalogs and settings of voice, and who may read and change them. */
+/** The catalogs and settings of voice, and access to them. */
 
 const { api: rbac, url, query } = await edgeAndDatabase({ env: { AUTH_LEVEL: 'rbac', OPEN_AREAS: 'ai' } })
 const { admin, moderator, user } = await castOf(rbac)
@@ -247,7 +247,7 @@ describe('who may', () => {
       }
       for (const path of reads) assert.deepEqual(await statuses('GET', path), read, path)
       assert.deepEqual(await statuses('POST', '/settings', { tts_speed: 1 }), write)
-      // Without a key nothing is spoken: who is let in is told so.
+      // Without a provider key nothing is spoken: admitted callers get 503.
       const spoken = Object.fromEntries(
         Object.entries(read).map(([who, code]) => [who, code === 200 ? 503 : code]),
       )

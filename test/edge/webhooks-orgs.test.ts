@@ -7,7 +7,7 @@ import { keyOf } from './api-keys-help.ts'
 import { SECRET } from './harness.ts'
 import { sharedOrgs } from './orgs-help.ts'
 
-/** Endpoints of organizations: told of what is their account's, so others see them and can stop them, no more. */
+/** Endpoints of organizations get only their creator's events. Others can list and stop them, but nothing more. */
 
 const { api, query, call, org, create, people, root: serviceAdmin } = await sharedOrgs()
 const PATH = '/api/v1/webhooks'
@@ -51,7 +51,7 @@ const CALLERS: Readonly<Record<string, Who>> = {
   service: serviceAdmin,
 }
 
-/** An endpoint that was switched off, with a delivery. */
+/** A disabled endpoint with a delivery. */
 async function endpoint({ id }: { id: number } = adder!): Promise<Endpoint> {
   const [made] = await query(
     `insert into webhook_endpoint (account_id, organization_id, url, host, events, is_active)

@@ -7,7 +7,7 @@ import { keyOf } from './api-keys-help.ts'
 import { type Account, type Answered, type Api, SECRET, startEdge } from './harness.ts'
 import { newSlug } from './orgs-help.ts'
 
-/** Webhook endpoints and deliveries: who sets them up, sees them, changes them. */
+/** Webhook endpoints and deliveries: permission to create, list and change them. */
 
 const { api, query, url, admin, newcomer } = await sharedCast()
 const PATH = '/api/v1/webhooks'
