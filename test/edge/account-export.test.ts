@@ -28,7 +28,7 @@ async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
 }
 
 /** Inserts a finished export that is `days` old. */
-async function exported(accountId: number, days = 0, bytes = randomBytes(70_000)) {
+async function addExport(accountId: number, days = 0, bytes = randomBytes(70_000)) {
   const id = uuidv7()
   const blob = await blobs.store(only(bytes))
   await db.transaction(async (tx) => {
@@ -93,7 +93,7 @@ describe('POST /auth/me/export', () => {
 
   test('is not for API keys, and for nobody', async () => {
     const who = await newcomer()
-    const { id } = await exported(who.id)
+    const { id } = await addExport(who.id)
     const key = await api.post('/api/v1/auth/keys', {
       token: who.token,
       json: { name: 'k', scopes: ['*:write'] },
@@ -112,7 +112,7 @@ describe('POST /auth/me/export', () => {
 describe('an export that is done', () => {
   test('is listed and downloaded, whole and in parts', async () => {
     const who = await newcomer()
-    const [first, second] = [await exported(who.id), await exported(who.id)]
+    const [first, second] = [await addExport(who.id), await addExport(who.id)]
     const found = await list(who)
     assert.deepEqual(
       found.map(({ id, byte_size }: { id: string; byte_size: number }) => [id, byte_size]),
@@ -146,7 +146,7 @@ describe('an export that is done', () => {
 
   test('of another is like one that is missing', async () => {
     const [who, other] = [await newcomer(), await newcomer()]
-    const { id } = await exported(who.id)
+    const { id } = await addExport(who.id)
     const answers = [await get(other, id), await get(other, uuidv7())]
     for (const answer of answers) assertRefused(answer, 404, MISSING)
     for (const bad of ['x', '1', `${id}0`, "'or'1'='1"]) assertRefused(await get(who, bad), 404, MISSING)
@@ -155,7 +155,7 @@ describe('an export that is done', () => {
 
   test('is gone after its days, whether retention has been by or not', async () => {
     const who = await newcomer()
-    const [old, young] = [await exported(who.id, 7), await exported(who.id, 6)]
+    const [old, young] = [await addExport(who.id, 7), await addExport(who.id, 6)]
     assertRefused(await get(who, old.id), 404, MISSING)
     assert.equal((await get(who, young.id)).status, 200)
     assert.deepEqual(
@@ -173,7 +173,7 @@ describe('an export that is done', () => {
 
   test('whose bytes the store has lost is 502', async () => {
     const who = await newcomer()
-    const { id, bytes } = await exported(who.id)
+    const { id, bytes } = await addExport(who.id)
     const digest = createHash('sha256').update(bytes).digest()
     await query('delete from blob_chunk where blob_id = (select id from blob where sha256 = $1)', [digest])
     assertRefused(await get(who, id), 502)
@@ -183,7 +183,7 @@ describe('an export that is done', () => {
 
   test('of a deleted account is nobody’s', async () => {
     const who = await newcomer()
-    const { id } = await exported(who.id)
+    const { id } = await addExport(who.id)
     const deleted = await api.call('DELETE', `/api/v1/auth/users/${who.id}`, { token: admin.token })
     assert.equal(deleted.status, 204)
     assertRefused(await get(who, id), 401)

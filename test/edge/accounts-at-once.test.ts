@@ -21,7 +21,7 @@ const refused = (token: string, edge = other) =>
   until('the token is refused', async () => (await me(edge, token)).status === 401)
 
 /** An account that both processes have cached. */
-async function known(): Promise<Account> {
+async function newCachedAccount(): Promise<Account> {
   const account = await newcomer()
   for (const edge of [api, other]) assert.equal((await me(edge, account.token)).status, 200)
   return account
@@ -30,7 +30,7 @@ async function known(): Promise<Account> {
 test('a deactivation shows in the other process at once', async () => {
   const looks: number[] = []
   for (let round = 0; round < 9; round++) {
-    const victim = await known()
+    const victim = await newCachedAccount()
     assert.equal((await change(victim.id, 'deactivate')).status, 200)
     let count = 0
     await until('the token is refused', async () => {
@@ -45,7 +45,7 @@ test('a deactivation shows in the other process at once', async () => {
 })
 
 test('an activation does, too', async () => {
-  const victim = await known()
+  const victim = await newCachedAccount()
   await change(victim.id, 'deactivate')
   await refused(victim.token)
   assert.equal((await change(victim.id, 'activate')).status, 200)
@@ -55,14 +55,14 @@ test('an activation does, too', async () => {
 })
 
 test('a deletion bites', async () => {
-  const victim = await known()
+  const victim = await newCachedAccount()
   assert.equal((await api.call('DELETE', `${USERS}/${victim.id}`, { token: admin.token })).status, 204)
   assert.equal((await me(api, victim.token)).status, 401, 'where it was done, with the answer')
   await refused(victim.token)
 })
 
 test('a role counts, up and down', async () => {
-  const { id, token } = await known()
+  const { id, token } = await newCachedAccount()
   const list = () => other.get(USERS, { token })
   assert.equal((await list()).status, 403)
   await change(id, 'role?role=moderator')
@@ -72,7 +72,7 @@ test('a role counts, up and down', async () => {
 })
 
 test('an admin who is demoted can do no more, though the token says admin', async () => {
-  const { id, email } = await known()
+  const { id, email } = await newCachedAccount()
   await change(id, 'role?role=admin')
   const { access_token: token } = (await login(api, email)).json
   const act = () => other.call('PATCH', `${USERS}/${moderator.id}/activate`, { token })
@@ -82,7 +82,7 @@ test('an admin who is demoted can do no more, though the token says admin', asyn
 })
 
 test('a session that is ended takes its access token along, and no other of the account', async () => {
-  const { email, token, refresh: cookie } = await known()
+  const { email, token, refresh: cookie } = await newCachedAccount()
   const { access_token: kept } = (await login(api, email)).json
   assert.equal((await me(other, kept)).status, 200)
   const path = `/api/v1/auth/sessions/${sessionOf(token)}`
@@ -93,7 +93,7 @@ test('a session that is ended takes its access token along, and no other of the 
 })
 
 test('a changed password ends all other sessions, and keeps the one that changed it', async () => {
-  const { email, token } = await known()
+  const { email, token } = await newCachedAccount()
   const { access_token: elsewhere } = (await login(other, email)).json
   assert.equal((await me(other, elsewhere)).status, 200)
   const json = { current_password: PASSWORD, new_password: 'another password' }
@@ -103,7 +103,7 @@ test('a changed password ends all other sessions, and keeps the one that changed
 })
 
 test('a replayed refresh token ends the access tokens of its session', async () => {
-  const { refresh: cookie, token } = await known()
+  const { refresh: cookie, token } = await newCachedAccount()
   const next = await refresh(api, cookie)
   assert.equal((await me(other, next.json.access_token)).status, 200)
   assert.equal((await refresh(api, cookie)).status, 401)
@@ -112,13 +112,13 @@ test('a replayed refresh token ends the access tokens of its session', async () 
 })
 
 test('a new name shows', async () => {
-  const { id, token } = await known()
+  const { id, token } = await newCachedAccount()
   await api.call('PATCH', `${USERS}/${id}?full_name=Grace`, { token })
   await until('the name', async () => (await me(other, token)).json.full_name === 'Grace')
 })
 
 test('a logout leaves the access token as it is: that runs out by itself', async () => {
-  const { token, refresh: cookie } = await known()
+  const { token, refresh: cookie } = await newCachedAccount()
   await api.post('/api/v1/auth/logout', { token })
   assert.equal((await refresh(other, cookie)).status, 401)
   for (const edge of [api, other]) assert.equal((await me(edge, token)).status, 200)

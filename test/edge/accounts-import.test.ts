@@ -6,7 +6,7 @@ import bcrypt from 'bcryptjs'
 import { hashProblem } from '../../edge/password-hashes.ts'
 import { assertRefused, castOf, login } from './accounts-help.ts'
 import { edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
-import { secured, signInWith } from './totp-help.ts'
+import { enableTotp, signInWith } from './totp-help.ts'
 
 /** Import of accounts with password hashes of other systems. */
 
@@ -192,7 +192,7 @@ describe('the first sign-in', () => {
     const first = await login(api, email)
     const { id } = (await api.get('/api/v1/auth/me', { token: first.json.access_token })).json
     const token = first.json.access_token
-    const person = await secured(api, { id, email, token, refresh: '', role: 'user' })
+    const person = await enableTotp(api, { id, email, token, refresh: '', role: 'user' })
     for (const recovery_code of person.recoveryCodes.slice(0, 5)) {
       await query('update account set password_hash = $2 where email = $1', [email, BCRYPT])
       await query('delete from login_failure')

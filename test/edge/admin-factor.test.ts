@@ -6,7 +6,7 @@ import { Authenticator } from '../passkeys.ts'
 import { until } from '../until.ts'
 import { assertRefused, login } from './accounts-help.ts'
 import { type Answered, type Api, edgeAndDatabase, newEmail, SECRET, startEdge } from './harness.ts'
-import { secured, signInWith } from './totp-help.ts'
+import { enableTotp, signInWith } from './totp-help.ts'
 
 /** `REQUIRE_ADMIN_TOTP`: requests that admins may make without a second factor. */
 
@@ -45,14 +45,14 @@ test('an admin without a second factor is a user, who sets one up and then is an
   assertRefused(rename, 403, 'Only the account owner or an admin may do this')
   const me = await api.get('/api/v1/auth/me', { token: admin.token })
   assert.deepEqual([me.status, me.json.role], [200, 'admin'])
-  await secured(api, admin)
+  await enableTotp(api, admin)
   assert.equal((await users(admin.token)).status, 200)
   await until('the other edge knows', async () => (await users(admin.token, other)).status === 200)
 })
 
 test('it is one no longer once its one-time codes are off', async () => {
   const admin = await newAdmin()
-  const { recoveryCodes } = await secured(api, admin)
+  const { recoveryCodes } = await enableTotp(api, admin)
   const { access_token: token } = (await signInWith(api, admin.email, { recovery_code: recoveryCodes[0]! }))
     .json
   assert.equal((await users(token)).status, 200)
@@ -88,7 +88,7 @@ test('its API keys are those of an admin only with one-time codes', async () => 
   })
   assert.equal(made.status, 201, made.text)
   assertLacking(await users(made.json.key))
-  await secured(api, admin)
+  await enableTotp(api, admin)
   assert.equal((await users(made.json.key)).status, 200)
 })
 

@@ -60,7 +60,7 @@ export async function getStream(
 }
 
 /** The answer that a subscriber has after these frames: all chunks since the last `restart`. */
-export function assembled(frames: readonly Frame[]): string {
+export function joinChunks(frames: readonly Frame[]): string {
   const from = frames.findLastIndex(({ event }) => event === 'restart')
   return frames
     .slice(from + 1)
@@ -70,5 +70,5 @@ export function assembled(frames: readonly Frame[]): string {
 }
 
 /** The sequence numbers in the frame ids, without the message id before them. */
-export const numbers = (frames: readonly Frame[]): number[] =>
+export const sequenceNumbers = (frames: readonly Frame[]): number[] =>
   frames.map(({ id }) => Number(id.split('.')[1]))

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Frame, Stream } from '../service.ts'
 import { until } from '../until.ts'
-import { assembled, CHAT, getStream, numbers, postStream, startTalk } from './ai-help.ts'
+import { CHAT, getStream, joinChunks, postStream, sequenceNumbers, startTalk } from './ai-help.ts'
 import { startEdge } from './harness.ts'
 
 /** Streamed answers. */
@@ -45,7 +45,7 @@ describe('POST /ai/chat/stream', () => {
       assert.match(String(timestamp), /^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
       assert.equal(typeof content, 'string')
     }
-    assert.equal(assembled(frames), 'One two three four')
+    assert.equal(joinChunks(frames), 'One two three four')
     const final = frames.at(-2)!
     const { timestamp, response_time_ms, ...others } = final.data
     assert.deepEqual(
@@ -66,8 +66,8 @@ describe('POST /ai/chat/stream', () => {
     assert.ok(Number(response_time_ms) >= 100 && !Number.isNaN(Date.parse(String(timestamp))))
     assert.deepEqual([frames.at(-1)!.event, frames.at(-1)!.data], ['complete', { status: 'completed' }])
     assert.deepEqual(await stored(message_id), { status: 'complete', content: 'One two three four' })
-    const sorted = [...numbers(frames)].sort((a, b) => a - b)
-    assert.deepEqual(numbers(frames), [...new Set(sorted)])
+    const sorted = [...sequenceNumbers(frames)].sort((a, b) => a - b)
+    assert.deepEqual(sequenceNumbers(frames), [...new Set(sorted)])
     assert.deepEqual(models.asked.at(-1)!.body.stream_options, { include_usage: true })
   })
 
@@ -78,13 +78,13 @@ describe('POST /ai/chat/stream', () => {
       { tool_calls: [{ index: 0, function: { name: 'f', arguments: '{' } }] },
     ]
     const frames = await say({ pieces: [text.slice(0, 17), text.slice(17)], bytesEach: 7, aside })
-    assert.equal(assembled(frames), text)
+    assert.equal(joinChunks(frames), text)
     assert.equal(frames.at(-2)!.data.content, text)
   })
 
   test('a character that comes in two halves is one', async () => {
     const frames = await say({ pieces: ['a\ud83d', '\udc4db', '\0c\udc4d'] })
-    assert.equal(assembled(frames), 'a👍bc\ufffd')
+    assert.equal(joinChunks(frames), 'a👍bc\ufffd')
     assert.equal(frames.at(-2)!.data.content, 'a👍bc\ufffd')
   })
 
@@ -129,7 +129,7 @@ describe('POST /ai/chat/stream', () => {
       assert.match(String(data.detail), reason)
       assert.equal(models.asked.length, before + 1)
       // The message keeps the partial answer that its subscribers have seen.
-      assert.equal(assembled(frames), 'One two')
+      assert.equal(joinChunks(frames), 'One two')
       assert.deepEqual(await stored(frames[0]!.data.message_id), { status: 'failed', content: 'One two' })
       const [used] = await query(
         'select success, estimated, output_tokens::int as output from ai_usage order by id desc limit 1',
@@ -184,7 +184,7 @@ describe('GET /ai/chat/stream', () => {
     models.script = () => slowly
     const stream = await getStream(api, `${CHAT}/stream?message=Hi&conversation_id=&user_id=carol`)
     await stream.finished()
-    assert.equal(assembled(stream.frames), 'One two three four')
+    assert.equal(joinChunks(stream.frames), 'One two three four')
     assert.equal(models.asked.at(-1)!.body.messages.at(-1)!.content, 'Hi')
     assert.equal((await api.get(`${CHAT}/stream`)).status, 400)
   })
@@ -211,10 +211,10 @@ describe('GET /ai/chat/stream', () => {
       stream = await getStream(turn % 2 === 0 ? other : api, path, { 'last-event-id': seen.at(-1)!.id })
     }
     seen.push(...(await stream.finished()))
-    assert.equal(assembled(seen), 'abcdefghijklmnop')
+    assert.equal(joinChunks(seen), 'abcdefghijklmnop')
     assert.deepEqual(
-      numbers(seen),
-      [...new Set(numbers(seen))].sort((a, b) => a - b),
+      sequenceNumbers(seen),
+      [...new Set(sequenceNumbers(seen))].sort((a, b) => a - b),
     )
     assert.equal(models.asked.length, before + 1)
     // All frames are delivered, so a 204 makes an EventSource stop reconnecting.
@@ -277,7 +277,7 @@ describe('stopping', () => {
       ['error', { detail: 'The answer was stopped', code: 'turn.stopped' }],
     )
     const { status, content } = (await stored(message_id))!
-    assert.deepEqual([status, content], ['stopped', assembled(seen)])
+    assert.deepEqual([status, content], ['stopped', joinChunks(seen)])
     await until('the provider is left', () => models.open === 0)
     assert.deepEqual(events(back).at(-1), 'error')
     const again = await api.get(`${CHAT}/stream/${message_id}`, {

@@ -14,7 +14,7 @@ const { call, editor, tag, query, url } = await blogWorld()
 let count = 0
 
 /** Creates a tag with many published posts. */
-async function big(): Promise<{ id: number; slug: string; name: string }> {
+async function newBigTag(): Promise<{ id: number; slug: string; name: string }> {
   const made = await tag(`Big ${++count}`)
   await query(
     `with made as (insert into blog_post (title, slug, status, published_at)
@@ -29,7 +29,7 @@ const showing = async (name: string): Promise<number> =>
 const jobs = () => query(`select status, owner_id, queue from job where name = 'blog.retag' order by id`)
 
 test('a tag has its new name at once, and so have its first posts; a job brings it into the others', async () => {
-  const { id, name, slug } = await big()
+  const { id, name, slug } = await newBigTag()
   const put = await call(editor, 'PUT', `/tags/${id}`, { json: { name: 'Renamed', slug: 'renamed' } })
   assert.deepEqual([put.status, put.json.name, put.json.slug], [200, 'Renamed', 'renamed'])
   assert.equal((await call(null, 'GET', '/posts', { query: { tag: 'renamed' } })).json.total, POSTS)
@@ -39,7 +39,7 @@ test('a tag has its new name at once, and so have its first posts; a job brings 
 })
 
 test('a deleted tag is gone at once, its names are free, and its first posts have lost it', async () => {
-  const { id, name, slug } = await big()
+  const { id, name, slug } = await newBigTag()
   assert.equal((await call(editor, 'DELETE', `/tags/${id}`)).status, 204)
   assertRefused(await call(editor, 'DELETE', `/tags/${id}`), 404, 'Tag not found')
   assertRefused(await call(editor, 'PUT', `/tags/${id}`, { json: { name: 'Back' } }), 404, 'Tag not found')

@@ -171,7 +171,7 @@ async function write(): Promise<void> {
   )
 }
 
-async function exported(format: string): Promise<Buffer> {
+async function exportBlog(format: string): Promise<Buffer> {
   const answer = await call(null, 'GET', '/export', { query: { format } })
   assert.equal(answer.status, 200)
   return answer.bytes
@@ -179,7 +179,7 @@ async function exported(format: string): Promise<Buffer> {
 
 test('posts of every kind, as a zip archive and as JSON', async () => {
   await write()
-  const [zip, json] = [await exported('markdown'), await exported('json')]
+  const [zip, json] = [await exportBlog('markdown'), await exportBlog('json')]
   const posts = JSON.parse(json.toString()) as Record<string, unknown>[]
   assert.equal(posts.length, POSTS)
   for (const [name, bytes] of [
@@ -191,12 +191,12 @@ test('posts of every kind, as a zip archive and as JSON', async () => {
     assert.equal(error, null, String(error?.detail ?? error?.stack))
     assert.deepEqual(result, { created: POSTS, updated: 0, skipped: 0, failed: 0, errors: [] })
     // Compare posts first: the failure then shows the first different post instead of all bytes.
-    for (const [i, again] of (JSON.parse((await exported('json')).toString()) as object[]).entries())
+    for (const [i, again] of (JSON.parse((await exportBlog('json')).toString()) as object[]).entries())
       assert.deepEqual(again, posts[i])
-    assert.ok((await exported('json')).equals(json), `${name}: the same JSON`)
-    assert.ok((await exported('markdown')).equals(zip), `${name}: the same archive`)
+    assert.ok((await exportBlog('json')).equals(json), `${name}: the same JSON`)
+    assert.ok((await exportBlog('markdown')).equals(zip), `${name}: the same archive`)
   }
   const again = await send('blog.zip', zip, { onConflict: 'overwrite' })
   assert.deepEqual(again.result, { created: 0, updated: POSTS, skipped: 0, failed: 0, errors: [] })
-  assert.ok((await exported('json')).equals(json), 'written over itself it is the same')
+  assert.ok((await exportBlog('json')).equals(json), 'written over itself it is the same')
 })

@@ -6,7 +6,7 @@ import { jobSettings } from '../job-settings.ts'
 import { until } from '../until.ts'
 import { edgeAndDatabase, PASSWORD } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
-import { secured } from './totp-help.ts'
+import { enableTotp } from './totp-help.ts'
 
 /** `npm run admin`. */
 
@@ -69,7 +69,7 @@ test('unlock lifts the lock of an address', async () => {
 })
 
 test('disable-totp lets in who has lost their device', async () => {
-  const { id, email } = await secured(api, await api.register('lost@example.com'))
+  const { id, email } = await enableTotp(api, await api.register('lost@example.com'))
   assert.equal((await signIn(email, PASSWORD)).status, 401)
   assert.deepEqual(await run('disable-totp', email), [`One-time codes of ${email} are disabled`])
   assert.equal((await signIn(email, PASSWORD)).status, 200)
@@ -110,7 +110,7 @@ const fail = async (
 
 let documents = 1000
 /** Job options for a new actor. */
-const another = () => ({ payload: { documentId: ++documents, force: true } })
+const newActor = () => ({ payload: { documentId: ++documents, force: true } })
 
 test('retry-failed does again what failed, once, and leaves what it can not run', async () => {
   const [one, two] = [await fail('documents'), await fail('other')]
@@ -127,8 +127,8 @@ test('retry-failed takes what is asked for, or only says how many that are', asy
   const { token } = await api.register('dan@example.com')
   const { id: dan } = (await api.get('/api/v1/auth/me', { token })).json
   const began = new Date().toISOString()
-  for (const code of ['a.b', 'a.b', 'c.d']) await fail('flock', another(), code)
-  await fail('flock', another(), 'a.b', dan)
+  for (const code of ['a.b', 'a.b', 'c.d']) await fail('flock', newActor(), code)
+  await fail('flock', newActor(), 'a.b', dan)
   const count = async (...args: string[]) =>
     Number(
       /^Failed jobs that would be retried: (\d+)$/.exec(
@@ -152,14 +152,14 @@ test('retry-failed takes what is asked for, or only says how many that are', asy
 })
 
 test('retry-failed ends, though what it retries fails again at once', async () => {
-  for (let n = 0; n < 3; n++) await fail('again', another())
+  for (let n = 0; n < 3; n++) await fail('again', newActor())
   const { db } = database
   let failing = 0
   const failingAgain = {
     ...db,
     transaction: async (work: Parameters<typeof db.transaction>[0]) => {
       const done = await db.transaction(work)
-      if (++failing < 20) await fail('again', another())
+      if (++failing < 20) await fail('again', newActor())
       return done
     },
   } as typeof db

@@ -5,7 +5,7 @@ import PostalMime from 'postal-mime'
 import { until } from '../until.ts'
 import { castOf } from './accounts-help.ts'
 import { keyOf } from './api-keys-help.ts'
-import { comeDue, startOutside, startSender } from './comms-help.ts'
+import { makeDue, startOutside, startSender } from './comms-help.ts'
 import { type Account, edgeAndDatabase, startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
@@ -220,7 +220,7 @@ describe('what becomes of a document before its mail is sent', () => {
       const attachments = [{ document_id: kept }, { document_id: gone }]
       const { id } = (await send(attachments, { send_at: later() })).json
       assert.equal((await remove(gone, search)).status, 204)
-      await comeDue(query, id)
+      await makeDue(query, id)
       const row = await failed(id)
       assert.equal(row.detail, missing(gone))
       assert.deepEqual([row.requests, row.attachments.length], [0, 2])
@@ -240,7 +240,7 @@ describe('what becomes of a document before its mail is sent', () => {
       (await api.post(`/api/v1/documents/${document_id}/restore`, { token: user.token })).status,
       200,
     )
-    await comeDue(query, id)
+    await makeDue(query, id)
     await until('it is sent', async () => (await sendOf(id)).status === 'sent')
   })
 
@@ -258,7 +258,7 @@ describe('what becomes of a document before its mail is sent', () => {
     const { id } = (await send([{ document_id }], { send_at: later() })).json
     await query(`delete from blob_chunk where blob_id = (select b.id from blob b join document d on d.sha256 = b.sha256
       where d.id = ${document_id})`)
-    await comeDue(query, id)
+    await makeDue(query, id)
     assert.equal((await failed(id)).detail, 'The document is missing from storage')
   })
 })

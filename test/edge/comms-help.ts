@@ -5,12 +5,11 @@ import { type MailStandIn, mailServer } from '../standins/smtp.ts'
 import { type TwilioStandIn, twilioEnv, twilioServer } from '../standins/twilio.ts'
 import { startOwnWorker } from './own-worker.ts'
 
-/** The three provider stand-ins and a worker in this process that sends through them. */
+/** The three provider stand-ins and the settings that point to them. */
 export interface Outside {
   readonly twilio: TwilioStandIn
   readonly resend: ResendStandIn
   readonly mail: MailStandIn
-  /** The settings that point to them. */
   readonly env: Readonly<Record<string, string>>
 }
 
@@ -31,7 +30,7 @@ export async function startOutside(): Promise<Outside> {
 }
 
 /** Reschedules a message so that it is due in `ms`. */
-export async function comeDue(query: TestDatabase['query'], id: string, ms = 0): Promise<void> {
+export async function makeDue(query: TestDatabase['query'], id: string, ms = 0): Promise<void> {
   const [row] = await query(
     `with moved as (update comms_send set send_at = now() + make_interval(secs => $2 / 1000.0) where id = $1 returning job_id, send_at)
      update job set run_at = send_at from moved where job.id = job_id returning job_id`,

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { until } from '../until.ts'
 import { castOf } from './accounts-help.ts'
-import { comeDue, startOutside, startSender } from './comms-help.ts'
+import { makeDue, startOutside, startSender } from './comms-help.ts'
 import { type Answered, edgeAndDatabase, startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
@@ -79,7 +79,7 @@ for (const [channel, [path, body]] of Object.entries(CHANNELS))
 
     test('sends it at its time, and not before', async () => {
       const { id } = await schedule(channel)
-      await comeDue(query, id, 300)
+      await makeDue(query, id, 300)
       const { send_at: sendAt } = await sendOf(id)
       const row = await until('it is sent', async () => {
         const row = await sendOf(id)
@@ -145,7 +145,7 @@ test('what is suppressed meanwhile is not sent, and the message says why', async
     `insert into comms_suppression (address, reason, send_id) values ('gone@example.com', 'bounced', $1)`,
     [id],
   )
-  await comeDue(query, id)
+  await makeDue(query, id)
   const row = await until('it has failed', async () => {
     const row = await sendOf(id)
     return row.status === 'failed' && row

@@ -26,7 +26,7 @@ const tell = (type: string, more: Parameters<typeof mailEvent>[1] & object, id?:
     signedEvent(mailEvent(type, more), id === undefined ? {} : { id }),
   )
 /** Sends mail to an address, then delivers a provider event about it; returns the id of the message. */
-async function told(to: string, type: string, more: object = {}, event?: string): Promise<string> {
+async function sendAndReport(to: string, type: string, more: object = {}, event?: string): Promise<string> {
   const { id } = (await send({ to: [to] })).json
   assert.equal((await tell(type, { id, to, ...more }, event)).status, 200)
   return id
@@ -43,7 +43,7 @@ describe('an address is suppressed', () => {
     ['whose owner calls it spam', 'email.complained', {}, 'complained'],
   ] as const)
     test(what, async () => {
-      const id = await told('Ada@example.com', type, more)
+      const id = await sendAndReport('Ada@example.com', type, more)
       const [one, ...others] = await list()
       const { created_at, ...rest } = one
       assert.deepEqual([rest, others], [{ address: 'ada@example.com', reason, send_id: id }, []])
@@ -66,7 +66,7 @@ describe('an address is suppressed', () => {
     ['a failure of the provider', 'email.failed', {}],
   ] as const)
     test(`but not after ${what}`, async () => {
-      await told('bob@example.com', type, more)
+      await sendAndReport('bob@example.com', type, more)
       assert.deepEqual(await list(), [])
     })
 
@@ -78,8 +78,8 @@ describe('an address is suppressed', () => {
 })
 
 test('a refused request leaves no message and no job, and names every address', async () => {
-  await told('x@example.com', 'email.complained')
-  await told('y@example.com', 'email.bounced', PERMANENT)
+  await sendAndReport('x@example.com', 'email.complained')
+  await sendAndReport('y@example.com', 'email.bounced', PERMANENT)
   const rows = () =>
     query('select (select count(*) from comms_send) as sends, (select count(*) from job) as jobs')
   const before = await rows()
@@ -91,7 +91,7 @@ test('a refused request leaves no message and no job, and names every address', 
 
 test('a suppression that an admin has lifted does not come back with the event, and is audited', async () => {
   const event = 'msg_again'
-  const id = await told('carl@example.com', 'email.complained', {}, event)
+  const id = await sendAndReport('carl@example.com', 'email.complained', {}, event)
   await lift('carl@example.com')
   await tell('email.complained', { id, to: 'carl@example.com' }, event)
   assert.deepEqual(await list(), [])

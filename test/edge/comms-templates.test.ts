@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { until } from '../until.ts'
 import { castOf } from './accounts-help.ts'
-import { comeDue, startOutside, startSender } from './comms-help.ts'
+import { makeDue, startOutside, startSender } from './comms-help.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
@@ -193,7 +193,7 @@ describe('a message of a template', () => {
     const { id } = (await send('/email/send', json)).json
     await call('PUT', `/${name}`, { ...WELCOME, subject: 'Changed', variables: WELCOME.variables })
     await call('DELETE', `/${name}`)
-    await comeDue(query, id)
+    await makeDue(query, id)
     const raw = await until('it comes', () => mail.raw.find((one) => one.includes(id)))
     assert.match(raw, /^Subject: Welcome, Bob\r$/m)
   })

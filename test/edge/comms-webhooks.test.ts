@@ -24,7 +24,7 @@ const RESEND = '/api/v1/comms/webhooks/resend'
 const INVALID = 'The event is malformed, or its signature is invalid or expired'
 
 /** Inserts a message that its provider has accepted. */
-async function sent(channel: Channel, providerId: string | null): Promise<string> {
+async function addSentMessage(channel: Channel, providerId: string | null): Promise<string> {
   const id = randomUUID()
   await db.run(insertSend({ id, channel, ownerId: null, jobId: id, recipients: ['x'], message: { to: 'x' } }))
   await db.one(beginRequest(id, { id, attempt: 1 }, false))
@@ -61,7 +61,7 @@ describe('a callback of the telephony provider', () => {
   ] as const)
     test(`of a text message that is ${given}`, async () => {
       const sid = `SM${randomUUID()}`
-      const id = await sent('sms', sid)
+      const id = await addSentMessage('sms', sid)
       const answer = await call({ MessageSid: sid, MessageStatus: given, ErrorCode: '30003' })
       assert.deepEqual([answer.status, answer.json], [200, { received: 'true' }])
       const { detail, ...found } = await row(id)
@@ -79,7 +79,7 @@ describe('a callback of the telephony provider', () => {
   ] as const)
     test(`of a call that is ${given}`, async () => {
       const sid = `CA${randomUUID()}`
-      const id = await sent('call', sid)
+      const id = await addSentMessage('call', sid)
       assert.equal((await call({ CallSid: sid, CallStatus: given })).status, 200)
       assert.equal(await statusOf(id), status)
     })
@@ -102,7 +102,7 @@ describe('a callback of the telephony provider', () => {
 
   test('that is not signed, or not like this, is refused', async () => {
     const sid = `SM${randomUUID()}`
-    const id = await sent('sms', sid)
+    const id = await addSentMessage('sms', sid)
     const told = { MessageSid: sid, MessageStatus: 'delivered' }
     const { body, headers } = signedCallback(`${BASE}${TWILIO}`, told)
     const requests = [
@@ -161,7 +161,7 @@ describe('an event of the email provider', () => {
     ['constructor', {}, 'sent', null],
   ] as const)
     test(`${type} ${JSON.stringify(more)}`, async () => {
-      const id = await sent('email', null)
+      const id = await addSentMessage('email', null)
       const answer = await tell(mailEvent(type, { id, ...more }))
       assert.deepEqual([answer.status, answer.json], [200, { received: 'true' }])
       const found = await row(id)
@@ -176,7 +176,7 @@ describe('an event of the email provider', () => {
       (id) => ({ headers: [{ name: 'X-Send-Id', value: id }] }),
     ]
     for (const facts of named) {
-      const [id, emailId] = [await sent('email', null), randomUUID()]
+      const [id, emailId] = [await addSentMessage('email', null), randomUUID()]
       await tell(mailEvent('email.sent', { emailId, ...facts(id) }))
       assert.equal((await row(id)).provider_id, emailId)
       await tell(mailEvent('email.complained', { emailId }))
@@ -206,7 +206,7 @@ describe('an event of the email provider', () => {
 
   test('that is not signed, or not like this, is refused', async (t) => {
     const now = stopClock(t)
-    const id = await sent('email', null)
+    const id = await addSentMessage('email', null)
     const event = mailEvent('email.delivered', { id })
     const { body, headers } = signedEvent(event)
     const right = headers['svix-signature']!

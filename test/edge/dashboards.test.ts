@@ -36,7 +36,7 @@ const WORDS = new Set(
 )
 
 /** The metrics in an expression and the labels that it uses of each. */
-function asked(expr: string): { name: string; labels: string[] }[] {
+function metricsIn(expr: string): { name: string; labels: string[] }[] {
   const plain = expr.replace(/"[^"]*"/g, '""').replace(/\[[^\]]*\]/g, '')
   const grouped = plain.replace(/\b(?:by|on) \([^)]*\)/g, '')
   return [...grouped.matchAll(/([a-z_]{2,})(?:\{([^}]*)\})?/g)]
@@ -86,7 +86,7 @@ test('every expression is about metrics and labels that there are', async () => 
     ...rules.map(({ expr }) => expr),
     ...panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)),
   ]
-  const named = expressions.flatMap(asked)
+  const named = expressions.flatMap(metricsIn)
   assert.ok(named.length > 40)
   for (const { name, labels } of named) {
     if (ELSEWHERE.includes(name)) continue

@@ -20,7 +20,7 @@ const titles = async (search = '', token = ann.token): Promise<string[]> =>
   (await list(search, token)).items.map(({ title }) => title)
 
 /** The titles of a list, read with cursors, one document a page. */
-async function followed(search: string, token = ann.token): Promise<string[]> {
+async function followTitles(search: string, token = ann.token): Promise<string[]> {
   const found: string[] = []
   for (let next: string | null = ''; next !== null; ) {
     const { json } = await api.get(`/api/v1/documents?page_size=1&${search}${next && `&cursor=${next}`}`, {
@@ -135,13 +135,13 @@ test('a cursor leads on past the longest titles, whatever they are written in', 
   const longest = ['\u6b63'.repeat(300), '"'.repeat(300), `a${'\u0001'.repeat(298)}z`, 'z']
   for (const title of longest) await upload(cat.token, title, { note: 'kept' })
   for (const search of ['sort=title', 'sort=-title', 'sort=title&search=kept'])
-    assert.equal((await followed(search, cat.token)).length, longest.length, search)
+    assert.equal((await followTitles(search, cat.token)).length, longest.length, search)
 })
 
 test('a cursor leads on, in the order in which the list is: newest first, or best first', async () => {
   for (const search of ['', 'tag=2024', 'search=invoice', 'search=the']) {
     const all = await titles(`?page_size=200&${search}`)
-    assert.deepEqual(await followed(search), all)
+    assert.deepEqual(await followTitles(search), all)
     assert.ok(all.length > 1)
   }
   const { next } = (await api.get('/api/v1/documents?page_size=1', { token: ann.token })).json
@@ -194,7 +194,7 @@ test('sorted by title, date or arrival, up and down; from and to name days', asy
   assert.deepEqual(await sorted('-document_date', '&search=alpha'), ['alpha', 'Alpha'])
   assert.deepEqual(await titles('?search=alpha&to=2026-02-01', token), ['Alpha'])
   for (const sort of ['title', '-title', 'document_date', '-document_date', 'title&search=alpha'])
-    assert.deepEqual(await followed(`sort=${sort}`, token), await sorted(sort), sort)
+    assert.deepEqual(await followTitles(`sort=${sort}`, token), await sorted(sort), sort)
   for (const [search, name] of [
     ['sort=size', 'sort'],
     ['sort=--title', 'sort'],
@@ -234,7 +234,7 @@ test('with tags in every order, whichever tag is the rarer one', async () => {
       ['tag=often&kind=bill&from=2026-02-11', up.filter((title) => title === 'delta')],
       ['tag=often&to=2026-02-10', up.filter((title) => ['Alpha', 'gamma'].includes(title))],
     ] as const) {
-      assert.deepEqual(await followed(`sort=${sort}&${search}`, token), expected, `${sort} ${search}`)
+      assert.deepEqual(await followTitles(`sort=${sort}&${search}`, token), expected, `${sort} ${search}`)
       assert.deepEqual(
         await titles(`?sort=-${sort}&${search}`, token),
         expected.toReversed(),

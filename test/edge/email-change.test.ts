@@ -34,7 +34,7 @@ const trail = (id: number) =>
   ])
 
 /** Requests a change; returns the tokens that both addresses received. */
-async function begun(who: Account, email = address()) {
+async function beginChange(who: Account, email = address()) {
   await mails()
   const answer = await ask(who, email)
   assert.equal(answer.status, 201, answer.text)
@@ -196,9 +196,9 @@ describe('asking for another address', () => {
 
   test('a second time replaces the first, whose tokens are good for nothing, also those that are mailed late', async () => {
     const who = await newcomer()
-    const first = await begun(who)
+    const first = await beginChange(who)
     assert.equal((await confirm(first.old)).status, 200)
-    const second = await begun(who)
+    const second = await beginChange(who)
     for (const token of [first.old, first.new]) {
       assertRefused(await confirm(token), 400, BAD_TOKEN)
       assertRefused(await refuse(token), 400, BAD_TOKEN)
@@ -228,7 +228,7 @@ describe('confirming', () => {
   ] as const)
     test(`first the ${order[0]} address, then the ${order[1]} one: it changes`, async () => {
       const who = await newcomer()
-      const change = await begun(who)
+      const change = await beginChange(who)
       const first = await confirm(change[order[0]])
       assert.deepEqual(
         [first.status, first.json],
@@ -262,7 +262,7 @@ describe('confirming', () => {
     await api.post('/api/v1/auth/password-reset/request', { json: { email: who.email } })
     const stale = (await mails()).filter(({ to }) => to === who.email).map(({ token }) => token)
     assert.equal(stale.length, 2, 'a verification and a reset')
-    const change = await begun(who)
+    const change = await beginChange(who)
     await confirm(change.old)
     assert.equal((await me(api, other.json.access_token)).status, 200)
     await confirm(change.new)
@@ -279,7 +279,7 @@ describe('confirming', () => {
 
   test('a session that asked and was ended since stays ended', async () => {
     const who = await newcomer()
-    const change = await begun(who)
+    const change = await beginChange(who)
     const json = { current_password: PASSWORD, new_password: 'another password' }
     const other = await login(api, who.email)
     await api.post('/api/v1/auth/change-password', { token: other.json.access_token, json })
@@ -291,7 +291,7 @@ describe('confirming', () => {
 
   test('takes no token that is expired, of another kind, of another side or none at all', async () => {
     const who = await newcomer()
-    const change = await begun(who)
+    const change = await beginChange(who)
     const [{ id }] = (await query('select id from email_change where account_id = $1', [who.id])) as [
       { id: string },
     ]
@@ -315,7 +315,7 @@ describe('confirming', () => {
 
   test('raced by ten at once with each token, it changes once', async () => {
     const who = await newcomer()
-    const change = await begun(who)
+    const change = await beginChange(who)
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, i) => confirm(i % 2 ? change.old : change.new)),
     )
@@ -325,7 +325,7 @@ describe('confirming', () => {
   })
 
   test('is done once for an Idempotency-Key', async () => {
-    const change = await begun(await newcomer())
+    const change = await beginChange(await newcomer())
     const key = { 'idempotency-key': 'confirm' }
     const answers = [await confirm(change.old, key), await confirm(change.old, key)]
     assert.deepEqual([answers[1]!.status, answers[1]!.json], [200, answers[0]!.json])
@@ -333,7 +333,7 @@ describe('confirming', () => {
 
   test('of an account that is gone or deactivated is nothing', async () => {
     const [gone, off] = [await newcomer(), await newcomer()]
-    const [one, two] = [await begun(gone), await begun(off)]
+    const [one, two] = [await beginChange(gone), await beginChange(off)]
     await confirm(one.old)
     const asAdmin = (method: string, path: string) =>
       api.call(method, `/api/v1/auth/users/${path}`, { token: admin.token })
@@ -350,7 +350,7 @@ describe('refusing, and taking back', () => {
   for (const side of ['old', 'new'] as const)
     test(`with the token of the ${side} address ends it`, async () => {
       const who = await newcomer()
-      const change = await begun(who)
+      const change = await beginChange(who)
       await confirm(change.old)
       const answer = await refuse(change[side])
       assert.deepEqual([answer.status, answer.json], [200, { detail: 'The email change has been refused' }])
@@ -368,7 +368,7 @@ describe('refusing, and taking back', () => {
 
   test('DELETE takes it back', async () => {
     const who = await newcomer()
-    const change = await begun(who)
+    const change = await beginChange(who)
     const answer = await cancel(who)
     assert.deepEqual([answer.status, answer.text], [204, ''])
     assertRefused(await cancel(who), 404, 'No email change is pending')
@@ -383,7 +383,7 @@ describe('refusing, and taking back', () => {
   test('against the confirmation, either comes first and nothing is half done', async () => {
     for (let round = 0; round < 8; round++) {
       const who = await newcomer()
-      const change = await begun(who)
+      const change = await beginChange(who)
       await confirm(change.old)
       const [done, ended] = await Promise.all([
         confirm(change.new),
@@ -399,7 +399,7 @@ describe('an address that two want', () => {
   test('goes to the account that is confirmed first; the other one is told, and its change is over', async () => {
     const [one, two] = [await newcomer(), await newcomer()]
     const email = address()
-    const [first, second] = [await begun(one, email), await begun(two, email)]
+    const [first, second] = [await beginChange(one, email), await beginChange(two, email)]
     for (const token of [first.old, first.new, second.new]) assert.equal((await confirm(token)).status, 200)
     assertRefused(await confirm(second.old), 400, 'An account with this email already exists')
     assertRefused(await confirm(second.old), 400, BAD_TOKEN)
@@ -413,7 +413,7 @@ describe('an address that two want', () => {
       const all = await Promise.all(Array.from({ length: 3 }, newcomer))
       const email = address()
       const changes: { old: string; new: string }[] = []
-      for (const who of all) changes.push(await begun(who, email))
+      for (const who of all) changes.push(await beginChange(who, email))
       for (const change of changes) await confirm(change.new)
       const answers = await Promise.all(changes.map((change) => confirm(change.old)))
       assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 400, 400])
@@ -428,7 +428,7 @@ describe('an address that two want', () => {
   test('of which one registers with it goes to one of them, and neither waits for the other for ever', async () => {
     for (let round = 0; round < 8; round++) {
       const who = await newcomer()
-      const change = await begun(who)
+      const change = await beginChange(who)
       await confirm(change.old)
       const [changed, registered] = await Promise.all([
         confirm(change.new),
@@ -445,7 +445,7 @@ describe('an address that two want', () => {
 
   test('that an account gives up is free again', async () => {
     const who = await newcomer()
-    const change = await begun(who)
+    const change = await beginChange(who)
     await confirm(change.old)
     await confirm(change.new)
     assert.equal(
@@ -475,7 +475,7 @@ describe('invites of the new address', () => {
     await invite(owner, two, who.email)
     const email = address()
     const made = [await invite(owner, one, email, 'admin'), await invite(owner, two, email, 'admin')]
-    const change = await begun(who, email)
+    const change = await beginChange(who, email)
     await confirm(change.new)
     assert.equal(await roleIn(one, who.id), undefined)
     await confirm(change.old)
@@ -496,7 +496,7 @@ describe('invites of the new address', () => {
     const id = await organization(owner)
     for (let round = 0; round < 8; round++) {
       const who = await newcomer()
-      const change = await begun(who)
+      const change = await beginChange(who)
       await confirm(change.old)
       const [changed, made] = await Promise.all([confirm(change.new), invite(owner, id, change.email)])
       assert.equal(changed.status, 200)
@@ -511,7 +511,7 @@ test('every edge knows the new address at once', async () => {
   const other = await startEdge(url)
   const who = await newcomer()
   assert.equal((await me(other, who.token)).json.email, who.email)
-  const change = await begun(who)
+  const change = await beginChange(who)
   await confirm(change.old)
   await confirm(change.new)
   await until('it does', async () => (await me(other, who.token)).json.email === change.email)

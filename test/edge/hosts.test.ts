@@ -12,7 +12,7 @@ const asked = async (edge: Api, host: string, path = '/api/v1/tasks') =>
   (await edge.get(path, { headers: { host } })).status
 
 /** The hosts of the list that an edge with these settings serves. */
-function servedOf(env: Readonly<Record<string, string>>, ...hosts: readonly string[]): string[] {
+function filterServed(env: Readonly<Record<string, string>>, ...hosts: readonly string[]): string[] {
   const { servedHosts } = parse({ SECRET_KEY: 'a secret for tests, long enough to be one', ...env })
   return hosts.filter((host) => servedHosts === null || isServed(servedHosts, host))
 }
@@ -38,9 +38,9 @@ describe('an edge on a loopback address', () => {
       '1',
       '127.0.0.1.evil.example',
     ]
-    assert.deepEqual(servedOf({}, ...right, ...wrong), right)
+    assert.deepEqual(filterServed({}, ...right, ...wrong), right)
     const env = { PUBLIC_BASE_URL: 'https://Mill.example.com:8443' }
-    assert.deepEqual(servedOf(env, 'mill.example.com', 'mill.example.com.:443', 'example.com'), [
+    assert.deepEqual(filterServed(env, 'mill.example.com', 'mill.example.com.:443', 'example.com'), [
       'mill.example.com',
       'mill.example.com.:443',
     ])
@@ -72,7 +72,7 @@ describe('an edge that other machines reach', () => {
 
   test('serves the host of PUBLIC_BASE_URL in production, and nothing else', async () => {
     const hosts = ['mill.example.com', 'localhost', '127.0.0.1', 'evil.example']
-    assert.deepEqual(servedOf({ ...PRODUCTION, ...host, ...base }, ...hosts), ['mill.example.com'])
+    assert.deepEqual(filterServed({ ...PRODUCTION, ...host, ...base }, ...hosts), ['mill.example.com'])
     const edge = await startEdge(url, { env: { ...PRODUCTION, ...host, ...base } })
     assert.equal(await asked(edge, 'mill.example.com'), 401)
     assert.equal(await asked(edge, 'localhost'), 421)
@@ -80,17 +80,17 @@ describe('an edge that other machines reach', () => {
   })
 
   test('serves any host in development', () => {
-    assert.deepEqual(servedOf(host, 'box.local', 'evil.example'), ['box.local', 'evil.example'])
+    assert.deepEqual(filterServed(host, 'box.local', 'evil.example'), ['box.local', 'evil.example'])
   })
 
   test('serves ALLOWED_HOSTS instead, where a star stands for all names below', () => {
     const env = { ...PRODUCTION, ...host, ...base, ALLOWED_HOSTS: 'API.example.com, *.apps.example.com' }
     const right = ['api.example.com', 'a.apps.example.com', 'a.b.apps.example.com']
     assert.deepEqual(
-      servedOf(env, ...right, 'apps.example.com', 'mill.example.com', 'xapi.example.com'),
+      filterServed(env, ...right, 'apps.example.com', 'mill.example.com', 'xapi.example.com'),
       right,
     )
-    assert.deepEqual(servedOf({ ...env, ALLOWED_HOSTS: '*' }, 'evil.example'), ['evil.example'])
+    assert.deepEqual(filterServed({ ...env, ALLOWED_HOSTS: '*' }, 'evil.example'), ['evil.example'])
   })
 
   test('does not start in production without either', () => {

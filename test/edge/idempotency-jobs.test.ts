@@ -26,7 +26,7 @@ const jobsOf = async (document: number): Promise<string[]> => {
   return rows.map(({ id }) => id as string)
 }
 /** Waits for a document's job and claims it. */
-const claimed = async (document: number): Promise<string> => {
+const claimJobOf = async (document: number): Promise<string> => {
   const [id] = await until('the job is there', async () => {
     const ids = await jobsOf(document)
     return ids.length > 0 && ids
@@ -47,7 +47,7 @@ const ended = (document: number, query: string, headers: object): Promise<Answer
 test('a request waits for its job and answers with its result', async () => {
   const document = await newDocument()
   const waiting = extract(document)
-  const id = await claimed(document)
+  const id = await claimJobOf(document)
   await ledger.progress(id, 'Page 1 of 2', 1, 2)
   await ledger.finish(id, 'done', { result: COUNTS })
   const answer = await waiting
@@ -88,7 +88,7 @@ test('background must be true or false, force too', async () => {
 test('a second request while the first runs joins its job, and both get the result', async () => {
   const document = await newDocument()
   const first = extract(document)
-  const id = await claimed(document)
+  const id = await claimJobOf(document)
   const joined = await extract(document, '?background=true')
   assert.deepEqual(joined.json, { job_id: id })
   const second = extract(document, '?force=false')
@@ -120,7 +120,7 @@ test('the failure of a job is the failure of the request', async () => {
   ] as const) {
     const document = await newDocument()
     const waiting = extract(document)
-    await ledger.finish(await claimed(document), 'failed', more)
+    await ledger.finish(await claimJobOf(document), 'failed', more)
     const answer = await waiting
     assert.equal(answer.status, status)
     assert.deepEqual(Object.keys(answer.json), ['detail', 'code'])
@@ -173,7 +173,7 @@ test('a key in the background: the same job again, also when it has ended, and n
   const document = await newDocument()
   const headers = { 'idempotency-key': 'background' }
   const first = await extract(document, '?background=true', headers)
-  const id = await claimed(document)
+  const id = await claimJobOf(document)
   await ledger.finish(id, 'done', { result: COUNTS })
   const again = await extract(document, '?background=true', headers)
   assert.deepEqual(
@@ -194,7 +194,7 @@ test('a key of a request that waits: 409 meanwhile, then its result', async () =
   const document = await newDocument()
   const headers = { 'idempotency-key': 'waiting' }
   const first = extract(document, '', headers)
-  const id = await claimed(document)
+  const id = await claimJobOf(document)
   assert.equal((await extract(document, '', headers)).status, 409)
   assert.equal((await extract(document, '?force=true', headers)).status, 422)
   await ledger.finish(id, 'done', { result: COUNTS })
@@ -210,7 +210,7 @@ test('a key of a request whose client left: 409 while the job runs, then its res
   socket.write(
     `POST /api/v1/documents/${document}/extract HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\nIdempotency-Key: left\r\n\r\n`,
   )
-  const id = await claimed(document)
+  const id = await claimJobOf(document)
   await until('the request waits', () => api.serving.edge.hub.watchers === 1)
   socket.destroy()
   await until('it has left', () => api.serving.edge.hub.watchers === 0)
@@ -226,7 +226,7 @@ test('a key of a request whose client left: 409 while the job runs, then its res
 })
 
 /** A first request under a key whose edge dies before it answers. */
-const unanswered = async (document: number, key: string): Promise<object> => {
+const addUnanswered = async (document: number, key: string): Promise<object> => {
   const headers = { 'idempotency-key': key }
   await extract(document, '?background=true', headers)
   await query(`update idempotency_key set status = null, headers = null, body = null where key = $1`, [key])
@@ -235,8 +235,8 @@ const unanswered = async (document: number, key: string): Promise<object> => {
 
 test('a key of a request whose edge died: the answer is on the job', async () => {
   const document = await newDocument()
-  const headers = await unanswered(document, 'died')
-  await ledger.finish(await claimed(document), 'done', { result: COUNTS })
+  const headers = await addUnanswered(document, 'died')
+  await ledger.finish(await claimJobOf(document), 'done', { result: COUNTS })
   const again = await ended(document, '?background=true', headers)
   assert.deepEqual([again.status, again.json], [200, COUNTS])
   const [kept] = await query(`select status from idempotency_key where key = 'died'`)
@@ -245,8 +245,8 @@ test('a key of a request whose edge died: the answer is on the job', async () =>
 
 test('a job whose answer nobody has had under its key is kept for as long as the key', async () => {
   const document = await newDocument()
-  const headers = await unanswered(document, 'late')
-  const id = await claimed(document)
+  const headers = await addUnanswered(document, 'late')
+  const id = await claimJobOf(document)
   await ledger.finish(id, 'done', { result: COUNTS })
   await query(`update job set finished_at = now() - interval '2 hours' where id = $1`, [id])
   const swept = async () => (await database.db.one(deleteExpiredJobs(3600, 1000))).count
@@ -257,8 +257,8 @@ test('a job whose answer nobody has had under its key is kept for as long as the
   assert.deepEqual((await extract(document, '?background=true', headers)).json, COUNTS)
 
   const other = await newDocument()
-  await unanswered(other, 'never')
-  const ownJob = await claimed(other)
+  await addUnanswered(other, 'never')
+  const ownJob = await claimJobOf(other)
   await ledger.finish(ownJob, 'done', { result: COUNTS })
   await query(`update job set finished_at = now() - interval '2 hours' where id = $1`, [ownJob])
   await query(`update idempotency_key set created_at = now() - interval '25 hours' where key = 'never'`)
@@ -267,8 +267,8 @@ test('a job whose answer nobody has had under its key is kept for as long as the
 
 test('a key whose job was deleted before its answer was known does not say that it runs', async () => {
   const document = await newDocument()
-  const headers = await unanswered(document, 'gone')
-  await query('delete from job where id = $1', [await claimed(document)])
+  const headers = await addUnanswered(document, 'gone')
+  await query('delete from job where id = $1', [await claimJobOf(document)])
   const again = await extract(document, '?background=true', headers)
   assert.deepEqual([again.status, again.json], [404, { detail: 'Job not found', code: 'job.missing' }])
   assert.deepEqual(await jobsOf(document), [])

@@ -43,7 +43,7 @@ const operations = areas.flatMap(({ prefix, routes, invalidStatus }) =>
 )
 
 /** A body with all fields of the type and an unpaired surrogate in every string. */
-function poisoned(body: z.ZodType): string {
+function poisonedBody(body: z.ZodType): string {
   interface Schema {
     readonly $ref?: string
     readonly $defs?: Readonly<Record<string, Schema>>
@@ -60,7 +60,7 @@ test('an unpaired surrogate is refused by every operation that takes JSON', asyn
   assert.ok(operations.length > 30, `${operations.length} operations`)
   for (const { declared, path, invalidStatus } of operations) {
     const bodies = [
-      poisoned(declared.body!),
+      poisonedBody(declared.body!),
       '{"\\udc00":1}',
       '{"deep":[{"er":"\\udbff\\ud83d"}]}',
       '"\\ud800"',

@@ -15,7 +15,10 @@ const CRASHED = { code: 'job.crashed', detail: 'The worker thread crashed while 
 // Far above existing document ids, because a retry joins a live job of its document.
 let documents = 1_000_000_000
 /** A failed job that can be retried. */
-async function failed(ownerId: number | null, more: Readonly<Record<string, unknown>> = {}): Promise<string> {
+async function addFailedJob(
+  ownerId: number | null,
+  more: Readonly<Record<string, unknown>> = {},
+): Promise<string> {
   const payload = { documentId: ++documents, force: true }
   const id = await ledger.add(ownerId, { payload, actor: `document:${documents}`, ...more })
   await ledger.claim(id)
@@ -24,7 +27,7 @@ async function failed(ownerId: number | null, more: Readonly<Record<string, unkn
 }
 
 test('a new job does the work of the failed one, which stays as it is', async () => {
-  const id = await failed(ann.id)
+  const id = await addFailedJob(ann.id)
   const before = await row(id)
   const answer = await retry(id, ann.token)
   assert.equal(answer.status, 202, answer.text)
@@ -41,7 +44,7 @@ test('a new job does the work of the failed one, which stays as it is', async ()
 })
 
 test('asked for twice, also at once, it is done once', async () => {
-  const id = await failed(ann.id)
+  const id = await addFailedJob(ann.id)
   const answers = await Promise.all(Array.from({ length: 8 }, () => retry(id, ann.token)))
   assert.deepEqual([...new Set(answers.map(({ status }) => status))], [202])
   assert.equal(new Set(answers.map(({ json }) => json.job_id)).size, 1)
@@ -50,7 +53,7 @@ test('asked for twice, also at once, it is done once', async () => {
 })
 
 test('what fails again is retried by its own id', async () => {
-  const id = await failed(ann.id)
+  const id = await addFailedJob(ann.id)
   const first = (await retry(id, ann.token)).json.job_id
   await ledger.claim(first)
   await ledger.finish(first, 'failed', CRASHED)
@@ -60,7 +63,7 @@ test('what fails again is retried by its own id', async () => {
 })
 
 test('while its actor does the same work anyway, that is the answer', async () => {
-  const id = await failed(ann.id)
+  const id = await addFailedJob(ann.id)
   const payload = { documentId: documents, force: true }
   const live = await ledger.add(ann.id, { payload, actor: `document:${documents}` })
   const answer = await retry(id, ann.token)
@@ -89,7 +92,7 @@ test('a task that is gone, and a payload that its task no longer takes', async (
     { name: 'gone.task', actor: null },
     { payload: { documentId: 'one' }, actor: null },
   ]) {
-    const answer = await retry(await failed(ann.id, more), ann.token)
+    const answer = await retry(await addFailedJob(ann.id, more), ann.token)
     assert.deepEqual(
       [answer.status, answer.json],
       [409, { detail: 'This version of the service cannot retry the job', code: 'job.not_runnable' }],
@@ -100,13 +103,13 @@ test('a task that is gone, and a payload that its task no longer takes', async (
 })
 
 test('owners and admins may; of others it is not there, and what is nobody’s is for admins', async () => {
-  const own = await failed(ann.id)
+  const own = await addFailedJob(ann.id)
   assert.equal((await retry(own, bob.token)).status, 404)
   assert.equal((await retry(own)).status, 404, 'without a credential, in an open area')
   const byAdmin = await retry(own, admin.token)
   assert.deepEqual([byAdmin.status, byAdmin.json.retry_of], [202, own])
   assert.equal((await row(byAdmin.json.job_id)).owner_id, ann.id)
-  const nobodys = await failed(null)
+  const nobodys = await addFailedJob(null)
   for (const token of [ann.token, undefined]) {
     const answer = await retry(nobodys, token)
     assert.deepEqual(
@@ -119,7 +122,7 @@ test('owners and admins may; of others it is not there, and what is nobody’s i
 })
 
 test('a repetition under an Idempotency-Key gets the first answer', async () => {
-  const id = await failed(ann.id)
+  const id = await addFailedJob(ann.id)
   const first = await retry(id, ann.token, { 'idempotency-key': 'k' })
   await ledger.claim(first.json.job_id)
   const second = await retry(id, ann.token, { 'idempotency-key': 'k' })
@@ -127,7 +130,7 @@ test('a repetition under an Idempotency-Key gets the first answer', async () => 
 })
 
 test('the history of a job has its events with their times, for those who see it', async () => {
-  const id = await failed(ann.id)
+  const id = await addFailedJob(ann.id)
   const answer = await api.get(`/api/v1/jobs/${id}/history`, { token: ann.token })
   assert.equal(answer.status, 200)
   assert.deepEqual(

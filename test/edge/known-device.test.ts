@@ -46,7 +46,7 @@ async function lockOut(email: string, cookie?: string): Promise<void> {
   assert.equal((await wrong(email, cookie)).status, 403)
 }
 /** An account and the cookie of a browser that has signed in to it. */
-async function known() {
+async function newKnownDevice() {
   const account = await api.register(newEmail())
   return { ...account, cookie: cookieOf(await login(account.email, PASSWORD)) }
 }
@@ -55,7 +55,7 @@ const statusOf = async (email: string, cookie?: string): Promise<number> =>
 
 describe('a known device', () => {
   test('is not locked out by the guesses of others, and stays known', async () => {
-    const { email, cookie } = await known()
+    const { email, cookie } = await newKnownDevice()
     await lockOut(email)
     assert.equal(await statusOf(email), 403)
     const answer = await login(email, PASSWORD, cookie)
@@ -72,7 +72,7 @@ describe('a known device', () => {
   })
 
   test('is locked by its own guesses, alone', async () => {
-    const { email, cookie } = await known()
+    const { email, cookie } = await newKnownDevice()
     const other = cookieOf(await login(email, PASSWORD))
     await lockOut(email, cookie)
     assert.equal(await statusOf(email, cookie), 403)
@@ -81,7 +81,7 @@ describe('a known device', () => {
   })
 
   test('counts what its session proves, too', async () => {
-    const { email, token, cookie } = await known()
+    const { email, token, cookie } = await newKnownDevice()
     await lockOut(email)
     const change = async (current_password: string, headers = {}) =>
       (
@@ -98,7 +98,7 @@ describe('a known device', () => {
   })
 
   test('knows several accounts', async () => {
-    const one = await known()
+    const one = await newKnownDevice()
     const other = await api.register(newEmail())
     const both = cookieOf(await login(other.email, PASSWORD, one.cookie))
     for (const { email } of [one, other]) {
@@ -108,7 +108,7 @@ describe('a known device', () => {
   })
 
   test('is one for the last five accounts', async () => {
-    let { cookie, email: first } = await known()
+    let { cookie, email: first } = await newKnownDevice()
     const later: string[] = []
     for (let i = 0; i < 5; i++) {
       const { email } = await api.register(newEmail())
@@ -121,7 +121,7 @@ describe('a known device', () => {
   })
 
   test('is unknown after the password has changed', async () => {
-    const { email, token, cookie } = await known()
+    const { email, token, cookie } = await newKnownDevice()
     const json = { current_password: PASSWORD, new_password: 'another password' }
     assert.equal((await api.post('/api/v1/auth/change-password', { token, json })).status, 200)
     await lockOut(email)
@@ -129,7 +129,7 @@ describe('a known device', () => {
   })
 
   test('is unknown after the password was reset, even to the same one', async () => {
-    const { email, cookie } = await known()
+    const { email, cookie } = await newKnownDevice()
     await mails()
     await api.post('/api/v1/auth/password-reset/request', { json: { email } })
     const [mail] = await mails()
@@ -140,8 +140,8 @@ describe('a known device', () => {
   })
 
   test('is not somebody with a forged cookie, or with that of another account', async () => {
-    const { email, cookie } = await known()
-    const stranger = await known()
+    const { email, cookie } = await newKnownDevice()
+    const stranger = await newKnownDevice()
     await lockOut(email)
     const [id, proof] = cookie.slice('millrace_device='.length).split('.') as [string, string]
     const [otherId] = stranger.cookie.slice('millrace_device='.length).split('.') as [string]
@@ -164,7 +164,7 @@ describe('a known device', () => {
   })
 
   test('makes no address known to whoever asks', async () => {
-    const { cookie } = await known()
+    const { cookie } = await newKnownDevice()
     const { email } = await api.register(newEmail())
     const unknown = newEmail()
     const seen = ({ status, text, cookies }: Answered) => ({ status, text, cookies })
@@ -181,7 +181,7 @@ describe('what an attempt costs', () => {
   }
 
   test('is the same for a known address and an unknown one, and nothing once it is locked', async () => {
-    for (const email of [(await known()).email, newEmail()]) {
+    for (const email of [(await newKnownDevice()).email, newEmail()]) {
       for (let i = 0; i < MAX; i++) assert.deepEqual(await costOf(() => wrong(email), 401), ['own'])
       assert.deepEqual(await costOf(() => wrong(email), 403), [])
       assert.deepEqual(await costOf(() => login(email, PASSWORD), 403), [])
@@ -189,7 +189,7 @@ describe('what an attempt costs', () => {
   })
 
   test('is nothing for a locked proof of who is signed in', async () => {
-    const { email, token } = await known()
+    const { email, token } = await newKnownDevice()
     await lockOut(email)
     const json = { password: PASSWORD, email: newEmail() }
     for (const call of [

@@ -13,7 +13,7 @@ const off = await startEdge(url, { env: { RATE_LIMIT_LOGIN: '0', RATE_LIMIT_PASS
 let count = 0
 const email = (): string => `limit${++count}@example.com`
 /** A new client address. */
-const stranger = (): string => `198.51.${count >> 8}.${++count & 255}`
+const newAddress = (): string => `198.51.${count >> 8}.${++count & 255}`
 const from = (address: string) => ({ 'x-forwarded-for': address })
 
 const ASK: Record<string, { max: number; ask: (edge: Api, address: string) => Promise<Answered> }> = {
@@ -58,15 +58,15 @@ function assertLimited(answer: Answered): number {
 describe('limits on requests', () => {
   for (const [path, { max, ask }] of Object.entries(ASK)) {
     test(`POST /auth/${path} takes ${max}, then answers 429 with the time to wait, on every edge`, async () => {
-      const address = stranger()
+      const address = newAddress()
       for (let i = 0; i < max; i++) assert.notEqual((await ask(i % 2 ? api : other, address)).status, 429)
       for (const edge of [api, other, api]) assert.ok(assertLimited(await ask(edge, address)) > 50)
-      assert.notEqual((await ask(api, stranger())).status, 429, 'others are not held up')
+      assert.notEqual((await ask(api, newAddress())).status, 429, 'others are not held up')
     })
   }
 
   test('each route has a limit of its own', async () => {
-    const address = stranger()
+    const address = newAddress()
     for (let i = 0; i < 3; i++) await ASK.register!.ask(api, address)
     assert.equal((await ASK.register!.ask(api, address)).status, 429)
     assert.equal((await ASK.token!.ask(api, address)).status, 401)
@@ -74,7 +74,7 @@ describe('limits on requests', () => {
   })
 
   test('a request that is no good counts too; what is refused does no work', async () => {
-    const address = stranger()
+    const address = newAddress()
     for (let i = 0; i < 2; i++) {
       const bad = await api.post('/api/v1/auth/register', {
         body: '{',
@@ -88,7 +88,7 @@ describe('limits on requests', () => {
   })
 
   test('of 40 at once on two edges exactly so many get through', async () => {
-    const address = stranger()
+    const address = newAddress()
     const answers = await Promise.all(
       Array.from({ length: 40 }, (_, i) => reset(i % 2 ? api : other, address)),
     )
@@ -97,7 +97,7 @@ describe('limits on requests', () => {
   })
 
   test('who waits as long as was said gets through', async () => {
-    const address = stranger()
+    const address = newAddress()
     const admitted: { readonly askedAt: number; readonly answeredAt: number }[] = []
     const ask = async (): Promise<Answered> => {
       const askedAt = performance.now()
@@ -129,7 +129,7 @@ describe('limits on requests', () => {
 
 describe('whose requests they are', () => {
   /** The number of these requests that get through, sent one after the other. */
-  const through = async (edge: Api, headers: readonly Record<string, string>[]): Promise<number> => {
+  const countAdmitted = async (edge: Api, headers: readonly Record<string, string>[]): Promise<number> => {
     let passed = 0
     for (const one of headers) {
       const answer = await edge.post('/api/v1/auth/password-reset/request', {
@@ -143,20 +143,20 @@ describe('whose requests they are', () => {
   }
 
   test('behind a trusted proxy the last address that X-Forwarded-For names', async () => {
-    const address = stranger()
+    const address = newAddress()
     const spoofed = Array.from({ length: 6 }, (_, i) => from(`203.0.113.${i}, 10.0.0.${i},${address}`))
-    assert.equal(await through(api, spoofed), 4)
+    assert.equal(await countAdmitted(api, spoofed), 4)
     assert.equal(
-      await through(
+      await countAdmitted(
         api,
-        Array.from({ length: 6 }, () => from(`${address}, ${stranger()}`)),
+        Array.from({ length: 6 }, () => from(`${address}, ${newAddress()}`)),
       ),
       6,
     )
   })
 
   test('also when the proxy adds a line of its own to that of the client', async () => {
-    const address = stranger()
+    const address = newAddress()
     const body = JSON.stringify({ email: email() })
     const statuses: string[] = []
     for (let i = 0; i < 6; i++) {
@@ -171,9 +171,9 @@ describe('whose requests they are', () => {
   test('without a trusted proxy it is the connection’s, whatever the header says', async () => {
     await query('truncate request_limit')
     assert.equal(
-      await through(
+      await countAdmitted(
         direct,
-        Array.from({ length: 6 }, () => from(stranger())),
+        Array.from({ length: 6 }, () => from(newAddress())),
       ),
       4,
     )
@@ -187,8 +187,8 @@ describe('whose requests they are', () => {
       '2001:DB8:7:7:ffff::',
       '2001:db8:7:7::9',
     ]
-    assert.equal(await through(api, six.map(from)), 4)
-    assert.equal(await through(api, [from('2001:db8:7:8::1')]), 1)
+    assert.equal(await countAdmitted(api, six.map(from)), 4)
+    assert.equal(await countAdmitted(api, [from('2001:db8:7:8::1')]), 1)
     const four = [
       '203.0.113.99',
       '::ffff:203.0.113.99',
@@ -196,12 +196,12 @@ describe('whose requests they are', () => {
       '[::ffff:cb00:7163]:5',
       '203.0.113.99',
     ]
-    assert.equal(await through(api, four.map(from)), 4)
+    assert.equal(await countAdmitted(api, four.map(from)), 4)
   })
 
   test('a header that names nobody is one client, not as many as it has spellings of nothing', async () => {
     assert.equal(
-      await through(
+      await countAdmitted(
         api,
         Array.from({ length: 5 }, () => from('unknown')),
       ),
@@ -209,11 +209,11 @@ describe('whose requests they are', () => {
     )
     const empty = ['', ' ', ',', ', ', ' , ']
     await query('truncate request_limit')
-    assert.equal(await through(other, empty.map(from)), 4, 'without an address it is the connection’s')
+    assert.equal(await countAdmitted(other, empty.map(from)), 4, 'without an address it is the connection’s')
   })
 
   test('the audit trail names the same address', async () => {
-    const address = stranger()
+    const address = newAddress()
     const { status, headers } = await reset(off, address)
     assert.equal(status, 200)
     const forwarded = await reset(api, address)

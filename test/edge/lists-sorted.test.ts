@@ -20,7 +20,7 @@ const at = (n: number): string => new Date(Date.UTC(2026, 0, 1, 0, Math.floor(n 
 const MANY = Array.from({ length: 12 }, (_, n) => n)
 
 /** A list: its requests, and functions that add a row at a time and remove it. */
-interface Looked {
+interface SortedList {
   readonly path: string
   readonly token: string
   readonly items: (answer: Answered) => Record<string, unknown>[]
@@ -40,7 +40,7 @@ const [customer] = await query(
   [ann.id],
 )
 
-const LISTS: Readonly<Record<string, Looked>> = {
+const LISTS: Readonly<Record<string, SortedList>> = {
   accounts: {
     path: '/api/v1/auth/users?search=person',
     token: admin.token,
@@ -134,8 +134,8 @@ const LISTS: Readonly<Record<string, Looked>> = {
 }
 
 /** Follows a list to its end; calls `meanwhile` after each page. */
-async function followed(
-  { path, token, items }: Looked,
+async function followList(
+  { path, token, items }: SortedList,
   search: string,
   limit: number,
   meanwhile: () => Promise<unknown> = async () => {},
@@ -166,7 +166,7 @@ for (const [name, list] of Object.entries(LISTS))
       api.get(`${list.path}${list.path.includes('?') ? '&' : '?'}${search}`, { token: list.token })
 
     test('`from` is the first moment, `to` the first one that is not meant', async () => {
-      const of = async (search: string) => new Set(idsOf(await followed(list, search, 5)))
+      const of = async (search: string) => new Set(idsOf(await followList(list, search, 5)))
       const spans = [
         'from=2026-01-01T00:01:00Z&to=2026-01-01T00:03:00Z',
         'from=2026-01-01T00:01:00&to=2026-01-01T03:03:00%2B03:00',
@@ -196,17 +196,17 @@ for (const [name, list] of Object.entries(LISTS))
     })
 
     test('without `sort` it has its own order', async () => {
-      const plain = await followed(list, DAY, 100)
+      const plain = await followList(list, DAY, 100)
       assert.equal(plain.length, MANY.length)
-      if (name !== 'jobs') assert.deepEqual(plain, await followed(list, `${DAY}&sort=-${list.time}`, 100))
+      if (name !== 'jobs') assert.deepEqual(plain, await followList(list, `${DAY}&sort=-${list.time}`, 100))
     })
 
     for (const sort of list.sorts) {
       const whole = sort === list.time ? DAY : 'page=1'
       test(`${sort} downwards is ${sort} upwards from its end`, async () => {
         const [up, down] = [
-          await followed(list, `${whole}&sort=${sort}`, 100),
-          await followed(list, `${whole}&sort=-${sort}`, 100),
+          await followList(list, `${whole}&sort=${sort}`, 100),
+          await followList(list, `${whole}&sort=-${sort}`, 100),
         ]
         assert.deepEqual(down, up.toReversed())
         assert.equal(new Set(idsOf(up)).size, MANY.length)
@@ -216,11 +216,11 @@ for (const [name, list] of Object.entries(LISTS))
 
       for (const direction of ['', '-'])
         test(`${direction}${sort} is followed while rows come and go`, async () => {
-          const before = idsOf(await followed(list, `${whole}&sort=${direction}${sort}`, 100))
+          const before = idsOf(await followList(list, `${whole}&sort=${direction}${sort}`, 100))
           const [come, gone] = [new Set<unknown>(), new Set<unknown>()]
           let n = 0
           const read = idsOf(
-            await followed(list, `${whole}&sort=${direction}${sort}`, 2, async () => {
+            await followList(list, `${whole}&sort=${direction}${sort}`, 2, async () => {
               if (++n > 3) return
               come.add(await list.add(20 + n * 2))
               const leaving = before[n * 3]!

@@ -91,7 +91,7 @@ async function send({ api, who }: Caller, operation: string, ask: Ask): Promise<
 }
 
 /** The same request for a missing row: its first parameter, or the first field of its body, names the row. */
-const absent = ({ params, ...ask }: Ask): Ask =>
+const askForMissing = ({ params, ...ask }: Ask): Ask =>
   params === undefined
     ? { ...ask, json: missingIn(ask.json as object) }
     : { ...ask, params: missingIn(params) }
@@ -130,7 +130,7 @@ async function check(line: Line): Promise<void> {
     if (outcome.status >= 400) assertProblem(JSON.parse(outcome.body))
     if (outcome.status !== 404 || isCompared) continue
     isCompared = true
-    const missing = await send(caller, line.operation, absent(ask))
+    const missing = await send(caller, line.operation, askForMissing(ask))
     assert.deepEqual(outcome, missing, `${name}: what is another's differs from what is missing`)
   }
   assert.deepEqual(got, line.expected)

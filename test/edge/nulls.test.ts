@@ -36,7 +36,7 @@ const takesNull = (schema: Schema): boolean =>
   (schema.type === undefined && schema.anyOf === undefined && schema.$ref === undefined)
 
 /** The parsed body, or the locations of its errors. */
-function parsed({ body }: AnyRoute, value: unknown): unknown {
+function parseBody({ body }: AnyRoute, value: unknown): unknown {
   try {
     return { value: parsePart(body, 'body', value) }
   } catch (error) {
@@ -63,7 +63,7 @@ test('null for an optional field parses as if it were not there, but where null 
     const shape = body.route.body as unknown as { shape?: Record<string, z.ZodType> }
     for (const name of names) {
       const [given, absent] = [{ ...full, [name]: null }, without(full, name)].map((one) =>
-        parsed(body.route, one),
+        parseBody(body.route, one),
       )
       const own = shape.shape?.[name]?.safeParse(null).success === true
       if (own) assert.ok('value' in (given as object), `${body.name}: ${name}`)
@@ -71,9 +71,9 @@ test('null for an optional field parses as if it were not there, but where null 
       checked++
     }
     const nulls = { ...full, ...Object.fromEntries(names.map((name) => [name, null])) }
-    const problems = (parsed(body.route, nulls) as { problems?: unknown }).problems
+    const problems = (parseBody(body.route, nulls) as { problems?: unknown }).problems
     const bare = Object.fromEntries(Object.entries(full).filter(([name]) => !names.includes(name)))
-    assert.deepEqual(problems, (parsed(body.route, bare) as { problems?: unknown }).problems, body.name)
+    assert.deepEqual(problems, (parseBody(body.route, bare) as { problems?: unknown }).problems, body.name)
   }
   assert.ok(bodies.length > 30 && checked > 60, `${bodies.length} bodies, ${checked} fields`)
 })

@@ -17,7 +17,7 @@ const events = async (id: number) =>
   (await trail(id)).map(({ kind, actor_id, account_id }) => [kind, actor_id, account_id])
 
 /** An account inserted without registration, like the deployment's own admin, so it accepts no pending invites. */
-async function unregistered(email: string): Promise<Person> {
+async function addUnregistered(email: string): Promise<Person> {
   const [row] = await query(`insert into account (email, password_hash) values ($1, 'x') returning id`, [
     email,
   ])
@@ -25,19 +25,19 @@ async function unregistered(email: string): Promise<Person> {
 }
 
 /** An organization, a pending invite to it, and the invited account. */
-async function invited(role = 'member') {
+async function inviteAccount(role = 'member') {
   const at = await org()
   const email = address()
   const { json } = await call(at.owner, 'POST', `/${at.id}/invites`, { json: { email, role } })
   assert.equal(json.status, 'pending')
-  return { ...at, invite: json as { id: number; token: string }, guest: await unregistered(email) }
+  return { ...at, invite: json as { id: number; token: string }, guest: await addUnregistered(email) }
 }
 
 const assertInvalid = (answer: Answered) => assertRefused(answer, 400, 'The invite token is invalid')
 
 describe('POST /auth/accept-invite', () => {
   test('makes the caller a member, with the role of the invite', async () => {
-    const { id, invite, guest } = await invited('admin')
+    const { id, invite, guest } = await inviteAccount('admin')
     const answer = await accept(guest, invite.token)
     assert.equal(answer.status, 200)
     assert.deepEqual(answer.json, { ...invite, status: 'accepted' })
@@ -51,7 +51,7 @@ describe('POST /auth/accept-invite', () => {
   })
 
   test('a second time is 400; of twenty at once one is 200', async () => {
-    const { invite, guest, id } = await invited()
+    const { invite, guest, id } = await inviteAccount()
     const answers = await Promise.all(Array.from({ length: 20 }, () => accept(guest, invite.token)))
     assert.deepEqual(answers.map(({ status }) => status).sort(), [200, ...Array(19).fill(400)])
     assertRefused(await accept(guest, invite.token), 400, 'The invite was already accepted')
@@ -59,7 +59,7 @@ describe('POST /auth/accept-invite', () => {
   })
 
   test('is done once for an Idempotency-Key, whose kept answer has no token', async () => {
-    const { invite, guest, id } = await invited()
+    const { invite, guest, id } = await inviteAccount()
     const key = { 'idempotency-key': 'accept' }
     const answers = [await accept(guest, invite.token, key), await accept(guest, invite.token, key)]
     for (const { status, json } of answers)
@@ -74,7 +74,7 @@ describe('POST /auth/accept-invite', () => {
   })
 
   test('a member stays as it is, and the invite is used up', async () => {
-    const { id, invite, guest, owner } = await invited()
+    const { id, invite, guest, owner } = await inviteAccount()
     await call(owner, 'POST', `/${id}/members`, { query: { user_id: guest.id, role: 'admin' } })
     const answer = await accept(guest, invite.token)
     assert.deepEqual([answer.status, answer.json.status], [200, 'accepted'])
@@ -83,7 +83,7 @@ describe('POST /auth/accept-invite', () => {
   })
 
   test('the account of another address is 400, and learns nothing else', async () => {
-    const { id, invite, guest, owner, outsider } = await invited()
+    const { id, invite, guest, owner, outsider } = await inviteAccount()
     const detail = 'The invite is for a different email address'
     for (const who of [outsider, owner]) assertRefused(await accept(who, invite.token), 400, detail)
     await accept(guest, invite.token)
@@ -92,7 +92,7 @@ describe('POST /auth/accept-invite', () => {
   })
 
   test('what is not the token of an invite is 400', async () => {
-    const { invite, guest } = await invited()
+    const { invite, guest } = await inviteAccount()
     const [id, mac] = invite.token.split('.') as [string, string]
     const last = mac.endsWith('A') ? 'E' : 'A'
     const bad = [
@@ -116,14 +116,14 @@ describe('POST /auth/accept-invite', () => {
   })
 
   test('a revoked one is 400', async () => {
-    const { id, invite, guest, owner } = await invited()
+    const { id, invite, guest, owner } = await inviteAccount()
     await call(owner, 'DELETE', `/${id}/invites/${invite.id}`)
     assertRefused(await accept(guest, invite.token), 400, 'The invite was revoked')
     assert.equal((await roles(id))[guest.id], undefined)
   })
 
   test('an expired one is 400, and marked as such', async () => {
-    const { id, invite, guest } = await invited()
+    const { id, invite, guest } = await inviteAccount()
     await query(`update organization_invite set expires_at = now() where id = $1`, [invite.id])
     for (let i = 0; i < 2; i++)
       assertRefused(await accept(guest, invite.token), 400, 'The invite has expired')
@@ -132,14 +132,14 @@ describe('POST /auth/accept-invite', () => {
   })
 
   test('of an organization that is gone the token is invalid', async () => {
-    const { id, invite, guest, owner } = await invited()
+    const { id, invite, guest, owner } = await inviteAccount()
     await call(owner, 'DELETE', `/${id}`)
     assertInvalid(await accept(guest, invite.token))
   })
 
   test('against a revocation, or the end of the organization, either comes first and nothing is half done', async () => {
     for (let round = 0; round < 12; round++) {
-      const { id, invite, guest, owner } = await invited()
+      const { id, invite, guest, owner } = await inviteAccount()
       const path = round % 2 ? `/${id}` : `/${id}/invites/${invite.id}`
       const [joined, ended] = await Promise.all([accept(guest, invite.token), call(owner, 'DELETE', path)])
       assert.ok([200, 400].includes(joined.status) && [204, 400].includes(ended.status))
@@ -177,7 +177,7 @@ describe('registering with an invited address', () => {
   })
 
   test('with another one, or one that is taken, changes no invite', async () => {
-    const { id, invite, guest } = await invited()
+    const { id, invite, guest } = await inviteAccount()
     assert.equal((await register(address())).status, 200)
     assert.equal((await register(guest.email)).status, 400)
     assert.deepEqual(await statusOf(invite.id), { status: 'pending', at: false })

@@ -5,7 +5,7 @@ import { userHandleOf } from '../../edge/passkeys.ts'
 import { Authenticator, cbor, type Twist } from '../passkeys.ts'
 import { assertRefused, login, me, sessionOf, sharedCast } from './accounts-help.ts'
 import { type Account, type Answered, PASSWORD, startEdge } from './harness.ts'
-import { secured } from './totp-help.ts'
+import { enableTotp } from './totp-help.ts'
 
 /** Passkeys: creation, sign-in, and input of hostile clients. */
 
@@ -102,7 +102,7 @@ describe('making one', () => {
     assertRefused(await ask({ password: 'wrong horse' }), 400, 'The password or the code is incorrect')
     assert.equal((await ask({ password: PASSWORD })).status, 200)
     await query(`update session set created_at = now() where id = $1`, [sessionOf(account.token)])
-    const { recoveryCodes } = await secured(api, account)
+    const { recoveryCodes } = await enableTotp(api, account)
     await age(account)
     assertRefused(await ask({ password: PASSWORD }), 403, LATE)
     assert.equal((await ask({ password: PASSWORD, recovery_code: recoveryCodes[0] })).status, 200)
@@ -301,7 +301,7 @@ describe('signing in with one', () => {
 
   test('asks for no code, and is not held up by failed logins of others', async () => {
     const { account, device } = await holder()
-    await secured(api, account)
+    await enableTotp(api, account)
     for (let i = 0; i < 5; i++) await login(api, account.email, 'wrong horse')
     assert.equal((await login(api, account.email)).status, 403)
     assert.equal((await signInBy(device)).status, 200)

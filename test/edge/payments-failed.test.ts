@@ -11,7 +11,7 @@ const { query, send } = world
 const ledger = ledgerOf(world)
 
 /** Waits for the job of an event and claims it. */
-const claimed = async (id: string, count: number): Promise<string> => {
+const claimJobOf = async (id: string, count: number): Promise<string> => {
   const jobs = await until('its job is there', async () => {
     const rows = await query(`select id from job where payload ->> 'event_id' = $1 order by ordinal`, [id])
     return rows.length === count && rows
@@ -30,10 +30,10 @@ test('an event whose job fails while it is waited for is a 500, and gets another
   )
   const given = event('payment_intent.succeeded', intentObject({ name: 'unlucky' }))
   const first = send(given)
-  await ledger.finish(await claimed(given.id, 1), 'failed', { code: 'internal', detail: 'x' })
+  await ledger.finish(await claimJobOf(given.id, 1), 'failed', { code: 'internal', detail: 'x' })
   assertRefused(await first, 500, /^Internal error/)
   const second = send(given)
-  await ledger.finish(await claimed(given.id, 2), 'done', { result: {} })
+  await ledger.finish(await claimJobOf(given.id, 2), 'done', { result: {} })
   assert.deepEqual((await second).json, { received: 'true' })
 })
 
@@ -44,6 +44,6 @@ test('an event whose job takes long is acknowledged after two seconds: it is sto
   const seconds = (performance.now() - startedAt) / 1000
   assert.ok(seconds >= 1.9 && seconds < 20, `${seconds} s`)
   const again = send(given)
-  await ledger.finish(await claimed(given.id, 1), 'done', { result: {} })
+  await ledger.finish(await claimJobOf(given.id, 1), 'done', { result: {} })
   assert.equal((await again).status, 200, 'one that comes again meanwhile waits for the same job')
 })

@@ -32,7 +32,7 @@ export async function paymentRows() {
   const [ann, bob, eve] = (await people(3)) as [Person, Person, Person]
   const admin = (await people(1, 'admin'))[0]!
   /** Applies events to the database directly, without the webhook. */
-  const tell = async (...events: TestEvent[]): Promise<void> => {
+  const applyEvents = async (...events: TestEvent[]): Promise<void> => {
     for (const { type, created: at, data } of events)
       await db.run(applyChanges(changesOf({ type, at, object: data.object, before: {} })))
   }
@@ -46,8 +46,8 @@ export async function paymentRows() {
   const everything = async (path: string) => (await open.get(`/api/v1/payment${path}`)).json
   await link(ann, 'ann')
   await link(bob, 'bob')
-  await tell(...HISTORY)
-  return { ...world, ann, bob, eve, admin, tell, get, everything }
+  await applyEvents(...HISTORY)
+  return { ...world, ann, bob, eve, admin, tell: applyEvents, get, everything }
 }
 
 /** Shared by the files of this process that do not change the payment totals. */

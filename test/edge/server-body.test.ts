@@ -184,13 +184,13 @@ test('an answer before a large body arrives, whatever comes at once with the bod
 })
 
 test('a body that outruns its reader within one turn goes through a file, whole and in order', async (t) => {
-  const before = tempFiles()
+  const before = countTempFiles()
   let max = 0
   const { port } = await serve(t, async (incoming, responder) => {
     const hash = createHash('sha256')
     await incoming.body.stream(async (chunk) => {
       hash.update(chunk)
-      max = Math.max(max, tempFiles())
+      max = Math.max(max, countTempFiles())
       await new Promise(setImmediate)
     }, 64 * MAX)
     reply(responder, hash.digest('hex'))
@@ -200,12 +200,12 @@ test('a body that outruns its reader within one turn goes through a file, whole 
   client.send(request('POST /', { 'content-length': String(body.length) }))
   client.socket.write(body)
   await client.has(`${createHash('sha256').update(body).digest('hex')}|`)
-  assert.equal(tempFiles(), before)
+  assert.equal(countTempFiles(), before)
   t.diagnostic(`${max - before} file`)
 })
 
 /** The number of open files that are already unlinked. */
-function tempFiles(): number {
+function countTempFiles(): number {
   return readdirSync('/proc/self/fd').filter((fd) => {
     try {
       return readlinkSync(`/proc/self/fd/${fd}`).includes('/millrace-body-')

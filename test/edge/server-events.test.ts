@@ -28,7 +28,7 @@ async function open(t: Parameters<typeof serve>[0], streaming: Streaming): Promi
 }
 
 /** The bytes of a chunked body. */
-function unchunked(text: string): string {
+function decodeChunked(text: string): string {
   let rest = text.slice(text.indexOf('\r\n\r\n') + 4)
   let body = ''
   for (;;) {
@@ -49,7 +49,7 @@ test('a stream opens with its headers, takes events and ends', async (t) => {
   assert.equal(sink.write(Buffer.from('data: 2\n\n')), true)
   sink.end('data: 3\n\n')
   await client.has('\r\n0\r\n\r\n')
-  assert.equal(unchunked(client.text), ':\n\ndata: 1\n\ndata: 2\n\ndata: 3\n\n')
+  assert.equal(decodeChunked(client.text), ':\n\ndata: 1\n\ndata: 2\n\ndata: 3\n\n')
   assert.deepEqual([sink.closed, sink.write('data: 4\n\n'), streaming.server.openStreams], [true, false, 0])
   sink.end()
 })
@@ -64,7 +64,7 @@ test('a stream may open with a first event', async (t) => {
   ] as const) {
     const client = await Client.connect(t, port)
     await client.send(request(line)).has('\r\n0\r\n\r\n')
-    assert.equal(unchunked(client.text), body)
+    assert.equal(decodeChunked(client.text), body)
   }
 })
 
@@ -98,7 +98,7 @@ test('SSE backpressure: a slow reader becomes writable again, and all arrives in
   assert.equal(waits, 1)
   client.socket.resume()
   await client.has('\r\n0\r\n\r\n')
-  const numbers = [...unchunked(client.text).matchAll(/data: (\d+) x{10000}\n\n/g)].map((match) =>
+  const numbers = [...decodeChunked(client.text).matchAll(/data: (\d+) x{10000}\n\n/g)].map((match) =>
     Number(match[1]),
   )
   assert.deepEqual(

@@ -9,7 +9,7 @@ import { login, me, refresh } from './accounts-help.ts'
 import { keyOf } from './api-keys-help.ts'
 import { type Account, type Api, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
 import { mailbox } from './mailbox.ts'
-import { secured, signInWith } from './totp-help.ts'
+import { enableTotp, signInWith } from './totp-help.ts'
 
 /** An account registered with another person's address loses all prior access once the owner takes it over. */
 
@@ -38,7 +38,7 @@ async function holder(t: TestContext) {
   assert.equal((await api.post('/api/v1/webhooks', { token, json: hook })).status, 201)
   const change = { email: `other${count}@example.com` }
   assert.equal((await api.post('/api/v1/auth/me/email', { token, json: change })).status, 201)
-  await secured(api, account)
+  await enableTotp(api, account)
   const stream = await Object.assign(new Client(api.port), { token: key }).stream('/api/v1/jobs/events')
   t.after(() => stream.close())
   return { ...account, key, device, stream }
@@ -51,7 +51,7 @@ const signInBy = async (device: Authenticator, edge: Api) => {
 }
 
 /** The number of each kind of thing. */
-async function kept({ id }: Account): Promise<Record<string, number>> {
+async function countAccess({ id }: Account): Promise<Record<string, number>> {
   const [row] = await query(
     `select (select count(*)::int from api_key where account_id = $1) as keys,
       (select count(*)::int from passkey where account_id = $1) as passkeys,
@@ -74,11 +74,11 @@ async function assertOut(squatter: Holder, edges: readonly Api[]): Promise<void>
     assert.equal((await signInWith(edge, squatter.email)).status, 401)
     assert.equal((await signInBy(squatter.device, edge)).status, 401)
   }
-  assert.deepEqual(await kept(squatter), NOTHING)
+  assert.deepEqual(await countAccess(squatter), NOTHING)
 }
 
 /** Signs in with only the password; returns the account. */
-async function owned(email: string, password: string, edge: Api = api) {
+async function signInToOwn(email: string, password: string, edge: Api = api) {
   const answer = await login(edge, email, password)
   assert.equal(answer.status, 200, answer.text)
   return (await me(edge, answer.json.access_token)).json
@@ -119,7 +119,7 @@ describe('the address of ADMIN_EMAIL', () => {
     await leave(squatter)
     const again = await start(squatter.email)
     await assertOut(squatter, [api, again])
-    const { id, role, deletion_at } = await owned(squatter.email, NEW_PASSWORD, again)
+    const { id, role, deletion_at } = await signInToOwn(squatter.email, NEW_PASSWORD, again)
     assert.deepEqual([id, role, deletion_at], [squatter.id, 'admin', null])
     assert.deepEqual(await trail(squatter, /ADMIN_EMAIL/), [
       ...['account.role_changed', 'account.password_reset', 'account.verified', 'account.deletion_cancelled'],
@@ -131,7 +131,7 @@ describe('the address of ADMIN_EMAIL', () => {
     await verify(owner)
     await leave(owner)
     await start(owner.email)
-    assert.deepEqual(await kept(owner), ALL)
+    assert.deepEqual(await countAccess(owner), ALL)
     const isStaying = async () => (await me(api, owner.key)).json.deletion_at === null
     await until('the other edge has heard of it', isStaying)
     assert.deepEqual(await trail(owner, /ADMIN_EMAIL/), [
@@ -148,7 +148,7 @@ describe('create-admin', () => {
     const account = await newcomer()
     await leave(account)
     await createAdmin(account.email)
-    const { role, deletion_at } = await owned(account.email, PASSWORD)
+    const { role, deletion_at } = await signInToOwn(account.email, PASSWORD)
     assert.deepEqual([role, deletion_at], ['admin', null])
     assert.deepEqual(await trail(account, /command line/), [
       ...['account.role_changed', 'account.deletion_cancelled'],
@@ -159,7 +159,7 @@ describe('create-admin', () => {
     const squatter = await holder(t)
     const lines = await createAdmin(squatter.email, '--new-password')
     await assertOut(squatter, [api])
-    assert.equal((await owned(squatter.email, lines[1]!.slice('Password: '.length))).role, 'admin')
+    assert.equal((await signInToOwn(squatter.email, lines[1]!.slice('Password: '.length))).role, 'admin')
   })
 
   test('with a new password leaves an owner who has verified the address all but sessions', async (t) => {
@@ -167,7 +167,7 @@ describe('create-admin', () => {
     await verify(owner)
     await createAdmin(owner.email, '--new-password')
     await until('the session has ended', async () => (await me(api, owner.token)).status === 401)
-    assert.deepEqual(await kept(owner), ALL)
+    assert.deepEqual(await countAccess(owner), ALL)
     assert.equal((await me(api, owner.key)).status, 200)
   })
 })
@@ -177,7 +177,7 @@ describe('a reset', () => {
     const squatter = await holder(t)
     await reset(squatter.email)
     await assertOut(squatter, [api])
-    const { id, is_verified } = await owned(squatter.email, NEW_PASSWORD)
+    const { id, is_verified } = await signInToOwn(squatter.email, NEW_PASSWORD)
     assert.deepEqual([id, is_verified], [squatter.id, true])
     assert.deepEqual(await trail(squatter, /reset/), ['account.password_reset', 'account.verified'])
   })
@@ -186,10 +186,10 @@ describe('a reset', () => {
     const owner = await holder(t)
     await verify(owner)
     assert.equal((await hookBy(owner.key)).status, 201)
-    assert.deepEqual(await kept(owner), { ...ALL, endpoints: 2 })
+    assert.deepEqual(await countAccess(owner), { ...ALL, endpoints: 2 })
     await reset(owner.email)
     for (const token of [owner.token, owner.key]) assert.equal((await me(api, token)).status, 401)
-    assert.deepEqual(await kept(owner), { ...ALL, keys: 0 })
+    assert.deepEqual(await countAccess(owner), { ...ALL, keys: 0 })
     assert.equal((await signInBy(owner.device, api)).status, 200)
     assert.equal((await login(api, owner.email, NEW_PASSWORD)).json.code, 'totp_required')
     assert.deepEqual(await trail(owner, /reset/), ['account.password_reset'])
@@ -202,13 +202,13 @@ describe('a reset', () => {
     await reset(owner.email, { keep_keys: true })
     assert.equal((await me(api, owner.token)).status, 401)
     assert.equal((await me(api, owner.key)).status, 200)
-    assert.deepEqual(await kept(owner), { ...ALL, endpoints: 2 })
+    assert.deepEqual(await countAccess(owner), { ...ALL, endpoints: 2 })
   })
 
   test('leaves a squatter nothing, whatever is asked for', async (t) => {
     const squatter = await holder(t)
     await reset(squatter.email, { keep_keys: true })
-    assert.deepEqual(await kept(squatter), NOTHING)
+    assert.deepEqual(await countAccess(squatter), NOTHING)
   })
 
   test('leaves others alone', async () => {
@@ -230,7 +230,7 @@ describe('verifying an address', () => {
     const squatter = await holder(t)
     const stranger = await newcomer()
     await verifying(squatter.email, {}, { token: stranger.token })
-    assert.deepEqual(await kept(squatter), NOTHING)
+    assert.deepEqual(await countAccess(squatter), NOTHING)
     assert.equal((await me(api, squatter.key)).status, 401)
     assert.equal((await me(api, squatter.token)).json.is_verified, true)
   })
@@ -244,16 +244,16 @@ describe('verifying an address', () => {
     assert.equal((await post(one.email, { token: one.token })).status, 200)
     const cookie = { headers: { cookie: `__Secure-millrace_refresh=${other.refresh}` } }
     assert.equal((await post(other.email, cookie)).status, 200)
-    for (const each of [one, other]) assert.deepEqual(await kept(each), ALL)
+    for (const each of [one, other]) assert.deepEqual(await countAccess(each), ALL)
   })
 
   test('keeps it where that is asked for, and with a credential that has ended does not', async (t) => {
     const owner = await holder(t)
     await verifying(owner.email, { keep_credentials: true })
-    assert.deepEqual(await kept(owner), ALL)
+    assert.deepEqual(await countAccess(owner), ALL)
     const squatter = await holder(t)
     await verifying(squatter.email, {}, { token: 'mill_live_nonsense' })
-    assert.deepEqual(await kept(squatter), NOTHING)
+    assert.deepEqual(await countAccess(squatter), NOTHING)
   })
 
   test('again ends nothing: its owner has made it since', async (t) => {
@@ -261,7 +261,7 @@ describe('verifying an address', () => {
     const { token } = (await mails()).find(({ to, subject }) => to === owner.email && /Verify/.test(subject))!
     await verify(owner)
     assert.equal((await api.post('/api/v1/auth/verify-email', { json: { token } })).status, 200)
-    assert.deepEqual(await kept(owner), ALL)
+    assert.deepEqual(await countAccess(owner), ALL)
   })
 })
 
@@ -286,5 +286,5 @@ test('what has ended makes nothing that outlasts it, on an edge that has not hea
     const answer = await api.post(path, { token: by, json })
     assert.ok([401, 403].includes(answer.status), `${path}: ${answer.text}`)
   }
-  assert.deepEqual(await kept(account), { ...NOTHING, keys: 1 })
+  assert.deepEqual(await countAccess(account), { ...NOTHING, keys: 1 })
 })

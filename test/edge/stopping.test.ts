@@ -13,7 +13,7 @@ import { type Api, edgeAndDatabase } from './harness.ts'
 const TEXT = JSON.stringify('x'.repeat(32 * 1024 * 1024))
 
 /** An edge that sends a large answer when released, and a client that has requested it and does not read. */
-async function asked(lingers: boolean) {
+async function requestLarge(lingers: boolean) {
   const asking = Promise.withResolvers<void>()
   const answering = Promise.withResolvers<void>()
   const large = area('system', '', { auth: 'public' }, [
@@ -39,7 +39,7 @@ async function asked(lingers: boolean) {
 }
 
 /** Reads a whole answer. The client obeys `Connection: close` and closes the connection after it. */
-async function whole(socket: net.Socket): Promise<{ head: string; bytes: number }> {
+async function readWhole(socket: net.Socket): Promise<{ head: string; bytes: number }> {
   const parts: Buffer[] = []
   let bytes = 0
   let head: string | undefined
@@ -62,23 +62,23 @@ const refuses = (api: Api): Promise<boolean> =>
 
 for (const lingers of [false, true]) {
   test(`an answer that its client has not taken when the edge is stopped arrives whole (lingers: ${lingers})`, async () => {
-    const { api, socket, answer } = await asked(lingers)
+    const { api, socket, answer } = await requestLarge(lingers)
     answer()
     await until('the kernel has its part', () => socket.bytesRead > 0 || socket.readableLength > 0)
     const stopped = api.serving.stop()
     await until('it takes no connections', () => refuses(api))
-    const { head, bytes } = await whole(socket)
+    const { head, bytes } = await readWhole(socket)
     assert.equal(bytes, TEXT.length)
     assert.doesNotMatch(head, /connection: close/i)
     await stopped
   })
 
   test(`so does one that is given while the edge stops, and it says that it is the last (lingers: ${lingers})`, async () => {
-    const { api, socket, answer } = await asked(lingers)
+    const { api, socket, answer } = await requestLarge(lingers)
     const stopped = api.serving.stop()
     await until('it takes no connections', () => refuses(api))
     answer()
-    const { head, bytes } = await whole(socket)
+    const { head, bytes } = await readWhole(socket)
     assert.equal(bytes, TEXT.length)
     assert.match(head, /\r\nConnection: close(\r\n|$)/)
     await stopped

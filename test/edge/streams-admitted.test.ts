@@ -16,7 +16,7 @@ const change = (id: number, what: string) =>
   api.call('PATCH', `/api/v1/auth/users/${id}/${what}`, { token: admin.token })
 
 /** Opens both kinds of stream and waits for their first frames. */
-async function read(t: TestContext, { id, token }: Account, edge: Api = other): Promise<Stream[]> {
+async function openStreams(t: TestContext, { id, token }: Account, edge: Api = other): Promise<Stream[]> {
   const job = await ledger.add(id)
   const client = Object.assign(new Client(edge.port), { token })
   const streams = await Promise.all(
@@ -39,14 +39,14 @@ async function assertEnd(streams: readonly Stream[]): Promise<void> {
 for (const what of ['deactivate', 'role?role=moderator'])
   test(`${what} ends the streams of the account`, async (t) => {
     const account = await newcomer()
-    const streams = await read(t, account)
+    const streams = await openStreams(t, account)
     assert.equal((await change(account.id, what)).status, 200)
     await assertEnd(streams)
   })
 
 test('so does a deletion', async (t) => {
   const account = await newcomer()
-  const streams = await read(t, account)
+  const streams = await openStreams(t, account)
   await api.call('DELETE', `/api/v1/auth/users/${account.id}`, { token: admin.token })
   await assertEnd(streams)
 })
@@ -54,7 +54,7 @@ test('so does a deletion', async (t) => {
 test('the end of a session ends its streams, and not those of another session', async (t) => {
   const account = await newcomer()
   const elsewhere = { ...account, token: (await login(api, account.email)).json.access_token }
-  const [own, foreign] = [await read(t, account), await read(t, elsewhere)]
+  const [own, foreign] = [await openStreams(t, account), await openStreams(t, elsewhere)]
   const sessions = (await api.get('/api/v1/auth/sessions', { token: account.token })).json
   const { id } = sessions.find(({ is_current }: { is_current: boolean }) => !is_current)
   await api.call('DELETE', `/api/v1/auth/sessions/${id}`, { token: account.token })
@@ -64,7 +64,7 @@ test('the end of a session ends its streams, and not those of another session', 
 
 test('what changes nothing about who may read leaves streams open, of others too', async (t) => {
   const [account, bystander] = [await newcomer(), await newcomer()]
-  const streams = [...(await read(t, account)), ...(await read(t, bystander))]
+  const streams = [...(await openStreams(t, account)), ...(await openStreams(t, bystander))]
   await change(account.id, 'role?role=user')
   await api.call('PATCH', `/api/v1/auth/users/${account.id}?full_name=X`, { token: account.token })
   await login(other, account.email)
@@ -77,10 +77,10 @@ test('what changes nothing about who may read leaves streams open, of others too
 test('an admin who is one no more sees no further job of others', async (t) => {
   const account = await newcomer()
   await change(account.id, 'role?role=admin')
-  const streams = await read(t, account)
+  const streams = await openStreams(t, account)
   await change(account.id, 'role?role=user')
   await assertEnd(streams)
-  const [again] = await read(t, account)
+  const [again] = await openStreams(t, account)
   const jobs = new Set(again!.frames.map(({ data }) => data.job_id))
   const foreign = await ledger.add(admin.id)
   const own = await ledger.add(account.id)
@@ -96,7 +96,7 @@ test('what changed while the connection was down ends streams after it', async (
   const line = await cuttableLine(database.url)
   const edge = await startEdge(line.url)
   const [victim, bystander] = [await newcomer(), await newcomer()]
-  const [gone, kept] = [await read(t, victim, edge), await read(t, bystander, edge)]
+  const [gone, kept] = [await openStreams(t, victim, edge), await openStreams(t, bystander, edge)]
   await line.cut()
   await change(victim.id, 'deactivate')
   await line.restore()

@@ -25,12 +25,12 @@ const statuses = (stream: Stream, id: string) => of(stream, id).map(({ data }) =
  * Waits until all earlier events have reached the streams; frames come in event order. The first job may still be in a
  * stream's initial state; the second comes after it.
  */
-async function settled(...streams: readonly Stream[]): Promise<void> {
+async function settle(...streams: readonly Stream[]): Promise<void> {
   for (const _ of ['begun', 'followed']) await reached(await ledger.ended(null), streams)
 }
 
 /** Waits until the edge has polled and sent the stream its findings. */
-async function polled(stream: Stream): Promise<void> {
+async function poll(stream: Stream): Promise<void> {
   ledger.quiet = true
   const marker = await ledger.ended(null)
   ledger.quiet = false
@@ -47,7 +47,7 @@ test('it begins with the jobs that live, as they are, and not with those that en
   const ended = await ledger.ended(ann.id)
   // Pending notifications would reach the new stream, although their job has already finished.
   const earlier = await open()
-  await settled(earlier)
+  await settle(earlier)
   earlier.close()
   const waiting = await ledger.add(ann.id)
   const running = await ledger.add(ann.id)
@@ -57,7 +57,7 @@ test('it begins with the jobs that live, as they are, and not with those that en
   t.after(() => stream.close())
   assert.equal(stream.response.headers.get('content-type'), 'text/event-stream; charset=utf-8')
   await stream.until('both', (frames) => frames.length === 2)
-  await settled(stream)
+  await settle(stream)
   assert.deepEqual(
     [statuses(stream, waiting), statuses(stream, running), statuses(stream, ended)],
     [['queued'], ['running'], []],
@@ -93,7 +93,7 @@ test('new jobs come, change and end in it: exactly one terminal frame each, and 
   const last = ['failed', 'done', 'done']
   await stream.until('all ended', () => ids.every((id, i) => statuses(stream, id).at(-1) === last[i]))
   await ledger.notify(ids.join(' '))
-  await settled(stream)
+  await settle(stream)
   for (const id of ids) {
     assert.equal(statuses(stream, id).filter((status) => status === 'done' || status === 'failed').length, 1)
     const seen = statuses(stream, id)
@@ -137,7 +137,7 @@ test('everybody sees only what is visible to them', async (t) => {
       stream.until('the public one', () => ended(stream, jobs.nobodys)),
     ),
   )
-  await settled(...Object.values(streams), ...later)
+  await settle(...Object.values(streams), ...later)
   for (const stream of later) stream.close()
   const sees = (stream: Stream) =>
     Object.entries(jobs)
@@ -172,7 +172,7 @@ test('ids grow, and who comes back with one hears of what ended meanwhile', asyn
   const [again, fresh] = [await open(ann.token, first.lastId), await open()]
   await again.until('its end', () => statuses(again, id).includes('done'))
   assert.deepEqual(statuses(again, id), ['done'])
-  await settled(again, fresh)
+  await settle(again, fresh)
   assert.deepEqual(statuses(fresh, id), [], 'which is no news to who was not here before')
   again.close()
   fresh.close()
@@ -214,7 +214,7 @@ test('"too many to name" reaches the stream of all jobs too', async (t) => {
   ledger.quiet = false
   await ledger.notify('*')
   await stream.until('they ended', () => ids.every((id) => statuses(stream, id).includes('done')))
-  await polled(stream)
+  await poll(stream)
   for (const id of ids)
     assert.equal(statuses(stream, id).filter((status) => status === 'done').length, 1, 'once')
 })
@@ -232,7 +232,7 @@ test('of more ends at one moment than are read at once none is left out and none
   const ends = (stream: Stream) =>
     stream.frames.filter(({ data }) => data.status === 'cancelled' && ids.includes(data.job_id as string))
   await stream.until('all', () => ends(stream).length >= 1100)
-  await polled(stream)
+  await poll(stream)
   assert.equal(new Set(ends(stream).map(({ data }) => data.job_id)).size, ends(stream).length)
   // Behind more jobs of others than one page covers.
   const last = await ledger.ended(bob.id)

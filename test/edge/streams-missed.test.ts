@@ -38,7 +38,7 @@ async function quietly<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /** Waits until the edge has polled and sent the stream its findings. */
-async function polled(stream: Stream): Promise<void> {
+async function poll(stream: Stream): Promise<void> {
   const marker = await quietly(() => ledger.ended(null))
   await ledger.notify('*')
   await hears(stream, marker)
@@ -58,9 +58,9 @@ const untilLongAfter = (what: string, ms: number, act: () => Promise<unknown>): 
   })
 
 /** Has the edge poll and notify until it has done so long after a time. */
-const polledLongAfter = (stream: Stream, ms: number): Promise<unknown> =>
+const pollLongAfter = (stream: Stream, ms: number): Promise<unknown> =>
   untilLongAfter('it has looked some seconds later', ms, async () => {
-    await polled(stream)
+    await poll(stream)
     await hears(stream, await ledger.ended(ann.id))
   })
 
@@ -74,7 +74,7 @@ async function running(stream: Stream): Promise<{ id: string; attempt: number }>
 }
 
 /** A worker that finishes the job in an already open transaction when released, as if it had waited for a lock. */
-async function endingLate(t: TestContext, { id, attempt }: { id: string; attempt: number }) {
+async function finishLate(t: TestContext, { id, attempt }: { id: string; attempt: number }) {
   const worker = new pg.Client({ connectionString: database.url })
   await worker.connect()
   t.after(() => worker.end())
@@ -94,29 +94,29 @@ async function endingLate(t: TestContext, { id, attempt }: { id: string; attempt
 test('who comes back hears of an end that was under way for seconds, though others ended meanwhile', async (t) => {
   const stream = await open(t)
   const job = await running(stream)
-  const late = await endingLate(t, job)
-  await polledLongAfter(stream, late.begunAt)
+  const late = await finishLate(t, job)
+  await pollLongAfter(stream, late.begunAt)
   stream.close()
   await late.end()
   const again = await open(t, stream.lastId)
   await hears(again, job.id)
-  await polled(again)
+  await poll(again)
   assert.deepEqual(statuses(again, job.id), ['done'])
 })
 
 test('so does who comes back before it is over, and who has stayed, though nothing is said of it', async (t) => {
   const stays = await open(t)
   const job = await running(stays)
-  const late = await endingLate(t, job)
+  const late = await finishLate(t, job)
   const leaves = await open(t)
   await hears(leaves, job.id, 'running')
-  await polledLongAfter(stays, late.begunAt)
+  await pollLongAfter(stays, late.begunAt)
   leaves.close()
   const again = await open(t, leaves.lastId)
   await hears(again, job.id, 'running')
   await late.end()
-  await polled(stays)
-  await polled(again)
+  await poll(stays)
+  await poll(again)
   assert.deepEqual([statuses(again, job.id).at(-1), statuses(stays, job.id).at(-1)], ['done', 'done'])
 })
 
@@ -135,8 +135,8 @@ test('ids move on with what is certain: whoever comes back is not sent again wha
   const stream = await open(t)
   const old = await ledger.ended(ann.id)
   await hears(stream, old)
-  await polledLongAfter(stream, Date.now())
-  await polled(stream)
+  await pollLongAfter(stream, Date.now())
+  await poll(stream)
   const last = await ledger.ended(ann.id)
   await hears(stream, last)
   stream.close()

@@ -20,7 +20,7 @@ const ids = (frames: readonly Frame[]) => frames.map(({ id }) => Number(id))
 const RESULT = { read: 3, unread: 0, skipped: 0 }
 
 /** A claimed job that has reached page 2. */
-async function working(): Promise<string> {
+async function newRunningJob(): Promise<string> {
   const id = await ledger.add(owner)
   await ledger.claim(id)
   await ledger.progress(id, 'Page 1 of 3', 1, 3)
@@ -79,7 +79,7 @@ test('the present state at once, then every change in order, one terminal frame,
 })
 
 test('who comes in the middle begins at the state of that moment', async () => {
-  const id = await working()
+  const id = await newRunningJob()
   const opened = await stream(id)
   await opened.until('the first frame', (frames) => frames.length === 1)
   await ledger.finish(id, 'done', { result: RESULT })
@@ -123,7 +123,7 @@ test('a result of null is there as null', async () => {
 })
 
 test('a job that is tried again says so, and ends once', async () => {
-  const id = await working()
+  const id = await newRunningJob()
   const opened = await stream(id)
   await opened.until('the first frame', (frames) => frames.length === 1)
   await ledger.finish(id, 'retry', { delay_ms: 0 })
@@ -137,7 +137,7 @@ test('a job that is tried again says so, and ends once', async () => {
 })
 
 test('Last-Event-ID goes on after that frame: nothing lost, nothing twice', async () => {
-  const id = await working()
+  const id = await newRunningJob()
   await ledger.progress(id, 'Page 3 of 3', 3, 3)
   for (const [lastSeen, expected] of [
     ['0', [1, 2, 3, 4, 5]],
@@ -159,7 +159,7 @@ test('Last-Event-ID goes on after that frame: nothing lost, nothing twice', asyn
 })
 
 test('a reader who was cut off and comes back has every frame exactly once', async () => {
-  const id = await working()
+  const id = await newRunningJob()
   const first = await stream(id)
   await first.until('the first frame', (frames) => frames.length === 1)
   first.close()
@@ -185,7 +185,7 @@ test('after the terminal frame a reader who comes back is told to stay away', as
 })
 
 test('a Last-Event-ID that no frame had does not make a reader deaf', async () => {
-  const id = await working()
+  const id = await newRunningJob()
   for (const lastSeen of ['999999', '1795246793000', 'x', '-1', '1.5', '99999999999999999999']) {
     const opened = await stream(id, lastSeen)
     await opened.until(`the present state after ${lastSeen}`, (frames) => frames.length === 1)
@@ -213,7 +213,7 @@ test('many readers of one job see the same', async () => {
 })
 
 test('a change whose notification was lost comes with the next one, in order', async () => {
-  const id = await working()
+  const id = await newRunningJob()
   const opened = await stream(id)
   await opened.until('the first frame', (frames) => frames.length === 1)
   ledger.quiet = true

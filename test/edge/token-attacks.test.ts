@@ -35,7 +35,7 @@ function forge(claims: unknown, header: object = { alg: 'HS256' }, key = SECRET)
 }
 
 /** Asserts that a token fails both as a bearer token and as the session cookie. */
-async function assertNobody(token: string, what: string): Promise<void> {
+async function assertRejected(token: string, what: string): Promise<void> {
   const answers: Answered[] = [
     await me(api, token),
     await api.get('/api/v1/auth/me', { headers: { cookie: `millrace_session=${token}` } }),
@@ -59,15 +59,15 @@ test('algorithm none, in any spelling, with and without a signature', async () =
   const [, , signature] = admin.token.split('.')
   for (const alg of ['none', 'None', 'NONE', 'nOnE', '', null]) {
     const head = `${encode({ alg })}.${encode(good())}`
-    for (const end of ['', '.', `.${signature}`]) await assertNobody(`${head}${end}`, `${alg} ${end}`)
-    await assertNobody(forge(good(), { alg }), `${alg}, well signed`)
+    for (const end of ['', '.', `.${signature}`]) await assertRejected(`${head}${end}`, `${alg} ${end}`)
+    await assertRejected(forge(good(), { alg }), `${alg}, well signed`)
   }
 })
 
 test('any other algorithm, though the signature is good', async () => {
   const key = new TextEncoder().encode(SECRET.padEnd(64, '.'))
   for (const alg of ['HS384', 'HS512'])
-    await assertNobody(await new SignJWT(good()).setProtectedHeader({ alg }).sign(key), alg)
+    await assertRejected(await new SignJWT(good()).setProtectedHeader({ alg }).sign(key), alg)
   const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const ed = generateKeyPairSync('ed25519')
@@ -80,40 +80,40 @@ test('any other algorithm, though the signature is good', async () => {
     const jwk = pair.publicKey.export({ format: 'jwk' })
     for (const more of [{}, { jwk }, { jku: 'https://evil.example/keys' }, { kid: '../../dev/null' }]) {
       const token = await new SignJWT(good()).setProtectedHeader({ alg, ...more }).sign(pair.privateKey)
-      await assertNobody(token, `${alg} ${Object.keys(more)}`)
+      await assertRejected(token, `${alg} ${Object.keys(more)}`)
     }
   }
 })
 
 test('a header that says one algorithm, and a signature made by another', async () => {
   for (const alg of ['RS256', 'ES256', 'HS384', 'HS512', 'hs256', 'HS256 ', 'A256GCM'])
-    await assertNobody(forge(good(), { alg }), alg)
+    await assertRejected(forge(good(), { alg }), alg)
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const head = `${encode({ alg: 'HS256' })}.${encode(good())}`
   const signature = sign('sha256', Buffer.from(head), privateKey).toString('base64url')
-  await assertNobody(`${head}.${signature}`, 'an RSA signature')
+  await assertRejected(`${head}.${signature}`, 'an RSA signature')
   const pem = publicKey.export({ format: 'pem', type: 'spki' }) as string
-  await assertNobody(forge(good(), { alg: 'HS256' }, pem), 'a public key as the secret')
-  await assertNobody(forge(good(), { alg: 'RS256' }, pem), 'and called by its own name')
+  await assertRejected(forge(good(), { alg: 'HS256' }, pem), 'a public key as the secret')
+  await assertRejected(forge(good(), { alg: 'RS256' }, pem), 'and called by its own name')
 })
 
 test('a key that comes with the token, or headers that ask to be understood', async () => {
   const k = randomBytes(32)
   const jwk = { kty: 'oct', k: k.toString('base64url') }
-  await assertNobody(forge(good(), { alg: 'HS256', jwk }, k.toString()), 'jwk')
-  await assertNobody(forge(good(), { alg: 'HS256', crit: ['exp'] }), 'crit')
-  await assertNobody(forge(good(), { alg: 'HS256', crit: ['b64'], b64: false }), 'b64')
+  await assertRejected(forge(good(), { alg: 'HS256', jwk }, k.toString()), 'jwk')
+  await assertRejected(forge(good(), { alg: 'HS256', crit: ['exp'] }), 'crit')
+  await assertRejected(forge(good(), { alg: 'HS256', crit: ['b64'], b64: false }), 'b64')
 })
 
 test('the key of another deployment, an empty one, or one that is nearly ours', async () => {
   for (const key of [randomBytes(32).toString('hex'), '', ' ', `${SECRET} `, SECRET.slice(0, -1), 'secret'])
-    await assertNobody(forge(good(), { alg: 'HS256' }, key), key)
+    await assertRejected(forge(good(), { alg: 'HS256' }, key), key)
 })
 
 test('an encrypted token, though by our own key', async () => {
   const key = Buffer.alloc(32, SECRET)
   const token = await new EncryptJWT(good()).setProtectedHeader({ alg: 'dir', enc: 'A256GCM' }).encrypt(key)
-  await assertNobody(token, 'JWE')
+  await assertRejected(token, 'JWE')
 })
 
 test('expired, not yet valid, of another issuer or audience', async () => {
@@ -131,23 +131,23 @@ test('expired, not yet valid, of another issuer or audience', async () => {
     { aud: [] },
     { aud: ['mill', 'other'] },
   ]
-  for (const claims of wrong) await assertNobody(forge({ ...good(), ...claims }), JSON.stringify(claims))
+  for (const claims of wrong) await assertRejected(forge({ ...good(), ...claims }), JSON.stringify(claims))
   assert.equal((await me(api, forge({ ...good(), nbf: now() - 1 }))).status, 200)
 })
 
 test('a token of another project on the same key, and ours with it', async () => {
   const answer = await login(namesake, user.email)
   assert.equal((await me(namesake, answer.json.access_token)).status, 200)
-  await assertNobody(answer.json.access_token, 'theirs')
+  await assertRejected(answer.json.access_token, 'theirs')
   assert.equal((await me(namesake, user.token)).status, 401)
 })
 
 test('a claim that is missing', async () => {
   for (const name of ['iss', 'aud', 'sub', 'sid', 'exp']) {
     const { [name]: _, ...claims } = good()
-    await assertNobody(forge(claims), name)
+    await assertRejected(forge(claims), name)
   }
-  await assertNobody(forge({}), 'all of them')
+  await assertRejected(forge({}), 'all of them')
 })
 
 test('a claim of another type, or claims that are no object', async () => {
@@ -178,15 +178,15 @@ test('a claim of another type, or claims that are no object', async () => {
     { nbf: 'now' },
     { iss: ['millrace'] },
   ])
-    await assertNobody(forge({ ...good(), ...claims }), JSON.stringify(claims))
+    await assertRejected(forge({ ...good(), ...claims }), JSON.stringify(claims))
   for (const claims of ['text', '"text"', '[]', 'null', '1', '{', '\xff\xfe'])
-    await assertNobody(forge(claims), claims)
+    await assertRejected(forge(claims), claims)
 })
 
 test('cut short or changed anywhere', async () => {
   const { token } = user
   for (let length = 0; length < token.length; length += 7) {
-    if (length > 0) await assertNobody(token.slice(0, length), `the first ${length}`)
+    if (length > 0) await assertRejected(token.slice(0, length), `the first ${length}`)
     const other = token[length] === 'A' ? 'B' : 'A'
     // Skips the last character of each part, which may have unused bits.
     const changed = `${token.slice(0, length)}${other}${token.slice(length + 1)}`
@@ -211,21 +211,21 @@ test('another spelling of the same bytes', async () => {
       Buffer.from(spelling, 'base64url').subarray(0, 32),
       Buffer.from(signature, 'base64url').subarray(0, 32),
     )
-    await assertNobody(`${head}.${claims}.${spelling}`, spelling)
+    await assertRejected(`${head}.${claims}.${spelling}`, spelling)
   }
   const plain = other.replaceAll('-', '+').replaceAll('_', '/')
   assert.notEqual(plain, other)
-  await assertNobody(plain, 'the other alphabet')
-  await assertNobody(`${head}=.${claims}.${signature}`, 'padding')
+  await assertRejected(plain, 'the other alphabet')
+  await assertRejected(`${head}=.${claims}.${signature}`, 'padding')
   assert.equal((await me(api, token)).status, 200)
 })
 
 test('longer than any token is, up to what a request may hold, and beyond', async () => {
-  for (const length of [1_000, 3_000]) await assertNobody('a'.repeat(length), `${length}`)
-  await assertNobody(`${admin.token}${'A'.repeat(2_000)}`, 'ours and more')
-  await assertNobody(`${admin.token}.${'A'.repeat(2_000)}`, 'a fourth part')
-  await assertNobody(forge({ ...good(), iss: 'x'.repeat(1_500) }), 'a long claim')
-  await assertNobody('.'.repeat(2_000), 'nothing but parts')
+  for (const length of [1_000, 3_000]) await assertRejected('a'.repeat(length), `${length}`)
+  await assertRejected(`${admin.token}${'A'.repeat(2_000)}`, 'ours and more')
+  await assertRejected(`${admin.token}.${'A'.repeat(2_000)}`, 'a fourth part')
+  await assertRejected(forge({ ...good(), iss: 'x'.repeat(1_500) }), 'a long claim')
+  await assertRejected('.'.repeat(2_000), 'nothing but parts')
   const flood = await me(api, 'a'.repeat(100_000)).then(
     ({ status }) => status,
     () => 'cut off',
@@ -248,7 +248,7 @@ test('other kinds of token are no access token', async () => {
     id: String(admin.id),
     secret: SECRET.replaceAll(/[ ,]/g, '.'),
   }))
-    await assertNobody(token, what)
+    await assertRejected(token, what)
 })
 
 test('an access token is no other kind of token, and no kind is another', async () => {
@@ -275,8 +275,8 @@ test('the token of a session that was ended, also when it was never seen before'
   const path = `/api/v1/auth/sessions/${sessionOf(token)}`
   const fresh = await api.serving.edge.accounts.sign({ id, role: 'user' }, sessionOf(token))
   assert.equal((await api.call('DELETE', path, { token })).status, 204)
-  await assertNobody(token, 'the one that ended it')
-  await assertNobody(fresh, 'another of the same session')
+  await assertRejected(token, 'the one that ended it')
+  await assertRejected(fresh, 'another of the same session')
 })
 
 test('a credential is taken from its places only', async () => {

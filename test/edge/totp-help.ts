@@ -19,7 +19,7 @@ export const signInWith = (
 ): Promise<Answered> => api.post('/api/v1/auth/token', { form: { username, password: PASSWORD, ...more } })
 
 /** Enables one-time codes with the code of an earlier step, so that the current code stays unused. */
-export async function secured(api: Api, account: Account): Promise<Secured> {
+export async function enableTotp(api: Api, account: Account): Promise<Secured> {
   const begun = await api.post(TOTP, { token: account.token, json: {} })
   assert.equal(begun.status, 200, begun.text)
   const secret = fromBase32(begun.json.secret)

@@ -8,7 +8,7 @@ import { codeOf, fromBase32, stepNow } from '../totp.ts'
 import { assertRefused, login, me, refresh, sessionOf, sharedCast } from './accounts-help.ts'
 import { makeKey } from './api-keys-help.ts'
 import { type Account, type Answered, PASSWORD, SECRET, startEdge } from './harness.ts'
-import { secured, signInWith, TOTP } from './totp-help.ts'
+import { enableTotp, signInWith, TOTP } from './totp-help.ts'
 
 /** One-time codes: enabled and disabled, required at sign-in, and accepted once. */
 
@@ -31,7 +31,7 @@ const confirm = (token: string, code: string) => api.post(`${TOTP}/confirm`, { t
 const switchOff = (token: string, json: object) => api.call('DELETE', TOTP, { token, json })
 const renew = (token: string, json: object) => api.post(`${TOTP}/recovery-codes`, { token, json })
 const state = async (token: string) => (await api.get(TOTP, { token })).json
-const account = async () => secured(api, await newcomer())
+const account = async () => enableTotp(api, await newcomer())
 /** Makes the account's session an hour old. */
 const age = ({ token }: Account) =>
   query(`update session set created_at = now() - interval '1 hour' where id = $1`, [sessionOf(token)])
@@ -420,7 +420,7 @@ describe('switching them off, and new recovery codes', () => {
   test('begins anew with another secret', async () => {
     const first = await account()
     await switchOff(first.token, { password: PASSWORD, recovery_code: first.recoveryCodes[0]! })
-    const second = await secured(api, first)
+    const second = await enableTotp(api, first)
     assert.notDeepEqual(second.secret, first.secret)
     assertAsked(await signInWith(api, first.email, { totp_code: codeOf(first.secret, stepNow()) }), WRONG)
     assertAsked(await signInWith(api, first.email, { recovery_code: first.recoveryCodes[1]! }), WRONG)

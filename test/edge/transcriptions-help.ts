@@ -55,7 +55,7 @@ export const send = (
 ): Promise<Answered> => api.post(`${PATH}${search}`, { token, ...asUpload(bytes, fields) })
 
 /** Holds requests until `go`; later requests are answered immediately. */
-export function held(server: TranscriptionStandIn): { go(): void; readonly waiting: number } {
+export function holdRequests(server: TranscriptionStandIn): { go(): void; readonly waiting: number } {
   const waiting: (() => void)[] = []
   server.answer = (response, asked) => void waiting.push(() => transcribed(response, asked))
   const go = (): void => {

@@ -5,7 +5,15 @@ import { Stream } from '../service.ts'
 import { beginEvents, events, refused, transcribed, WORDS } from '../standins/transcriptions.ts'
 import { until } from '../until.ts'
 import { startEdge } from './harness.ts'
-import { asUpload, ended, held, newRecording, PATH, send, transcribing } from './transcriptions-help.ts'
+import {
+  asUpload,
+  ended,
+  holdRequests,
+  newRecording,
+  PATH,
+  send,
+  transcribing,
+} from './transcriptions-help.ts'
 
 /** Recordings become text once, with their cost, despite provider failures. */
 
@@ -203,7 +211,7 @@ describe('in the background', () => {
 describe('requests for the same', () => {
   test('share one job while it is under way; another model, language or prompt waits for it', async () => {
     const bytes = newRecording()
-    const hold = held(server)
+    const hold = holdRequests(server)
     const before = asked()
     const jobOf = async (fields: Readonly<Record<string, string>> = {}): Promise<string> =>
       (await send(api, token, bytes, fields, '?background=true')).json.job_id
@@ -342,7 +350,7 @@ describe('what the provider does', () => {
 
 test('a document that goes before its turn comes is not sent', async () => {
   const { id } = (await api.upload(token, newRecording())).json
-  const hold = held(server)
+  const hold = holdRequests(server)
   const ask = async (model: string): Promise<string> =>
     (await api.post(`${PATH}?background=true`, { token, json: { document_id: id, model } })).json.job_id
   const first = await ask('whisper-1')
