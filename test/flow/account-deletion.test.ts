@@ -6,7 +6,7 @@ import { paymentsWorld } from '../payments-world.ts'
 import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
 
-/** Accounts that are due are deleted by workers, once what they pay for has ended at the provider. */
+/** Workers delete due accounts after their subscriptions have ended at the provider. */
 
 const world = await paymentsWorld({ worker: false, env: { LEASE_SECONDS: '1' } })
 const { api, db, env, people, query, stripe, url } = world
@@ -15,17 +15,17 @@ const worker = () =>
   startProcess('worker', url, {
     ...env,
     WORKER_QUEUES: 'accounts,system',
-    // What has failed is looked at an hour later.
+    // The scheduler retries a failed deletion an hour later, so failed jobs must be kept longer than that.
     WORKER_KEEP_RESULT_SECONDS: '86400',
   })
-// Only when it is asked to: the schedule would look in the middle of any test.
+// Tests run this schedule themselves: its own runs would fall into the middle of them.
 await api.post('/api/v1/schedules/housekeeping/pause', { token: admin!.token })
 const working = await worker()
 let names = 0
-// Before a subscription is ended, open checkouts and running subscriptions are listed.
+// Before it ends a subscription, the worker lists open checkouts and active subscriptions.
 const LISTED = [null, null]
 
-/** Somebody who is to be deleted, with a subscription that is running here and perhaps at the provider. */
+/** Adds an account whose deletion is due, with an active subscription here; `at` null means the provider has none. */
 async function leaver(at: object | null = {}) {
   const [who] = await people(1)
   const name = `leaver${++names}x`
@@ -55,7 +55,7 @@ async function leaver(at: object | null = {}) {
   }
 }
 
-/** Has housekeeping look, as it does every minute. */
+/** Runs the schedule that starts due deletions. */
 async function keepHouse(): Promise<void> {
   const answer = await api.post('/api/v1/schedules/housekeeping/run', { token: admin!.token })
   assert.ok(answer.status < 300, answer.text)
@@ -64,7 +64,7 @@ async function keepHouse(): Promise<void> {
   await until('housekeeping has looked', async () => (await ended()).length === 1)
 }
 
-/** What failed before did so an hour ago. */
+/** Backdates failed jobs by an hour. */
 const anHourLater = () =>
   query(`update job set finished_at = finished_at - interval '1 hour' where status = 'failed'`)
 
@@ -151,7 +151,7 @@ test('what is not due is left alone', async () => {
 test('one that is to stay after all, while the provider is asked, stays', async () => {
   const one = await leaver()
   await db.transaction(async (tx) => {
-    // What the provider has answered waits to be written.
+    // The lock delays storing the provider's answer.
     await tx.run(sql.type(noRows)`lock table payment_subscription in exclusive mode`)
     await keepHouse()
     await until('the provider is asked', () => one.asked().length === 1)

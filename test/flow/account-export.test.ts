@@ -7,7 +7,7 @@ import { startEdge } from '../edge/harness.ts'
 import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 
-/** All that an account has is packed by a worker, also if the first one is killed while it does, and then downloaded. */
+/** A worker packs all data of an account for download. If it is killed meanwhile, another one does. */
 
 const { url, query } = await testDatabase()
 const env = { LEASE_SECONDS: '1', WORKER_QUEUES: 'accounts', WORKER_THREADS: '1', EMAIL_SMTP_URL: 'outbox:' }
@@ -30,7 +30,7 @@ async function filesOf(archive: Buffer): Promise<Map<string, string>> {
   return files
 }
 
-/** An export that waits for a table, which is locked until `holding` commits. */
+/** Starts an export that waits for a table; `holding` has it locked until it commits. */
 async function heldExport() {
   await holding.query('begin')
   await holding.query('lock table ai_usage in access exclusive mode')
@@ -49,8 +49,8 @@ const first = await startProcess('worker', url, env)
 test('one that is cancelled while it runs ends, and leaves nothing', async () => {
   const { job_id, stream } = await heldExport()
   await client.fetch(`/api/v1/jobs/${job_id}`, { method: 'DELETE' })
-  // The worker looks at what is cancelled when it renews its lease: the first may have begun before, the third shows that the
-  // second has been looked at. A thread that does not stop within 2 s is killed, which leaves the bytes.
+  // The worker checks for cancellations when it renews its lease. The first renewal may have begun earlier; the third
+  // shows that the second has ended. A thread that does not stop within 2 s is killed, which leaves the bytes.
   const leases = new Set<unknown>()
   await until('the lease is renewed three times', async () => {
     const [lease] = await query('select max(expires_at)::text as at from worker_lease')

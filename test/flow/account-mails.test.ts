@@ -6,7 +6,7 @@ import { Client, startProcess } from '../service.ts'
 import { mailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
 
-/** Mails of accounts are in the ledger of sends: a killed worker sends none twice, and loses none in silence. */
+/** The ledger of sends has all mails of accounts: a killed worker sends none twice and loses none silently. */
 
 const { url, query } = await testDatabase()
 const mail = await mailServer()
@@ -32,7 +32,7 @@ const sends = async (client: Client): Promise<Listed[]> =>
 test('a worker that is killed while the server takes a mail does not send it again, and admins see that', async () => {
   const worker = await startProcess('worker', url, env)
   await until('the first mail is sent', () => mail.taken.length === 1)
-  // The server takes its time after it has taken the mail, and the worker does not live to hear of it.
+  // The server delays its answer after it accepts the mail. The worker is killed before the answer comes.
   mail.pace = () => 4_000
   const user = new Client(edge.port)
   await user.register('user@example.com')
@@ -44,7 +44,7 @@ test('a worker that is killed while the server takes a mail does not send it aga
   await until('it is settled', async () => (await outcome())?.status === 'unknown')
   assert.equal(mail.taken.length, 2, 'nobody got a mail twice')
   assert.deepEqual(await sends(user), [], 'mails of accounts are for admins')
-  // Whoever registers with an address that mail is not sent to can sign in; its mail has failed, which admins see.
+  // A suppressed address can register and sign in. Its mail fails, which admins see.
   await query(`insert into comms_suppression (address, reason, send_id)
     values ('gone@example.com', 'bounced', gen_random_uuid())`)
   await new Client(edge.port).register('gone@example.com')

@@ -13,19 +13,19 @@ import { until } from '../until.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'millrace-start-'))
-// As root the database runs as another user, who must be able to reach it.
+// If root starts it, the database server runs as another user, who needs access to the folder.
 chmodSync(folder, 0o755)
 
 interface Started {
   readonly process: ChildProcess
   readonly output: string[]
   readonly client: Client
-  /** The ids of its child processes by name, as its log has them. */
+  /** Returns the process id of a child that the log names. */
   pid(child: string): number
   stop(signal: NodeJS.Signals): Promise<number | null>
 }
 
-/** Starts it on a folder, as `npm start` does; what it says collects in `output`. Signals go to npm alone. */
+/** Starts the service as `npm start` does and collects its log in `output`. Signals go to npm alone. */
 function spawnStart(dataDir: string): {
   child: ChildProcess
   output: string[]
@@ -53,7 +53,7 @@ function spawnStart(dataDir: string): {
     try {
       process.kill(-child.pid!, 'SIGKILL')
     } catch {
-      // All of them have ended.
+      // Every child has already exited.
     }
   })
   return { child, output, ended }
@@ -83,7 +83,7 @@ async function start(): Promise<Started> {
   }
 }
 
-/** Runs a command as an operator does, on a folder of data. */
+/** Runs an operator's command on a data folder. */
 async function command(script: string, dataDir: string, ...args: string[]): Promise<string> {
   const file = fileURLToPath(new URL(`../../${script}`, import.meta.url))
   const env = { ...process.env, NODE_ENV: 'development', DATABASE_URL: '', DATA_DIR: dataDir }
@@ -122,7 +122,7 @@ test('the whole service starts from nothing, heals, stops in order, and starts a
   assert.equal(((await made.json()) as { role: string }).role, 'admin')
   assert.equal((await first.client.register('second@example.com')).role, 'user')
 
-  // Commands find the database of the running service.
+  // Commands use the database of the running service.
   const backup = join(folder, 'backup')
   assert.match(await command('tasks/backup/backup-main.ts', folder, backup), /^Wrote /)
   const unlocked = await command('edge/admin-main.ts', folder, 'unlock', 'first@example.com')
@@ -150,7 +150,7 @@ test('the whole service starts from nothing, heals, stops in order, and starts a
   assert.equal(signIn.status, 200)
   assert.equal(await second.stop('SIGINT'), 0)
 
-  // Where no service runs they start the database for themselves, a new one too.
+  // Without a running service, commands start the database themselves, a new one if needed.
   const other = join(folder, 'restored')
   assert.match(await command('tasks/backup/restore-main.ts', other, backup), /^Restored the state of /)
   const sessions = await command('edge/admin-main.ts', other, 'revoke-sessions', 'second@example.com')

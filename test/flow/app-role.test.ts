@@ -18,7 +18,7 @@ import { stopAfterFile } from '../services.ts'
 import { modelServer } from '../standins/models.ts'
 import { until } from '../until.ts'
 
-/** A service whose role can't change the schema, on a database of an owner who is no superuser. */
+/** Runs the service with a role that cannot change the schema, in a database whose owner is no superuser. */
 
 type Rows = Record<string, unknown>[]
 
@@ -38,7 +38,7 @@ const [owner, app] = ['owner', 'app'].map((kind) => `test_${kind}_${randomBytes(
   string,
 ]
 const base = process.env.TEST_DATABASE_URL!
-// Roles outlive their database.
+// Roles belong to the cluster, so dropping the database leaves them.
 for (const role of [owner, app]) {
   await ask(base, `create role ${role} login password 'p'`)
   stopAfterFile(() => ask(base, `drop role ${role}`))

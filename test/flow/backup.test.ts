@@ -19,7 +19,7 @@ import { textPdf } from '../pdfs.ts'
 import { Client } from '../service.ts'
 import { differences } from '../sql/sums-help.ts'
 
-/** Backups while the service works, and services on what was restored. */
+/** Backs up while the service works, and runs services on restored data. */
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-backup-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
@@ -42,7 +42,7 @@ const rowsOf = async (url: string, text: string): Promise<Record<string, unknown
   }
 }
 
-/** What is in a backup: of a table, the digest of its rows, whatever its parts. */
+/** Digests of the rows in a backup by table, independent of how the table is split into parts. */
 async function digests(file: string): Promise<Map<string, string>> {
   const found = new Map<string, string>()
   let hash = createHash('sha256')
@@ -98,7 +98,7 @@ test('a backup under load is one moment, and a service goes on from it', async (
     [report.rows, report.tables, report.files],
   )
 
-  // Every file is there under its digest, and no document of that moment is without its bytes.
+  // Every file is there under its digest, and every document in the backup has its bytes.
   const blobs = await rowsOf(
     url,
     `select encode(sha256, 'hex') as sha256, key, store from blob where sha256 is not null`,
@@ -118,7 +118,7 @@ test('a backup under load is one moment, and a service goes on from it', async (
   const [late] = await rowsOf(url, 'select count(*)::int as n from partitions.audit_event_default')
   assert.equal(late!.n, 0, 'each event is in the partition of its month')
 
-  // Another backup of what was restored has the same rows; only where the files live has changed.
+  // A backup of the restored data has the same rows, except for the location of files.
   await backUp(settings(store('elsewhere')), to, at('second'))
   const [first, second] = [await digests(at('first')), await digests(at('second'))]
   for (const digest of [first, second]) digest.delete('blob')
@@ -128,7 +128,7 @@ test('a backup under load is one moment, and a service goes on from it', async (
     select tgrelid::regclass::text || ' ' || tgname || ' ' || tgenabled::text from pg_trigger where not tgisinternal order by 1`
   assert.deepEqual(await rowsOf(url, schema), await rowsOf(source.url, schema))
 
-  // The same account signs in, and what waited and ran is worked off.
+  // The same account can sign in, and workers finish jobs that were waiting or running.
   const service = await startEdge(url, { env: store('elsewhere') })
   await startOwnWorker(url, '', { ...store('elsewhere'), WORKER_THREADS: '1' })
   const client = new Client(service.port)
@@ -143,8 +143,8 @@ test('a backup under load is one moment, and a service goes on from it', async (
 })
 
 /**
- * One backup with everything unusual in it, and two restores of it: into the database and into files. A restore creates all
- * tables, which takes a second of CPU, so the tests below share these.
+ * Makes one backup with every unusual value, and restores it twice: into the database and into files. A restore
+ * creates all tables, which takes a second of CPU, so the tests below share both.
  */
 const unusual = (() => {
   let made: ReturnType<typeof restoreUnusual> | undefined
@@ -173,20 +173,20 @@ async function restoreUnusual() {
      from generate_series(1, 2700) n`,
     [large!.id],
   )
-  // A table is as large as it was: nine rows of ten need not be copied.
+  // The table keeps its size, but only a tenth of its rows need copying.
   await source.query('delete from blob_chunk where blob_id = $1 and ordinal % 10 > 0', [large!.id])
   const report = await backUp(settings(), from, at('unusual'))
 
   const [inDatabase, inFiles] = [await emptyDatabase(), await emptyDatabase()]
   const intoDatabase = await restore(settings(), { url: inDatabase, directUrl: inDatabase }, at('unusual'))
-  // A folder that nobody can write to: the first restore fills the tables, and fails at the files.
+  // No folder can be created here: the first restore fills the tables and then fails to write files.
   writeFileSync(at('no-folder'), '')
   const failure = await restore(
     settings(store('no-folder')),
     { url: inFiles, directUrl: inFiles },
     at('unusual'),
   ).catch((error: unknown) => error)
-  // A killed restore leaves such parts of files.
+  // A killed restore leaves partial files like these.
   for (const { key } of kept) {
     const file = fileOf('apart', String(key))
     mkdirSync(dirname(file), { recursive: true })

@@ -10,7 +10,7 @@ import { until } from '../until.ts'
 import { sharedService } from './shared-service.ts'
 
 const { query, url, worker } = await sharedService()
-// A process of its own, because the last test reads its memory.
+// The edge runs in its own process, because the last test reads its memory.
 const edge = await startProcess('edge', url)
 const client = new Client(edge.ready.port!)
 await client.register(newEmail('careless'))
@@ -24,7 +24,7 @@ interface PageRow {
   readonly detail: string | null
 }
 
-/** Uploads bytes, extracts, and answers the pages. */
+/** Uploads bytes, extracts them and returns the pages. */
 async function pagesOf(bytes: Uint8Array, name: string): Promise<readonly PageRow[]> {
   const uploaded = await client.upload(bytes, name)
   assert.equal(uploaded.status, 201)
@@ -34,7 +34,7 @@ async function pagesOf(bytes: Uint8Array, name: string): Promise<readonly PageRo
   return (await (await client.fetch(`/api/v1/documents/${id}/pages`)).json()) as PageRow[]
 }
 
-/** One unread page with a reason that says something, and nothing of our insides. */
+/** Asserts one unread page with a meaningful reason that reveals no internals. */
 function assertUnread(pages: readonly PageRow[], reason: RegExp): void {
   assert.equal(pages.length, 1)
   assert.equal(pages[0]!.status, 'unread')
@@ -131,7 +131,7 @@ test('nothing crashed, nothing is left behind, and memory stayed in bounds', asy
   const [chunks] = await query(
     'select count(*)::int as n from blob_chunk where blob_id not in (select id from blob)',
   )
-  // Those of the schedule come and go.
+  // Jobs of schedules are not counted: they come and go.
   const [jobs] = await query(
     `select count(*)::int as n from job where status in ('queued', 'running') and queue = 'documents'`,
   )

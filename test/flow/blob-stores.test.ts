@@ -20,7 +20,7 @@ const worker = await startProcess('worker', url, {
   ...kinds[2]!.env,
 })
 
-// Edges that nothing kills run in this process.
+// Edges that no test kills run in this process.
 const ports = new Map<StoreKind, number>()
 for (const kind of kinds) ports.set(kind, (await startEdge(url, { env: kind.env })).port)
 const admin = new Client(ports.get(kinds[0]!)!)
@@ -32,7 +32,7 @@ function clientOf(port: number): Client {
   return client
 }
 
-/** Has the worker collect, as the schedule would; answers its result. */
+/** Has the worker collect unused blobs, as the schedule does; returns the job's result. */
 async function collected(): Promise<unknown> {
   const { jobId } = await db.transaction((tx) =>
     enqueue(tx, collect, {}, { ownerId: null, settings: jobSettings(1) }),
@@ -47,7 +47,7 @@ async function collected(): Promise<unknown> {
   return job.result
 }
 
-/** Sends the beginning of a large upload and leaves it there. */
+/** Sends the start of a large upload and stops there. */
 async function beginUpload(edge: Child): Promise<void> {
   const socket = connect(edge.ready.port!, '127.0.0.1')
   socket.on('error', () => {})

@@ -10,7 +10,7 @@ import { zipOf } from '../zip.ts'
 import { SHORT_LEASE } from './crash.ts'
 import { closedGate, type Gate } from './gate.ts'
 
-/** From the request to the posts, by a real worker; and what is left when that is killed. */
+/** Imports posts from the request to the stored rows with a real worker, and checks the state after a kill. */
 
 const { api, url, query } = await edgeAndDatabase()
 const editor: Account = await api.register('editor@example.com', { full_name: 'Ed' })
@@ -121,7 +121,7 @@ const SLUGS = Array.from({ length: 400 }, (_, i) => `killed-${i}`)
 const killed = async (): Promise<number> =>
   Number((await query(`select count(*) from blog_post where slug like 'killed-%'`))[0]!.count)
 
-/** Kills the worker half way through 400 posts, which it does not get past; another one goes on. */
+/** Kills the worker half way through 400 posts, where the gate holds it. Another worker resumes. */
 async function killHalfWay(gate: Gate, last: object, next: string): Promise<Record<string, unknown>> {
   const posts = [...SLUGS.map((slug) => ({ title: slug, slug, tag_slugs: ['killed'] })), last]
   const answer = await send('x.json', JSON.stringify(posts), '?on_conflict=fail&background=true')

@@ -8,10 +8,10 @@ import * as crash from './crash.ts'
 import { clientOf, startReader } from './reader.ts'
 
 const { url, query } = await testDatabase()
-// A document takes long enough for whatever is to come in between, and 32 of its pages no longer than a stop may take.
+// At 12 ms a page, a document outlasts whatever a test does meanwhile, and 32 of its pages fit into a worker's stop.
 await crash.witness(query, 12)
 const PAGES = 400
-/** Begun by the first test that needs it. */
+/** The first test that needs the worker starts it. */
 let worker: Child | undefined
 after(() => worker?.kill())
 const client = await startReader(url)
@@ -65,7 +65,7 @@ test('a running job is told to stop, its worker goes on, and what comes next wai
   assert.equal(crash.assertWhole(frames).status, 'cancelled')
   await crash.assertGapless(query, jobId, frames)
   assert.equal((await waiting).status, 409)
-  // A DELETE leaves what has ended as it is.
+  // DELETE changes nothing about a job that has ended.
   const before = await query('select * from job where id = $1', [jobId])
   assert.equal((await cancel(jobId)).status, 'cancelled')
   assert.deepEqual(await query('select * from job where id = $1', [jobId]), before)
@@ -122,7 +122,7 @@ test('an extraction stops when its document goes: to the trash, for good, or wit
   assert.ok((await crash.writes(query, 'page', jobId)).length < PAGES)
 })
 
-// Longer than the grace of a thread that does not follow its signal.
+// Exceeds the grace period of a thread that ignores its abort signal.
 const SLOW_START = `import { isMainThread } from 'node:worker_threads'
 if (!isMainThread) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2700)`
 

@@ -9,7 +9,10 @@ import { assertHeard, hear } from '../talk.ts'
 import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
 
-/** Answers over the death of readers' connections, of an edge and of a worker. The storm is `npm run bench -- chat-kills`. */
+/**
+ * Answers survive the loss of readers' connections, of an edge and of a worker. `npm run bench -- chat-kills` is the
+ * large version.
+ */
 
 const READERS = 8
 const PIECES = Array.from({ length: 60 }, (_, i) => `piece ${i}. `)
@@ -17,7 +20,7 @@ const PIECES = Array.from({ length: 60 }, (_, i) => `piece ${i}. `)
 const { url, query } = await testDatabase()
 const models = await modelServer()
 after(() => models.stop())
-// No answer ends before its worker is killed, and the first one not before it is stopped.
+// No answer ends before its worker is killed. The first answer ends only when it is stopped.
 let isKilled = false
 models.script = ({ body }) => {
   const ends = isKilled && body.messages.at(-1)!.content !== 'Question 0'
@@ -61,7 +64,7 @@ test('what readers put together is what is stored, without gaps and repeats; sto
   assert.ok(worker)
   const heard = await Promise.all(readers)
   const checked = await Promise.all(heard.map((one) => assertHeard(query, one)))
-  // Or more, where a machine is so busy that a lease runs out.
+  // There may be more attempts: on a busy machine a lease can expire.
   assert.ok(
     checked.every(({ attempts }) => attempts >= 2),
     checked.map(({ attempts }) => attempts).join(),
@@ -71,7 +74,7 @@ test('what readers put together is what is stored, without gaps and repeats; sto
     ['stopped', ...Array(READERS - 1).fill('complete')],
   )
   assert.ok(heard.every(({ frames }) => frames.some(({ event }) => event === 'restart')))
-  // Both attempts were paid for: the one that was killed is counted by its pieces.
+  // The usage has both attempts: the killed one is counted by its pieces.
   const [used] = await query(
     `select count(*)::int as n, count(distinct message_id)::int as messages from ai_usage`,
   )

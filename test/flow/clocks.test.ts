@@ -10,14 +10,14 @@ import { event, signature, WEBHOOK_SECRET } from '../payment-events.ts'
 import { Client, startProcess } from '../service.ts'
 import { lineLog } from './line-log.ts'
 
-/** Edges whose machines have the wrong time: the database's is used. */
+/** Edges whose clocks are wrong use the database's time. */
 
 const { url, query } = await testDatabase()
 const env = { PROVIDER_SECRET_KEY: 'sk_test_standin', PROVIDER_WEBHOOK_SECRET: WEBHOOK_SECRET }
 
 /**
- * The root of an entry point that believes it is later, and then loads the real one. A preload would do the same, but then
- * processes cache no code, and take 0.5 s of CPU longer to start.
+ * Makes a root whose entry points shift the clock and then load the real ones. A preload would do the same, but then
+ * processes cache no code and start 0.5 s of CPU slower.
  */
 function shifted(ms: number): URL {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-clock-'))

@@ -4,13 +4,13 @@ import { textPdf } from '../pdfs.ts'
 import { type Child, type Client, type Frame, type Stream, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 
-/** What the crash tests share: documents under way, a record of who wrote what, and the shape of a whole stream. */
+/** Helpers of the crash tests: slow documents, a record of all writes, and checks of whole streams. */
 
 type Ask = TestDatabase['query']
 
-/** Half of what it is in production: long enough for a busy machine not to lose one. */
+/** Half of production's lease: short for a test, and long enough for a busy machine to renew. */
 export const SHORT_LEASE = { LEASE_SECONDS: '1' }
-// Of what takes a moment: a busy machine is no failure.
+// Generous, so that a busy machine fails no test.
 const DEADLINE_MS = 60_000
 
 /** One committed write of a page (`number` is the page) or an event (`number` is its seq). */
@@ -21,11 +21,11 @@ export interface Write {
   readonly attempt: number
   /** Name of the connection that wrote: `<worker>-children-thread`, `<worker>-worker` or `millrace-edge`. */
   readonly writer: string
-  /** When, in ms on the database's clock. */
+  /** Time of the write, in ms on the database's clock. */
   readonly at: number
 }
 
-/** Has the database note every write of a page or event from now on; `pageMs` makes each page take that long. */
+/** Records every write of a page or an event from now on. Each page takes at least `pageMs`. */
 export async function witness(query: Ask, pageMs = 0): Promise<void> {
   await query(`
     create table witnessed (ordinal bigint generated always as identity, what text, job_id uuid, number integer,
@@ -54,13 +54,13 @@ export async function writes(query: Ask, what: Write['what'], jobId: string): Pr
   return rows as unknown as Write[]
 }
 
-/** Milliseconds on the database's clock. */
+/** Current time of the database's clock, in ms. */
 export async function clock(query: Ask): Promise<number> {
   const [row] = await query('select extract(epoch from clock_timestamp())::float8 * 1000 as ms')
   return row!.ms as number
 }
 
-/** A worker for documents whose connections carry its name; started in a test, it ends with the test. */
+/** Starts a worker for documents whose connections carry its name. A worker that a test starts ends with it. */
 export function startWorker(
   url: string,
   name: string,
@@ -81,14 +81,14 @@ export async function uploadText(client: Client, pages: number, title: string): 
   return ((await uploaded.json()) as { id: number }).id
 }
 
-/** Starts to read a document; the id of its job. */
+/** Starts an extraction; returns the id of its job. */
 export async function extract(client: Client, documentId: number, query = ''): Promise<string> {
   const started = await client.post(`/api/v1/documents/${documentId}/extract?background=true${query}`)
   assert.equal(started.status, 202)
   return ((await started.json()) as { job_id: string }).job_id
 }
 
-/** Waits until at least `count` pages of the job are stored, by `attempt` if given. */
+/** Waits until the job has stored at least `count` pages, in `attempt` if given. */
 export function pagesStored(query: Ask, jobId: string, count: number, attempt?: number): Promise<unknown> {
   return until(
     `${count} pages are stored`,
@@ -115,7 +115,7 @@ export async function jobRow(query: Ask, jobId: string): Promise<JobRow> {
   return row as unknown as JobRow
 }
 
-/** Waits for the job's end, whatever it is. */
+/** Waits until the job has ended, with any outcome. */
 export function jobEnded(query: Ask, jobId: string, deadlineMs = DEADLINE_MS): Promise<JobRow> {
   const ended = async (): Promise<JobRow | null> => {
     const row = await jobRow(query, jobId)
@@ -124,7 +124,7 @@ export function jobEnded(query: Ask, jobId: string, deadlineMs = DEADLINE_MS): P
   return until(`the job ${jobId} ends`, ended, deadlineMs) as Promise<JobRow>
 }
 
-/** Of these workers, the one that runs the job and another one. */
+/** Finds the worker that runs the job, and another one. */
 export async function holderOf(
   query: Ask,
   jobId: string,
@@ -134,14 +134,14 @@ export async function holderOf(
     'select name from worker_lease where id = (select lease_id from job where id = $1)',
     [jobId],
   )
-  // One that was judged has another lease than at its start.
+  // Compares process ids: a worker that was declared dead has a new lease.
   const holder = workers.find(({ process }) => `${row?.name}`.endsWith(`/${process.pid}`))
   const other = workers.find((worker) => worker !== holder)
   assert.ok(holder && other, 'one of the workers runs the job')
   return [holder, other]
 }
 
-/** When the given attempt of the job began, in ms on the database's clock. */
+/** Start of the job's given attempt, in ms on the database's clock. */
 export function attemptBegan(query: Ask, jobId: string, attempt: number): Promise<number> {
   const began = async (): Promise<number | null> => {
     const [row] = await query(
@@ -154,14 +154,14 @@ export function attemptBegan(query: Ask, jobId: string, attempt: number): Promis
   return until(`attempt ${attempt} begins`, began, DEADLINE_MS)
 }
 
-/** The frames of a stream that the server has ended. */
+/** Frames of a stream, once the server has ended it. */
 export function wholeStream(stream: Stream): Promise<readonly Frame[]> {
   return stream.finished(DEADLINE_MS)
 }
 
 const TERMINAL = ['done', 'failed', 'cancelled']
 
-/** Frames come in order, none twice, and exactly one is terminal: the last. Answers that one's data. */
+/** Asserts that frames are in order and unique, and that only the last is terminal. Returns the data of that one. */
 export function assertWhole(frames: readonly Frame[]): Frame['data'] {
   const ids = frames.map((frame) => Number(frame.id))
   assert.deepEqual(
@@ -177,7 +177,7 @@ export function assertWhole(frames: readonly Frame[]): Frame['data'] {
   return terminal[0]!.data
 }
 
-/** Besides, they leave out nothing that the ledger holds after the first of them, which is the state at the start. */
+/** Asserts that the frames are all events of the job since the first frame, which is the initial state. */
 export async function assertGapless(query: Ask, jobId: string, frames: readonly Frame[]): Promise<void> {
   const [first, ...rest] = frames.map((frame) => Number(frame.id))
   const rows = await query('select seq from job_event where job_id = $1 and seq > $2 order by seq', [
@@ -188,7 +188,7 @@ export async function assertGapless(query: Ask, jobId: string, frames: readonly 
   assert.deepEqual(rest, stored, 'no frame is missing')
 }
 
-/** Each page was written once, and all of them are there. */
+/** Asserts that each of `count` pages was written exactly once; returns the writes. */
 export async function assertPagesOnce(query: Ask, jobId: string, count: number): Promise<readonly Write[]> {
   const pages = await writes(query, 'page', jobId)
   const expected = Array.from({ length: count }, (_, i) => i + 1)

@@ -5,7 +5,7 @@ import { edgeAndDatabase } from '../edge/harness.ts'
 import { Client, startProcess } from '../service.ts'
 import { SHORT_LEASE } from './crash.ts'
 
-/** An account with thousands of documents is deleted, by workers of which one is killed. */
+/** Workers delete an account with thousands of documents; one of them is killed. */
 
 const DOCUMENTS = 2000
 
@@ -30,7 +30,7 @@ test('it is gone at once, its progress is seen, and another worker finishes what
   assert.equal((await api.call('DELETE', `/api/v1/auth/users/${id}`, { token: admin.token })).status, 204)
   assert.equal((await api.get('/api/v1/documents', { token })).status, 401)
   assert.equal(await left('document'), DOCUMENTS)
-  // The account's row, which goes last, stays until this ends: so the first worker cannot be done before it is killed.
+  // The account's row is deleted last. This lock keeps it, so the first worker cannot finish before it is killed.
   await holding.query('begin')
   await holding.query('select from account where id = $1 for key share', [id])
   const first = await worker()

@@ -7,11 +7,11 @@ import * as crash from './crash.ts'
 import { startReader } from './reader.ts'
 import { sharedService } from './shared-service.ts'
 
-/** What is done to several documents at once. */
+/** Requests that change several documents. */
 
 const service = await sharedService()
 const [client, other] = [await service.client(), await service.client()]
-// A service of its own, whose workers die. They serve no extraction.
+// A service of its own, because tests kill its workers. They serve no extraction.
 const { url, query } = await testDatabase()
 const reader = await startReader(url, { REQUEST_WAIT_SECONDS: '60' })
 const startWorker = () => launch('worker', url, { WORKER_QUEUES: 'system', ...crash.SHORT_LEASE })

@@ -34,7 +34,7 @@ test('an encrypted PDF is read with its password, which later readings and image
 
   assert.deepEqual(await extract('', { password: PASSWORD }), [200, { read: 2, unread: 0, skipped: 0 }])
   assert.deepEqual(await texts(), lines)
-  // Pages that were read are never replaced by the page that says that the document is encrypted.
+  // The page that reports the encryption never replaces pages that were read.
   assert.deepEqual(await extract('?force=true', { password: 'mistaken' }), wrong)
   assert.deepEqual(await texts(), lines)
   assert.deepEqual(await extract('?force=true'), [200, { read: 2, unread: 0, skipped: 0 }])
@@ -42,7 +42,7 @@ test('an encrypted PDF is read with its password, which later readings and image
   assert.equal(image.status, 200)
   assert.equal(Buffer.from(await image.arrayBuffer()).toString('latin1', 1, 4), 'PNG')
 
-  // The key of another deployment unseals nothing, and loses nothing.
+  // Another deployment's key cannot unseal the password, and loses nothing.
   await query(`update document set sealed_password = reverse(sealed_password) where id = $1`, [id])
   assert.deepEqual(await extract('?force=true'), wrong)
   assert.deepEqual(await texts(), lines)

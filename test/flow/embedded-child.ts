@@ -1,13 +1,13 @@
 import { startEmbedded } from '../../sql/embedded.ts'
 
 /**
- * A process that owns an embedded database in the folder of its first argument: says the URL, or why there is
- * none, in one line of JSON, and stops when its input ends.
+ * Owns an embedded database in the folder of the first argument. Prints one line of JSON, the URL or an error, and
+ * stops when stdin ends.
  */
 const lines: string[] = []
 const dataDir = process.argv[2] ?? ''
 try {
-  const settings = { synchronous_commit: 'on' } // Its commits are to outlive a SIGKILL.
+  const settings = { synchronous_commit: 'on' } // Its commits must survive a SIGKILL.
   const database = await startEmbedded({
     dataDir,
     ephemeral: true,

@@ -46,7 +46,7 @@ test('a busy backend that outlived its server is ended', async (t) => {
   const client = await connect({ url: owner.url, applicationName: 'busy' })
   const [row] = (await client.query('select pg_backend_pid() as pid')).rows
   const gone = new Promise((resolve) => client.once('end', resolve))
-  // Without locks or waits, so that it never looks whether its server is alive.
+  // Takes no locks and never waits, so the backend never checks that its postmaster is alive.
   client.query('do $$ begin loop perform 1; end loop; end $$').catch(() => {})
   await until(async () => {
     const [activity] = await ask(owner.url, `select state from pg_stat_activity where pid = ${row.pid}`)

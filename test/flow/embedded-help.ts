@@ -12,7 +12,7 @@ export const CHILD = path.join(import.meta.dirname, 'embedded-child.ts')
 
 const closers = new WeakMap<TestContext, (() => unknown)[]>()
 
-/** Runs `close` after the test, the latest first; the runner's own hooks would run the earliest first. */
+/** Runs `close` after the test, in reverse order. The runner's own hooks run in order. */
 function afterwards(t: TestContext, close: () => unknown): void {
   const known = closers.get(t)
   if (known) return void known.push(close)
@@ -23,7 +23,7 @@ function afterwards(t: TestContext, close: () => unknown): void {
   })
 }
 
-/** A folder that is gone after the test, for other users to enter: root's server runs as one. */
+/** Makes a folder that other users may enter, since root's server runs as one. It is removed after the test. */
 export function folder(t: TestContext): string {
   const made = realpathSync(mkdtempSync(path.join(tmpdir(), 'millrace-')))
   chmodSync(made, 0o755)
@@ -33,7 +33,7 @@ export function folder(t: TestContext): string {
 
 let kept: Promise<string> | undefined
 
-/** Such a folder in which a database has been before: the copy of one, as a first start takes 0.4 s of CPU. */
+/** Makes a folder that already had a database, by copying one: a first start takes 0.4 s of CPU. */
 export async function usedFolder(t: TestContext): Promise<string> {
   kept ??= startOnce()
   const made = folder(t)
@@ -41,7 +41,7 @@ export async function usedFolder(t: TestContext): Promise<string> {
   return made
 }
 
-/** Kept for the files to come; the run removes it. */
+/** Later files reuse this folder; the test run removes it. */
 async function startOnce(): Promise<string> {
   const dataDir = mkdtempSync(path.join(tmpdir(), 'millrace-'))
   chmodSync(dataDir, 0o755)
@@ -49,7 +49,7 @@ async function startOnce(): Promise<string> {
   return dataDir
 }
 
-/** An embedded database that is stopped after the test at the latest. */
+/** Starts an embedded database that stops after the test at the latest. */
 export async function start(
   t: TestContext,
   dataDir: string,
@@ -60,7 +60,7 @@ export async function start(
   return database
 }
 
-/** Rows of one statement, over a connection of its own. */
+/** Runs one statement over a new connection; returns its rows. */
 export async function ask(url: string, text: string): Promise<Record<string, unknown>[]> {
   const client = await connect({ url, applicationName: 'test' })
   try {
@@ -77,7 +77,7 @@ export interface Owner {
   readonly lines: readonly string[]
 }
 
-/** Starts the database of `dataDir` in a process of its own, which is killed after the test at the latest. */
+/** Starts the database of `dataDir` in a new process, which is killed after the test at the latest. */
 export async function startElsewhere(
   t: TestContext,
   dataDir: string,
@@ -95,7 +95,7 @@ export async function startElsewhere(
   return { child, url: '', error: '', ...JSON.parse(line) }
 }
 
-/** Ends such a process the orderly way. */
+/** Stops such a process gracefully. */
 export async function stopElsewhere({ child }: Owner): Promise<void> {
   child.stdin?.end()
   await once(child, 'exit')

@@ -24,7 +24,7 @@ test('a folder that can be none is refused, and names the setting', async (t) =>
   for (const [dataDir, reason] of [
     [file, 'a part of its path is a file'],
     [path.join(file, 'deep/er'), 'a part of its path is a file'],
-    // Where Node's own recursive mkdir never returns.
+    // Node's own recursive mkdir never returns here.
     ['/proc/millrace/data', 'its file system accepts no folders'],
   ] as const)
     await assert.rejects(startEmbedded({ dataDir }), {

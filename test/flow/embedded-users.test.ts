@@ -15,12 +15,15 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { ask, folder, kill, startElsewhere, stopElsewhere } from './embedded-help.ts'
 
-/** Who starts and where the checkout lies: scenes that only root can set. */
+/** Starts by several users, from several locations of the checkout; only root can set these up. */
 const options = { skip: process.getuid?.() === 0 ? false : 'needs root' }
 const ROOT = path.resolve(import.meta.dirname, '../..')
-const SOMEONE = { uid: 65_534, gid: 65_534 } // `nobody`: initdb wants a user that the system knows.
+const SOMEONE = { uid: 65_534, gid: 65_534 } // `nobody`: initdb requires a user that the system has.
 
-/** Copies what a start needs into `to`, as an install with its scripts off would leave it. Answers the child's script. */
+/**
+ * Copies the files that a start needs into `to`, as an install with `--ignore-scripts` leaves them. Returns the path
+ * of the child's script.
+ */
 function checkout(to: string): string {
   for (const name of ['sql', 'package.json'])
     cpSync(path.join(ROOT, name), path.join(to, name), { recursive: true })
@@ -92,7 +95,7 @@ test('an ordinary user, whose install scripts were off and may not be made good'
   assert.ok(existsSync(path.join(dataDir, 'lib/libpq.so.5')))
   await stopElsewhere(first)
 
-  // Root finds the data of that user, and lets the server go on as the user.
+  // Root finds that user's data and keeps running the server as that user.
   const second = await startElsewhere(t, dataDir, { script })
   assert.equal(second.error, '')
   assert.deepEqual(await ask(second.url, 'select answer from kept'), [{ answer: 42 }])

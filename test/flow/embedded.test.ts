@@ -83,7 +83,7 @@ test('a stop is bounded and may be asked for twice', async (t) => {
   const dataDir = await usedFolder(t)
   const database = await start(t, dataDir, { stopTimeoutMs: 100 })
   const pid = postmasterPid(dataDir)
-  process.kill(pid, 'SIGSTOP') // It answers neither the fast nor the immediate shutdown.
+  process.kill(pid, 'SIGSTOP') // A stopped server answers neither the fast nor the immediate shutdown.
   const began = performance.now()
   await Promise.all([database.stop(), database.stop()])
   assert.ok(performance.now() - began < 20_000)

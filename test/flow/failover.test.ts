@@ -4,8 +4,8 @@ import { type FailoverOptions, failOver } from '../failover.ts'
 import { LONG } from '../runs.ts'
 
 /**
- * The primary goes, its standby is promoted, and every process goes on. How soon is measured by
- * `npm run bench -- failover`.
+ * The primary dies, its standby is promoted, and every process continues. `npm run bench -- failover` measures the
+ * time.
  */
 
 const synchronous: readonly FailoverOptions[] = [

@@ -1,17 +1,17 @@
 import pg from 'pg'
 import { stopAfterFile } from '../services.ts'
 
-/** Where transactions wait in the database of a file, so that none is over before a test has done what it is about. */
+/** Holds transactions in a file's database, so that none ends before the test is ready. */
 export interface Gate {
-  /** Lets all of them through. */
+  /** Lets all transactions through. */
   open(): Promise<void>
-  /** Transactions that come from now on wait; resolves once those that were inside have ended. */
+  /** Holds transactions from now on; resolves once those inside have ended. */
   close(): Promise<void>
 }
 
 const GATE = 7001
 
-/** A gate that is closed, which `trigger` leads to: when and of what it is, without its name and its function. */
+/** Makes a closed gate; `trigger` has the event and table of its trigger, without name and function. */
 export async function closedGate(url: string, trigger: string): Promise<Gate> {
   const holder = new pg.Client({ connectionString: url })
   await holder.connect()
@@ -27,6 +27,6 @@ export async function closedGate(url: string, trigger: string): Promise<Gate> {
   return gate
 }
 
-/** One that no document gets past with this page. */
+/** A closed gate that holds every document at this page. */
 export const gateAtPage = (url: string, page: number): Promise<Gate> =>
   closedGate(url, `after insert on document_page for each row when (new.page_number = ${page})`)

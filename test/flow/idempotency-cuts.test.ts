@@ -13,8 +13,8 @@ import { until } from '../until.ts'
 import { type Cut, openCountingLink } from './statements.ts'
 
 /**
- * The edge loses its connection to the database at each statement of each request that takes an Idempotency-Key, and the
- * client repeats it: there must be one effect, and one answer. A quick run tries some of the statements.
+ * For each request that takes an Idempotency-Key, the edge loses its database connection at each statement. The
+ * client repeats the request: there must be one effect and one answer. A quick run tries some of the statements.
  */
 
 const database = await testDatabase()
@@ -33,7 +33,7 @@ const world = await World.make(await startEdge(url, { env }), database)
 const link = await openCountingLink(url, 'millrace-edge')
 const edge = await startEdge(link.url, { env })
 
-// Not counted: keys themselves, limits, what is derived from other rows, and uploads that became nobody's and are collected.
+// Tables without effects of a request: keys, limits, derived rows, and uploads whose owner is gone.
 const NO_EFFECT = [
   'idempotency_key',
   'request_limit',
@@ -56,7 +56,7 @@ const tables = (
 const counting = tables
   .map(({ name }) => `select '${name}'::text, count(*)::int from ${name}`)
   .join(' union all ')
-// A function, because that is planned once: to plan it takes longer than to count.
+// A function is planned once: planning this takes longer than counting.
 await query(`create function counted() returns table (name text, n integer) language plpgsql as $$
   begin return query ${counting}; end $$`)
 
@@ -93,7 +93,10 @@ async function send(operation: string, ask: Ask, key: string): Promise<Outcome> 
   return { status: response.status, body, location: response.headers.get('location') }
 }
 
-/** What a request does whose repetitions all find the edge's connection whole again. */
+/**
+ * Sends a request with the given cut, repeats it over intact connections, and returns status, added rows and
+ * statements.
+ */
 async function effectOf(
   operation: string,
   cut: Cut | null,
@@ -111,8 +114,8 @@ async function effectOf(
     const answer = await send(operation, ask, key)
     if (answer.status === 503) return null
     if (answer.status !== 409) return answer
-    // Of a job that is waited for whatever happens, the answer is not there before its end. Without a job, it is the first
-    // request that is still under way: its transaction ends when the server has seen that its connection is lost.
+    // A 409 is final only for requests that wait for their job: that answer comes when the job ends. Otherwise the
+    // first request is still running; its transaction ends when the server notices the lost connection.
     return waiting.has(operation) && (await jobs()) > before.get('job')! ? answer : null
   })
   if (first.status < 400) assert.deepEqual(second, first, 'the repetition answers as the first request')
@@ -137,7 +140,7 @@ describe('a connection that is lost at any statement', () => {
         { at, when: 'before' },
         { at, when: 'after' },
       ])
-      // The commit is the last statement but for what is told of it.
+      // Includes the last statement, the commit, unless a notification follows it.
       const cuts = LONG ? all : [all[(SEED + number) % all.length]!, ...all.slice(-2)]
       for (const cut of cuts) {
         const { status, added } = await effectOf(operation, cut)

@@ -4,7 +4,7 @@ import type { Client } from '../service.ts'
 import { until } from '../until.ts'
 import { sharedService } from './shared-service.ts'
 
-/** What a worker's log says about a job is on the job's page. */
+/** A job's page shows the worker's log lines about it. */
 
 const { admin, worker, ...service } = await sharedService()
 const owner = await service.client()

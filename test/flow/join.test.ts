@@ -4,11 +4,11 @@ import { testDatabase } from '../database.ts'
 import * as crash from './crash.ts'
 import { clientOf, startReader } from './reader.ts'
 
-// Several batches, of which the others come when the first is stored.
+// Several batches; the others join once the first is stored.
 const PAGES = 200
 
 const { url, query } = await testDatabase()
-// A page takes long enough for whatever is to come in between.
+// At 30 ms a page, the document outlasts whatever a test does meanwhile.
 await crash.witness(query, 30)
 const client = await startReader(url)
 const other = await clientOf(url)

@@ -12,7 +12,7 @@ const PAGES = 120
 
 const { url, query } = await testDatabase()
 await crash.witness(query)
-// The work is not over before the edge is killed.
+// The gate keeps the job running until the edge is killed.
 const gate = await gateAtPage(url, 100)
 const edge = await startProcess('edge', url)
 const other = await startEdge(url)
@@ -34,7 +34,7 @@ test('who was reading from a killed edge gets the rest from another, and waiting
     client.stream(`/api/v1/jobs/${jobId}/events`),
     client.stream('/api/v1/jobs/events'),
   ])
-  // Only now: the streams have all that it does.
+  // The worker starts after the streams, so they show all of its events.
   const worker = await launch('worker', url, { WORKER_QUEUES: 'documents' })
   stopAfterFile(() => worker.kill())
   await crash.pagesStored(query, jobId, 8)

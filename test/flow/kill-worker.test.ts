@@ -5,16 +5,16 @@ import * as crash from './crash.ts'
 import { gateAtPage } from './gate.ts'
 import { startReader } from './reader.ts'
 
-// How soon a job whose worker was killed runs again is measured by `npm run bench -- recovery`.
+// `npm run bench -- recovery` measures how soon another worker runs the job.
 const PAGES = 200
 
 const { url, query } = await testDatabase()
 await crash.witness(query)
 const client = await startReader(url)
-// No worker is done before it is killed.
+// The gate keeps every worker busy until it is killed.
 const gate = await gateAtPage(url, 150)
 const workers = await Promise.all([crash.startWorker(url, 'first'), crash.startWorker(url, 'second')])
-/** The one that the first test leaves. */
+/** The worker that the first test leaves running. */
 let left = workers[0]!
 
 test('another worker goes on where a killed one was', async (t) => {

@@ -9,7 +9,7 @@ import { withClient } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
 
-/** A worker that dies in the middle of a flood, with hundreds of jobs running. */
+/** A worker dies in the middle of a flood, with hundreds of running jobs. */
 
 const JOBS = 4000
 const CHUNK = 1000
@@ -26,7 +26,7 @@ test('what it ran runs again, once, and nothing else does', async (t) => {
     const payloads = Array.from({ length: CHUNK }, (_, i) => ({ echo: `${from + i}` }))
     await db.transaction((tx) => enqueueMany(tx, noop, payloads, { ownerId: null, settings: jobSettings(3) }))
   }
-  // No job ends while somebody has this lock: what is claimed meanwhile runs on.
+  // No job ends while this lock is held: claimed jobs keep running.
   await query(`
     create function wait_turn() returns trigger language plpgsql as $$
     begin perform pg_advisory_xact_lock_shared(77); return null; end $$;

@@ -12,7 +12,7 @@ const PAGES = LONG ? 2000 : 200
 const { url, query } = await testDatabase()
 await crash.witness(query)
 const client = await startReader(url)
-// However late a kill is, the document is not read before.
+// The gate keeps the document unfinished, however late a kill comes.
 const gate = await gateAtPage(url, PAGES - 30)
 
 test('a document that gets on is read to its end however often its worker is killed', async () => {
@@ -22,7 +22,7 @@ test('a document that gets on is read to its end however often its worker is kil
   for (let attempt = 1; attempt <= KILLS; attempt++) {
     await crash.pagesStored(query, jobId, 2, attempt)
     await worker.kill()
-    // What the killed one has sent goes on, and its transaction ends.
+    // Lets the killed worker's last transaction finish.
     await gate.open()
     if (attempt < KILLS) await gate.close()
     worker = await crash.startWorker(url, 'worker')

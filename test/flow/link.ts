@@ -6,29 +6,31 @@ import { Transform } from 'node:stream'
 import { after } from 'node:test'
 
 export interface Link {
-  /** Connection string of the database by way of this link. */
+  /** Connection string of the database through this link. */
   readonly url: string
   /** Breaks every connection and refuses new ones. */
   cut(): void
-  /** Lets new connections through at once; what was silenced stays silent. */
+  /** Lets new connections through; silenced ones stay silent. */
   mend(): void
-  /** Lets nothing more through, without a word to either side; nor does who connects from then on hear one. Of answers alone, if told so. */
+  /**
+   * Stops all traffic without closing connections, for new connections, too. `answers` stops only the server's side.
+   */
   silence(what?: 'all' | 'answers'): void
-  /** Silence that {@link mend} does not end: the server behind it cannot be reached until `rejoin`. */
+  /** Silences the link until `rejoin`, whatever {@link mend} does: the server behind it is unreachable. */
   isolate(): void
   rejoin(): void
-  /** Holds back for so long, in ms, each piece that comes. */
+  /** Delays each chunk by this many milliseconds. */
   slow(ms: number): void
 }
 
-/** A way to the database that can be cut, silenced and slowed; closed after the file. */
+/** Opens a link to the database that can be cut, silenced and slowed; it closes after the file. */
 export async function openLink(url: string): Promise<Link> {
   const { close, ...link } = await makeLink(url)
   after(close)
   return link
 }
 
-/** The same for who closes it themselves. */
+/** Like {@link openLink}, but the caller closes it. */
 export async function makeLink(url: string): Promise<Link & { close(): Promise<void> }> {
   const open = new Set<Socket>()
   const answering = new Set<Socket>()
@@ -93,7 +95,7 @@ export async function makeLink(url: string): Promise<Link & { close(): Promise<v
   }
 }
 
-/** Passes on what comes, each piece so many ms later. */
+/** Delays each chunk by the current value of `delayMs`. */
 function heldBack(delayMs: () => number): Transform {
   return new Transform({
     transform: (chunk, _encoding, done) => {
@@ -105,8 +107,8 @@ function heldBack(delayMs: () => number): Transform {
 }
 
 /**
- * Listens where a client may go in place of the database's socket, and answers that address; `dial` connects to the
- * database. What is in `open` is closed after the file.
+ * Listens in place of the database's socket and returns the URL; `dial` connects to the database. After the file, it
+ * closes every socket in `open`.
  */
 export async function standBetween(
   url: string,

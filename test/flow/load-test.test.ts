@@ -61,7 +61,7 @@ test('a load is added once, also when its worker dies, and its report adds up', 
     queue_type: 'load_test',
     args: { task_name: 'failure_testing_task', count, args: { probability: 0.5 } },
   })
-  // It runs for a moment only.
+  // The task runs only for a moment, so it may have ended.
   await until('the load is there', async () => ['running', 'completed'].includes((await result(id)).status))
   first.process.kill('SIGKILL')
   await startWorker()
@@ -83,8 +83,8 @@ test('a load is added once, also when its worker dies, and its report adds up', 
 test("a flood of one owner's keeps another's tasks waiting for a part of it, in both lanes", async () => {
   const other = new Client(edge.port)
   const { id: otherId } = await other.register('other@example.com')
-  // The first keeps a thread busy for a minute. The second is more than a worker runs at once, and the first of it ends later
-  // than what comes after it, however busy the machine.
+  // The first keeps a thread busy for a minute. The second exceeds a worker's concurrency, and even its first job
+  // ends after the late ones, however busy the machine is.
   const floods = {
     cpu_intensive_task: { count: 2000, args: { duration_ms: 30 } },
     io_simulation_task: { count: 4000, args: { operations: 1, duration_ms: 30_000 } },

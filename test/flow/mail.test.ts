@@ -11,7 +11,7 @@ import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
 import { closedGate } from './gate.ts'
 
-// A worker's threads take a while to start on a busy machine.
+// Allows for the slow start of a worker's threads on a busy machine.
 const DEADLINE_MS = 60_000
 const dataDir = mkdtempSync(join(tmpdir(), 'millrace-mail-'))
 after(() => rmSync(dataDir, { recursive: true, force: true }))
@@ -45,7 +45,7 @@ interface Mail {
   readonly token: string
 }
 
-/** Waits for the mail to an address that is about something. */
+/** Waits for the mail to an address whose subject contains the text. */
 function mailWith(to: string, subject: string): Promise<Mail> {
   return until(
     `"${subject}" for ${to}`,
@@ -117,7 +117,7 @@ test('a worker that is killed in between delivers each mail, as one file per job
 }, async () => {
   const MAILS = 60
   const before = files().length
-  // Ten for each of six accounts: no address gets more.
+  // Ten mails for each of six accounts, the limit of an address.
   await query(`insert into account (email, password_hash)
     select 'mail-' || n || '@example.com', '' from generate_series(0, 5) n`)
   for (let i = 0; i < MAILS; i++) {
@@ -128,7 +128,8 @@ test('a worker that is killed in between delivers each mail, as one file per job
   const unfinished = async (): Promise<number> =>
     (await query(`select count(*)::int as n from job where status <> 'done'`))[0]!.n as number
   let killed = 0
-  // Each dies while it is at work, until one is left alone with the rest; one job does not end before the first is dead.
+  // Each worker is killed while it is busy; the last one finishes the rest. The gate holds one job until the first
+  // worker is dead.
   const [one] = await query('select id from job order by ordinal desc limit 1')
   const gate = await closedGate(
     url,

@@ -13,10 +13,10 @@ const { url, query } = await testDatabase()
 await crash.witness(query, 20)
 const client = await startReader(url)
 const links = await Promise.all([openLink(url), openLink(url)])
-// So that a busy machine loses no lease amid all this.
+// A longer lease, so that none expires on a busy machine.
 const lease = { LEASE_SECONDS: '2' }
 const workers = await Promise.all(links.map((link, n) => crash.startWorker(link.url, `worker${n}`, lease)))
-/** The one that the second test leaves alone, with its link. */
+/** The worker that the second test leaves running, and its link. */
 let left = { worker: workers[0]!, link: links[0]! }
 
 test('workers that were all cut off from the database do not take each other for dead', async () => {
@@ -34,7 +34,7 @@ test('workers that were all cut off from the database do not take each other for
   assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertPagesOnce(query, jobId, PAGES)
   const { attempt, tries } = await crash.jobRow(query, jobId)
-  // This process, which their links go through, may be held up, which is another outage.
+  // All links pass through this process. If the machine delays it, that is another outage.
   assert.ok(attempt >= 2, `${attempt}`)
   assert.equal(tries, 1, 'an outage is no failure of the job')
   const judged = workers.flatMap(({ log }) => log).filter((line) => /Took over|lease was lost/.test(line))
@@ -81,7 +81,7 @@ test('a worker waits while a stranger locks what it needs for longer than its le
   await crash.pagesStored(query, jobId, 3)
   const stranger = await connect({ url, applicationName: 'stranger' })
   await stranger.query('begin; lock table worker_lease, job in access exclusive mode')
-  // Longer than the time after which it used to give up: five times its lease of 2 s.
+  // Exceeds the former limit of five leases of 2 s, after which the worker gave up.
   await stranger.query(`select pg_sleep(12)`)
   await stranger.query('commit')
   await stranger.end()

@@ -7,7 +7,7 @@ import { sharedPayments } from '../payments-world.ts'
 const { call, link, open, people, query, send, stripe, unconfigured } = await sharedPayments()
 
 let names = 0
-/** Somebody, and a subscription of theirs. */
+/** Adds an account with a subscription. */
 async function subscription(more: object = {}) {
   const [who] = await people(1)
   const name = `sub${++names}x`

@@ -8,7 +8,7 @@ import { type Child, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
 
-// From the third on those that were interrupted twice run in processes of their own.
+// From the third kill on, jobs that were interrupted twice run in isolated processes.
 const KILLS = 4
 const CHARGES = Number(process.env.KILL_CHARGES ?? 30)
 const PER_CHARGE = 4
@@ -16,7 +16,10 @@ const LIVES = Number(process.env.KILL_LIVES ?? 20)
 
 const world = await paymentsWorld({ worker: false, env: { WORKER_MAX_TRIES: '20' } })
 const { call, env, link, people, query, send, stripe, url } = world
-/** A worker whose lease names its queue pool: what one dies with before that, housekeeping frees after a minute. */
+/**
+ * Starts a worker and waits until its lease names its queue pool. If it dies earlier, releasing its jobs takes a
+ * minute.
+ */
 const startWorker = async (): Promise<Child> => {
   const worker = await startProcess('worker', url, { ...env, WORKER_QUEUES: 'payments', ...SHORT_LEASE })
   const named = () =>
@@ -49,7 +52,7 @@ test('however often workers are killed, no refund is made twice at the provider,
     return rows.length === CHARGES && rows.map(({ id }) => id as number)
   })
 
-  // So slow that kills find requests under way, and now and then an answer is lost after all was done.
+  // Slow enough for kills to interrupt requests. Some answers are lost after the provider has done the work.
   stripe.delayMs = 150
   stripe.faults.push(
     ...Array.from({ length: 60 }, (_, n) =>
@@ -115,7 +118,10 @@ test('however often workers are killed, no refund is made twice at the provider,
   )
 })
 
-/** All come at once: who waits for a connection for long is told to come again. */
+/**
+ * Repeats a request until it gets another status than 503: all requests come together, and those that wait too long
+ * for a connection are refused.
+ */
 async function untilTaken<T extends { readonly status: number }>(ask: () => Promise<T>): Promise<T> {
   for (;;) {
     const answer = await ask()

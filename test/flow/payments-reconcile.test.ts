@@ -13,7 +13,7 @@ const world = await paymentsWorld()
 const { call, db, env, link, paid, people, query, send, stripe, transaction, url } = world
 const now = (): number => Math.floor(Date.now() / 1000)
 
-/** Runs the task as the schedule does; its result. */
+/** Runs the task as the schedule does; returns its result. */
 async function run(): Promise<Record<'missed' | 'left' | 'settled', number>> {
   const { jobId } = await db.transaction((tx) =>
     enqueue(tx, reconcile, {}, { ownerId: null, settings: jobSettings(1) }),
@@ -83,7 +83,7 @@ test('an event that was stored and never applied gets another job', async () => 
   await waitUntilApplied(given.id)
 })
 
-/** A refund of which nobody knows what became, asked for long ago. */
+/** Adds an old refund whose outcome is unknown. */
 async function unsettled(
   name: string,
 ): Promise<{ id: number; sums: () => Promise<unknown>; taken: boolean }> {
@@ -142,7 +142,7 @@ test('one that it has not gives back what was reserved', async () => {
   )
 })
 
-/** `npm run reconcile`. */
+/** Runs `npm run reconcile`. */
 const byHand = (given: Readonly<Record<string, string>> = {}): Promise<Ended> =>
   runScript('workers/reconcile.ts', { ...env, DATABASE_URL: url, NODE_ENV: 'test', ...given })
 

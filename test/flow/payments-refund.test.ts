@@ -9,7 +9,7 @@ const world = await sharedPayments()
 const { call, link, open, paid, people, query, send, stripe, transaction, unconfigured } = world
 
 let names = 0
-/** Somebody, and a payment of theirs. */
+/** Adds an account with a payment. */
 async function payment(amount = 2000) {
   const [who] = await people(1)
   const name = `refund${++names}x`
@@ -210,7 +210,7 @@ describe('a provider that fails for now', () => {
 
   test('and then for its key: what may have been refunded stays reserved', async () => {
     const { refund, refunded, sums } = await payment()
-    // The SDK itself asks once more after a cut.
+    // The SDK itself retries after a cut connection.
     stripe.faults.push('cut', 'broken', 'revoked')
     assertRefused(await refund({ amount: 1200 }), 401)
     assert.deepEqual([refunded().length, await sums()], [1, [{ refunds: 0, reserved: 1200 }]])
@@ -236,7 +236,7 @@ test('a refund that the provider has yet to carry out counts, and is pending', a
 
 test('64 refunds at once give back the payment and not more, and its status is right at every step', async () => {
   const { id, refund, refunded, sums, status } = await payment(1000)
-  // As one statement sees it: what clients are told, against the refunds that are there.
+  // Reads the public status and the refunds in one statement, so both have the same snapshot.
   const look = () =>
     query(
       `select t.status, coalesce((select sum(r.amount) from payment_transaction r where r.charge_id = t.id and r.shown), 0)::int as sum
@@ -293,7 +293,7 @@ test('a refund made elsewhere counts as soon as its event comes', async () => {
   await send(event('charge.refunded', chargeObject({ name }, 1400)))
   assert.equal(await status(), 'partially_refunded')
   assertRefused(await refund({ amount: 601 }), 400, 'At most 600 of the charge can still be refunded')
-  // The event does not name its refunds, so they are asked for.
+  // The event does not name its refunds, so the worker requests them.
   await until(
     'its row is there',
     async () =>

@@ -21,7 +21,7 @@ const line = await cuttableLine(url)
 const severed = await startEdge(line.url, { env })
 const RECEIVED = { received: 'true' }
 const PATH = '/api/v1/payment/webhook'
-// How long the answer to an event waits for its job, on a machine that is busy beyond measure.
+// Limits how long the answer to an event waits for its job; enough for a very busy machine.
 const WAIT_MS = 2000
 
 const stored = (id: string) => query('select * from payment_event where id = $1', [id])
@@ -193,7 +193,7 @@ describe('a fault of ours', () => {
     const given = event('payment_intent.succeeded', intentObject({ name }))
     await query(`create function unlucky() returns trigger language plpgsql as $$ begin raise 'no'; end $$;
       create trigger unlucky before insert on payment_reference for each row when (new.provider_id = 'pi_${name}') execute function unlucky()`)
-    // Not applied within the time that it is waited for: acknowledged, because it is stored.
+    // The job has not applied the event within its wait; the edge acknowledges it because it is stored.
     assert.equal((await tell(given)).status, 200)
     await query(`update job set max_tries = 1 where payload ->> 'event_id' = $1`, [given.id])
     await until(

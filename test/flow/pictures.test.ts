@@ -34,7 +34,7 @@ test('a picture is drawn for whoever asks first, once, and kept', async () => {
 })
 
 test('a picture of a page that was read anew while it was drawn is asked for again later', async () => {
-  // As when another extraction has stored the page: what is drawn of the former one goes nowhere.
+  // Drops the picture's update, as if another extraction had stored the page meanwhile.
   await query(`create function nowhere() returns trigger language plpgsql as 'begin return null; end'`)
   await query(`create trigger nowhere before update of image on document_page for each row
     when (new.document_id = ${id}) execute function nowhere()`)
@@ -47,7 +47,7 @@ test('a picture that is not drawn in time is asked for again later', async () =>
   const reader = await clientOf(url, { REQUEST_WAIT_SECONDS: '0' })
   reader.token = client.token
   await withClient(url, async (holding) => {
-    // What is drawn waits for this row to be stored.
+    // Storing the picture waits for this row.
     await holding.query('begin')
     await holding.query('select from document_page where document_id = $1 for update', [id])
     const answer = await reader.fetch(`/api/v1/documents/${id}/pages/2/image`)

@@ -9,7 +9,7 @@ import { type PoolerOptions, startPooler } from '../standins/pooler.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
 
-/** The whole service behind a pooler in transaction mode; only LISTEN goes past it. */
+/** The whole service behind a pooler in transaction mode. Only LISTEN bypasses it. */
 
 const { url, query } = await testDatabase()
 
@@ -74,7 +74,7 @@ test('tasks are done once, also when the pooler restarts and their worker dies',
 })
 
 test('requests that come together do not hold what each other waits for', async () => {
-  // Each begins in a transaction, and reads in it: they are more than the pooler has connections.
+  // Each request opens a transaction and reads in it; there are more of them than the pooler has connections.
   const asked = Array.from({ length: 12 }, () =>
     client.post('/api/v1/ai/chat?background=true', { message: 'Hello' }),
   )

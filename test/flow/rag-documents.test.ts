@@ -6,7 +6,7 @@ import { until } from '../until.ts'
 import * as crash from './crash.ts'
 import { startReader } from './reader.ts'
 
-/** A collection of documents beside real extractions, with a worker that is killed. */
+/** A collection of documents next to real extractions, with a worker that is killed. */
 
 const { url, query } = await testDatabase()
 const client = await startReader(url, { RAG_EMBEDDINGS: 'lexical' })

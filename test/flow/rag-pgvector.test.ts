@@ -19,18 +19,18 @@ import type { Reader } from '../../sql/reader.ts'
 import { createSearcher } from '../../tasks/rag/searcher.ts'
 import { bytesOf, EVERYBODY, fileOf } from '../tasks/rag-parts.ts'
 
-/** Collections in a PostgreSQL that has pgvector: PGlite's, since the embedded one has none. */
+/** Collections in a PostgreSQL with pgvector: PGlite's, since the embedded server lacks it. */
 
 const pg = await PGlite.create({ extensions: { vector } })
 after(() => pg.close())
 await pg.exec(`create function iso(at timestamptz) returns text language sql immutable as 'select at::text'`)
-// What collections of documents refer to.
+// Tables that collections of documents reference.
 await pg.exec(`create table account (id integer primary key, deleted_at timestamptz)`)
 await pg.exec(`create table document (id bigint primary key, owner_id integer, deleted_at timestamptz)`)
 await pg.exec(readFileSync(new URL('../../sql/schema/15-rag.sql', import.meta.url), 'utf8'))
 await pg.exec((await functionAreas()).find(({ name }) => name === 'rag')!.text)
 
-// slonik numbers its values when it sends them.
+// slonik numbers its placeholders when it sends them.
 const run = async ({ sql: text, values }: Query<unknown>) =>
   pg.query<Record<string, unknown>>(text.replace(/\$slonik_(\d+)/g, '$$$1'), [...values])
 const db = {
@@ -93,7 +93,7 @@ const found = async (collection: string, n: number, more: object = {}): Promise<
   }
   return (await searcher.search(search)).map(({ metadata }) => Number.parseInt(String(metadata.source), 10))
 }
-/** What looking at every vector says. */
+/** Nearest files by a full scan of the vectors. */
 const nearest = (wanted: number, numbers: readonly number[]): number[] => {
   const near = (n: number): number => unit(n).reduce((sum, value, i) => sum + value * unit(wanted)[i]!, 0)
   return [...numbers].sort((a, b) => near(b) - near(a)).slice(0, 10)
@@ -110,7 +110,7 @@ describe('a collection with pgvector', () => {
       const expected = nearest(wanted, range(0, 200))
       const got = await found('one', wanted)
       assert.equal(got[0], expected[0])
-      // The index may miss some; of this many it hardly does.
+      // The index is approximate; among this many it rarely misses one.
       assert.ok(got.filter((n) => expected.includes(n)).length >= 9, `${got} against ${expected}`)
       assert.ok((await found('two', wanted)).every((n) => n >= 200))
     }

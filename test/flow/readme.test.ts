@@ -26,7 +26,7 @@ import { SECRET, startEdge } from '../edge/harness.ts'
 import { blocksOf, readGuides, readPages, readReadme } from '../readme.ts'
 import { BRIEF, Client, startProcess } from '../service.ts'
 
-/** Whatever the README says to type is typed here. */
+/** Runs every command of the README. */
 
 const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
@@ -54,7 +54,7 @@ const edge = await startEdge(url, { env: { DATA_DIR: folder } })
 await startProcess('worker', url, { DATA_DIR: folder, WORKER_THREADS: '1' })
 const base = new Client(edge.port).base
 
-/** Runs text in a shell where `npm run` is the script itself: npm takes longer to start than most of them. */
+/** Runs text in a shell, with the script itself for `npm run`: npm takes longer to start than most scripts. */
 async function type(text: string, more: Record<string, string> = {}): Promise<string> {
   const direct = text.replace(/npm run (\S+)( --)?/g, (_, name: string) => {
     assert.ok(scripts[name] !== undefined, `npm run ${name}`)
@@ -65,7 +65,7 @@ async function type(text: string, more: Record<string, string> = {}): Promise<st
   return stdout
 }
 
-// These are what the other tests and whoever runs them do: installing, starting, testing, in the order of the README.
+// Commands that install, start and test, in the README's order. The test run itself covers them.
 const ELSEWHERE = ['npm ci && npm start\n', 'npm ci && npm test\n']
 
 test('every command is known, and none is left out', () => {
@@ -140,7 +140,7 @@ test('the settings of the examples are settings', () => {
 })
 
 test('the route and the task that are added work', async () => {
-  // In a copy of the rooms, where they may lie as the README says.
+  // Tests a copy of the rooms, at the place that the README allows.
   for (const room of ['sql', 'tasks', 'edge'])
     cpSync(join(ROOT, room), join(folder, 'copy', room), { recursive: true })
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'copy/node_modules'))

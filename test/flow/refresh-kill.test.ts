@@ -23,7 +23,7 @@ const AUTH = '/api/v1/auth'
 const base = (i: number): string => `http://127.0.0.1:${edges[i % EDGES]!.ready.port}${AUTH}`
 let count = 0
 
-/** Somebody signed in: what the cookies hold. */
+/** Tokens of a signed-in account, as its cookies hold them. */
 interface Session {
   access: string
   refresh: string
@@ -71,11 +71,11 @@ const meStatus = async (edge: number, { access }: Session): Promise<number> => {
   return response.status
 }
 
-/** One step of an honest client: where it asks, whether the answer gets lost, how long it rests. */
+/** One step of an honest client: its edge, true if the answer gets lost, and the pause after it. */
 const step = fc.record({ edge: fc.nat({ max: 1 }), lost: fc.boolean(), restMs: fc.nat({ max: 8 }) })
 const kill = fc.record({ edge: fc.nat({ max: 1 }), afterMs: fc.integer({ min: 5, max: 120 }) })
 
-/** Exchanges with one key until an answer comes; what is not an answer is tried again elsewhere. */
+/** Exchanges a token with one key until an answer arrives; retries failures at the other edge. */
 async function exchange(session: Session, { edge, lost }: { edge: number; lost: boolean }): Promise<Session> {
   const key = randomUUID()
   let mayLose = lost
@@ -138,7 +138,7 @@ test('no honest client is signed out however often edges are killed; a replay en
       )
       assert.deepEqual(forked, [])
 
-      // Somebody else comes with a token that was exchanged: without the key, or with it when it is too late.
+      // A thief presents an exchanged token: without the key, or with it too late.
       const key = randomUUID()
       const first = await refresh(0, victim.refresh, key)
       assert.equal(first.status, 200)
@@ -170,7 +170,7 @@ test('an exchange that was in flight when another committed does not bring its s
   }
 })
 
-/** Neither their refresh tokens nor their access tokens are good for anything, anywhere. */
+/** Asserts that no edge accepts the sessions' refresh or access tokens. */
 async function assertEnded(sessions: readonly Session[]): Promise<void> {
   for (const session of sessions)
     for (let edge = 0; edge < EDGES; edge++) {

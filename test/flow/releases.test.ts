@@ -13,7 +13,7 @@ import { startProcess } from '../service.ts'
 import { withClient } from '../sql/ledger-help.ts'
 import { contracted, expanded, PRESENT, release, restore, type Version } from '../versions.ts'
 
-/** The database of each release, with data and waiting jobs, is upgraded to the newest version, and goes on there. */
+/** Upgrades the database of each release, with data and waiting jobs, to the current version, which then uses it. */
 
 for (const number of released())
   test(`the database of ${number} is upgraded to this version`, () =>
@@ -29,7 +29,7 @@ test('the database of this version is upgraded to one that comes after the next'
   await assertUpgraded(file, contracted(expanded()))
 })
 
-/** Restores a snapshot with a version's own command: that makes the tables of its time, fills them, and migrates them. */
+/** Restores a snapshot with the version's own command, which creates its tables, fills them and migrates them. */
 async function assertUpgraded(file: string, version: Version): Promise<void> {
   const url = await emptyDatabase()
   const restoring = restore(version, url, file)

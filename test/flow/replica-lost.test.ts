@@ -6,7 +6,7 @@ import { startEdge } from '../edge/harness.ts'
 import { until } from '../until.ts'
 import { replicaWorld, served } from './replicas.ts'
 
-/** A standby that conflicts, lags, falls silent, dies, or is promoted: lists stay right, and none fails. */
+/** A standby conflicts, lags, falls silent, dies or is promoted: lists stay correct, and none fails. */
 
 const { cluster, edges, link, said, pause, resume, become } = await replicaWorld()
 const [edge] = edges
@@ -14,7 +14,7 @@ const { token } = await edge.register('writer@example.com')
 await become('used')
 
 const TAGS = '/api/v1/blog/tags'
-// What it takes on a quiet machine is 3 s and less.
+// On a quiet machine this takes at most 3 s.
 const SOON_MS = 8_000
 const names = async (at = edge): Promise<string[]> => {
   const answer = await at.get(TAGS)
@@ -119,7 +119,7 @@ test('one that is promoted is left alone, whatever is written there', async () =
   for (let i = 0; i < 10; i++) assert.deepEqual(await names(), ['kept', 'late'])
   assert.deepEqual(await readiness(), [200, 'ready', 'away'])
 
-  // What is no standby of the new primary, because it has only the old one's timeline, is not read there, either.
+  // The edge must not read from a server with only the old primary's timeline: it is no standby of the new one.
   await old.kill('SIGQUIT')
   writeFileSync(join(old.data, 'standby.signal'), '')
   await old.start({})

@@ -5,7 +5,7 @@ import { type Answered, type Api, type CallOptions, PASSWORD } from '../edge/har
 import { until } from '../until.ts'
 import { replicaWorld, served } from './replicas.ts'
 
-/** Lists of a standby that lags: whoever has written sees what they wrote, wherever the list comes from. */
+/** With a lagging standby, clients read their own writes, whichever server answers the list. */
 
 const { cluster, edges, pause, resume, become } = await replicaWorld()
 const [edge, other] = edges
@@ -95,7 +95,7 @@ test('who wrote a moment ago is served by the primary while the standby lags: by
   assert.deepEqual([answer, replica], [all, 1])
 })
 
-/** Adds a job that nothing runs; answers its id, and the header that says what was written. */
+/** Adds a job that no worker runs; returns its id and the header with the WAL position of the write. */
 async function enqueue() {
   const task = { task_name: 'io_simulation_task', queue_type: 'load_test', args: { duration_ms: 1 } }
   const answer = await edge.post('/api/v1/tasks/enqueue', { token, json: task })

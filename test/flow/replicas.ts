@@ -6,18 +6,18 @@ import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
 import { makeLink } from './link.ts'
 
-/** A primary, a standby that does not keep it waiting, and edges that read from both. */
+/** A primary, an asynchronous standby, and edges that read from both. */
 export interface ReplicaWorld {
   readonly cluster: Cluster
   readonly edges: readonly [Api, Api]
-  /** The way of the edges to the standby. */
+  /** Link between the edges and the standby. */
   readonly link: Awaited<ReturnType<typeof makeLink>>
-  /** What the first edge has said about the replica. */
+  /** Log lines of the first edge about the replica. */
   readonly said: string[]
-  /** Has the standby replay nothing more, until `resume`. */
+  /** Pauses the standby's replay until `resume`. */
   pause(): Promise<void>
   resume(): Promise<void>
-  /** Resolves when the first edge says so of the replica. */
+  /** Resolves when the first edge logs this state of the replica. */
   become(state: string): Promise<void>
 }
 
@@ -39,7 +39,7 @@ export async function replicaWorld(): Promise<ReplicaWorld> {
       },
     },
   )
-  // As by default: a standby that falls silent keeps nobody waiting for longer.
+  // The defaults: a silent standby delays a read no longer than these.
   const limits = { READ_TIMEOUT_SECONDS: '2', LIST_TIMEOUT_SECONDS: '5' }
   const env = { AUTH_LEVEL: 'basic', DATABASE_URL: primary.url, DATABASE_REPLICA_URL: link.url, ...limits }
   const edges = [await startEdge(primary.url, { env, log }), await startEdge(primary.url, { env })] as const
@@ -63,7 +63,7 @@ export async function replicaWorld(): Promise<ReplicaWorld> {
   }
 }
 
-/** How many reads each server has answered for an edge while `work` ran, and what it resolved with. */
+/** Counts the reads of an edge that each server answered while `work` ran; `answer` is the result of `work`. */
 export async function served<T>({ serving }: Api, work: () => Promise<T>) {
   const { counts } = serving.edge.replica!.reads
   const before = { ...counts }

@@ -12,7 +12,7 @@ import { until } from '../until.ts'
 import * as crash from './crash.ts'
 import { startReader } from './reader.ts'
 
-// A database of its own, to be restarted: the one of the test run is everybody's.
+// The test restarts this database, so it cannot use the shared one.
 const dataDir = await mkdtemp(join(tmpdir(), 'millrace-restart-'))
 const database = await startEmbedded({ dataDir, ephemeral: true, settings: { synchronous_commit: 'on' } })
 const { url } = database
@@ -25,7 +25,7 @@ after(async () => {
   await rm(dataDir, { recursive: true, force: true })
 })
 
-/** Asks until there is an answer: the server may be away. */
+/** Retries until there is an answer: the server may be down. */
 function query(text: string, values: readonly unknown[] = []): Promise<Record<string, unknown>[]> {
   const ask = async (): Promise<Record<string, unknown>[] | null> => {
     try {
@@ -38,16 +38,16 @@ function query(text: string, values: readonly unknown[] = []): Promise<Record<st
   return until('the database answers', ask, 20_000)
 }
 
-// A document outlasts all restarts.
+// The document outlasts all restarts.
 await crash.witness(query, 5)
-// That a lease which an outage outlasts is no death is shown by partition.test.ts: here a busy machine is not to lose one.
+// A long lease, so that none expires on a busy machine. partition.test.ts covers outages that outlast a lease.
 const lease = { LEASE_SECONDS: '10' }
 const workers = await Promise.all(['first', 'second'].map((name) => crash.startWorker(url, name, lease)))
 const client = await startReader(url)
 const PAGES = 200
 
-// SIGINT: the fast shutdown of an orderly restart. SIGKILL: the server is gone without a word. More often, even,
-// than a job may fail: an outage is no failure of the job's.
+// SIGINT is the fast shutdown of an orderly restart; SIGKILL drops the server. There are more outages than a job has
+// tries: an outage is no failure of the job.
 const SIGNALS = ['SIGINT', 'SIGKILL', 'SIGKILL', 'SIGINT'] as const
 
 test(`a document is read across ${SIGNALS.join(', ')} of the database`, async (t) => {
@@ -76,7 +76,7 @@ test(`a document is read across ${SIGNALS.join(', ')} of the database`, async (t
   await assertWorkersGoOn()
 })
 
-/** Ends the server and waits for the next one. */
+/** Stops the server and waits for its successor. */
 async function restart(signal: 'SIGINT' | 'SIGKILL'): Promise<void> {
   const pid = postmaster()
   assert.notEqual(pid, 0, 'a signal to nobody goes to all processes of the group')
@@ -91,13 +91,13 @@ async function assertWhole(id: number, jobId: string, stream: Stream, outages: n
   await crash.assertPagesOnce(query, jobId, PAGES)
   const pages = (await (await client.fetch(`/api/v1/documents/${id}/pages`)).json()) as { status: string }[]
   assert.equal(pages.filter(({ status }) => status === 'read').length, PAGES)
-  // Each outage cut off one attempt at most, and none counts as a failed try.
+  // Each outage interrupts at most one attempt, and none counts as a failed try.
   const { attempt, tries, interruptions } = await crash.jobRow(query, jobId)
   assert.ok(attempt <= 1 + outages, `the job took ${attempt} attempts`)
   assert.deepEqual({ tries, interruptions }, { tries: 1, interruptions: 0 })
 }
 
-/** Nobody took the workers for dead: their leases are those they started with, and they run new jobs. */
+/** Asserts that the workers were not declared dead: they keep their first leases and run new jobs. */
 async function assertWorkersGoOn(): Promise<void> {
   const renewed = async (): Promise<boolean> => {
     const rows = await query('select id from worker_lease where expires_at > now()')
@@ -118,7 +118,7 @@ function tookOver({ log }: Child): boolean {
   return log.some((line) => line.includes('Took over the jobs') || line.includes('The lease was lost'))
 }
 
-/** The server's process; 0 while there is none. */
+/** Process id of the server; 0 if it is down. */
 function postmaster(): number {
   try {
     return Number.parseInt(readFileSync(join(dataDir, 'postgres/postmaster.pid'), 'utf8'), 10) || 0

@@ -7,7 +7,7 @@ import { Client } from '../service.ts'
 import { until } from '../until.ts'
 import { sharedService } from './shared-service.ts'
 
-/** A tag of thousands of posts is renamed by a real worker. */
+/** A real worker renames a tag of thousands of posts. */
 
 const POSTS = 4000
 
@@ -28,7 +28,7 @@ test('posts can be edited all the while, and the progress is seen', async () => 
     [id, POSTS],
   )
   const middle = Number((await query(`select id from blog_post where slug = 'p-${POSTS / 2}'`))[0]!.id)
-  // Somebody who has a post in the middle locked: the job cannot get past it.
+  // An editor holds a lock on a post in the middle, which the job cannot pass.
   await editing.query('begin')
   await editing.query('select from blog_post where id = $1 for update', [middle])
   assert.equal((await call(editor, 'PUT', `/tags/${id}`, { json: { name: 'New' } })).status, 200)

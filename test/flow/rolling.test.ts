@@ -8,13 +8,13 @@ import { type Child, Client, type Frame, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
 
-/** Every process is replaced under load: no request fails, no job is lost or done twice. */
+/** Replaces every process under load: no request fails, no job is lost or done twice. */
 
 const { url, query } = await testDatabase()
 const PORT = await freePort()
 const edge = () => startProcess('edge', url, { PORT: String(PORT), SHARE_PORT: '1' })
 const worker = () => startProcess('worker', url, { WORKER_QUEUES: 'load_test,system', WORKER_THREADS: '1' })
-// Of each kind there is another before one goes.
+// A replacement of each kind starts before the old process stops.
 const [serving, working] = [[await edge()], [await worker()]]
 const client = new Client(PORT)
 await client.register('tester@example.com')
@@ -25,7 +25,7 @@ const failures: string[] = []
 const streams: (readonly Frame[])[] = []
 let over = false
 
-/** Adds tasks and looks at them, one request after the other. */
+/** Adds tasks and reads their status, one request after the other. */
 async function keepAsking(): Promise<void> {
   const { ask, close } = keepingClient(PORT, client.token)
   const asked = async (status: number, ...what: Parameters<typeof ask>): Promise<{ task_id: string }> => {
@@ -46,7 +46,7 @@ async function keepAsking(): Promise<void> {
   close()
 }
 
-/** Follows one task after the other to its end, and comes back to where it was when its stream ends before. */
+/** Follows one task after the other to its end; a stream that breaks off is resumed at its last event. */
 async function keepFollowing(): Promise<void> {
   const { ask, close } = keepingClient(PORT, client.token)
   while (!over) {
@@ -66,7 +66,7 @@ async function keepFollowing(): Promise<void> {
   close()
 }
 
-/** As in `keepingClient`, for a stream. */
+/** Returns null if the connection was reset, as `keepingClient` does. */
 function nullWhenReset(error: Error): null {
   if ((error.cause as NodeJS.ErrnoException | undefined)?.code !== 'ECONNRESET') throw error
   return null

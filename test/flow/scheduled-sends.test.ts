@@ -8,7 +8,7 @@ import { twilioEnv, twilioServer } from '../standins/twilio.ts'
 import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
 
-/** Scheduled messages, cancelled in the moment in which they are due, by workers that are killed then. */
+/** Cancels scheduled messages at the moment they become due, while their workers are killed. */
 
 const PER_CHANNEL = 20
 const DUE_MS = 500
@@ -16,7 +16,7 @@ const DUE_MS = 500
 const { url, query } = await testDatabase()
 const [twilio, mail] = await Promise.all([twilioServer(), mailServer()])
 after(() => Promise.all([twilio.stop(), mail.stop()]))
-// So that many are on their way when a worker dies.
+// Slow enough for many messages to be in flight when a worker dies.
 mail.pace = () => 30
 const env = {
   ...twilioEnv(twilio.url),
@@ -45,7 +45,7 @@ test('each is sent once or cancelled and never sent, and none is lost, whoever d
         word: `mail-${n}`,
         id: await post('/email/send', { to: ['a@example.com'], subject: `mail-${n}`, text: 't', send_at }),
       },
-      // A few numbers: messages to one wait for each other.
+      // A few numbers: messages to the same number wait for each other.
       {
         word: `text-${n}`,
         id: await post('/sms/send', { to: `+1415555267${n % 4}`, body: `text-${n}`, send_at }),
@@ -55,7 +55,7 @@ test('each is sent once or cancelled and never sent, and none is lost, whoever d
   const all = sent.flat()
   const early = await query(`select count(*)::int as n from comms_send where status = 'scheduled'`)
   assert.equal(early[0]!.n, all.length)
-  // Only now: how long it takes to ask for all of them, nobody knows.
+  // Set only now, because requesting all messages takes an unknown time.
   const dueMs = Date.now() + DUE_MS
   await query(
     `with due as (select to_timestamp($1 / 1000.0) as at),

@@ -9,7 +9,7 @@ import { mailServer } from '../standins/smtp.ts'
 import { twilioEnv, twilioServer } from '../standins/twilio.ts'
 import { until } from '../until.ts'
 
-/** From the request to what became of the message: the providers call back a real edge. */
+/** From the request to the delivery status: the providers call a real edge. */
 
 const { url } = await testDatabase()
 const [twilio, mail, resend] = await Promise.all([twilioServer(), mailServer(), resendServer()])

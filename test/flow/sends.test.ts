@@ -8,7 +8,7 @@ import { storm } from '../standins/storm.ts'
 import { twilioEnv, twilioServer } from '../standins/twilio.ts'
 import { SHORT_LEASE } from './crash.ts'
 
-/** A small one of the storms that `npm run bench -- sends` makes. */
+/** A small version of the storms of `npm run bench -- sends`. */
 
 const PER_CHANNEL = 15
 

@@ -3,11 +3,11 @@ import { type Api, newEmail, startEdge } from '../edge/harness.ts'
 import { type Child, Client, startProcess } from '../service.ts'
 import { sharedByFiles } from '../services.ts'
 
-/** An edge and a worker that nothing kills, stops or misconfigures. */
+/** An edge and a worker for tests that neither stop nor reconfigure them. */
 export interface SharedService extends TestDatabase {
-  /** In this process. */
+  /** The edge, in this process. */
   readonly api: Api
-  /** A process of its own, with the queues `documents`, `pictures`, `load_test` and `system`. */
+  /** A separate process with the queues `documents`, `pictures`, `load_test` and `system`. */
   readonly worker: Child
   /** The only admin. */
   readonly admin: Client
@@ -16,8 +16,8 @@ export interface SharedService extends TestDatabase {
 }
 
 /**
- * The service that all files of this process share: a worker takes 0.8 s of CPU until its first jobs have run. Rows of other
- * files are in its database: accounts and names that the file alone has tell them apart.
+ * The service that all files of this process share: a worker needs 0.8 s of CPU before its first jobs have run. The
+ * database has other files' rows, so each file uses accounts and names of its own.
  */
 export const sharedService = sharedByFiles(async (): Promise<SharedService> => {
   const database = await testDatabase()

@@ -10,16 +10,16 @@ const STOP_MS = 10_000
 const PAGES = 200
 
 const { url, query } = await testDatabase()
-// A document outlasts the time that a stopping worker gives it.
+// The document outlasts the time that a stopping worker allows it.
 await crash.witness(query, 50)
 const client = await startReader(url)
-// None is killed here, and none is to be taken for dead.
+// No worker is killed here, and a long lease keeps any from being declared dead.
 const lease = { LEASE_SECONDS: '30' }
 const workers = await Promise.all(['first', 'second'].map((name) => crash.startWorker(url, name, lease)))
-/** The one that the first test leaves. */
+/** The worker that the first test leaves running. */
 let left = workers[0]!
 
-/** Asks a process to end; its exit code, once it has within the time that a platform gives. */
+/** Stops a process; resolves with its exit code, if it exits within a platform's usual grace period. */
 async function stop({ process }: Child): Promise<number | null> {
   process.kill('SIGTERM')
   await until('the process ends', () => process.exitCode !== null || process.signalCode !== null, STOP_MS)
@@ -51,7 +51,7 @@ test('an edge that is told to stop asks the readers of its streams to come back,
   asking.token = client.token
   const task = { task_name: 'io_simulation_task', queue_type: 'load_test' }
   const waiting = await asking.post('/api/v1/tasks/enqueue', task)
-  // No worker runs jobs of its queue: it goes on waiting.
+  // No worker serves this queue, so the job keeps waiting.
   const { task_id: waitingId } = (await waiting.json()) as { task_id: string }
   const paths = [`/api/v1/jobs/${waitingId}/events`, '/api/v1/jobs/events']
   const texts = await Promise.all(paths.map(async (path) => readText(await asking.fetch(path))))
@@ -86,7 +86,7 @@ test('an edge that is told to stop asks the readers of its streams to come back,
 test('a worker that is told to stop lets a job end that is nearly done', async () => {
   const jobId = await crash.extract(client, await crash.uploadText(client, 3, 'nearly done'))
   await crash.pagesStored(query, jobId, 1)
-  // As a terminal's Ctrl-C does under foreman: its own signal, and the manager's.
+  // Ctrl-C in a terminal under foreman sends two signals: the terminal's and the manager's.
   left.process.kill('SIGINT')
   assert.equal(await stop(left), 0)
   const { status, attempt } = await crash.jobRow(query, jobId)
@@ -99,7 +99,7 @@ interface Text {
   broken: boolean
 }
 
-/** Collects what a response says. */
+/** Collects the text of a response. */
 function readText(response: Response): Text {
   const read: Text = { text: '', ended: false, broken: false }
   const take = async (): Promise<void> => {

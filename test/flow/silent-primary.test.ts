@@ -5,10 +5,10 @@ import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { openLink } from './link.ts'
 
-/** The database dies without a word: connections stay open, and nothing comes over them any more. */
+/** The database dies silently: connections stay open and carry nothing. */
 
 const { url } = await testDatabase()
-// What it takes on a quiet machine is 3 s and less.
+// On a quiet machine this takes at most 3 s.
 const SOON_MS = 8_000
 
 const tags = (client: Client, name: string) =>
@@ -39,7 +39,7 @@ test('an edge refuses in place of holding requests, says so, and comes back by i
     assert.equal((await client.fetch('/api/v1/documents')).status, 503)
     refusals.push(performance.now() - askedAt)
   }
-  // The machine may hold up one of them.
+  // A busy machine may delay one of them.
   assert.ok(Math.min(...refusals) < 1_000, `at once, not after ${refusals} ms`)
 
   link.mend()

@@ -9,7 +9,7 @@ import { BRIEF, collectLines, launch } from '../service.ts'
 import { until } from '../until.ts'
 import { type Cut, openCountingLink } from './statements.ts'
 
-/** A process that loses a connection while it starts. */
+/** A process loses a connection while it starts. */
 
 const { url, query } = await testDatabase()
 const link = await openCountingLink(url)
@@ -46,7 +46,7 @@ for (const kind of ['edge', 'worker'] as const)
         starting,
         until('it says so', () => log.some((line) => line.includes('Waiting for the database: too many'))),
       ])
-      // Superusers have no limit.
+      // A superuser is exempt from the connection limit.
       await query(`alter role ${role} superuser`)
       await (await starting).kill()
     } finally {

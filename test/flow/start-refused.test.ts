@@ -10,7 +10,7 @@ import { testDatabase } from '../database.ts'
 import { freePort } from '../free-port.ts'
 import { launch, runScript } from '../service.ts'
 
-/** What an operator has to mend ends a start: with a sentence, status 2, and no stack. */
+/** An error that the operator has to fix ends a start with one sentence, status 2 and no stack. */
 
 const { url } = await testDatabase()
 const folder = mkdtempSync(join(tmpdir(), 'millrace-refused-'))
@@ -70,10 +70,10 @@ describe('a process is refused', () => {
   )
 })
 
-// A statement that a busy machine holds up is not what they say.
+// Suppresses warnings about statements that a busy machine slows down.
 const QUIET = { LOG_LEVEL: 'warn', SLOW_QUERY_MS: '0' }
 
-/** What a start of everything says, and how it ends. */
+/** Starts the whole service; returns its output and exit status. */
 async function startOf(
   env: Readonly<Record<string, string>>,
   args: readonly string[] = [],
@@ -117,7 +117,7 @@ test('a start tells how it is called, whatever else is wrong', async () => {
 
 test('edges share a port with those of another start on purpose alone', async () => {
   const port = await freePort()
-  // It listens as an edge of another start does.
+  // Listens like an edge of another start.
   const shared = createServer(() => {}, { onError: () => {} })
   after(() => shared.close())
   await shared.listen({ host: '127.0.0.1', port, exclusive: false })

@@ -7,9 +7,9 @@ import { until } from '../until.ts'
 import * as crash from './crash.ts'
 import { clientOf, startReader } from './reader.ts'
 
-/** The heaviest documents of one account, and a small one of another. */
+/** One account's heaviest documents, and a small document of another account. */
 
-// More than the worker has threads, children or slots for.
+// Exceeds the worker's threads, children and slots.
 const COPIES = 6
 const SLOTS = 4
 const HEAVY = ['10,000 pages of one strip', 'a page of 200 MB of text', '20,000 frames']
@@ -20,7 +20,7 @@ test('a flood of the heaviest documents of one account does not keep the small o
   const worker = await startProcess('worker', url, { WORKER_QUEUES: 'documents', WORKER_THREADS: `${SLOTS}` })
   const flooder = await clientOf(url)
   await flooder.register('flooder@example.com')
-  // The worker has read a document, so that its threads and children are there.
+  // The worker has read one document, so its threads and children are running.
   const first = await crash.uploadText(reader, 1, 'first')
   await crash.jobEnded(query, await crash.extract(reader, first))
 
@@ -29,7 +29,7 @@ test('a flood of the heaviest documents of one account does not keep the small o
   for (const { fileName, make } of heavy) {
     const bytes = await make()
     for (let copy = 0; copy < COPIES; copy++) {
-      // Other bytes are another document.
+      // Different bytes make another document.
       const own = Buffer.concat([bytes, Buffer.from(`\n% ${copy}`)])
       const { id } = (await (await flooder.upload(own, fileName)).json()) as { id: number }
       await crash.extract(flooder, id)
@@ -52,7 +52,7 @@ test('a flood of the heaviest documents of one account does not keep the small o
   )
   const { seconds, passed, left } = seen as { seconds: number; passed: number; left: number }
   t.diagnostic(`read after ${seconds.toFixed(1)} s, before which ${passed} of the flood ended`)
-  // It has the next slot that is free.
+  // The small document got the next free slot.
   assert.ok(passed <= SLOTS, `${passed} of the flood came first`)
   assert.ok(left >= SLOTS, 'the flood is not over')
   await worker.kill()

@@ -5,22 +5,22 @@ const SYNC = 0x53
 const QUERY = 0x51
 const READY = 0x5a
 
-/** Where a connection is cut: before the server hears the nth statement, or once it has done it, before its answer. */
+/** Cuts a connection before the server receives the nth statement, or after it has run it but before the answer. */
 export interface Cut {
   readonly at: number
   readonly when: 'before' | 'after'
 }
 
-/** A way to the database that can be cut at a statement. */
+/** A link to the database that can be cut at a statement. */
 export interface CountingLink {
   readonly url: string
-  /** Counts statements from here on, and cuts the connection of one; null: none. */
+  /** Counts statements from now on and cuts the connection at the given one; null cuts none. */
   arm(cut: Cut | null): void
-  /** How many there were since. */
+  /** Number of statements since the last `arm`. */
   readonly statements: number
 }
 
-/** Opens a way to the database that counts the statements of the connections of that name, or of all. */
+/** Opens a link that counts the statements of connections with this application name, or of all if omitted. */
 export async function openCountingLink(url: string, applicationName?: string): Promise<CountingLink> {
   const open = new Set<Socket>()
   let cut: Cut | null = null
@@ -65,7 +65,7 @@ export async function openCountingLink(url: string, applicationName?: string): P
   }
 }
 
-/** The messages of a client (https://www.postgresql.org/docs/current/protocol-message-formats.html). */
+/** Messages of a client (https://www.postgresql.org/docs/current/protocol-message-formats.html). */
 class Messages {
   private rest: Buffer = Buffer.alloc(0)
   private counted: boolean | null = null
@@ -75,7 +75,10 @@ class Messages {
     this.applicationName = applicationName
   }
 
-  /** How many statements end in the chunk, if they are counted: each ends with a Sync, or is a simple Query. */
+  /**
+   * Counts statements that end in the chunk, if this connection is counted. A statement ends with Sync, or is a
+   * simple Query.
+   */
   statementsIn(chunk: Buffer): number {
     const data = Buffer.concat([this.rest, chunk])
     let at = 0

@@ -6,7 +6,7 @@ import { until } from '../until.ts'
 import * as crash from './crash.ts'
 import { startReader } from './reader.ts'
 
-/** Jobs whose workers die, one of which may be the cause: nobody is given up for another's doing. */
+/** Workers die, and one of several jobs may be the cause: no job fails because of another one. */
 
 const NEIGHBOURS = 2
 const { url, query } = await testDatabase()
@@ -18,10 +18,10 @@ const add = async (duration_ms: number): Promise<string> => {
   const answer = (await (await client.post('/api/v1/tasks/enqueue', json)).json()) as { task_id: string }
   return answer.task_id
 }
-/** Has the next attempts of jobs take a moment. */
+/** Makes the jobs' next attempts short. */
 const shorten = (ids: readonly string[]) =>
   query(`update job set payload = jsonb_set(payload, '{duration_ms}', '1') where id = any($1)`, [ids])
-/** The last that was started. */
+/** The worker that was started last. */
 let worker: Child | undefined
 after(() => worker?.kill())
 const startWorker = async (): Promise<Child> => {
@@ -38,7 +38,7 @@ const attemptRuns = (id: string, attempt: number) =>
     60_000,
   )
 
-/** The process in which this worker runs an attempt of a job with nothing beside it, by its log. */
+/** Id of the isolated process of a job's attempt, from the worker's log; null if it has none. */
 function aloneOf(worker: Child, jobId: string, attempt: number): number | null {
   for (const line of worker.log) {
     if (!line.includes('runs in an isolated process')) continue
@@ -51,7 +51,7 @@ function aloneOf(worker: Child, jobId: string, attempt: number): number | null {
 test('after two deaths a job runs alone; what kills that is given up, its neighbours are done, the worker lives', async () => {
   const killer = await add(60_000)
   const neighbours = await Promise.all(Array.from({ length: NEIGHBOURS }, () => add(60_000)))
-  // Twice the whole worker dies, and nobody knows of which job.
+  // The whole worker dies twice; the cause may be any of the jobs.
   for (const attempt of [1, 2]) {
     const { kill } = await startWorker()
     await attemptRuns(killer, attempt)
@@ -60,7 +60,7 @@ test('after two deaths a job runs alone; what kills that is given up, its neighb
   }
   await shorten(neighbours)
   const last = await startWorker()
-  // From now on it dies alone, and again.
+  // From now on the job runs isolated, and its process dies each time.
   for (const attempt of [3, 4, 5]) {
     await attemptRuns(killer, attempt)
     const pid = await until('it has a process of its own', () => aloneOf(last, killer, attempt), 60_000)
@@ -71,7 +71,7 @@ test('after two deaths a job runs alone; what kills that is given up, its neighb
       30_000,
     )
     if (attempt === 3) {
-      // Those that were there when the others died have their turn beside it, also alone, and have done nothing wrong.
+      // Jobs that ran when the worker died run next, isolated too, and succeed.
       await query(`update job set run_at = now() + interval '1 hour' where id = $1`, [killer])
       await until(
         'the neighbours are done',

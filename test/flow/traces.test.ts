@@ -11,7 +11,7 @@ import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
 import { lineLog } from './line-log.ts'
 
-/** What a request leads to is one trace: real processes, a mail server, and a collector of traces. */
+/** One request makes one trace across real processes, a mail server and a trace collector. */
 
 const SEND = 'POST /api/v1/comms/email/send'
 const CALLER = { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: '00f067aa0ba902b7' }
@@ -40,11 +40,11 @@ const sendFrom = (child: Pick<Child, 'ready'>, headers: Record<string, string> =
   new Client(child.ready.port!).post(
     '/api/v1/comms/email/send',
     { to: ['reader@example.com'], subject: 'Hello', text: 'Hi' },
-    // A stop waits for those that keep their connections.
+    // A stop waits for clients that keep their connections.
     { connection: 'close', ...headers },
   )
 
-/** The spans of the trace that the request with this id belongs to, once they are this many. */
+/** Spans of the trace of this request, once there are `count`. */
 async function traceOf(requestId: string, count: number): Promise<TakenSpan[]> {
   return until(`${count} spans of ${requestId}`, () => {
     const own = traces.spans.find(
@@ -62,7 +62,7 @@ async function jobOf(requestId: string) {
   return job as { id: string; attempt: number; status: string; trace_parent: string | null }
 }
 
-/** The first line of a process's log that has all of this. */
+/** First line of a process's log that has all of these values. */
 const lineOf = ({ log }: Pick<Child, 'log'>, wanted: Readonly<Record<string, unknown>>) =>
   until(`a line with ${JSON.stringify(wanted)}`, () =>
     log
@@ -159,7 +159,7 @@ test("a caller's trace goes on, also one that is not kept, and what is no tracep
   await sendFrom(edge, { 'x-request-id': 'invalid-1', traceparent: `00-${'0'.repeat(32)}-${spanId}-01` })
   const [own] = await traceOf('invalid-1', 3)
   assert.equal(own!.parentSpanId, '')
-  // Spans are sent in order: those of the request before would be there.
+  // Spans are sent in order, so those of the earlier request would have arrived.
   assert.deepEqual(
     traces.spans.filter(({ attributes }) => attributes['request.id'] === 'dropped-1'),
     [],
@@ -187,7 +187,7 @@ test('where it is off nothing is kept, and a job has no trace', async () => {
   assert.equal(answer.status, 200)
   assert.equal((await jobOf('off-1')).trace_parent, null)
   assert.equal((await lineOf(untraced, { requestId: 'off-1', msg: 'Answered' })).traceId, undefined)
-  // The worker traces by itself: a trace that begins with the attempt.
+  // The worker traces without the edge: the trace begins with the attempt.
   await until('its attempt', () =>
     traces.spans.slice(sent).some(({ kind, attributes, parentSpanId }) => {
       return kind === 'consumer' && attributes['request.id'] === 'off-1' && parentSpanId === ''
@@ -233,7 +233,7 @@ test('an attempt whose process was killed is in the trace, between its request a
   assert.ok((waited as number) >= 0)
   assert.equal(first!.failed, true)
   assert.ok(first!.startMs < killedMs && killedMs < first!.endMs)
-  // By the database's clock, and by the worker's.
+  // The first time is from the database's clock, the second from the worker's.
   assert.ok(first!.endMs <= second!.startMs + 1)
 })
 

@@ -15,7 +15,10 @@ import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
 import { startReader } from './reader.ts'
 
-/** A worker dies while a provider listens: another one has the recording transcribed, and both requests are counted. */
+/**
+ * A worker dies while a provider transcribes. Another worker has the recording transcribed, and both requests are
+ * counted.
+ */
 
 const { url, query } = await testDatabase()
 const server = await transcriptionServer()

@@ -8,8 +8,8 @@ import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
 
 /**
- * What is committed on the primary alone: a client that terminates, or a crash, cuts the wait for the synchronous standby, and
- * others see it. A repetition may acknowledge it only once the standby has it, too.
+ * Writes that only the primary has: a terminated client or a crash cuts the wait for the synchronous standby, and
+ * others see the write. A repetition may acknowledge it only after the standby has it, too.
  */
 
 const cluster = await Cluster.start()
@@ -18,11 +18,11 @@ const { primary, standby } = cluster
 await migrate(primary.url)
 await cluster.attachStandby()
 const api = await startEdge(primary.url, { env: { DATABASE_URL: primary.url } })
-// A write's limit ends its wait, too.
+// The write timeout ends the wait, too.
 const hasty = await startEdge(primary.url, { env: { DATABASE_URL: primary.url, WRITE_TIMEOUT_SECONDS: '1' } })
 const { token } = await api.register('admin@example.com')
 
-/** The processes whose commits wait, of those whose statement contains a text. */
+/** Processes whose commits wait for the standby; limited to statements that contain `text`. */
 const waiting = async (text = ''): Promise<readonly number[]> =>
   (
     await primary.query(
@@ -68,7 +68,7 @@ test('a wait that exceeds the limit of a write is no acknowledgement', async () 
   const json = { name: 'Late' }
   const post = () => hasty.post('/api/v1/blog/tags', { token, json, headers: { 'idempotency-key': 'late' } })
   assert.equal((await post()).status, 503)
-  // On a busy machine the limit may end other statements, too: that is said with a 503, before and after.
+  // On a busy machine the timeout can end other statements, too. The edge answers those with 503.
   const again = await until('it is committed here', async () => {
     const { status } = await post()
     return status !== 503 && status
@@ -83,7 +83,7 @@ test('a wait that exceeds the limit of a write is no acknowledgement', async () 
   assert.equal((await standby.query(`select from blog_tag where name = 'Late'`)).length, 1)
 })
 
-/** Adds a job whose end is committed on the primary alone: a crash cuts its wait. */
+/** Adds a job whose end only the primary has committed: a crash cuts the wait for the standby. */
 async function endedInACrash(): Promise<string> {
   const added = await api.post('/api/v1/tasks/enqueue', {
     token,

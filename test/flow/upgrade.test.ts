@@ -12,7 +12,7 @@ import { type Child, Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { type Command, contracted, expanded, PRESENT, release, type Version } from '../versions.ts'
 
-/** Two upgrades under load, old and new processes side by side: no request fails, and each job is done once. */
+/** Two upgrades under load, with old and new processes side by side: no request fails, and each job is done once. */
 
 const { url, query } = await testDatabase()
 const PORT = await freePort()
@@ -21,7 +21,7 @@ const last = contracted(next)
 
 const edge = (version: Version) =>
   startProcess('edge', url, { PORT: String(PORT), SHARE_PORT: '1' }, [], [], version.root)
-// The jobs of `documents` wait for a worker that serves all queues.
+// Jobs of `documents` wait until a worker serves all queues.
 const worker = (version: Version, queues = '') =>
   startProcess('worker', url, { WORKER_QUEUES: queues, WORKER_THREADS: '1' }, [], [], version.root)
 const LOAD_QUEUES = 'load_test,system'
@@ -38,7 +38,7 @@ const tasks: string[] = []
 let rounds = 0
 let over = false
 
-/** Writes and reads in several areas, one request after the other; what it wrote is what it reads, whichever version answers. */
+/** Writes and reads in several areas, one request after the other; reads see the writes, whichever version answers. */
 async function keepAsking(name: string): Promise<void> {
   const { ask, close } = keepingClient(PORT, client.token)
   const asked = async (status: number, ...what: Parameters<typeof ask>): Promise<Answered> => {
@@ -74,13 +74,13 @@ interface Answered {
   readonly task_id?: string
 }
 
-/** Some more rounds of the load. */
+/** Waits for a few more rounds of the load. */
 const more = (): Promise<unknown> => {
   const before = rounds
   return until('the load goes on', () => rounds > before + 3)
 }
 
-/** Starts a version's processes beside those that run, sees that they work, and stops the others. */
+/** Starts a version's processes next to the running ones, checks that they work, and stops the old ones. */
 async function replace(version: Version, queues?: string): Promise<void> {
   const [newEdge, newWorker] = await Promise.all([edge(version), worker(version, queues)])
   const [named] = await query('select name from worker_lease where id = $1', [newWorker.ready.lease])
@@ -89,7 +89,7 @@ async function replace(version: Version, queues?: string): Promise<void> {
     return done.length > 0
   })
   await until('the new edge shares the work', async () => {
-    // The clients of the load keep the connections that they have.
+    // The clients of the load keep their connections, so this check needs another one.
     const another = keepingClient(PORT, client.token)
     const { status, text } = await another.ask('GET', '/api/v1/orgs?limit=1')
     another.close()
@@ -110,7 +110,7 @@ async function ended({ log, ended }: Command): Promise<void> {
   assert.equal(await ended, 0, log.join('\n'))
 }
 
-/** A job that runs until its worker is stopped, and takes a moment after that. */
+/** Adds a job that runs until its worker stops, and then a moment longer. */
 async function runningJob(): Promise<string> {
   const args = { operations: 10, duration_ms: 60_000 }
   const response = await client.post('/api/v1/tasks/enqueue', { ...TASK, args })
@@ -141,7 +141,7 @@ test('each release runs beside the processes of the version before, which lose n
 })
 
 async function upgrade(): Promise<void> {
-  // The release meets a transaction that has read what it changes, and waits without keeping anybody else waiting.
+  // A transaction has read the tables that the release changes. The release waits for it without blocking others.
   const report = await connect({ url, applicationName: 'a long report' })
   await report.query('begin; select from organization limit 1')
   const expanding = release(next, url)
@@ -155,7 +155,7 @@ async function upgrade(): Promise<void> {
   assert.deepEqual(waiting, [{ status: 'queued' }])
   await more()
 
-  // Back to the version before, on the new schema and with its own functions, and then on.
+  // Rolls back to the previous version, on the new schema with its own functions, and then forward.
   await replace(PRESENT, LOAD_QUEUES)
   await ended(release(PRESENT, url))
   await more()

@@ -8,7 +8,10 @@ import { answerWith, type Received, startReceiver, verify } from '../standins/re
 import { mailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
 
-/** Webhooks from the event to the receiver: signed, once as far as anybody can tell, repeated until they arrive. */
+/**
+ * Webhooks from the event to the receiver: signed, repeated until they arrive, and delivered once as far as a
+ * receiver can tell.
+ */
 
 const { url, query } = await testDatabase()
 const mail = await mailServer()
@@ -240,7 +243,7 @@ describe('what is not taken', () => {
       )
     await extracted(client)
     await until('it has failed', async () => (await endpoint()).failures > 0)
-    // As if that were a day ago.
+    // Backdates the failures by a day.
     await query(
       `update webhook_endpoint set failing_since = now() - interval '1 day', rests_until = null where id = $1`,
       [id],
@@ -252,7 +255,7 @@ describe('what is not taken', () => {
     const told = () => mail.raw.find((text) => text.includes('Subject: Webhook endpoint disabled'))
     await until('a mail says so', () => told() !== undefined)
     assert.ok(told()!.replaceAll('=\r\n', '').includes(receiver.url))
-    // What happens meanwhile is not kept; what waited is.
+    // Events while it is disabled are dropped; waiting deliveries are kept.
     const arrived = receiver.received.length
     await extracted(client)
     receiver.answer = answerWith(204)
@@ -302,7 +305,7 @@ describe('a callback', () => {
     assert.equal(byPath('/two').length, 1)
     assert.equal(byPath('/one?job=1')[0]!.message.data.job_id, jobId)
     assert.equal(byPath('/two')[0]!.message.data.job_id, joined.job_id)
-    // They are signed by the endpoint of the account's callbacks.
+    // The endpoint of the account's callbacks signs them.
     const [endpoint] = await json<{ id: number; url: null }[]>(client.fetch('/api/v1/webhooks'))
     assert.equal(endpoint!.url, null)
     const { secret } = await json<Endpoint>(client.post(`/api/v1/webhooks/${endpoint!.id}/secret`))
@@ -329,7 +332,7 @@ describe('a callback', () => {
   })
 })
 
-// The last one: what its next worker does needs one thread.
+// This test is last: its next worker needs only one thread.
 test('what a worker that is killed was sending is sent by the next one, as the same message', async () => {
   const receiver = await receiving()
   const client = await newcomer()
@@ -339,7 +342,7 @@ test('what a worker that is killed was sending is sent by the next one, as the s
   await until('it is being sent', () => receiver.received.length === 1)
   await worker.kill()
   receiver.answer = answerWith(204)
-  // As if its time were over.
+  // Makes the delivery due.
   await query(`update webhook_delivery set due_at = now() where due_at is not null`)
   await startProcess('worker', url, { ...env, WORKER_QUEUES: 'webhooks' })
   await until('it is sent again', () => receiver.received.length === 2)

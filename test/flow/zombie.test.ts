@@ -7,12 +7,12 @@ import { until } from '../until.ts'
 import * as crash from './crash.ts'
 import { startReader } from './reader.ts'
 
-// Several batches: what a frozen worker has sent to the database is stored.
+// Several batches: the database stores what a frozen worker has already sent.
 const PAGES = 120
 const LATE_PAGE = 110
-// Longer than any connection may be silent before its worker gives up.
+// Exceeds the time a connection may be silent before its worker gives up.
 const FROZEN_MS = 6_000
-// So that a worker is frozen in the middle of its pages, however busy the machine is.
+// Slow enough to freeze a worker in the middle of its pages, however busy the machine is.
 const PAGE_MS = 20
 
 const { url, query } = await testDatabase()
@@ -30,7 +30,7 @@ test('a worker that was frozen while it wrote pages holds nobody up', async (t) 
   const frozenAt = await crash.clock(query)
   const lease = await freeze(zombie)
   await gate.open()
-  // The database ends the write by itself: nobody waits for the worker's commit.
+  // The database ends the write itself, without the worker's commit.
   await until('the write is over', async () => !(await transactionIs('active')))
   const takenOverAt = await crash.attemptBegan(query, jobId, 2)
   t.diagnostic(`taken over after ${Math.round(takenOverAt - frozenAt)} ms`)
@@ -42,7 +42,8 @@ test('a worker that was frozen while it wrote pages holds nobody up', async (t) 
 
 test('a worker that was frozen finds its job taken over, changes nothing, and works on', async (t) => {
   const id = await crash.uploadText(client, PAGES, 'frozen')
-  // So that the heir is at work still when the frozen one wakes up. Frozen at the gate, that one would keep its job's row.
+  // The gate keeps the successor busy until the frozen worker wakes up. A worker frozen at the gate would keep the
+  // lock on its job's row.
   const gate = await closeGate(t, id, LATE_PAGE, 2)
   const jobId = await crash.extract(client, id)
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
@@ -75,15 +76,15 @@ function nameOf(worker: Child): string {
   return workers[0] === worker ? 'first' : 'second'
 }
 
-/** Stops the process where it is; the lease that it holds. */
+/** Stops the process with SIGSTOP; returns the id of its lease. */
 async function freeze(worker: Child): Promise<unknown> {
-  // On a busy machine it may be late for a moment.
+  // On a busy machine the lease may come a moment late.
   const lease = await until('it holds a lease', async () => (await leasesOf(worker))[0])
   worker.process.kill('SIGSTOP')
   return lease.id
 }
 
-/** The process has found out that it was judged dead, and has begun anew. */
+/** Waits until the process has noticed that it was declared dead and has a new lease. */
 async function newLease(worker: Child, former: unknown): Promise<void> {
   await until('the frozen worker holds a lease again', async () => {
     const leases = await leasesOf(worker)
@@ -105,7 +106,7 @@ async function assertNothingAfter(jobId: string, zombie: Child, takenOverAt: num
 
 const GATE = 7001
 
-/** Makes the transaction in which an attempt, or a later one, writes this page wait inside until the gate is opened. */
+/** Holds the transaction in which the given attempt, or a later one, writes this page, until `open` is called. */
 async function closeGate(
   t: TestContext,
   documentId: number,
@@ -119,7 +120,7 @@ async function closeGate(
     opening ??= holder.end()
     return opening
   }
-  // Also when the test fails before: the next one would wait for it.
+  // The gate must open even if the test fails first; otherwise the next test would wait for it.
   t.after(open)
   await holder.query(`
     select pg_advisory_lock(${GATE});
@@ -134,7 +135,7 @@ async function closeGate(
   return { open }
 }
 
-/** Whether the transaction that passes the gate is there in this state. */
+/** True if a transaction at the gate has this state. */
 async function transactionIs(state: 'active' | 'idle in transaction'): Promise<boolean> {
   const rows = await query(
     `select from pg_stat_activity where application_name like '%-children-thread' and datname = current_database() and state = $1
