@@ -17,7 +17,7 @@ import { storeKinds } from '../blobs.ts'
 import { testDatabase } from '../database.ts'
 import { runs } from '../runs.ts'
 
-/** What is in an export, and what is left of one that was cut short. */
+/** The contents of an export, and the remains of an interrupted one. */
 
 const database = await testDatabase()
 const { db, query } = database
@@ -33,7 +33,7 @@ for (const kind of await storeKinds(database))
     const blobs = createBlobs(db, parse(kind.env))
     const seen: [string, number | undefined, number | undefined][] = []
 
-    /** A job that exports, which can be run more than once. */
+    /** An export job that can run several times. */
     function job(signal = new AbortController().signal) {
       const id = randomUUID() as string
       const context = {

@@ -21,7 +21,7 @@ import { mailContext } from './mail-context.ts'
 const { db, query } = await testDatabase()
 const SECRET = 'a secret for tests, long enough to be one'
 
-/** A job of a task, which can be run more than once; what it mailed, and how its provider fails. */
+/** A job of a mail task that can run several times, with its mails and its provider's failures. */
 function job(settings: Record<string, string> = {}) {
   const sent: EmailMessage[] = []
   const warnings: string[] = []

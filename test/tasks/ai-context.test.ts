@@ -4,11 +4,11 @@ import { contextFor } from '../../tasks/ai/context.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import type { Search } from '../../tasks/rag/searcher.ts'
 
-/** What an answer draws on, where a provider makes the vectors. */
+/** Retrieves context for an answer with a provider's vectors. */
 
 const drawing = { collection: 'facts', top_k: 5, sees_all: false }
 
-/** Searches with a provider that never embeds anything. */
+/** Searches with a provider that never returns vectors. */
 async function searched(signal: AbortSignal, asking: () => void): Promise<Search[]> {
   const searches: Search[] = []
   await contextFor(

@@ -8,7 +8,7 @@ import type { TaskContext } from '../../tasks/context.ts'
 import { parse } from '../../tasks/settings.ts'
 import { edgeAndDatabase, startEdge } from '../edge/harness.ts'
 
-/** How conversations are judged, and what is shown of that. */
+/** Sentiment of conversations: its computation, and its fields in the API. */
 
 const { api, db, query, url } = await edgeAndDatabase({ env: { AI_SENTIMENT_ENABLED: 'true' } })
 const off = await startEdge(url)

@@ -8,7 +8,7 @@ import { parse } from '../../tasks/settings.ts'
 import { storeKinds } from '../blobs.ts'
 import { testDatabase } from '../database.ts'
 
-/** What every store must do, whichever it is. */
+/** The behaviour that every blob store shares. */
 
 const database = await testDatabase()
 const { db, query } = database
@@ -31,7 +31,7 @@ const rows = async () => (await query('select count(*)::int as n from blob'))[0]
 for (const kind of kinds) {
   describe(`a store of kind ${kind.name}`, { concurrency: false }, () => {
     const blobs = createBlobs(db, parse(kind.env))
-    /** The bytes that the store writes or reads together. */
+    /** Number of bytes that the store writes or reads together. */
     const unit = kind.name === 's3' ? 5 * MB : 256 * 1024
     const put = (bytes: Uint8Array, pieceSize = 70_001) => blobs.store(inPieces(bytes, pieceSize))
 

@@ -27,7 +27,7 @@ const POSTS = [
 const DOCUMENTS = [
   'a document of 90 MB of paragraphs', // CPU: its child is killed
   'zeros that are packed five times', // memory
-  'a million pages', // a count that is a lie
+  'a million pages', // a false count
   'pages that hold themselves', // a cycle
   'entities of entities', // expansion
   'a document of 400 MB', // packing

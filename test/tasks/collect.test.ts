@@ -38,7 +38,7 @@ const FIELDS = {
   note: undefined,
 }
 
-/** What an upload does once its bytes are stored. */
+/** Creates the document of an upload whose bytes are stored; returns its id. */
 async function become({ at, sha256, byteSize }: UploadedBlob): Promise<number> {
   const { id } = await db.transaction(async (tx) => {
     await tx.run(lockDigest(sha256))
@@ -48,7 +48,7 @@ async function become({ at, sha256, byteSize }: UploadedBlob): Promise<number> {
   return id
 }
 
-/** Lets so much time pass for all that is there. */
+/** Ages all rows by this many seconds. */
 const age = async (seconds: number): Promise<void> => {
   await query('update blob set created_at = created_at - make_interval(secs => $1)', [seconds])
   await query(

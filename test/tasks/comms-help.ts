@@ -6,9 +6,12 @@ import type { TaskContext } from '../../tasks/context.ts'
 import { parse } from '../../tasks/settings.ts'
 import type { TestDatabase } from '../database.ts'
 
-/** A send with a provider whose every answer a test gives, and attempts at it. */
+/** A send with a provider that the test controls, and attempts at it. */
 
-/** What the provider does with a request: answers, or throws. `dies` stands for a worker that is killed meanwhile. */
+/**
+ * The provider's response to a request: an answer, or an error to throw. `dies` simulates a worker that is killed
+ * meanwhile.
+ */
 export type Does = Handed | Promise<Handed> | Failure | 'dies' | 'dies before'
 
 export class Died extends Error {}
@@ -17,13 +20,13 @@ export interface Bench {
   readonly id: string
   /** Requests that reached the provider. */
   requests: number
-  /** Look-ups that reached it. */
+  /** Lookups that reached the provider. */
   looks: number
   does: Does
-  /** What the provider's list has, or how it fails. */
+  /** The provider's list of messages, or its failure. */
   list: readonly Found[] | Failure | ((look: number) => readonly Found[] | Promise<readonly Found[]>)
   repeatable: boolean
-  /** Whether the attempt is no longer the running one. */
+  /** True if the attempt is no longer the running one. */
   superseded: boolean
   readonly abort: AbortController
   readonly context: TaskContext

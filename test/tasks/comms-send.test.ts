@@ -10,7 +10,7 @@ import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { type Bench, benchOf, Died, taken, unknown } from './comms-help.ts'
 
-/** One message is sent once, whatever becomes of the attempts to send it. */
+/** A message is sent once, whatever happens to the attempts to send it. */
 
 const database = await testDatabase()
 const TO = '+14155552671'
@@ -137,7 +137,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       const [begins, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
       const answer = Promise.withResolvers<Handed>()
       const { context } = one
-      // The database goes while the first attempt begins, and comes back when the second one has begun.
+      // The database fails while the first attempt begins, and is back once the second one has begun.
       const first = {
         ...context,
         db: { ...context.db, run: async (query: never) => held.promise.then(() => context.db.run(query)) },
@@ -167,7 +167,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       one.does = answer.promise
       const frozen = run(one)
       await until('its request is out', async () => (await one.row()).status === 'sending')
-      // Another worker takes the job over, and can't tell.
+      // Another worker claims the job and cannot determine the outcome.
       assert.equal((await run(one)).status, 'unknown')
       answer.resolve(taken())
       assert.notEqual((await frozen).status, 'unknown')

@@ -10,7 +10,7 @@ import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { type Bench, benchOf, unknown } from './comms-help.ts'
 
-/** The ledger comes to tell the truth about what no job works on any more. */
+/** The ledger learns the outcome of sends that no job handles any more. */
 
 const database = await testDatabase()
 const { db, query } = database

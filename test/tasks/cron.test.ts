@@ -6,14 +6,14 @@ import { nextRun } from '../../tasks/cron.ts'
 import { schedule } from '../../tasks/schedule.ts'
 import { runs } from '../runs.ts'
 
-/** What the edge shows as the next run is when the queue library runs it. */
+/** The edge's next run agrees with the queue library. */
 
 const MINUTE = 60_000
 const DAY = 1440 * MINUTE
-// Two leap days are never further apart.
+// Leap days are at most 8 years apart.
 const MAX_DAYS = 8 * 366
 
-/** Whether the library runs it in the minute of this time. */
+/** Returns a predicate: true if the library runs the entry in the minute of this time. */
 function runsAt(cron: string): (time: number) => boolean {
   const match = parseCronItem({ task: 'x', match: cron }).match as CronMatcher
   return (time) => {
@@ -28,7 +28,10 @@ function runsAt(cron: string): (time: number) => boolean {
   }
 }
 
-/** That the library runs it then, and neither a minute earlier that day or the day before, nor at that time on a day before. */
+/**
+ * Asserts that the library runs the entry at `nextRun`. It must not run in the two days before, nor at that time on
+ * any earlier day.
+ */
 function assertNext(cron: string, after: number): void {
   const isRun = runsAt(cron)
   const next = nextRun(cron, new Date(after)).getTime()
@@ -42,7 +45,7 @@ function assertNext(cron: string, after: number): void {
 
 const NOON = Date.UTC(2026, 1, 28, 12, 0)
 
-/** Some numbers, ranges and steps between two numbers, as a field. */
+/** A cron field: some numbers, ranges and steps between two numbers. */
 function field(min: number, max: number): fc.Arbitrary<string> {
   const number = fc.integer({ min, max })
   const range = fc
@@ -78,7 +81,7 @@ describe('the next run', () => {
           assertNext(cron, after)
         } catch (error) {
           if (!(error instanceof RangeError)) throw error
-          // Then it never runs, at whatever time of the day it would.
+          // Then the entry never runs, at its time on any day.
           const isRun = runsAt(cron)
           const [minute, hour] = cron.split(' ')
           const first = nextRun(`${minute} ${hour} * * *`, new Date(after)).getTime()

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { operations } from '../../edge/routes/operations.ts'
 import { SETTING_NAMES } from '../../tasks/settings.ts'
 
-/** What examples of a deployment are held against. */
+/** Facts of the code that tests compare with the deployment examples. */
 
 export const ROOT = new URL('../../', import.meta.url)
 export const fileAt = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8')
@@ -25,7 +25,7 @@ export const pairs = (words: string): Variables =>
   )
 
 export const NODE = 'node_modules/.bin/node'
-/** The Procfile's lines by their names. */
+/** The Procfile's lines by name. */
 export const procfile = new Map(
   [...fileAt('Procfile').matchAll(/^(\w+): exec (?:env )?(.*)$/gm)].map(
     ([, name, command]): [string, Line] => {
@@ -34,7 +34,7 @@ export const procfile = new Map(
     },
   ),
 )
-/** How long a process takes to stop. */
+/** Time that a process takes to stop, in seconds. */
 export const STOP_SECONDS = Math.max(
   ...['edge/run.ts', 'workers/run.ts'].map(
     (file) => Number(/STOP_MS = ([\d_]+)/.exec(fileAt(file))![1]!.replace('_', '')) / 1000,
@@ -43,7 +43,7 @@ export const STOP_SECONDS = Math.max(
 /** Paths for operators. */
 export const paths: readonly string[] = operations(() => []).routes.map((route) => route.path)
 
-/** Names of the environment are settings, or those that the Procfile sets. */
+/** Asserts that each environment name is a setting or set by the Procfile. */
 export function checkNames(env: Readonly<Record<string, unknown>>, where: string): void {
   const known = new Set([
     ...SETTING_NAMES,

@@ -8,7 +8,7 @@ import { START_REFUSED } from '../../tasks/supervised.ts'
 import { assertListed, lineOf } from '../listed.ts'
 import { checkNames, fileAt, paths, procfile, ROOT, STOP_SECONDS, type Variables } from './deploy-help.ts'
 
-/** The Kubernetes example says what the code does. Its objects were held against Kubernetes's own schemas by hand. */
+/** The Kubernetes example agrees with the code. Its objects were checked by hand against Kubernetes's own schemas. */
 
 interface Probe {
   readonly httpGet: { readonly path: string; readonly port: string }
@@ -44,7 +44,7 @@ interface KubernetesObject {
   readonly kind: string
   readonly metadata: { readonly name: string }
   readonly data?: Variables
-  // Its form depends on the kind.
+  // Its shape depends on the kind.
   readonly spec: {
     readonly template: Template
     readonly selector: { readonly matchLabels: Variables }
@@ -140,7 +140,7 @@ describe('the Kubernetes example', () => {
     }
     assert.equal(kind('ConfigMap')[0]!.metadata.name, 'millrace')
     for (const { name, container } of pods) {
-      // The last one wins: the release has the owner's database.
+      // The last source wins: the release uses the owner's database.
       const more = container.args[0] === 'release' ? [{ secretRef: { name: 'millrace-release' } }] : []
       assert.deepEqual(container.envFrom, [...sources, ...more], name)
       const own = Object.fromEntries((container.env ?? []).map((set) => [set.name, set.value]))

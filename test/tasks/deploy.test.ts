@@ -20,7 +20,7 @@ import {
   type Variables,
 } from './deploy-help.ts'
 
-/** The examples of a deployment say what the code does. */
+/** The deployment examples agree with the code. */
 
 const { port } = parse({})
 

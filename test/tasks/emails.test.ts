@@ -37,7 +37,7 @@ const EMAILS: Record<string, (name: string) => Email> = {
 }
 const added = (name: string): Email => addedEmail(invitation({ organization: name, invitedBy: name }))
 
-/** An email as its reader's program sees it, after a mailer had it. */
+/** Parses an email as its reader's program does, after a mailer has sent it. */
 async function read({ subject, text, html }: Email): Promise<Received> {
   const transport = nodemailer.createTransport({ streamTransport: true, buffer: true })
   const sent = await transport.sendMail({
@@ -170,7 +170,7 @@ async function assertHarmless(page: string, mail: Email, name: string): Promise<
   )
   assert.deepEqual([bcc, cc, to?.length, attachments.length], [undefined, undefined, 1, 0], what)
   assert.ok(!/[\r\n\u2028\u2029]/.test(subject!) && subject!.length <= 200, what)
-  // Whatever the name, the email has the lines and the elements that it has with an ordinary one.
+  // A hostile name changes neither the lines nor the elements of the email.
   const plain = EMAILS[page]!('Ann')
   const shape = (one: string): string => one.replace(/>[^<]*</g, '><')
   assert.equal(text!.trim().split(/\r?\n/).length, plain.text.trim().split('\n').length, what)
@@ -200,7 +200,7 @@ describe('names that try to be more than names', () => {
   })
 })
 
-/** What the programs that make links look for, whichever of the characters that look or count the same it is written with. */
+/** Patterns that programs treat as links, including lookalike characters. */
 const LINKS = [
   /[.\u3002][^\s.:,\u3002]/u,
   /:[^\s.:,]/u,
@@ -214,7 +214,7 @@ function assertPlain(shown: string, what: string): void {
   for (const link of LINKS) assert.doesNotMatch(shown.normalize('NFKC'), link, what)
 }
 
-/** What an email says in words of its own, without its reader's address, its link and its token. */
+/** The email's own words, without its reader's address, its link and its token. */
 function wordsOf({ subject, text, html }: Email): string[] {
   const own = new RegExp(`\\S+: ${BASE}\\S+|${TOKEN}|reader@example\\.com`, 'g')
   const lines = `${subject}\n${text}\n${shown(html)}`.split('\n')

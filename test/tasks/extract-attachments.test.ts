@@ -4,13 +4,13 @@ import { uuidv7 } from '../../sql/ids.ts'
 import { testDatabase } from '../database.ts'
 import { extractions, isFailure, page } from './extract-help.ts'
 
-/** What comes with a mail. */
+/** Documents that are attached to a mail. */
 
 const base = await testDatabase()
 const { query } = base
 const { add, run, pages } = extractions(base)
 
-/** The documents that came with one. */
+/** The documents that came with a mail. */
 const attached = (id: number) =>
   query(
     `select title, media_type, source, owner_id, byte_size::int as bytes,

@@ -9,7 +9,7 @@ import { extract } from '../../tasks/documents/extract.ts'
 import { parse } from '../../tasks/settings.ts'
 import type { TestDatabase } from '../database.ts'
 
-/** Extractions in the test's own process, by a reader that does what the test says. */
+/** Extracts in the test's own process, with a reader that the test controls. */
 
 export const page = (text: string): PageResult => ({
   status: 'read',
@@ -35,19 +35,19 @@ export interface Attempt {
   readonly jobId?: string
   readonly attempt?: number
   readonly force?: boolean
-  /** What reading a page does; a text is its text. */
+  /** Reads a page; a string stands for a page with this text. */
   readonly read?: (number: number) => PageResult | Promise<PageResult>
   readonly pageCount?: number
   readonly unpackedBytes?: number
-  /** CPU time in ms after so many pages; default 0. */
+  /** CPU time in ms after this many pages; default 0. */
   readonly cpuMs?: (pages: number) => number
   readonly settings?: Readonly<Record<string, string>>
-  /** Pages in hand at once; default 1. */
+  /** Pages that are read in parallel; default 1. */
   readonly inHand?: number
-  /** Whether its pages take milliseconds; default false. */
+  /** True if pages take milliseconds; default false. */
   readonly isFast?: boolean
   readonly open?: () => void
-  /** Files that come with the document; an error is thrown when they are to be stored. */
+  /** Files attached to the document; an error is thrown when the file is stored. */
   readonly attachments?: readonly (readonly [name: string, text: string | Error])[]
   readonly signal?: AbortSignal
 }
@@ -68,7 +68,7 @@ const RUNNING = `
   on conflict (id) do update set attempt = excluded.attempt`
 
 export function extractions({ db, query }: TestDatabase) {
-  /** A document of these bytes in chunks. */
+  /** Adds a document whose bytes are these chunks. */
   const add = async (...chunks: readonly string[]): Promise<number> => {
     const blob = (await db.one(createBlob())).blob_id
     for (const [i, chunk] of chunks.entries()) await db.run(appendChunk(blob, i, Buffer.from(chunk)))

@@ -5,9 +5,9 @@ import { type MediaHint, sniffMediaType } from '../../tasks/documents/media.ts'
 import { openPages } from '../../workers/children/documents/pages.ts'
 import { zipOf } from '../zip.ts'
 
-/** Documents that programs write otherwise than their formats say, or than most do. */
+/** Documents that deviate from their formats, or from common practice. */
 
-/** The texts of the pages, as an extraction of an upload reads them. */
+/** Texts of the pages, as an extraction of an upload reads them. */
 async function read(file: Uint8Array | string, hint: MediaHint = {}): Promise<readonly string[]> {
   const bytes = Buffer.from(file as string)
   const reader = await openPages(new Uint8Array(bytes), await sniffMediaType(bytes, hint), { sight: 'none' })
@@ -17,7 +17,7 @@ async function read(file: Uint8Array | string, hint: MediaHint = {}): Promise<re
   return texts
 }
 
-/** A workbook of one sheet; its cell formats, and its rows. */
+/** A workbook of one sheet, from its cell formats and rows. */
 const workbook = (formats: string, rows: string): Buffer =>
   zipOf([
     ['[Content_Types].xml', '<Types/>'],
@@ -203,7 +203,7 @@ describe('sheets', () => {
 })
 
 describe('long documents take time that grows with their length', () => {
-  /** What of it takes less than this is not quadratic: that took half a minute. */
+  /** A quadratic reader took half a minute. */
   const MAX_MS = 5000
   async function timed(read: () => Promise<unknown>): Promise<void> {
     const before = process.cpuUsage()
@@ -253,6 +253,6 @@ test('unclosed marks of subtitles take time that grows with their number', async
     (await read(`WEBVTT\n\n${marks}`, { fileName: 'a.vtt' }))[0]!.length,
     'WEBVTT\n\n'.length + marks.length,
   )
-  // Quadratic, it took 70 s.
+  // A quadratic reader took 70 s.
   assert.ok(process.cpuUsage(before).user < 3_000_000)
 })

@@ -10,8 +10,8 @@ import { sign } from '../sign.ts'
 import { zipOf } from '../zip.ts'
 
 /**
- * Every kind of document but PDF and the pictures of `pages-images.test.ts`. The files in `test/data` are LibreOffice's (7.4), and
- * those of heif-enc, opj_compress and img2webp; others are made here.
+ * All kinds of documents except PDF and the pictures of `pages-images.test.ts`. The files in `test/data` are from
+ * LibreOffice 7.4, heif-enc, opj_compress and img2webp; this file makes the others.
  */
 
 if (DEPTH === 'quick') useKeptOutput()
@@ -28,7 +28,7 @@ async function opened(bytes: Uint8Array, hint: MediaHint): Promise<{ type: strin
   return { type, reader: await openPages(new Uint8Array(bytes), type, { sight: 'local' }) }
 }
 
-/** The texts of the pages, all of which are read; `pageless`: what is said of a document that is not. */
+/** Reads all pages; returns their texts. `pageless` is the reason that a document has no pages. */
 async function read(bytes: Uint8Array | string, hint: MediaHint = {}) {
   const { type, reader } = await opened(Buffer.from(bytes as string), hint)
   const pages = []
@@ -318,7 +318,7 @@ describe('pictures of other kinds', () => {
     bmp.writeUInt32LE(54, 10)
     bmp.writeUInt32LE(40, 14)
     bmp.writeInt32LE(900, 18)
-    // From the top down.
+    // A negative height: rows run from the top down.
     bmp.writeInt32LE(-200, 22)
     bmp.writeUInt16LE(1, 26)
     bmp.writeUInt16LE(32, 28)

@@ -17,7 +17,7 @@ const run = (settings: Record<string, string> = {}, signal = new AbortController
 const count = async (table: string): Promise<unknown> =>
   (await query(`select count(*)::int as n from ${table}`))[0]!.n
 
-/** Ended jobs with two events each, from `age` seconds ago. */
+/** Adds ended jobs with two events each, `age` seconds old and older. */
 const ended = (n: number, age: number) =>
   query(
     `with made as (insert into job (id, name, queue, mailbox, payload, status, max_tries, seq, finished_at)

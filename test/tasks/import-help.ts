@@ -18,7 +18,7 @@ export interface ImportAttempt {
   readonly onConflict?: OnConflict
   readonly ownerId?: number | null
   readonly signal?: AbortSignal
-  /** Number of the attempt that the database holds to be running, where that is another one. */
+  /** Number of the attempt that the database considers running, if it is another one. */
   readonly runningAttempt?: number
   readonly reading?: Partial<PostOptions>
 }
@@ -78,7 +78,7 @@ export function imports({ db, query }: TestDatabase) {
   const send = async (name: string, bytes: string | Uint8Array, how: ImportAttempt = {}): Promise<Imported> =>
     run(await upload(name, bytes), how)
 
-  /** The posts as an export holds them, in order. */
+  /** The posts of an export, in order. */
   // biome-ignore lint/suspicious/noExplicitAny: a test looks into what came
   const exported = async (): Promise<any[]> => {
     const posts = []
@@ -91,7 +91,7 @@ export function imports({ db, query }: TestDatabase) {
     }
   }
 
-  /** Imports one file of Markdown into an empty blog; answers the post, or why there is none. */
+  /** Imports one Markdown file into an empty blog; returns the post, or the reason there is none. */
   const one = async (path: string, text: string) => {
     await clear()
     const name = path.split('/').at(-1)!
@@ -102,7 +102,7 @@ export function imports({ db, query }: TestDatabase) {
     return post ?? result!.errors[0]!.message
   }
 
-  /** Imports a file, and looks at what is expected of its post. */
+  /** Imports a file and compares its post with the expected fields. */
   const assertPost = async (path: string, text: string, expected: Readonly<Record<string, unknown>>) => {
     const post = await one(path, text)
     assert.equal(typeof post, 'object', String(post))

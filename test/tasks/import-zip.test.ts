@@ -6,7 +6,7 @@ import { packedRepeat } from '../packing.ts'
 import { type RawEntry, rawZip, zipOf } from '../zip.ts'
 import { imports } from './import-help.ts'
 
-/** Archives, as strangers make them. */
+/** Archives as strangers create them. */
 
 const database = await testDatabase()
 const { send, exported, clear } = imports(database)

@@ -13,7 +13,7 @@ const { db, query } = await testDatabase()
 const SECRET = 'a secret for tests, long enough to be one'
 let count = 0
 
-/** A job that mails an invite, which can be run more than once; what it mailed, and how its provider fails. */
+/** A job that mails an invite and can run several times, with its mails and its provider's failures. */
 function job(settings: Record<string, string> = {}) {
   const sent: EmailMessage[] = []
   const state = { failure: null as Error | null }

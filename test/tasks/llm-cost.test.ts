@@ -5,7 +5,7 @@ import type { Price } from '../../sql/llm.ts'
 import { costOf } from '../../tasks/llm/cost.ts'
 import { runs } from '../runs.ts'
 
-/** Costs, against fractions of whole numbers that are computed in another way. */
+/** Compares costs with fractions of integers, computed independently. */
 
 interface Fraction {
   readonly over: bigint
@@ -21,7 +21,7 @@ const sum = (a: Fraction, b: Fraction): Fraction => ({
   under: a.under * b.under,
 })
 
-/** Token by token kind, each with the price that holds for it. */
+/** Adds up each kind of token with its own price. */
 function expected(price: Price, input: number, cached: number, output: number, reasoning: number): Fraction {
   let rates: Price | Price['tiers'][number] = price
   for (const tier of price.tiers) if (BigInt(input) > BigInt(tier.over)) rates = tier

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTally, histogram } from '../load-tally.ts'
 
-/** What the load test makes of what it sees. */
+/** The load test's statistics. */
 
 test('a tally adds up, whichever of answer and stream comes first', () => {
   let at = 0

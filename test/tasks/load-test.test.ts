@@ -12,7 +12,7 @@ import { memoryOperations } from '../../tasks/load-test/memory-operations.ts'
 import { orchestrator } from '../../tasks/load-test/orchestrator.ts'
 import type { TaskDefinition } from '../../tasks/task.ts'
 
-/** What the built-in tasks do, in the test's own process. */
+/** Runs the built-in tasks in the test's own process. */
 
 function run<P, R>(
   [task]: readonly TaskDefinition<P, R>[],
@@ -44,7 +44,7 @@ test('I/O simulation waits as often and as long as it is told, and tells how lon
     operations.map(({ operation }) => operation),
     [1, 2, 3, 4],
   )
-  // A timer may fire a part of a millisecond early.
+  // A timer may fire a fraction of a millisecond early.
   for (const { duration_ms } of operations) assert.ok(duration_ms > 4, String(duration_ms))
   assert.ok(total_ms >= operations.reduce((sum, { duration_ms }) => sum + duration_ms, 0) - 1)
 })
@@ -81,7 +81,7 @@ test('the failing task fails as often as it is told, for good or not', async () 
     Array.from({ length: 400 }, () => run(failureTesting, { probability: 0.5 })),
   )
   const failed = ends.filter(({ status }) => status === 'rejected').length
-  // Beyond six standard deviations: less than one in 10^8.
+  // Beyond six standard deviations: the probability is less than 10^-8.
   assert.ok(Math.abs(failed - 200) < 60, `${failed} of 400`)
   await run(failureTesting, { probability: 0 })
   for (const curable of [false, true])

@@ -3,7 +3,7 @@ import type { TaskContext } from '../../tasks/context.ts'
 import { parse } from '../../tasks/settings.ts'
 import type { TestDatabase } from '../database.ts'
 
-/** What the tasks that mail are given, without a worker: `deliver` gets the messages, and may refuse them. */
+/** Context for tasks that mail, without a worker: `deliver` gets the messages and may throw. */
 export function mailContext(
   { db }: Pick<TestDatabase, 'db'>,
   jobId: string,

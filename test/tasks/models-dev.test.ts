@@ -8,7 +8,7 @@ import { checkPlausible } from '../../tasks/llm/plausible.ts'
 import { runs } from '../runs.ts'
 import { type GivenVendor, listedModel, listedVendor, plausibleList } from '../standins/models-dev.ts'
 
-/** What is made of a list of models.dev, and which lists are none. */
+/** Reads lists of models.dev and refuses invalid ones. */
 
 const read = (list: unknown) => readModelsDev(JSON.stringify(list))
 const one = (more: object) => read({ acme: listedVendor('acme', listedModel('m', { ...more })) }).models[0]!

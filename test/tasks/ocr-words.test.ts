@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { layOut } from '../../workers/children/documents/ocr-words.ts'
 
-/** The text of what the engine sees: words with their places, as Tesseract's TSV has them. */
+/** Builds text from the engine's words and their positions, in Tesseract's TSV format. */
 
 type Placed = readonly [text: string, left: number, width: number]
 

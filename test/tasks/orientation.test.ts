@@ -11,7 +11,7 @@ const page = toGrey(
   await scaled(await loadImage(Buffer.from(scanImage(pageLines(1, 1, { sentences: 20 }), 200).bytes)), 1),
 )
 
-/** Reads nothing: says how sure it is of a picture, and counts the pixels. */
+/** Reads no text: returns the confidence for a picture and counts the pixels. */
 function reader(confidenceOf: (grey: Grey) => number) {
   const counted = { pixels: 0 }
   const read = async (grey: Grey) => {

@@ -23,7 +23,7 @@ async function readAll(bytes: Uint8Array, mediaType = 'application/pdf'): Promis
   return pages
 }
 
-/** One unread page without text and image, whose reason is a sentence and no exception. */
+/** Asserts one unread page without text and image, whose reason is a sentence and not an exception. */
 async function assertUnread(bytes: Uint8Array, detail: RegExp, mediaType?: string): Promise<void> {
   const pages = await readAll(bytes, mediaType)
   assert.equal(pages.length, 1)

@@ -50,7 +50,7 @@ test('a photograph is turned upright by its EXIF tag', async () => {
   context.rotate(-Math.PI / 2)
   context.drawImage(sign('Written on its side'), -900, 0)
   const jpeg = turned.toBuffer('image/jpeg', 95)
-  // An APP1 segment with one tag: orientation 6, to be turned right by a quarter
+  // An APP1 segment with one tag: orientation 6, which means a quarter turn to the right.
   const exif = '457869660000' + '4d4d002a00000008' + '0001' + '011200030000000100060000' + '00000000'
   const segment = Buffer.from(`ffe1${(exif.length / 2 + 2).toString(16).padStart(4, '0')}${exif}`, 'hex')
   const [page] = await readAll(Buffer.concat([jpeg.subarray(0, 2), segment, jpeg.subarray(2)]), 'image/jpeg')
@@ -75,7 +75,7 @@ test('a large photograph is stored smaller, with its proportions', async () => {
   assert.equal(page!.image!.png, null)
 })
 
-/** Lines of text at their places. */
+/** Lines of text at the given positions. */
 function printed(
   [width, height]: readonly [number, number],
   { paper = '#fff', ink = '#333', size }: { paper?: string; ink?: string; size: number },
@@ -149,7 +149,7 @@ test('a picture without words is unread', async () => {
   assert.ok(page!.image)
 })
 
-/** One picture after the other in one GIF; what `picture` draws beyond the first `n` is transparent. */
+/** Joins GIFs of one frame into an animated GIF with these disposal methods. */
 function animated(pictures: readonly Uint8Array[], disposals: readonly number[]): Uint8Array {
   const head = (gif: Uint8Array) => 13 + (gif[10]! & 0x80 ? 3 * 2 ** ((gif[10]! & 7) + 1) : 0)
   const frames = pictures.flatMap((gif, i) => {

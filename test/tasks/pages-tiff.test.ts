@@ -117,7 +117,7 @@ test('a TIFF in a coding that nobody here knows says so', async () => {
   }
 })
 
-/** A TIFF of one page, 900 x 200, from the tags that matter and its strips or tiles. */
+/** A TIFF of one page, 900 x 200, from the relevant tags and its strips or tiles. */
 function coded(tags: Readonly<Record<number, readonly number[]>>, chunks: readonly Uint8Array[]): Buffer {
   const [offsets, counts] = 322 in tags ? [324, 325] : [273, 279]
   const start = 8 + chunks.reduce((sum, chunk) => sum + chunk.length, 0)
@@ -135,7 +135,7 @@ function coded(tags: Readonly<Record<number, readonly number[]>>, chunks: readon
   let free = start + directory.length
   directory.writeUInt16LE(all.length)
   for (const [i, [tag, values]] of all.entries()) {
-    // Tables are bytes, everything else is long.
+    // JPEG tables are bytes; all other values are of type LONG.
     const data = Buffer.from(
       tag === 347 ? Uint8Array.from(values) : new Uint8Array(Uint32Array.from(values).buffer),
     )

@@ -9,7 +9,7 @@ import { recognize } from '../../workers/children/documents/vision.ts'
 import { pageLines, scanImage, scanPdf } from '../pdfs.ts'
 import { sign } from '../sign.ts'
 
-/** The OCR engine itself. Tests of what surrounds it use its kept output (`recognized.ts`). */
+/** The OCR engine itself. Tests of the code around it use its recorded output (`recognized.ts`). */
 
 after(closeVision)
 

@@ -90,7 +90,7 @@ test('codings that pdfjs reads with WebAssembly are found on the disk', async ()
   )
   const bytesOf = () => onePage('100 0 0 100 50 50 cm /Im Do', '/XObject << /Im 5 0 R >>', image)
   const page = await readOne(bytesOf(), 'application/pdf', 'local')
-  // Not blank: a black square, in which there are no words.
+  // A black square: not blank, but without words.
   assert.equal(page.detail, 'No words were found in the image of the page')
 })
 

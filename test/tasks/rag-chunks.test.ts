@@ -5,12 +5,12 @@ import { analyze } from '../../tasks/rag/analyze.ts'
 import { htmlBlocks } from '../../tasks/rag/blocks/html.ts'
 import { type Chunk, chunksOf, type Format, MAX_CHARACTERS } from '../../tasks/rag/chunks.ts'
 
-/** Cutting texts: by their structure, short enough, with nothing lost and every place right. */
+/** Splits texts by their structure: chunks are short enough, lose nothing and have correct positions. */
 
 const words = (n: number, seed = 'word'): string =>
   Array.from({ length: n }, (_, i) => `${seed}${i}`).join(' ')
 
-/** What must hold of any text that is shown as it stands. */
+/** Asserts the invariants of chunks whose text is part of the original. */
 function assertPlaced(text: string, chunks: readonly Chunk[]): void {
   let last = 0
   for (const chunk of chunks) {
@@ -196,7 +196,7 @@ describe('texts made to be slow', () => {
     test(`take their time and no more: ${what}`, () => {
       const before = process.cpuUsage()
       chunksOf(text, format)
-      // A tenth of a second as a rule; what is quadratic takes minutes.
+      // Usually a tenth of a second; a quadratic splitter takes minutes.
       assert.ok(process.cpuUsage(before).user < 10_000_000)
     })
   }

@@ -14,11 +14,11 @@ import { accountsOf } from '../accounts.ts'
 import { testDatabase } from '../database.ts'
 import { jobSettings } from '../job-settings.ts'
 
-/** What runs over documents read of them, and what they leave alone. */
+/** Runs over documents: which of their data they read, and which they skip. */
 
 const { db, query } = await testDatabase()
 const ALL: Selection = { tag: null, kind: null, ids: null, search: null }
-/** The names and pages of what was cut into chunks. */
+/** Names and pages of the documents that were split into chunks. */
 const cut: [name: string, pages: readonly string[]][] = []
 
 function contextOf(ownerId: number | null, more: Partial<TaskContext> = {}): TaskContext {

@@ -20,7 +20,7 @@ import { folder, writeInto } from '../edge/rag-help.ts'
 import { page } from './extract-help.ts'
 import { EVERYBODY } from './rag-parts.ts'
 
-/** Runs that are cut short, taken over or overtaken, and searches while a collection changes. */
+/** Indexing runs that are cut short, taken over or overtaken, and searches while a collection changes. */
 
 const { db, query, url } = await testDatabase()
 const reader = await createReader({ url, applicationName: 'test' })
@@ -31,11 +31,11 @@ const root = folder()
 interface Run {
   readonly job?: string
   readonly path?: string
-  /** Called with each label of progress. */
+  /** Called with each progress label. */
   readonly onProgress?: (label: string) => void
   readonly fenced?: TaskContext['fenced']
   readonly signal?: AbortSignal
-  /** The model of the settings. */
+  /** The model from the settings. */
   readonly model?: string
 }
 
@@ -96,7 +96,7 @@ const rows = async (collection: string): Promise<unknown> => {
   return [row!.files, row!.staged]
 }
 
-/** A collection of three files, all of which have changed since. */
+/** Indexes three files and then changes all of them. */
 async function changed(name: string): Promise<void> {
   const text = (words: string) =>
     Object.fromEntries(['a', 'b', 'c'].map((file) => [`${name}/${file}.txt`, `${words} ${file}`]))
@@ -105,7 +105,7 @@ async function changed(name: string): Promise<void> {
   writeInto(root, text('new words'))
 }
 
-/** An attempt that ends when everything is stored, and nothing is swapped in yet. */
+/** Runs an attempt that is cut short after it has stored everything, before the swap. */
 async function cutShort(collection: string, job: string): Promise<void> {
   const abort = new AbortController()
   const onProgress = (label: string) => label.startsWith('Swapping') && abort.abort()
@@ -153,7 +153,7 @@ describe('a run', () => {
     await changed('taken')
     let calls = 0
     const superseded: TaskContext['fenced'] = (work) => {
-      // Opening, clearing and storing go through; the swap comes too late.
+      // Opening, clearing and storing succeed; the swap comes too late.
       if (++calls === 4) throw fail('job.superseded')
       return db.transaction(work)
     }
@@ -221,7 +221,7 @@ describe('a run', () => {
 })
 
 describe('a run with a model', () => {
-  /** Ends the jobs that embed, as a worker would. */
+  /** Ends the embedding jobs, as a worker would. */
   const ending = async (end: string): Promise<number> => {
     let ended = 0
     while (ended === 0)

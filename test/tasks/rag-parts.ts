@@ -5,7 +5,7 @@ import { hashOf, termsOf } from '../../tasks/rag/words.ts'
 export const bytesOf = (numbers: Float32Array | Uint32Array): Uint8Array =>
   new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength)
 
-/** Who sees every collection. */
+/** A viewer who sees every collection. */
 export const EVERYBODY = { ownerId: null, seesAll: true }
 
 /** A file as an indexing run stores it: its whole text is one chunk. */

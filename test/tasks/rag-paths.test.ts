@@ -11,7 +11,7 @@ import { readFound, textOf } from '../../tasks/rag/read.ts'
 import { type Walked, type WalkOptions, walk } from '../../tasks/rag/walk.ts'
 import { folder, writeInto } from '../edge/rag-help.ts'
 
-/** What may be indexed, and what is refused or skipped with a reason. */
+/** Paths that may be indexed, and paths that are refused or skipped with a reason. */
 
 const outside = folder()
 const root = folder()

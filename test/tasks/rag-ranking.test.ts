@@ -10,7 +10,7 @@ import { hashOf, termsOf } from '../../tasks/rag/words.ts'
 import { scoresOf } from '../perf/trec.ts'
 import { runs } from '../runs.ts'
 
-/** Ranking, each part against the plainest way to say the same. */
+/** Compares each part of ranking with its simplest implementation. */
 
 const packed = (text: string): Uint32Array => Uint32Array.from(termsOf(text), hashOf)
 const order = (hits: readonly { chunk: number }[]): number[] => hits.map(({ chunk }) => chunk)
@@ -135,7 +135,7 @@ describe('vectors', () => {
     const length = Math.hypot(...floats)
     return Float32Array.from(floats, (value) => value / length)
   }
-  // Numbers that look random and are the same each time.
+  // Deterministic numbers that look random.
   const made = (row: number, size: number): Float32Array =>
     unit(Array.from({ length: size }, (_, i) => Math.sin((row + 1) * 12.9898 + i * 78.233)))
 
@@ -211,7 +211,7 @@ describe('scoring of rankings', () => {
           { document: 'c', score: 1 },
         ],
       ],
-      // Of equal scores the greater name is first.
+      // Equal scores are ordered by name, descending.
       [
         '2',
         [

@@ -18,16 +18,16 @@ import { createSearcher, type Searcher } from '../../tasks/rag/searcher.ts'
 import { testDatabase } from '../database.ts'
 import { bytesOf, EVERYBODY, fileOf } from './rag-parts.ts'
 
-/** What a search answers while its collection changes between any two of its statements. */
+/** Searches a collection that changes between any two statements of the search. */
 
 const { db, query, url } = await testDatabase()
 const reader = await createReader({ url, applicationName: 'test' })
 after(() => reader.close())
 
-/** Files by their texts, of one chunk each. */
+/** Texts by file name; each file is one chunk. */
 type Texts = Readonly<Record<string, string>>
 
-/** Swaps new texts in, with the same vector for each when a model is named. */
+/** Swaps in new texts; with a model, all get the same vector. */
 async function swap(name: string, texts: Texts, gone: readonly string[] = [], model: string | null = null) {
   const [collection, build] = [await openCollection(db, name), uuidv7()]
   const files = Object.entries(texts).map(([source, content]) => fileOf(source, content))
@@ -47,7 +47,7 @@ const textsOf = (word: string, count = 10): Texts =>
 
 const isList = ({ sql }: { readonly sql: string }): boolean => sql.includes('from rag_collection')
 
-/** A searcher that tells of what it has loaded, and goes on when that has been heard. */
+/** A searcher that awaits `heard` after each statement. */
 function watched(heard: (list: boolean, rows: number) => unknown, reads: Reader = reader): Searcher {
   const any = async (statement: Parameters<Database['any']>[0]) => {
     const rows = await db.any(statement)
@@ -57,7 +57,7 @@ function watched(heard: (list: boolean, rows: number) => unknown, reads: Reader 
   return createSearcher({ ...db, any } as Database, reads)
 }
 
-/** A searcher that has something done when it has just read a list of files; `times` says how often. */
+/** A searcher that runs `what` right after it has read a list of files, the first `times` times. */
 const interrupted = (what: () => Promise<unknown>, times = 1, reads: Reader = reader): Searcher =>
   watched((list) => (list && times-- > 0 ? what() : undefined), reads)
 
@@ -123,7 +123,7 @@ test('a swap without a model leaves the one that there is, and counts no file tw
     query(`select id, document_count, chunk_count, term_count, embedding_model from rag_collection
       where name = 'half'`)
   const before = await half()
-  // What a run has made of another model until it lost it.
+  // Vectors of another model, from a run that lost the collection.
   await query(
     `insert into rag_vector select f.id, 'm2', 3, '\\x000000000000000000000000' from rag_file f where collection_id = $1
      limit 2`,
@@ -148,7 +148,7 @@ describe('a search', () => {
       ...reader,
       text: async (...given) => {
         const state = await reader.text(...given)
-        // The second search joins the load in what follows at once.
+        // The second search joins the running load within the next turn.
         if (++states === 2) void setImmediate().then(gate.resolve)
         return state
       },

@@ -6,17 +6,17 @@ import { parse } from '../../tasks/settings.ts'
 import { retention } from '../../tasks/system/retention.ts'
 import { testDatabase } from '../database.ts'
 
-/** What nobody deletes goes after the days of its setting, and nothing else. */
+/** Prunes rows after the days of their setting, and nothing else. */
 
 const { db, query } = await testDatabase()
 const run = (settings: Record<string, string> = {}, signal = new AbortController().signal) =>
   retention.run({ db, settings: parse(settings), signal, progress: () => {} } as unknown as TaskContext, {})
-/** The values of a column of what is left. */
+/** The values of a column that remain in a table. */
 const left = async (table: string, column: string): Promise<string> =>
   (await query(`select ${column}::text as value from ${table} order by 1`))
     .map(({ value }) => value)
     .join(' ')
-/** Rows from two days before the limit to two days after it: of them 'old' ones should go. */
+/** Rows from two days before the limit to two days after it; the pruner deletes the 'old' ones. */
 const AGES = (days: number): string =>
   `(values ('old', now() - interval '${days} days 1 hour'), ('young', now() - interval '${days} days' + interval '1 hour')) given(name, at)`
 
@@ -29,7 +29,7 @@ describe('retention', { concurrency: false }, () => {
     await send(1, `'unknown'`, `at, at, '{}'`)
     await send(1, `'sending'`, `at, null, '{}'`)
     await send(1, `'queued'`, `null, null, '{}'`)
-    // Scheduled long before: its provider may still tell of it.
+    // Scheduled long ago but sent recently: the provider may still send events about it.
     await send(1, `'sent'`, `now(), now(), null`)
     assert.equal((await run()).comms_send, 2501)
     const kept = await query(

@@ -10,14 +10,14 @@ import { DEPTH } from '../runs.ts'
 if (DEPTH === 'quick') useKeptOutput()
 after(closeVision)
 
-// Reading takes as long as there are words and pixels.
+// Few words and pixels, since they determine how long reading takes.
 const lines = pageLines(1, 1, { sentences: 3 })
 const truth = lines.join(' ')
 const page = await loadImage(Buffer.from(scanImage(lines, 300, 80).bytes))
-/** What is left of its height below the lines. */
+/** Height of the page up to the last line. */
 const height = Math.round(page.height / 4)
 
-/** The share of characters that are right: one less the edit distance for each character of the truth. */
+/** Share of correct characters: 1 minus the edit distance divided by the length of the truth. */
 function accuracy(text: string): number {
   const read = text.replace(/\s+/g, ' ').trim()
   let row = Array.from({ length: read.length + 1 }, (_, i) => i)
@@ -30,7 +30,7 @@ function accuracy(text: string): number {
   return 1 - row[read.length]! / truth.length
 }
 
-/** A scan at 300 dpi, turned about its middle. */
+/** A scan at 300 dpi, turned about its centre. */
 function scan(degrees: number): { bytes: Uint8Array; width: number; height: number } {
   const aside = degrees % 180 === 90
   const canvas = createCanvas(aside ? height : page.width, aside ? page.width : height)
@@ -113,7 +113,7 @@ test('what is nothing but pictures is drawn in grey at the resolution of the fin
   assert.equal((await page(await hugePicturePdf())).scan(), null)
 })
 
-/** A page with a picture that says it has more pixels than anybody decodes. */
+/** A page with a picture that claims more pixels than the limit. */
 async function hugePicturePdf(): Promise<Uint8Array> {
   return rawPdf([
     '<< /Type /Catalog /Pages 2 0 R >>',

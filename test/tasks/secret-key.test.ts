@@ -6,7 +6,7 @@ import { after, beforeEach, test } from 'node:test'
 import { secretKeyOf } from '../../tasks/process.ts'
 import { parse } from '../../tasks/settings.ts'
 
-/** The key that development makes and keeps. */
+/** The key that development creates and stores. */
 
 let dataDir = ''
 const made: string[] = []

@@ -42,7 +42,7 @@ describe('the parts of a text message', () => {
       if (count === 1) assert.ok(total <= alone)
       else {
         assert.ok(total > alone && total <= count * part)
-        // Each part but the last lacks one unit at most.
+        // Each part except the last has at most one unused unit.
         assert.ok(total > (count - 1) * (part - 1))
       }
     })

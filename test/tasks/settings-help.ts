@@ -8,7 +8,7 @@ export const PRODUCTION = {
   DATABASE_URL: 'postgresql://u:p4ss@db/x',
 }
 
-/** The problems of an environment that can't be used. */
+/** The problems of an invalid environment. */
 export function problems(environment: Record<string, string | undefined>): readonly string[] {
   try {
     parse(environment)

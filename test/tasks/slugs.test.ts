@@ -5,7 +5,7 @@ import { transliterate } from 'transliteration'
 import { slugify } from '../../tasks/blog/slugs.ts'
 import { runs } from '../runs.ts'
 
-/** What a slug is by the tables alone, whatever the text. */
+/** Computes a slug from the tables alone, for any text. */
 function byTables(text: string): string {
   const spelled = text
     .normalize('NFKC')

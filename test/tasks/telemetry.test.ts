@@ -4,7 +4,7 @@ import { parse } from '../../tasks/settings.ts'
 import { formatTraceParent, parseTraceParent, traceIdOf } from '../../tasks/telemetry/tracing.ts'
 import { names, problems } from './settings-help.ts'
 
-/** Where traces go, and how they are named: https://www.w3.org/TR/trace-context/#traceparent-header */
+/** The header of traces and its format: https://www.w3.org/TR/trace-context/#traceparent-header */
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
 const spanId = '00f067aa0ba902b7'
@@ -13,7 +13,7 @@ test('a traceparent says which trace it is, and whether that is kept', () => {
   const kept = { traceId, spanId, isSampled: true }
   assert.deepEqual(parseTraceParent(`00-${traceId}-${spanId}-01`), kept)
   assert.deepEqual(parseTraceParent(`00-${traceId}-${spanId}-00`), { ...kept, isSampled: false })
-  // Only the lowest bit says so; others may get a meaning.
+  // Only the lowest bit means "sampled"; the others are reserved.
   assert.equal(parseTraceParent(`00-${traceId}-${spanId}-03`)?.isSampled, true)
   assert.equal(parseTraceParent(`00-${traceId}-${spanId}-fe`)?.isSampled, false)
 })

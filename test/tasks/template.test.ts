@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { render, type Template, templateProblems } from '../../tasks/comms/template.ts'
 import { runs } from '../runs.ts'
 
-/** Templates: nothing is filled in that was not declared and given, and nothing is left out. */
+/** Templates fill in only declared and given variables, and leave none out. */
 
 const mail = (more: Partial<Template> = {}): Template => ({
   channel: 'email',
@@ -81,7 +81,7 @@ describe('a message', () => {
     assert.deepEqual(refused(text('{{a}}!', 'a'), { a: 'x'.repeat(1600) }), [
       ': the text would exceed 1600 characters',
     ])
-    // A hundred thousand times a hundred thousand characters: as a string there is no room for them anywhere.
+    // 100,000 times 100,000 characters exceed the maximum length of a string.
     const bomb = mail({ subject: 's', text: '{{a}}'.repeat(100_000), html: null, variables: [{ name: 'a' }] })
     assert.deepEqual(refused(bomb, { a: 'x'.repeat(100_000) }), [
       ': the text would exceed 1000000 characters',

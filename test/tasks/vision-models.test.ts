@@ -12,7 +12,7 @@ import { childrenWithKeptOutput } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
 import { sign } from '../sign.ts'
 
-/** A provider that speaks OpenAI's protocol, and does what the test says. */
+/** A provider that speaks OpenAI's protocol and does what the test says. */
 interface Asked {
   readonly path: string
   readonly authorization: string
@@ -88,7 +88,7 @@ async function read(provider = 'openai', more: Record<string, string> = {}) {
 }
 
 const words = 'Harbour office, room 12'
-// A small page: who reads it doesn't depend on its size, and drawing it does.
+// A small page: its size affects the time to draw it, but not which model reads it.
 const scan = rawPdf([
   '<< /Type /Catalog /Pages 2 0 R >>',
   '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',

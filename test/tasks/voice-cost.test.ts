@@ -5,7 +5,7 @@ import { recognitionCost } from '../../tasks/voice/cost.ts'
 import type { RecognitionUsage } from '../../tasks/voice/ports.ts'
 import { audioName, recognitionOf } from '../../tasks/voice/recognition.ts'
 
-/** What is known of models that recognize speech, and what they cost. */
+/** Prices of models that recognize speech. */
 
 const used = (more: Partial<RecognitionUsage>): RecognitionUsage => ({
   inputTokens: null,
@@ -21,7 +21,7 @@ test('a minute, or a million tokens, costs what the provider says', () => {
     ['gpt-transcribe', { audioSeconds: 0 }, '0'],
     ['whisper-1', { audioSeconds: 60 }, '0.006'],
     ['whisper-1', { audioSeconds: 7 }, '0.0007'],
-    // Groq charges ten seconds at least.
+    // Groq bills at least ten seconds.
     ['whisper-large-v3', { audioSeconds: 3600 }, '0.111'],
     ['whisper-large-v3-turbo', { audioSeconds: 1 }, '0.000111111111'],
     ['whisper-large-v3-turbo', { audioSeconds: 36 }, '0.0004'],

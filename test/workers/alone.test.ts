@@ -12,7 +12,7 @@ import { sharedDatabase } from '../sql/shared-database.ts'
 import { until } from '../until.ts'
 import { log, settingsFor, TASKS } from './parts.ts'
 
-/** Jobs that run in a process of their own, whatever they do to it. */
+/** Isolated runners survive whatever their jobs do to the process. */
 
 const { url } = await sharedDatabase()
 const events: { id: string; n: number; kind: string; data: unknown }[] = []
@@ -30,7 +30,7 @@ function open(more: Partial<IsolatedRunnerOptions> = {}): IsolatedRunner {
   return alone
 }
 const alone = open()
-// Those that run now.
+// Jobs that are running now.
 const begun = new Set<string>()
 
 function start(name: string, payload: unknown = {}, among = alone) {
@@ -131,7 +131,7 @@ test('its process ends with the worker', async () => {
   await until('it is gone, and those that were idle', () => processes() === 0)
 })
 
-/** Processes of this one's that run something alone. */
+/** Counts the isolated processes of this process. */
 function processes(): number {
   return readdirSync('/proc').filter((pid) => {
     try {

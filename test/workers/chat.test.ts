@@ -9,7 +9,7 @@ import { modelServer, type Script } from '../standins/models.ts'
 import { until } from '../until.ts'
 import { holdTimer } from './held-timer.ts'
 
-/** The real client against a server that speaks for the providers, and fails as they do. */
+/** The real client against a stand-in for the providers that also fails as they do. */
 
 const models = await modelServer()
 after(() => models.stop())
@@ -95,7 +95,7 @@ describe('what is said', () => {
   test('all of it, although the provider does not end it', async (t) => {
     const limit = holdTimer(t, SILENT_SECONDS * 1000)
     const asking = ask({ breaksAtEnd: 'hang' })
-    // After its role, two pieces and the finish.
+    // The role, two pieces and the finish each restart the timer.
     await until('it has said all that it says', () => limit.restarts === 4)
     limit.goOff()
     assert.equal((await asking).text, 'Hello there')
@@ -120,7 +120,7 @@ describe('what is said', () => {
       },
       [9, 4, 5, 3],
     ],
-    // Google's total has the reasoning, its answer has not.
+    // Google's total includes the reasoning; its output count does not.
     [
       'with reasoning only in the total',
       { prompt_tokens: 9, completion_tokens: 5, total_tokens: 20 },
@@ -180,7 +180,7 @@ describe('what goes wrong', () => {
       const before = models.asked.length
       const asking = failure(ask({ breaks: { after, does: 'hang' } }))
       await until('it has said all that it says', () =>
-        // After its role, each piece.
+        // The role and then each piece restart the timer.
         after === 0 ? models.asked.length > before : limit.restarts > after,
       )
       limit.goOff()

@@ -10,7 +10,7 @@ import { probeSandbox, type Sandbox } from '../../workers/children/sandbox.ts'
 import { until } from '../until.ts'
 import type { Attempt } from './fixtures/hostile-attempts.ts'
 
-/** The limits of a child that runs hostile code, and the environment that each process hides. */
+/** Tests the limits of a child that runs hostile code, and that each process hides its environment. */
 
 const SECRET = 'a secret of the service, 32 characters or more'
 const script = (path: string): string => new URL(path, import.meta.url).pathname
@@ -27,7 +27,7 @@ function start(path: string, env: Record<string, string>, cwd?: string): ChildPr
   return child
 }
 
-// The defaults: both are in the working folder of the service.
+// By default, both are in the service's working folder.
 const folder = mkdtempSync(join(tmpdir(), 'hostile-'))
 const dataDir = join(folder, '.data')
 mkdirSync(dataDir)
@@ -43,7 +43,7 @@ async function attempt(name: Attempt, argument: unknown, kind = 'attempt'): Prom
   return (await once(parent, 'message'))[0]
 }
 
-/** Without Node's permission model, like the native code of an addon. */
+/** Runs outside Node's permission model, as an addon's native code does. */
 const attemptFreely = (name: Attempt, argument: unknown) => attempt(name, argument, 'attemptInThread')
 
 test('a child neither reads secrets nor writes, nor starts a process', async () => {
@@ -53,7 +53,7 @@ test('a child neither reads secrets nor writes, nor starts a process', async () 
   assert.equal(await attempt('read', settings), refused)
   assert.equal(await attempt('write', join(folder, 'new')), refused)
   assert.equal(await attempt('run', ['date']), refused)
-  // It does read its own code.
+  // A child may read its own code.
   assert.match(String(await attempt('read', script('../../workers/children/main.ts'))), /keepCode/)
 })
 
@@ -106,7 +106,7 @@ test('a child gains no rights if the machine has no_new_privs', async () => {
 
 if (process.platform === 'linux')
   describe('each process blanks the environment that it was started with', () => {
-    // The database is unreachable, so that each process waits for it.
+    // The database is unreachable, so each process keeps waiting for it.
     const env = { DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/none', NODE_ENV: 'test', PORT: '0' }
     for (const main of [
       'edge/main',

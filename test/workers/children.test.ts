@@ -15,7 +15,7 @@ import { analyzeFile } from '../../workers/providers/documents/analysis.ts'
 import { standStill, until } from '../until.ts'
 import { log } from './parts.ts'
 
-/** The pool of child processes, used in its own process and over a port; over children that do what the test says. */
+/** Tests the pool of child processes in its own process and over a port. The children do what the test asks. */
 
 const entry = new URL('fixtures/work-child.ts', import.meta.url).pathname
 const AMPLE: Limits = { cpuMs: 60_000 }
@@ -24,7 +24,7 @@ function poolOf(options: Partial<Parameters<typeof createChildPool>[0]> = {}) {
   const pool = createChildPool({
     log,
     entry,
-    // `sign` writes there.
+    // `sign` writes to this folder.
     writes: [join(tmpdir(), '*')],
     places: 2,
     checkMs: 10,
@@ -34,7 +34,7 @@ function poolOf(options: Partial<Parameters<typeof createChildPool>[0]> = {}) {
   return pool
 }
 
-/** What the fixture can be asked is not of the work that there is. */
+/** Casts, because the fixture's requests are not in the type of real requests. */
 const ask = (lease: ChildLease, kind: string, request: unknown = null, limits = AMPLE): Promise<unknown> =>
   lease.ask(kind as never, request as never, limits)
 
@@ -46,14 +46,14 @@ const lost =
     return true
   }
 
-/** The pool by a port, as a task thread has it. */
+/** Returns the pool as a task thread reaches it: over a port. */
 function overPort(pool: Children): Children {
   return useChildren((port) => serveChildren(pool, port))
 }
 
 const inProcess = (pool: Children): Children => pool
 
-// With all work, as in production.
+// Serves every kind of request, as in production.
 const whole = createChildPool({ log, places: 1 })
 after(() => whole.close())
 
@@ -62,7 +62,7 @@ for (const [how, reached] of [
   ['over a port', overPort],
 ] as const) {
   describe(how, () => {
-    // For tests that leave their children free.
+    // For tests that release their children.
     const shared = reached(poolOf())
     const alone = reached(poolOf({ places: 1 }))
 
@@ -199,7 +199,7 @@ test('an owner who has none at work gets one beside the flood of another, and th
   const [small, more] = [await lease(2), lease(2)]
   assert.deepEqual(order, [1, 1, 2])
   const third = lease(3)
-  // Three are at work, and there are no places for more.
+  // Three children are busy, the maximum.
   first!.release()
   ;(await third).release()
   assert.deepEqual(order.slice(3), [3])
@@ -271,17 +271,18 @@ test('a child that has grown large is not used again', async () => {
 test('what has answered while its parent was busy is not late', async () => {
   const lease = await poolOf().lease()
   await ask(lease, 'echo')
-  // Read in the turn in which limits are checked, the first answer leads to a second request that is answered before that.
+  // The parent must drain answers before it checks limits: the first answer leads to a second request, whose answer
+  // is in time.
   assert.equal(await answered(lease, AMPLE), 'signed')
   assert.equal(await answered(lease, { cpuMs: 60_000, wallMs: 100 }), 'signed')
   lease.release()
 })
 
-/** Asks, and stands still until the answer is there and 200 ms have gone by: nothing has been read then. */
+/** Sends a request and blocks this thread until 200 ms after the answer, so that the answer is still unread. */
 async function answered(lease: ChildLease, limits: Limits): Promise<unknown> {
   const file = join(mkdtempSync(join(tmpdir(), 'millrace-')), 'signed')
   const answer = ask(lease, 'sign', file, limits)
-  // The request goes out with the turn.
+  // The request leaves in this turn of the loop.
   await Promise.resolve()
   for (let n = 0; n < 6000 && !existsSync(file); n++) standStill(5)
   standStill(200)

@@ -16,7 +16,7 @@ import { runScript } from '../service.ts'
 import { settingsFor, startTestWorker } from './parts.ts'
 import { smtpServer } from './smtp.ts'
 
-/** `npm run doctor`. */
+/** Tests `npm run doctor`. */
 
 const { url, query } = await testDatabase()
 const folder = mkdtempSync(join(tmpdir(), 'millrace-doctor-'))
@@ -30,7 +30,7 @@ async function doctor(env: Readonly<Record<string, string>>, ...args: string[]) 
 
 test('beside a running service it finds all as it should be, but for what the tests spare', async () => {
   const edge = await startEdge(url)
-  // It counts as alive however late the doctor comes.
+  // The long lease keeps it alive, however late the doctor runs.
   const settings = settingsFor(url, { LEASE_SECONDS: '60' })
   const { worker } = await startTestWorker(url, '', { settings })
   const { status, lines } = await doctor({ PORT: String(edge.port) })

@@ -21,13 +21,13 @@ import { sign } from '../sign.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
-/** Documents, read in real children; some of which are lost over what the test says. */
+/** Reads documents in real children; the tests make some of them fail. */
 
 const PDF = 'application/pdf'
 const { signal } = new AbortController()
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i + 1)
 
-/** A page for each picture, with an eighth of the pixels of an A4 scan. */
+/** A PDF with one picture on each page, an eighth of the pixels of an A4 scan. */
 function signPdf(count: number): Uint8Array {
   const pages = numbers(count).flatMap((n) => [
     `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 432 96] /Contents ${3 * n + 1} 0 R` +
@@ -47,7 +47,7 @@ function signPdf(count: number): Uint8Array {
   ])
 }
 
-// After a crash, timing decides whether PDFium or pdfjs draws a page: the output of both is kept.
+// After a crash, timing decides whether PDFium or pdfjs draws a page. The recorded output has both.
 const keptOutput = DEPTH === 'quick' ? childrenWithKeptOutput() : {}
 
 function poolOf(places = 2) {
@@ -67,7 +67,7 @@ const open = (bytes: Uint8Array, options: Partial<DocumentOptions> = {}, childre
     ...options,
   })
 
-/** Children that are lost when they are asked something, if `loses` gives a reason. */
+/** Children that are lost on requests for which `loses` returns a reason. */
 function losing(loses: (kind: string, request: unknown) => LossReason | null | undefined) {
   const seen = { leases: 0, withoutPdfium: 0 }
   const children: Children = {
@@ -79,7 +79,7 @@ function losing(loses: (kind: string, request: unknown) => LossReason | null | u
           seen.withoutPdfium++
         const why = loses(kind, request)
         if (!why) return lease!.ask(kind, request, limits)
-        // What is lost in earnest is seen in children.test.ts; here it serves whoever comes next.
+        // The child is only released, for reuse: children.test.ts covers real losses.
         lease!.release()
         throw new ChildLost(why)
       }
@@ -99,7 +99,7 @@ test('pages are read side by side, and children serve the next document', async 
   assert.ok(pool.size <= 2, `${pool.size} children`)
 })
 
-/** A document of eight pages whose children are none: `does` is called with what they are asked, and may fail. */
+/** An eight-page document with simulated children: `does` gets each request and may throw. */
 function pretended(
   isGranted: (options: LeaseOptions) => boolean,
   does: (kind: string, request: readonly number[]) => unknown,
@@ -200,9 +200,10 @@ for (const [why, children] of [
     await reader.close()
   })
 
-/** The same in the only child that is free. */
+/** The same document with a single child. */
 function onlyChild(t: TestContext, does: (kind: string, pages: readonly number[]) => unknown) {
-  // Reading never takes less time than the opening did: then a second child is asked for at once.
+  // With the clock stopped, reading never seems faster than opening, so the reader asks for a second child
+  // immediately.
   t.mock.method(performance, 'now', () => 0)
   return pretended(({ ifFree }) => !ifFree, does)
 }

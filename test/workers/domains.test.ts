@@ -7,7 +7,7 @@ import { createDomains } from '../../workers/providers/comms/domains.ts'
 import { doesHang, type Mode } from '../standins/http.ts'
 import { KEY, type ResendStandIn, resendDomain, resendServer, SEND_ONLY } from '../standins/resend.ts'
 
-// A busy machine may take its time; only a server that hangs is waited for.
+// Generous for a busy machine; tests of hanging servers use the shorter limit.
 const LIMITS = { answerMs: 10_000, freshMs: 300_000, staleMs: 5000, silentMs: 30_000, patienceMs: 0 }
 const HANGING = { ...LIMITS, answerMs: 300 }
 const servers: ResendStandIn[] = []

@@ -13,7 +13,7 @@ import { createMailer, type Mailer } from '../../workers/providers/comms/email.t
 import { mailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
 
-/** Files that go with a mail: read as the server takes them, whole or not at all. */
+/** Attachments are read as the server accepts them, and are sent completely or not at all. */
 
 const server = await mailServer()
 const dataDir = mkdtempSync(join(tmpdir(), 'millrace-attachments-'))
@@ -37,7 +37,7 @@ const request = (signal = new AbortController().signal): Request & { begun: numb
   return made
 }
 
-/** A file whose pieces are in one buffer, each until the next is requested, as stores give them. */
+/** A file whose pieces share one buffer, each valid until the next read, as in real stores. */
 const file = (filename: string, bytes: Uint8Array, mediaType = 'application/pdf'): EmailAttachment => ({
   ...{ filename, mediaType, byteSize: bytes.length },
   read: async function* () {
@@ -109,7 +109,7 @@ test('are not read for a server that takes no mail', async () => {
 
 test('are read at the pace of the server, and let go when nobody waits for it any more', async () => {
   const sockets = new Set<Socket>()
-  // Says yes to everything, and stops reading once the content comes.
+  // Accepts every command and stops reading when the content starts.
   const slow = createServer((socket) => {
     sockets.add(socket)
     socket.on('error', () => {}).write('220 slow\r\n')
@@ -148,7 +148,7 @@ test('are read at the pace of the server, and let go when nobody waits for it an
     seen = read
     return same > 10
   })
-  // What the sockets hold.
+  // Data in the sockets' buffers counts as read, too.
   assert.ok(read < whole / 8, `${read} bytes are read ahead`)
   abort.abort('cancelled')
   await assert.rejects(sending, (error) => error === 'cancelled')

@@ -11,9 +11,9 @@ import { doesHang } from '../standins/http.ts'
 import { type MailMode, type MailStandIn, mailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
 
-/** What becomes of a mail that is handed over: taken, certainly not taken, or nobody knows. */
+/** Handing over a mail has three outcomes: accepted, certainly not accepted, or unknown. */
 
-// A busy machine may take its time; only a server that hangs is waited for.
+// Generous for a busy machine; tests of hanging servers use the shorter limit.
 const LIMITS = { connectMs: 10_000, silentMs: 10_000, patienceMs: 0 }
 const HANGING = { ...LIMITS, silentMs: 1000 }
 const servers: MailStandIn[] = []

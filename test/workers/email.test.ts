@@ -12,7 +12,7 @@ import { reply, type SmtpStandIn, smtpServer } from './smtp.ts'
 
 const USER = 'relay-user'
 const SECRET = 'hunter2-%-secret'
-// How AUTH PLAIN says it (RFC 4616).
+// The credentials of AUTH PLAIN (RFC 4616).
 const PLAIN = Buffer.from(`\0${USER}\0${SECRET}`).toString('base64')
 const LIMITS = { connectMs: 300, silentMs: 300 }
 
@@ -23,7 +23,7 @@ function mailer(port: number, credentials = '', limits = {}): Mailer {
     limits,
   )
 }
-/** One that soon gives up: for a server that falls silent. A busy machine may take its time. */
+/** A mailer with short timeouts, for silent servers. Other tests allow for a busy machine. */
 const hasty = (port: number): Mailer => mailer(port, '', LIMITS)
 
 const message = (more: Partial<EmailMessage> = {}): EmailMessage => ({
@@ -42,7 +42,7 @@ async function send(via: Mailer, one = message(), signal = new AbortController()
   throw fail('email.failed', { reason: handed.reason })
 }
 
-/** How a send fails; its text holds nothing that the client or the log must not have. */
+/** Returns the failure of a send, and asserts that it reveals no secret to the client or the log. */
 async function failure(
   via: Mailer,
   one = message(),
@@ -256,7 +256,7 @@ describe('a mail that is not taken', () => {
       const { code, again } = await failure(hasty(server.port))
       assert.deepEqual([code, again], ['email.failed', true])
       const ms = performance.now() - startedAt
-      // In production it would take longer.
+      // With production's timeouts this would take longer.
       assert.ok(ms < 10_000, `${ms} ms`)
     }
     const deaf = await listening(() => {})
@@ -324,7 +324,7 @@ describe('a mail that is not taken', () => {
 
 type Done = (error?: Error | null) => void
 
-/** A TCP server that is no mail server; the port. */
+/** Starts a TCP server that speaks no SMTP; returns its port. */
 async function listening(serve: (socket: Socket) => void): Promise<number> {
   const server = createServer((socket) => {
     socket.on('error', () => {})

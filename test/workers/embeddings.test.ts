@@ -7,7 +7,7 @@ import { createEmbedder } from '../../workers/providers/ai/embeddings.ts'
 import { folder } from '../edge/rag-help.ts'
 import { DIMENSIONS, MODEL, writeModel } from '../model.ts'
 
-/** Embeddings by a model in this process, whose real runtime is loaded, and by a provider. */
+/** Embeddings by a provider, and by a model in this process with the real runtime. */
 
 const models = folder()
 writeModel(models)

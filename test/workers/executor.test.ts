@@ -14,7 +14,7 @@ import { IDLE, ledgerOf, spec } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
-/** The executor on a real ledger, with threads that do what the test says. */
+/** The executor with a real ledger and threads that the test controls. */
 
 const base = await testDatabase()
 const { db } = base
@@ -70,11 +70,11 @@ async function open() {
     executor.reconcile((await db.maybeOne(renewLease(lease, IDLE, 60_000)))!.running)
   const thread = (id: string, attempt = 1) =>
     until(`${id}/${attempt} runs`, () => threads.get(`${id}/${attempt}`))
-  /** Claims and runs a job; resolves at its end. */
+  /** Claims and runs a job; resolves when it has ended. */
   const run = async (id: string): Promise<void> => {
     for (const job of await ledger.claim(await help.deliveryOf(id), 1)) await executor.run(job)
   }
-  /** Enqueues a job and passes it to a thread that is not free yet. */
+  /** Enqueues a job and passes it to a thread that is still busy. */
   const pass = async (fields: Parameters<typeof spec>[0] = {}) => {
     const job = spec(fields)
     await help.enqueue(job)
@@ -90,7 +90,7 @@ async function open() {
   return { executor, ledger, lease, thread, heartbeat, run, pass, start, ended, counted }
 }
 
-/** From the end of a job's last attempt until it is due again, in ms. */
+/** Time from the end of a job's last attempt to its next one, in ms. */
 async function pauseOf(id: string): Promise<number> {
   const [row] = await base.query(
     `select round(extract(epoch from run_at - created_at) * 1000)::int as ms from job_event_row

@@ -1,13 +1,13 @@
 import type { TestContext } from 'node:test'
 
-/** A timer that goes off when the test says so, and never by itself: however slow a machine is, it is not late. */
+/** A timer that fires only when the test says so: it is never late, however slow the machine. */
 export interface HeldTimer {
   goOff(): void
-  /** How often it was started anew. */
+  /** Number of times that the timer was restarted. */
   readonly restarts: number
 }
 
-/** Holds the timers of this many ms until the test ends; the last one that was started is the one that goes off. */
+/** Holds timers of exactly `ms` milliseconds until the test ends. `goOff` fires the newest one. */
 export function holdTimer(t: TestContext, ms: number): HeldTimer {
   const start = globalThis.setTimeout as unknown as (...given: unknown[]) => NodeJS.Timeout
   const held = { goOff: () => {}, restarts: 0 }

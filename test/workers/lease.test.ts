@@ -13,7 +13,7 @@ const base = await testDatabase()
 const { query } = base
 const help = ledgerOf(base)
 const open = new Set<Lease>()
-// A quarter of what it is in production, for what comes of time; so long that none runs out, for all else.
+// A quarter of production's time for tests of expiry; for all others too long to expire.
 const [TTL_MS, LONG_MS] = [500, 60_000]
 
 async function hold(ttlMs = TTL_MS, onRecovered = () => {}) {
@@ -52,7 +52,7 @@ const expiry = async (id: string) => ((await row(id))?.expires_at as Date | unde
 
 const own = () => query(`select id from worker_lease where name like '%/' || $1`, [process.pid])
 
-/** Has every call of this method go through `run`. */
+/** Routes every call of this method through `run`. */
 function intercept(
   db: Database,
   method: 'any' | 'maybeOne',
@@ -98,7 +98,7 @@ describe('a lease', { concurrency: false }, () => {
     const { lease, calls, pools } = await hold(LONG_MS)
     pools.push('pool-2')
     lease.renew()
-    // In this very turn: no timer can have done it.
+    // In the same turn, so no timer can have sent it.
     assert.equal(calls('lease_renew'), 1)
     await until(
       'the lease names it',
@@ -108,8 +108,8 @@ describe('a lease', { concurrency: false }, () => {
 
   test('tells with each heartbeat what the database holds to be running here', async () => {
     const { lease, db, heartbeats, running } = await hold()
-    // The first heartbeat is a full one. It is held until the jobs are there, which makes it so expensive that the next ones
-    // only ask for what this worker says that it runs.
+    // The first heartbeat is a full one. Held until the jobs are there, it looks expensive, so the next ones ask only
+    // for jobs that this worker lists.
     const jobs = Promise.withResolvers<void>()
     intercept(db, 'maybeOne', async (call) => {
       await jobs.promise
@@ -158,7 +158,7 @@ describe('a lease', { concurrency: false }, () => {
     })
     lease.renew()
     const closed = lease.close()
-    // An end that did not wait for the renewal would be in the table by now.
+    // A delete that did not wait for the renewal would be in the table by now.
     for (let n = 0; n < 50; n++) await query('select 1')
     gate.resolve()
     await closed
@@ -171,7 +171,7 @@ describe('a lease', { concurrency: false }, () => {
     const dead = await help.lease(60_000, ['pool-dead'])
     const job = await help.running({}, dead)
     await help.running({}, await help.lease())
-    // Nobody is judged in the first seconds of the server.
+    // Workers are not declared dead in the first seconds of the server.
     await until('the server is up for long enough', async () => {
       const [up] = await query(
         `select now() - pg_postmaster_start_time() > $1::float * interval '1 ms' as long`,
@@ -190,7 +190,7 @@ describe('a lease', { concurrency: false }, () => {
     t.mock.timers.enable({ apis: ['setInterval'] })
     const looks: number[] = []
     const { lease, db, recovered, calls } = await hold(LONG_MS, () => void looks.push(calls('job_recover')))
-    // The first look takes 100 ms by this clock, so that the next ones are only for leases that have run out.
+    // By this clock the first search takes 100 ms, so the next ones look only for expired leases.
     let aheadMs = 0
     const now = performance.now.bind(performance)
     t.mock.method(performance, 'now', () => now() + aheadMs)
@@ -210,11 +210,11 @@ describe('a lease', { concurrency: false }, () => {
       [dead],
     )
     await query(`update worker_lease set expires_at = now() where id = $1`, [dead])
-    // Only a lease that has been renewed in time for long enough may judge.
+    // A worker may declare others dead only after it has renewed its lease in time for long enough.
     await query(`update worker_lease set steady_since = '-infinity' where id = $1`, [lease.id])
     t.mock.timers.tick(LONG_MS / 8)
     await until('the last are taken over', () => new Set(recovered).size === 2500)
-    // The timer fired once for them: one look follows the other.
+    // The timer fired once; one search follows another.
     assert.deepEqual(looks, [2, 3, 4])
   })
 
@@ -231,7 +231,7 @@ describe('a lease', { concurrency: false }, () => {
   })
 
   test('a process that was cut off itself judges nobody, until it has had a lease for a while', async () => {
-    // Renewals do not get through; other statements do.
+    // Renewals fail; other statements succeed.
     const cutOff = (name: string) => (name === 'lease_renew' ? 'before' : null)
     const { lease, db, calls, recovered } = await hold()
     db.fault = cutOff
@@ -244,7 +244,7 @@ describe('a lease', { concurrency: false }, () => {
     await until('it has looked for others', () => calls('job_recover') > looks + 2)
     assert.deepEqual(recovered, [], 'nobody is judged while renewals fail')
     db.fault = null
-    // Read before it judges: a renewal that is late changes it.
+    // Read before this worker may declare others dead: a late renewal changes the value.
     const since = await until('it is renewed', async () => {
       const [renewed] = await query(
         'select steady_since::text as since from worker_lease where id = $1 and expires_at > now()',

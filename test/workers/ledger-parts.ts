@@ -5,13 +5,13 @@ import { testDatabase } from '../database.ts'
 import { ledgerOf } from '../sql/ledger-help.ts'
 import { type Faulty, faulty, log } from './parts.ts'
 
-/** A worker's ledger on a database of the file's own, and what is looked at behind it. */
+/** A worker's ledger on the file's own database, and access to the tables behind it. */
 export async function workerLedger() {
   const base = await testDatabase()
   const help = ledgerOf(base)
   const lease = await help.lease()
 
-  /** A ledger of its own for each test: what it sent to the database, marked and gave up. */
+  /** A new ledger for each test, with the statements it sent, the jobs it marked and those it gave up. */
   const open = (leaseId: () => string = () => lease, claimSlot = () => false) => {
     const db: Faulty = faulty(base.db, () => fail('database.down'))
     const marked: string[] = []
@@ -33,7 +33,7 @@ export async function workerLedger() {
   return { base, help, lease, open, running, notes }
 }
 
-/** The `n`th word of a job that it is under way. */
+/** The job's progress entry number `n`. */
 export const step = (id: string, n: number, attempt = 1): ProgressEntry => ({
   id,
   attempt,

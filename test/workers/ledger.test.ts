@@ -161,7 +161,8 @@ describe('the worker ledger', () => {
     await ledger.idle()
     assert.deepEqual(superseded, [])
     assert.deepEqual(await notes(job!.id), [1, 2, 3])
-    // What was claimed in vain runs under the lease, and is given back by a heartbeat (see the executor).
+    // The answer returns no job, but the claimed job runs under this lease. A heartbeat gives it back (see the
+    // executor).
     const before = ledger.claims
     const claiming = ledger.claim(await help.deliveryOf(waiting.id), 1)
     assert.deepEqual([before, ledger.claims.isUnderWay], [{ answered: 0, isUnderWay: false }, true])

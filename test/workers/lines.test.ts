@@ -9,7 +9,7 @@ import { ledgerOf, spec, withClient } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
-/** What the log of a worker says about jobs, on their pages. */
+/** The pages of jobs show the worker's log lines about them. */
 
 const base = await testDatabase()
 const { db, query, url } = base
@@ -79,7 +79,7 @@ test('a long line is cut, and a flood of lines is left to the log', async () => 
     kept.map(({ data }) => data),
     Array.from({ length: MAX_LINES }, (_, n) => ({ n })),
   )
-  // Also when they come later.
+  // Lines that come later are stored, too.
   lines.take(line(other, { n: 'one more' }))
   await lines.close()
   assert.equal((await stored(other)).length, MAX_LINES)

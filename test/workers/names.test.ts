@@ -5,9 +5,9 @@ import { once } from 'node:events'
 import { after, describe, test } from 'node:test'
 import { createLookup } from '../../workers/providers/names.ts'
 
-/** Finding the addresses of names that callers give. */
+/** Resolves host names that callers supply. */
 
-// A name server that answers names by their first part, and is silent about those that are called so.
+// A name server that answers by the first label of a name, and ignores names that begin with `silent`.
 const asked: string[] = []
 const server = createSocket('udp4')
 server.on('message', (query, { port, address }) => {

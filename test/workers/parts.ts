@@ -14,7 +14,7 @@ import { createPools, type Pools } from '../../workers/threads/pools.ts'
 import { startWorker, type Worker, type WorkerOptions } from '../../workers/worker.ts'
 import type { TestDatabase } from '../database.ts'
 
-/** Parts of a worker, put together in the test's own process. */
+/** Parts of a worker, assembled in the test's own process. */
 
 export const log: Log = await createLog(process.env.TEST_LOG_LEVEL ?? 'silent', 'test')
 export const TASKS = new URL('./fixtures/tasks.ts', import.meta.url).href
@@ -29,7 +29,7 @@ export function settingsFor(url: string, more: Readonly<Record<string, string>> 
   })
 }
 
-/** A database whose statements can be made to fail, before or after they took effect. */
+/** A database whose statements fail on demand, before or after they take effect. */
 export interface Faulty extends Database {
   /** Statements so far, by name: `job_finish`, `job_progress`, … */
   readonly calls: { readonly name: string; readonly values: readonly unknown[] }[]
@@ -70,7 +70,7 @@ export interface Parts {
   readonly executor: Executor
 }
 
-/** Executor, pools and ledger with the fixture's tasks, under a lease; closed after the file. */
+/** Starts executor, pools and ledger with the fixture's tasks, under a lease; closes them after the file. */
 export async function startParts(
   base: TestDatabase,
   lease: string,
@@ -96,7 +96,7 @@ export async function startParts(
     databaseUrl: base.url,
     children: createChildPool({ log }),
     log,
-    // Asked for at each abort, so that a test may give more.
+    // Read at each abort, so that a test can extend it.
     get killGraceMs() {
       return options.killGraceMs ?? 300
     },
@@ -125,7 +125,7 @@ export async function startParts(
   return { ledger, pools, executor }
 }
 
-/** A worker with the fixture's tasks in this process, its warnings kept; stopped after the test. */
+/** Starts a worker with the fixture's tasks in this process and collects its warnings; stops it after the test. */
 export async function startTestWorker(
   url: string,
   queues: string,

@@ -6,13 +6,13 @@ import { createPayments } from '../../workers/providers/payments/payments.ts'
 import { event } from '../payment-events.ts'
 import { type Fault, KEY, stripeStandIn } from '../stripe.ts'
 
-/** The real SDK against a stand-in: what it asks, and what becomes of each way to fail. */
+/** The real SDK against a stand-in: its requests, and the outcome of each kind of failure. */
 
 const stripe = await stripeStandIn()
 const settings = (given: Record<string, string> = {}) =>
   parse({ PROVIDER_SECRET_KEY: KEY, PROVIDER_API_BASE_URL: stripe.url, ...given })
 const provider = createPayments(settings())
-// A busy machine may take its time; only a provider that hangs is waited for.
+// Generous for a busy machine; tests of a hanging provider use the short timeout.
 const hasty = createPayments(settings(), 300)
 const { signal } = new AbortController()
 const customer = { email: 'a@example.com', name: null, userId: 7 }

@@ -11,7 +11,7 @@ import { sharedDatabase } from '../sql/shared-database.ts'
 import { until } from '../until.ts'
 import { log, settingsFor, TASKS } from './parts.ts'
 
-/** Pools of one thread each: whatever happens to it, what waits behind gets its turn. */
+/** Pools of one thread: whatever happens to the thread, waiting jobs get their turn. */
 
 const { url } = await sharedDatabase()
 const events: unknown[] = []
@@ -131,7 +131,7 @@ describe('a pool of one thread', () => {
       const later: Promise<Outcome>[] = []
       onKill = () => {
         const more = () => later.push(start('io.echo', later.length).outcome)
-        // The first is dispatched in this turn, after the kill, however soon the thread ends.
+        // Dispatches the first one in this turn, after the kill, however soon the thread ends.
         more()
         const next = setInterval(more, 1)
         void killed.outcome.then(() => clearInterval(next))
@@ -149,7 +149,7 @@ describe('a pool of one thread', () => {
     await nextTurn()
     const busy = start('io.later', { ms: 200 })
     await nextTurn()
-    // Until both are due in one turn of its loop.
+    // Lasts until both are due in the same turn of the thread's loop.
     const first = start('io.hold', { ms: 400 })
     for (const { outcome } of [first, done, busy]) assert.equal((await outcome).kind, 'done')
   })
@@ -169,7 +169,7 @@ describe('a pool of one thread', () => {
     const spinning = start('model.where', { ms: 900 })
     await untilBusy(pools)
     pools.abort(spinning.id, 1, 'cancelled')
-    // Twice the grace has gone by, and it ends by itself.
+    // The job runs for more than two grace periods and then ends by itself.
     assert.deepEqual(await spinning.outcome, first)
     assert.deepEqual(await start('model.where', { ms: 0 }).outcome, first)
   })
@@ -214,6 +214,6 @@ describe('a pool of one thread', () => {
     await closing.close()
     assert.equal((await job).kind, 'crashed')
     assert.equal(closing.threads, 0)
-    closing.breakConnections() // An outage that begins while the process ends has no threads to tell of.
+    closing.breakConnections() // An outage while the process shuts down has no threads to notify.
   })
 })

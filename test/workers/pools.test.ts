@@ -12,17 +12,17 @@ import { startParts } from './parts.ts'
 const base = await testDatabase()
 const help = ledgerOf(base)
 const lease = await help.lease()
-// So long that no machine is too busy to follow a signal within it, or as short as can be.
+// One grace period is long enough for any busy machine; the other is as short as possible.
 const [PATIENT, SHORT] = [60_000, 300]
 const grace = { killGraceMs: SHORT }
 const { executor, pools, ledger } = await startParts(base, lease, grace)
 
-/** Claims what a delivery of the job is about, and runs it to its end. */
+/** Claims the jobs of the job's delivery and runs them to their end. */
 async function attempt(id: string): Promise<void> {
   for (const job of await ledger.claim(await help.deliveryOf(id), 1)) await executor.run(job)
 }
 
-/** Enqueues and runs; `ended` resolves at the end. */
+/** Enqueues and runs a job; `ended` resolves with its row. */
 async function start(name: string, payload: unknown = {}, fields: Parameters<typeof spec>[0] = {}) {
   const job = spec({ name, payload, queue: name.split('.')[0]!, ...fields })
   await help.enqueue(job)
@@ -43,7 +43,7 @@ async function cancel(id: string): Promise<void> {
   executor.reconcile(row!.held as never)
 }
 
-/** The pool is as good as new. */
+/** Asserts that the pool works as it did before. */
 async function assertAlive(queue = 'io'): Promise<void> {
   const rows = await Promise.all(Array.from({ length: 5 }, (_, i) => run(`${queue}.echo`, { i })))
   assert.deepEqual(
@@ -139,7 +139,7 @@ describe('how attempts end', () => {
   })
 })
 
-/** For tests of what follows its signal: only a thread that is not killed gives them their end in time. */
+/** For tasks that obey their signal: with a long grace period, they pass in time only if no thread is killed. */
 function patiently(t: { after(work: () => void): void }): void {
   grace.killGraceMs = PATIENT
   t.after(() => {
@@ -230,7 +230,7 @@ describe('attempts that are cut short', () => {
     assert.deepEqual([(await deaf.ended).status, (await deaf.ended).error_code], ['failed', 'job.timeout'])
     const silent = await run('io.silent', { ms: 60_000 })
     assert.deepEqual([silent.status, silent.tries], ['queued', 1])
-    // Of the clock that limits are read from, a second goes by with each report, and no more.
+    // The clock that limits use advances one second with each report, and not otherwise.
     let now = performance.now()
     t.mock.method(performance, 'now', () => now)
     const touch = executor.touch.bind(executor)

@@ -10,11 +10,11 @@ import { TERMINAL } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { startTestWorker, TASKS } from './parts.ts'
 
-/** Pausing and limiting queues, with real workers. */
+/** Pauses and limits queues with real workers. */
 
 const { db, query, url } = await testDatabase()
 const taskNamed = finderOf(await loadTasks([TASKS]))
-// For the first tests; stopped where a worker has to start under a limit.
+// For the first tests; stopped before a worker has to start under a limit.
 const first = await startTestWorker(url, 'io,other')
 
 async function add(name: string, payload: unknown, count: number): Promise<string[]> {
@@ -35,7 +35,7 @@ describe('a paused queue', { concurrency: false }, () => {
   test('starts no job, no matter who adds it, and goes on with all of them; other queues never notice', async () => {
     await ended(await add('io.echo', 1, 3))
     await db.run(pauseQueue('io', null))
-    // A worker acts on the notification; what it had fetched by then may still begin.
+    // A worker stops on the notification; jobs fetched before may still begin.
     const held = await until('none begins', async () => {
       const ids = await add('io.echo', 2, 5)
       await ended(await add('other.echo', 2, 5))
@@ -64,7 +64,7 @@ describe('a paused queue', { concurrency: false }, () => {
     await db.run(pauseQueue('io', null))
     const { worker, warnings } = await startTestWorker(url, 'io')
     await worker.stop()
-    // Of what had not ended in time.
+    // A warning would name jobs that had not ended in time.
     assert.deepEqual(warnings, [])
     await db.run(resumeQueue('io'))
   })
@@ -85,7 +85,7 @@ describe('a limited queue', { concurrency: false }, () => {
       const given = await shares()
       return given.reduce<number>((sum, places) => sum + places!, 0) === 3 && given.length >= 2
     })
-    // Both have looked by now: each was notified of the other's lease.
+    // Both workers know each other by now: each was notified of the other's lease.
     await ended(await add('io.echo', 1, 4))
     const ids = await add('io.sleep', { ms: 40 }, 60)
     let max = 0

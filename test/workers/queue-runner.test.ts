@@ -9,7 +9,7 @@ import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
 import { log, settingsFor } from './parts.ts'
 
-/** What a runner has prefetched when it stops. */
+/** Deliveries that a runner has prefetched when it stops. */
 
 const { url, query } = await testDatabase()
 const TASK = 'test.prefetched'
@@ -18,14 +18,14 @@ const locked = async (): Promise<number> =>
     (await query(`select count(*) from graphile_worker._private_jobs where locked_at is not null`))[0]!.count,
   )
 
-/** A runner that has all of 300 deliveries, most of them in hand; the others stay in its memory. */
+/** A runner that has fetched all of 300 deliveries: most are being handled, the others wait in memory. */
 async function prefetched(pool: QueuePool) {
   await query('delete from graphile_worker._private_jobs')
   await query(`select graphile_worker.add_job($1, '{}') from generate_series(1, 300)`, [TASK])
   const { promise: ended, resolve: end } = Promise.withResolvers<void>()
   let claims = 0
   const runner = runnerWith(pool, {
-    // The first few end at once, so that the runner fetches again; the others are in hand until the end.
+    // The first few end immediately, so that the runner fetches more. The others are handled until the end.
     claim: async () => {
       if (++claims > 3) await ended
       return []
@@ -36,7 +36,7 @@ async function prefetched(pool: QueuePool) {
   return { runner, end }
 }
 
-/** A runner of nothing but `ledger`. */
+/** A runner that has only this `ledger`. */
 const runnerWith = (pool: QueuePool, ledger: Parameters<typeof startQueueRunner>[0]['ledger']) =>
   startQueueRunner({
     queue: 'test',
@@ -120,7 +120,10 @@ test('a delivery is claimed with no more places than it can fill', async () => {
   assert.deepEqual(Object.fromEntries(places), { actor: 1, pair: 2, single: 1, range: 1000, all: 1000 })
 })
 
-/** A pool whose next statement with this text loses its connection: before the database has it, or its answer on the way back. */
+/**
+ * A pool whose next statement with this text loses its connection, before the database gets it or before its answer
+ * arrives.
+ */
 async function losing(
   text: string,
   lost: 'statement' | 'answer',

@@ -7,20 +7,20 @@ import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { startTestWorker } from './parts.ts'
 
-/** What a worker does when cron fires: it adds the job of the entry, unless that is paused. */
+/** When cron fires, a worker adds the job of the entry, unless the entry is paused. */
 
 const { url, db, query } = await testDatabase()
-/** One of these that cron itself does not run meanwhile. */
+/** Returns one of these entries that cron itself does not run in the next two minutes. */
 const entryOf = (...identifiers: readonly string[]) =>
   schedule.find(
     ({ identifier, match }) =>
       identifiers.includes(identifier) && +nextRun(match, new Date()) > Date.now() + 120_000,
   )!
-// Its jobs join none.
+// Their jobs never join a running one.
 const { identifier: ENTRY, task } = entryOf('rag-purge', 'blog-retag')
 const TASK = task.name
 
-/** Does what cron does in the minute of the entry, and waits until the worker has handled it. */
+/** Fires the entry as cron does, and waits until the worker has handled it. */
 async function fire(): Promise<void> {
   const [row] = await query(`select (graphile_worker.add_job($1)).id`, [`cron:${ENTRY}`])
   const isHandled = async () => {
@@ -69,7 +69,7 @@ test('cron adds a job, none while its entry is paused, and another one once it i
 test('a run that joins the job under way is a run of that job', async () => {
   const { identifier, task } = entryOf('retention', 'measure')
   const mailbox = task.actor!({} as never, null)
-  // Waits, as nobody serves its mailbox: its time has not come.
+  // Keeps waiting: it is scheduled for later, so no delivery names its mailbox.
   await query(
     `insert into job (id, name, queue, mailbox, mailbox_limit, payload, status, max_tries, run_at)
      values (gen_random_uuid(), $1, 'system', $2, 1, '{}', 'queued', 1, now() + interval '1 h')`,

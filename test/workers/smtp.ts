@@ -4,7 +4,7 @@ import { after } from 'node:test'
 import PostalMime, { type Email } from 'postal-mime'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 
-/** A mail as an SMTP server got it. */
+/** A mail as an SMTP server received it. */
 export interface Received {
   readonly from: string
   readonly to: readonly string[]
@@ -20,7 +20,7 @@ export interface SmtpStandIn {
   stop(): Promise<void>
 }
 
-/** An SMTP server that takes every mail, but for what its options say otherwise; stopped after the file. */
+/** Starts an SMTP server that accepts every mail unless its options say otherwise; stops after the file. */
 export async function smtpServer(options: SMTPServerOptions = {}): Promise<SmtpStandIn> {
   const received: Received[] = []
   const sockets = new Set<Socket>()
@@ -63,7 +63,7 @@ export async function smtpServer(options: SMTPServerOptions = {}): Promise<SmtpS
   return standIn
 }
 
-/** What a server answers, as smtp-server wants it said. */
+/** Makes a reply in the form that smtp-server expects. */
 export function reply(responseCode: number, text = 'the words of the server'): Error {
   return Object.assign(new Error(text), { responseCode })
 }

@@ -9,7 +9,7 @@ import { sound, speechServer, spoken } from '../standins/speech.ts'
 import { until } from '../until.ts'
 import { holdTimer } from './held-timer.ts'
 
-/** Speech by the real client: what is asked, what comes, and what goes wrong. */
+/** Speech by the real client: requests, answers and failures. */
 
 const server = await speechServer()
 const { ai } = parse({

@@ -76,7 +76,7 @@ test('a killed child is started again at once, and is ready again', async (t) =>
 
 test('a child that keeps crashing is started again ever later', async (t) => {
   const { supervisor, spec, log, lines } = stage(t)
-  // There is no fifth start, however late the test looks.
+  // Holds the fifth start, however late the test checks.
   holdTimer(t, 1000)
   const began = performance.now()
   supervisor.start(spec('one', 'crash'))

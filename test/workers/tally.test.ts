@@ -6,7 +6,7 @@ import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
-/** What a worker counts. */
+/** Counters of a worker. */
 
 const { db, query } = await testDatabase()
 const attempt = {

@@ -12,7 +12,7 @@ import { collector, type TakenSpan } from '../standins/collector.ts'
 import { until } from '../until.ts'
 import { settingsFor, startTestWorker, TASKS } from './parts.ts'
 
-/** What a worker tells about attempts: their spans, and their lines in the log. */
+/** A worker reports attempts as spans and log lines. */
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const ADDER = '00f067aa0ba902b7'
@@ -30,7 +30,7 @@ const settings = settingsFor(url, {
 })
 const { worker } = await startTestWorker(url, 'io', { settings, log, retryMs: 1 })
 
-/** Adds a job from a request that is traced; one that so many processes have died under. */
+/** Adds a job from a traced request; `interruptions` is the number of processes that died under it. */
 function add(name: string, payload: unknown, maxTries = 1, interruptions = 0): Promise<string> {
   const task = taskNamed(name) as unknown as TaskDefinition<unknown, unknown>
   const origin = { traceParent: `00-${TRACE}-${ADDER}-01`, about: () => null, record: null }
@@ -161,7 +161,7 @@ test('a line of a job has its task, attempt, request and trace', async () => {
 
 test('a slow statement of a task is named with its job', async () => {
   const id = await add('io.query', { ms: 200 })
-  // On a busy machine others are slow, too.
+  // On a busy machine other statements are slow, too.
   const line = await lineOf(id, 'Slow statement', { statement: 'sleeps' })
   assert.partialDeepStrictEqual(line, { level: 40, task: 'io.query', attempt: 1 })
   assert.ok((line.ms as number) >= 150)

@@ -11,7 +11,7 @@ import { until } from '../until.ts'
 
 const TO = '+491711234567'
 const ID = '018f0000-0000-7000-8000-000000000001'
-// A busy machine may take its time; only a server that hangs is waited for.
+// Generous for a busy machine; tests of hanging servers use the shorter limit.
 const LIMITS = { answerMs: 10_000, atOnce: 4, patienceMs: 0 }
 const HANGING = { ...LIMITS, answerMs: 300 }
 
@@ -43,7 +43,7 @@ const kinds = {
     via.call({ id: ID, to, scriptUrl: 'https://example.com/script', timeout: 30 }, on),
 }
 
-/** How a request fails; nothing that a client or a log sees of it is secret. */
+/** Returns the failure of a request, and asserts that it reveals no secret to the client or the log. */
 async function failure(sending: Promise<Handed>): Promise<Failure> {
   const error = await sending.then(
     (handed) => assert.fail(`It did not fail: ${inspect(handed)}`),

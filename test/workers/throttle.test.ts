@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createCostThrottle } from '../../workers/attempts/throttle.ts'
 
-/** A throttle of a hundredth of the time, and a clock that is set by hand. */
+/** A throttle that allows a hundredth of the time, and a manual clock. */
 function clocked() {
   let now = 0
   const throttle = createCostThrottle(0.01, () => now)

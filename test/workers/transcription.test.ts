@@ -19,7 +19,7 @@ import {
 } from '../standins/transcriptions.ts'
 import { until } from '../until.ts'
 
-/** Transcriptions by the real client: what is sent, what is made of the answer, and what goes wrong. */
+/** Transcriptions by the real client: requests, parsed answers and failures. */
 
 const server = await transcriptionServer()
 afterEach(() => {
@@ -49,7 +49,7 @@ const of = (model: string, more: Partial<Recording> = {}): Recording => ({
   ...more,
 })
 
-/** In pieces that share their memory, as a store of files reads them. */
+/** Yields pieces that share one buffer, as stores of files do. */
 async function* inPieces(bytes: Buffer): AsyncGenerator<Uint8Array> {
   const shared = Buffer.alloc(100_000)
   for (let at = 0; at < bytes.length; at += shared.length)

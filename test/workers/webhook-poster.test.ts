@@ -5,7 +5,7 @@ import { after, describe, test } from 'node:test'
 import { createWebhookPoster } from '../../workers/providers/webhooks.ts'
 import { answerWith, startReceiver } from '../standins/receiver.ts'
 
-/** Posting to URLs of callers: what they answer, and what is never reached. */
+/** Posts to callers' URLs: their answers, and addresses that are never reached. */
 
 const receiver = await startReceiver()
 after(() => receiver.stop())
@@ -81,7 +81,7 @@ describe('an answer', () => {
 describe('what is private', () => {
   receiver.answer = answerWith(204)
   const PRIVATE = 'The address is private, and not allowed'
-  // As in a deployment that allows something, so that http is.
+  // Some network is allowed here, as in a deployment, which also allows http.
   const strict = poster(['10.99.0.0/16'])
 
   test('is not connected to, by address or by name', async () => {
@@ -90,7 +90,7 @@ describe('what is private', () => {
       (await send(`http://127.0.0.1:${port}/`, strict)).error,
       'The URL must not be a private address',
     )
-    // A name of the hosts file is like one whose DNS answers what its owner likes.
+    // A name from the hosts file resembles one whose owner controls its DNS answers.
     assert.equal((await send(`http://localhost:${port}/`, strict)).error, PRIVATE)
     assert.equal(receiver.received.length, before)
   })

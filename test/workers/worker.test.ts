@@ -18,7 +18,7 @@ const base = await testDatabase()
 const { db, query, url } = base
 const help = ledgerOf(base)
 const taskNamed = finderOf(await loadTasks([TASKS]))
-// For all tests of queues that have no worker of their own.
+// Serves all tests of queues that have no worker of their own.
 await startTestWorker(url, 'flaky,io,cpu', { rescueMs: 500 })
 
 async function add(
@@ -78,7 +78,7 @@ describe('a worker', { concurrency: false }, () => {
     for (const [i, { claimed_at, ended_at, waited_seconds, ran_seconds }] of attempts.entries()) {
       assert.ok(waited_seconds >= 0 && ran_seconds! > 0 && ended_at! > claimed_at)
       const pause = i === 0 ? 0 : Date.parse(claimed_at) - Date.parse(attempts[i - 1]!.ended_at!)
-      // The pause before a retry is no wait: it was not due.
+      // The backoff before a retry does not count as waiting: the job was not due.
       assert.ok(i === 0 || (pause > 300 * i && waited_seconds * 1000 < pause - 300 * i), `${pause} ms`)
     }
   })
@@ -146,7 +146,8 @@ describe('a worker that is late', { concurrency: false }, () => {
     const [id] = await add('late.sleep', [{ ms: 60_000 }])
     await until('it runs', async () => (await help.status(id!)) === 'running')
     const lost = worker.lease.id
-    // In one transaction: a renewal in between would keep the lease. This one waits, and finds it gone.
+    // One transaction, because a renewal in between would keep the lease. The renewal waits and then finds the lease
+    // gone.
     await db.transaction(async (tx) => {
       await tx.run(
         sql.type(noRows)`update worker_lease set expires_at = '-infinity' where id = ${lost}::uuid`,
@@ -201,7 +202,7 @@ describe('a worker whose database went back in time', { concurrency: false }, ()
 describe('a queue runner that ends by itself', { concurrency: false }, () => {
   test('is started again, and no job is lost or run twice', async () => {
     const { warnings } = await startTestWorker(url, 'other')
-    // The first completions fail as a deadlock would make them; graphile-worker then stops.
+    // The first completions fail as in a deadlock, which stops graphile-worker.
     await query(`create sequence failures`)
     await query(`create function fail_completion() returns trigger language plpgsql as $$ begin
       if nextval('failures') <= 3 then raise exception 'as if' using errcode = '40P01'; end if;
@@ -234,7 +235,7 @@ describe('two workers', { concurrency: false }, () => {
     await Promise.all([startTestWorker(url, 'shared'), startTestWorker(url, 'shared')])
     const [leases] = await query(`select count(*)::int as n from worker_lease where queues = '{shared}'`)
     assert.equal(leases!.n, 2)
-    // One that is late finds nothing left, and has its turn with the next ones.
+    // A late worker finds no jobs left; it gets some of the next ones.
     await until('both have taken some', async () => {
       const ids = await add('shared.where', Array(60).fill({ ms: 40 }))
       await allEnded(ids)
