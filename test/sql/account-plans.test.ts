@@ -18,7 +18,7 @@ import { createReader } from '../../sql/reader.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertListByIndex, assertReadByIndex, assertWriteByIndex, planned } from './plans-help.ts'
 
-/** Accounts are found whichever filters and orders are combined, and among 10,000 of them by an index. */
+/** Lists find accounts for any combination of filters and orders, among 10,000 of them by an index. */
 
 const { query, url } = await testDatabase()
 const addAccounts = (which: string) =>
@@ -47,13 +47,13 @@ after(() => Promise.all([client.end(), reader.close()]))
 const ORDERS = Object.keys(ACCOUNT_ORDERS) as (keyof typeof ACCOUNT_ORDERS)[]
 const WAYS = ['asc', 'desc'] as const
 const ANY = [null, null] as const
-// 900 of all accounts, 180 of the few.
+// 900 of all accounts, 180 of the rare ones.
 const HOURS = ['2026-01-02T00:00:00Z', '2026-01-02T05:00:00Z'] as const
 
 const FILTERS = [null, 'user', 'moderator'].flatMap((role) =>
   [null, false].flatMap((active) => [ANY, HOURS].map(([from, to]) => ({ role, active, from, to }))),
 )
-// Of each list, from either end.
+// Rows that are read of each list, from either end.
 const SEEN = 30
 const KEYS = { created_at: [], email: ['email'], last_login: ["coalesce(last_login, 'epoch')"] }
 
@@ -123,7 +123,7 @@ describe('among 10,000', () => {
     await vacuumAnalyze(query)
   })
 
-  // Another index reads up to 10,000 buffers.
+  // With another index, a list reads up to 10,000 buffers.
   for (const [what, statement, ...values] of [...reads, ...ofHours])
     test(what, () => assertListByIndex(client, statement, values, 300))
 
@@ -146,7 +146,7 @@ describe('among 10,000', () => {
       ['take it back', () => cancelEmailChange(++n)],
       ['those that are over', () => deleteExpiredEmailChanges(5)],
     ]
-    // The other tables are empty here.
+    // All other tables are empty here.
     for (const [what, make] of writes)
       test(what, async () => {
         await assertWriteByIndex(client, make, 'account', 'email_change')

@@ -29,7 +29,7 @@ import { uuidv7 } from '../../sql/ids.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertWriteByIndex, daysAgo, planned, testReads } from './plans-help.ts'
 
-/** Whatever is asked of conversations is found by an index, among 4,000 of them with 16,000 messages. */
+/** Queries of conversations use an index, with 4,000 conversations and 16,000 messages. */
 
 const { url, query } = await testDatabase()
 await query(
@@ -67,7 +67,7 @@ const answer = await one(`select id from ai_message where role = 'assistant' lim
 const job = await one(`select job_id from ai_message where role = 'assistant' limit 1`)
 
 const ANY = [null, null] as const
-// The rows are those of the last five days.
+// The rows are from the last five days.
 const DAYS = [daysAgo(4), daysAgo(1)] as const
 const reads = [
   ...(['asc', 'desc'] as const).flatMap((way) =>
@@ -91,7 +91,7 @@ const reads = [
   planned('how conversations went', readSentiment, true),
   planned('how those of an account went', readSentimentOf, true, 5),
 ]
-// Tables of a few rows are read from end to end where that is cheaper.
+// A sequential scan of these small tables may be cheaper.
 const SMALL = ['ai_agent', 'llm_current']
 
 describe('reads by index', () => {
@@ -160,7 +160,7 @@ describe('writes by index', () => {
       async () => deleteConversation(await one('select id from ai_conversation order by id desc limit 1')),
     ],
   ]
-  // The agents are few, and may be read from end to end.
+  // There are few agents, so a sequential scan is allowed.
   for (const [what, make] of writes)
     test(what, () => assertWriteByIndex(client, make, 'ai_m', 'ai_c', 'ai_u', 'ai_s'))
 })

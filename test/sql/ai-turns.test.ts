@@ -7,7 +7,7 @@ import { cancelJob, endJobs, enqueueJobs, storeProgress } from '../../sql/jobs.t
 import { chat } from '../../tasks/ai/chat.ts'
 import { testDatabase } from '../database.ts'
 
-/** How turns are settled by the ends of their jobs, whoever brings those about. */
+/** The end of a job settles its turn, however the job ended. */
 
 const { db, query } = await testDatabase()
 const LEASE = uuidv7()

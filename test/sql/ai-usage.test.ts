@@ -5,7 +5,7 @@ import { chanceOf } from '../chance.ts'
 import { testDatabase } from '../database.ts'
 import { runs } from '../runs.ts'
 
-/** Usage of a range of time, of which whole days are summed before, is that of its rows. */
+/** The usage of a time range equals that of its rows, although whole days come from kept sums. */
 
 const { query } = await testDatabase()
 const { numRuns, seed } = runs(150)
@@ -13,7 +13,7 @@ const chance = chanceOf(seed)
 const DAYS = 6
 const HOUR = 3_600_000
 const START = Date.UTC(2025, 11, 29)
-/** Often at the very beginning of a day, or right beside it. */
+/** A random time; half of them within a millisecond of the start of a day. */
 const moment = (): string => {
   const at = START + chance.between(0, DAYS * 24) * HOUR
   return new Date(
@@ -55,7 +55,7 @@ await query(
 )
 await query(`update ai_usage set cost = null where model = 'f'`)
 
-// The statement as it would be without kept sums.
+// The statement without kept sums.
 const summed = (whose: string): string => `
   with model as (
     select vendor, model, count(*)::int as requests, sum(input_tokens + output_tokens)::int as tokens, sum(audio_seconds) as audio, sum(cost) as cost,

@@ -20,7 +20,7 @@ import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { testDatabase } from '../database.ts'
 import { assertWriteByIndex, fillOrganizations, planned, testReads } from './plans-help.ts'
 
-/** API keys, and what decides access, are found by an index among 2000 accounts and 5000 keys. */
+/** API keys and access checks use an index, with 2000 accounts and 5000 keys. */
 
 const { url, query } = await testDatabase()
 await fillOrganizations(query)

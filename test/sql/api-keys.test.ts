@@ -20,7 +20,7 @@ import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { until } from '../until.ts'
 import { newAccount, sharedDatabase } from './shared-database.ts'
 
-/** API keys: how they end, when they were last used, and how many requests each may make. */
+/** API keys: expiry and revocation, last use, and rate limits. */
 
 const { db, query, url } = await sharedDatabase()
 const account = () => newAccount({ query })
@@ -131,7 +131,7 @@ describe('the last use', () => {
     assert.deepEqual(await usedAt(one), noted)
     await query(`update api_key set last_used_at = now() - interval '31 seconds' where id = $1`, [one])
     await db.run(touchApiKeys([one]))
-    // By the clock's milliseconds it may be the same.
+    // The clock's milliseconds may be equal.
     assert.ok((await usedAt(one))! >= noted)
   })
 

@@ -6,7 +6,7 @@ import { createReader } from '../../sql/reader.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertListByIndex, GENERIC_PLANS, planned, testReads } from './plans-help.ts'
 
-/** What is asked of the trail is found by an index, among 12,000 events, whichever filters are combined. */
+/** Lists of the audit trail use an index for any combination of filters, with 12,000 events. */
 
 const { query, url } = await testDatabase()
 await query(
@@ -42,7 +42,7 @@ const reads = WAYS.flatMap((way) => {
     }),
   ]
 })
-// As lists are planned: for their values, which leave one condition of each filter. Without filters 10,000 rows are counted.
+// Custom plans, as for all lists: each filter becomes one condition. Without filters, 10,000 rows are counted.
 describe('reads by index', () => testReads(client, reads, () => ['force_custom_plan']))
 
 describe('an index finds old events with as few buffers as a page has rows', () => {

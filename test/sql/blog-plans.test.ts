@@ -39,7 +39,7 @@ import { connect } from '../../sql/driver.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertWriteByIndex, daysAgo, planned, testReads } from './plans-help.ts'
 
-/** Whatever is asked of the blog is found by an index, among 2,500 posts and 2,000 tags. */
+/** Queries of the blog use an index, with 2,500 posts and 2,000 tags. */
 
 const { url, db, query } = await testDatabase()
 await query(
@@ -65,7 +65,7 @@ await vacuumAnalyze(query)
 const client = await connect({ url, applicationName: 'plans' })
 after(() => client.end())
 
-// Amid the posts, of which one is an hour older than the other.
+// A position in the middle of the posts.
 const CURSOR = JSON.stringify([daysAgo(30), 7])
 const reads = [
   planned('published posts', readPublished, null, 0, 20),
@@ -81,7 +81,7 @@ const reads = [
   planned('export a status', exportedAfter, 2500, 'published'),
 ]
 
-/** The plan of the first page of a list without other parameters. */
+/** Returns the plan of the first page of a list without other parameters. */
 async function firstPage(text: string): Promise<string> {
   const values = ['null::jsonb', '0', '20']
   const given = text.replace(/\$([123])::\w+/g, (_, n) => values[n - 1]!)

@@ -6,11 +6,11 @@ import { retag } from '../../tasks/blog/retag.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { testDatabase } from '../database.ts'
 
-/** Changes and deletions of tags, a batch of posts at a time. */
+/** Tags are changed and deleted in batches of posts. */
 
-// The batch of the task.
+// The task's batch size.
 const BATCH = 500
-// More than a batch, also after the first few.
+// More than a batch, even without the first few.
 const POSTS = BATCH + 30
 const FEW = 10
 
@@ -18,14 +18,14 @@ const { url, db, query } = await testDatabase()
 const other = await connect({ url, applicationName: 'other' })
 after(() => other.end())
 
-/** How many rows of a table nobody else has locked. */
+/** Counts the rows of a table that no other transaction has locked. */
 const free = async (table: string): Promise<number> =>
   (
     await other.query<{ n: number }>(
       `with free as (select from ${table} for update skip locked) select count(*)::int as n from free`,
     )
   ).rows[0]!.n
-/** How many posts show what they have in their rows of `blog_post_tag`. */
+/** Counts the posts whose tags agree with their rows of `blog_post_tag`. */
 const right = async (): Promise<unknown> =>
   (
     await query(`

@@ -4,7 +4,7 @@ import { applyTag, archivePost, hideTag, publishPost } from '../../sql/blog.ts'
 import { until } from '../until.ts'
 import { sharedDatabase } from './shared-database.ts'
 
-/** The posts of a tag are found by what their links copy from them, which follows each change of a post. */
+/** The links of a tag copy columns of their posts, and follow each change of a post. */
 
 const { db, query } = await sharedDatabase()
 

@@ -17,7 +17,10 @@ import { testDatabase } from '../database.ts'
 import { rounds } from '../runs.ts'
 import { type Fields, ledgerOf, spec, withClient } from './ledger-help.ts'
 
-/** A message is cancelled or sent, whichever comes first; a job that is cancelled has its message cancelled, and the other way round. */
+/**
+ * A message is either cancelled or sent, whichever comes first. Cancelling its job cancels the message, and vice
+ * versa.
+ */
 
 const base = await testDatabase()
 const { db, query, url } = base
@@ -30,7 +33,7 @@ interface Sent {
   readonly jobId: string
 }
 
-/** A message with its job, in the mailbox of its number, or with `actor: null` of its owner. */
+/** Adds a message with its job, in the mailbox of its number. With `actor: null`, it is in its owner's mailbox. */
 async function message(fields: Fields & { readonly sendAt?: string } = {}): Promise<Sent> {
   const { sendAt, ...more } = fields
   const delay_ms = sendAt === undefined ? null : (await db.one(msUntil(sendAt))).ms

@@ -12,7 +12,7 @@ import {
 } from '../../sql/comms.ts'
 import { testDatabase } from '../database.ts'
 
-/** The ledger of sends: its states, and what the database does not let in. */
+/** The ledger of sends: its states, and its constraints. */
 
 const { db, query } = await testDatabase()
 
@@ -29,12 +29,12 @@ async function send(channel: Channel = 'sms'): Promise<string> {
   await db.run(insertSend(fields))
   return id
 }
-/** The nth attempt of some job. */
+/** Attempt `n` of a new job. */
 const attempt = (n: number) => ({ id: randomUUID(), attempt: n })
 const statusOf = async (id: string): Promise<string> => (await db.one(sendById(id))).status
 const taken = (providerId: string | null) => ({ providerId, status: 'queued', detail: null })
 
-/** Ways to bring a send into each state. */
+/** Brings a send into each state. */
 const reach: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
   queued: () => Promise.resolve(),
   scheduled: (id) => query(`update comms_send set status = 'scheduled', send_at = now() where id = $1`, [id]),

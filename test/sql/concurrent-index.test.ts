@@ -9,7 +9,7 @@ import { migrate } from '../../sql/migrate.ts'
 import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 
-/** Indexes that are built while others write. */
+/** Builds indexes while other transactions write. */
 
 const { url, query } = await testDatabase()
 const folder = mkdtempSync(join(tmpdir(), 'millrace-migrations-'))

@@ -3,14 +3,17 @@ import { test } from 'node:test'
 import { confirmedReads } from '../../sql/confirmed.ts'
 import type { Reader } from '../../sql/reader.ts'
 
-/** What a new connection sees counts only after a commit of our own. `test/flow/unconfirmed.test.ts` has it with servers. */
+/**
+ * A read over a new connection counts only after a commit of our own. `test/flow/unconfirmed.test.ts` tests this with
+ * servers.
+ */
 
 const STATEMENT = { name: 's', text: 'select' }
 
 function world() {
   const log: string[] = []
   let opened = 0
-  // As the real one: it connects at the first read, and again after the connection has broken.
+  // Like the real reader, it connects at the first read, and again after its connection has broken.
   let isConnected = false
   let failures = 0
   const reader: Reader = {

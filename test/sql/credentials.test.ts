@@ -10,12 +10,12 @@ import { insertPasskey, touchAccount, touchPasskey } from '../../sql/passkeys.ts
 import { until } from '../until.ts'
 import { newAddress, sharedDatabase } from './shared-database.ts'
 
-/** The end of all that lets somebody sign in to an account, act for it, or hear of it. */
+/** Revokes everything that signs in to an account, acts for it or receives its notifications. */
 
 const { db, query } = await sharedDatabase()
 
 test('it names every table that refers to accounts, but for those that do none of it', async () => {
-  // What an account has, has done or has set, and where it is a member: its owner can see and delete it.
+  // Data, actions, settings and memberships of an account, which its owner can see and delete.
   const OTHERS = [
     ...[
       'account_export',
@@ -45,7 +45,7 @@ test('it names every table that refers to accounts, but for those that do none o
   assert.deepEqual([...new Set(unnamed)].sort(), OTHERS.sort())
 })
 
-/** An account with both factors: how each of its sign-ins begins, and goes on once that is done. */
+/** Adds an account with both factors, with the statements that begin and end each of its sign-ins. */
 async function person() {
   const email = newAddress()
   const [row] = await query(`insert into account (email, password_hash) values ($1, 'hash') returning id`, [

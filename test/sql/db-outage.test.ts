@@ -37,7 +37,8 @@ const marks = async (what: string): Promise<number> =>
 const backends = (name: string) => query('select 1 from pg_stat_activity where application_name = $1', [name])
 const terminate = (name: string) =>
   query('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [name])
-// Not the query by which a pool that opens asks for types: cut off, that one would fail another way, or its connection at rest.
+// Waits for the caller's query. A new pool first queries types; if that is cut off, it fails in another way, or its
+// idle connection does.
 const sleeping = (name: string) =>
   until('it sleeps', async () => {
     const text = `select from pg_stat_activity where application_name = $1 and state = 'active' and query like '%pg_sleep(30)%'`

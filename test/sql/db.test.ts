@@ -26,7 +26,7 @@ test('two transactions that wait for each other both commit: the one that was cu
       await tx.run(add(second))
     })
   await Promise.all([inOrder(1, 2), inOrder(2, 1)])
-  // What runs again can take its row once more before the one that waits for it has woken.
+  // The retried transaction may lock its row again before the waiting one wakes up, so there can be more runs.
   assert.ok(runs >= 3, String(runs))
   assert.deepEqual(await query('select n from pair order by id'), [{ n: 2 }, { n: 2 }])
 })

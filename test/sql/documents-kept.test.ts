@@ -4,7 +4,7 @@ import { chanceOf } from '../chance.ts'
 import { testDatabase } from '../database.ts'
 import { SEED } from '../runs.ts'
 
-/** What is kept beside documents, and would cost a look at all of them otherwise. */
+/** Derived columns and tables of documents, which spare scans of all documents. */
 
 const { query } = await testDatabase()
 await query(
@@ -35,8 +35,8 @@ const KINDS = [
 ] as const
 
 /**
- * A circle, a second one that supersedes the same document, one that the other write deletes at the same time, or two that
- * supersede each other's: the loser is rolled back whole.
+ * Errors of the losing write, which is rolled back completely. Causes: a cycle, a second successor of one document, a document
+ * that the other write deletes, or a deadlock of two documents that supersede each other.
  */
 const REFUSALS = ['23514', '23505', '23503', '40P01']
 
@@ -85,13 +85,13 @@ test('tags are counted and linked, and superseded documents known, whatever is w
     })
   await query(`insert into document (owner_id, title, media_type, byte_size, sha256)
     select 1, 'T', 'text/plain', 1, sha256(n::text::bytea) from generate_series(1, 20) n`)
-  // Chance alone might supersede none.
+  // Random writes alone might supersede no document.
   await query('update document set supersedes_id = 1 where id = 2')
   let maxSuperseded = 0
   for (let step = 0; step < 60; step++) {
     if (chance.happens(0.1))
       await query('update document set tags = $2 where owner_id = $1', [owner(), tags()])
-    // Two at once: neither loses what the other counts.
+    // Two writes in parallel: neither loses the other's counts.
     else await Promise.all([attempt(), attempt()])
     assert.deepEqual(await query(COUNTED), await query(THERE))
     assert.deepEqual(await query(LINKED), await query(TAGGED))
@@ -99,6 +99,6 @@ test('tags are counted and linked, and superseded documents known, whatever is w
     assert.deepEqual(documents, await query(SUPERSEDED))
     maxSuperseded = Math.max(maxSuperseded, documents.filter(({ by }) => by !== null).length)
   }
-  // Not at the end: whichever was superseded may have been deleted by then.
+  // The maximum of all steps, since at the end every superseded document may be deleted.
   assert.ok(maxSuperseded > 0, `at most ${maxSuperseded} superseded at once`)
 })

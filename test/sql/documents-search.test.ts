@@ -4,7 +4,7 @@ import { searchDocuments } from '../../sql/documents/search.ts'
 import { createReader } from '../../sql/reader.ts'
 import { testDatabase } from '../database.ts'
 
-/** A search looks at a bounded number of pages, says so, and still finds what is rare or new. */
+/** A search scans a bounded number of pages, reports that, and still finds rare and new ones. */
 
 const { url, query } = await testDatabase()
 const reader = createReader({ url, applicationName: 'search' })
@@ -13,13 +13,13 @@ await query(
   `insert into account (email, password_hash, role) select 'a' || n || '@example.com', 'x', 'user' from generate_series(1, 2) n`,
 )
 
-// 2,500 documents of the first owner. Every page has `every`; each odd one `odd`, each even one `even`; one has both.
+// The first owner has 2,500 documents. Every page has `every`, odd ones `odd`, even ones `even`, and one page both.
 await query(`insert into document (owner_id, title, media_type, byte_size, sha256)
   select 1, case n when 1234 then 'Titled' else 'T' end, 'text/plain', 1, sha256(n::text::bytea) from generate_series(1, 2500) n`)
 await query(`insert into document_page (document_id, page_number, status, method, text, job_id)
   select id, 1, 'read', 'text_layer', 'every ' || case when id = 77 then 'odd even' when id % 2 = 1 then 'odd' else 'even' end
     || case id when 5 then ' rare' when 2499 then ' rare' else '' end || ' number' || id, gen_random_uuid() from document`)
-// The other owner has one, whose word the first one has, too.
+// The other owner has one document; it shares a word with the first owner's.
 await query(
   `insert into document (owner_id, title, media_type, byte_size, sha256) values (2, 'Other', 'text/plain', 1, sha256('x'))`,
 )

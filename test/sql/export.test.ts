@@ -8,7 +8,7 @@ import { assertListed, lineOf } from '../listed.ts'
 import { assertWriteByIndex } from './plans-help.ts'
 import { purgeWorld } from './purge-help.ts'
 
-/** The export of an account has all that refers to it, nothing that is secret, and nothing of others. */
+/** An account's export has all rows that reference it, no secrets, and no data of others. */
 
 const { db, query, other, account } = await purgeWorld()
 // More than a batch of each file.
@@ -17,7 +17,7 @@ const mine = await account(MANY)
 const theirs = await account(10)
 await vacuumAnalyze(query)
 
-/** Why what refers to an account is not in its export. */
+/** Columns that reference an account but are not exported, with the reason. */
 const LEFT_OUT: Readonly<Record<string, string>> = {
   'account_token.account_id': 'a token is a secret, and so is when one is good',
   'account_totp.account_id':
@@ -49,7 +49,7 @@ test('every table that refers to an account is in its export, or there is a reas
   )
 })
 
-/** All rows of a file, in batches. */
+/** Reads all rows of a file, in batches. */
 async function rowsOf(part: (typeof PARTS)[number], owner: number) {
   const found: { key: string; json: string }[] = []
   for (let key = part.rows.start; ; key = found.at(-1)!.key) {

@@ -120,9 +120,9 @@ describe('job_claim', () => {
   })
 })
 
-// By what reads a job to write about it, or by an end that came too late and looks at what has become of the row.
+// The lock of a reader that is about to write about the job, or of a late end that checks the row.
 describe('the row of a job that waits is locked by others', () => {
-  /** Another transaction locks the row of a job while `work` runs. */
+  /** Runs `work` while another transaction locks the row of a job. */
   const whileLocked = <T>(id: string, lock: string, work: () => Promise<T>): Promise<T> =>
     withClient(url, async (client) => {
       await client.query('begin')
@@ -131,7 +131,7 @@ describe('the row of a job that waits is locked by others', () => {
       await client.query('rollback')
       return result
     })
-  /** What the queue hands out: the delivery is gone when its claim returns. */
+  /** Claims as the queue does: each delivery is deleted when its claim returns. */
   const claimAll = async (id: string) => {
     const deliveries = await ledger.deliveries(id)
     assert.equal(deliveries.length, 1)

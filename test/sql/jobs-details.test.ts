@@ -7,7 +7,7 @@ import { cancelJob, recoverJobs, SUSPECT_FROM } from '../../sql/jobs.ts'
 import { testDatabase } from '../database.ts'
 import { type Attempt, ledgerOf, spec } from './ledger-help.ts'
 
-/** What is known of a job's attempts afterwards, of what it waits for, and of its retries. */
+/** Details of a job: its past attempts, its dependencies and its retries. */
 
 const base = await testDatabase()
 const { db, query } = base
@@ -19,7 +19,7 @@ const BUSY = { code: 'database.busy', detail: 'The database is busy' }
 const outlines = (attempts: readonly Attempt[]) =>
   attempts.map(({ attempt, worker, outcome, error }) => [attempt, worker, outcome, error?.code ?? null])
 
-/** Claims a job again, whenever it would be due. */
+/** Claims a job again, even if it is not due yet. */
 async function claimAgain(id: string, lease: string): Promise<void> {
   await query('update job set run_at = now() where id = $1', [id])
   assert.ok((await ledger.claim(id, lease)) !== null)

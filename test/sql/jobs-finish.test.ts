@@ -121,7 +121,7 @@ describe('job_finish', () => {
       )
       await ledger.claim(job.id, lease)
     }
-    // That its worker was killed meanwhile says nothing about it.
+    // The death of its worker does not count as a failure of the job.
     await ledger.finish({ id: job.id, attempt: attempt++, outcome: 'interrupted' })
     assert.equal((await ledger.row(job.id)).interruptions, SUSPECT_FROM + MAX_CRASHES - 1)
     await ledger.claim(job.id, lease)

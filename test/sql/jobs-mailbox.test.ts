@@ -5,7 +5,7 @@ import { cancelJob } from '../../sql/jobs.ts'
 import { lockAwaited, testDatabase } from '../database.ts'
 import { type Fields, ledgerOf, spec, withClient } from './ledger-help.ts'
 
-/** What waits in a mailbox always has a delivery, or something before it that sends it one. */
+/** Each job that waits in a mailbox has a delivery, or is behind a job that will send it one. */
 
 const base = await testDatabase()
 const { db, query, url } = base
@@ -21,7 +21,7 @@ const added = async (count: number, fields: Fields = {}): Promise<string[]> => {
   return specs.map(({ id }) => id)
 }
 
-/** Does what a worker does with the next due delivery of the queue: what it claims, or null where there is none. */
+/** Handles the queue's next due delivery as a worker does. Returns the claimed jobs; null if no delivery is due. */
 const next = async (lease: string, places: number): Promise<readonly string[] | null> => {
   const [delivery] = (await ledger.deliveries()).toSorted((a, b) => a.run_at.getTime() - b.run_at.getTime())
   if (delivery === undefined) return null

@@ -19,7 +19,7 @@ const leases = async (): Promise<unknown[]> =>
 const expire = (lease: string) =>
   query(`update worker_lease set expires_at = now() - interval '1 ms' where id = $1`, [lease])
 
-/** Marks the deliveries of some jobs as taken by a pool of graphile-worker. */
+/** Marks the deliveries of some jobs as locked by a pool of graphile-worker. */
 const lock = (pool: string, ids: readonly string[]) =>
   query(
     `update graphile_worker._private_jobs set locked_by = $1, locked_at = now() - interval '2 minutes'
@@ -27,7 +27,7 @@ const lock = (pool: string, ids: readonly string[]) =>
     [pool, ids],
   )
 
-/** A job that runs under a lease that is nowhere. */
+/** Adds a running job whose lease is gone. */
 async function orphaned(fields: Fields = {}) {
   const lease = await ledger.lease()
   const job = await ledger.running(fields, lease)
@@ -103,7 +103,7 @@ describe('job_recover', () => {
     assert.deepEqual(await judge(60_000), [], 'it has just come')
     await query(`update worker_lease set steady_since = now() - interval '2 minutes' where id = $1`, [lease])
     await db.one(renewLease(lease, use, 3_600_000))
-    // Renewed when less than a quarter of its time was left: the database, or the worker, had been away.
+    // The lease was renewed with less than a quarter of its time left, so the database or the worker had been away.
     assert.deepEqual(await judge(60_000), [], 'it was late')
     await query(`update worker_lease set steady_since = now() - interval '2 minutes' where id = $1`, [lease])
     await db.one(renewLease(lease, use, 60_000))
@@ -299,7 +299,7 @@ describe('job_cancel', () => {
     assert.deepEqual(await db.maybeOne(renewLease(lease, IDLE, 60_000)), {
       running: [{ id: job.id, attempt: 1, cancel: true }],
     })
-    // Also when it asks only for what it knows of.
+    // The answer is the same if the worker asks only for jobs that it knows.
     assert.deepEqual(await db.maybeOne(renewLease(lease, IDLE, 60_000, [randomUUID(), job.id])), {
       running: [{ id: job.id, attempt: 1, cancel: true }],
     })

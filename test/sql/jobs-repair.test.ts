@@ -5,7 +5,7 @@ import { cancelJob, recoverJobs, repairJobs } from '../../sql/jobs.ts'
 import { testDatabase } from '../database.ts'
 import { type Fields, ledgerOf, spec, withClient } from './ledger-help.ts'
 
-/** Whatever state a job is in, somebody looks for it: also where a row is gone, or is what it was some time ago. */
+/** The rescuer finds a waiting job in any state, even if its delivery is gone or outdated. */
 
 const base = await testDatabase()
 const { db, query, url } = base

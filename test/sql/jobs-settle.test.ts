@@ -5,7 +5,7 @@ import { tasks } from '../../tasks/index.ts'
 import { testDatabase } from '../database.ts'
 import { ledgerOf, spec } from './ledger-help.ts'
 
-/** What a task declares for the end of its jobs is called once, in the transaction that ends them, whoever ends them. */
+/** A task's settle function is called once, in the transaction that ends its jobs, however they end. */
 
 const base = await testDatabase()
 const { db, query } = base

@@ -5,7 +5,7 @@ import { createReader } from '../../sql/reader.ts'
 import { testDatabase } from '../database.ts'
 import { ledgerOf, spec } from './ledger-help.ts'
 
-/** How long the oldest job of a queue has waited. */
+/** The waiting time of a queue's oldest job. */
 
 const base = await testDatabase()
 const help = ledgerOf(base)

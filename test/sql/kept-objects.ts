@@ -7,8 +7,8 @@ import { createSemaphore } from '../../sql/semaphore.ts'
 import { until } from '../until.ts'
 
 /**
- * How many objects stay of what is done many times: counted in a thread, whose heap has nothing else in it. Among all that test
- * files have loaded, each count takes seconds, and what they compile is in it.
+ * Counts the objects that remain after many repetitions. Each case runs in a new thread: in a heap with everything
+ * that test files load, each count takes seconds and includes what they compile.
  */
 
 /** Repetitions of each case. */
@@ -18,7 +18,7 @@ const CASES = { served, givenUp, beats }
 
 type Case = keyof typeof CASES
 
-/** Runs a case in a thread of its own; how many objects it kept. @throws what the case throws. */
+/** Runs a case in a new thread; returns the number of objects that it kept. @throws the case's error. */
 export async function keptBy(name: Case, url = ''): Promise<number> {
   const thread = new Worker(new URL(import.meta.url), { workerData: { name, url } })
   try {
@@ -32,7 +32,7 @@ export async function keptBy(name: Case, url = ''): Promise<number> {
 const count = (kind: new (...args: never[]) => unknown): number =>
   queryObjects(kind as new (...args: unknown[]) => unknown, { format: 'count' })
 
-/** Promises that callers leave behind after they were served. Two wait at any time, with one promise each. */
+/** Promises that callers keep after they were served. Two callers wait at any time, with one promise each. */
 async function served(): Promise<number> {
   const semaphore = createSemaphore(1)
   const before = count(Promise)
@@ -50,7 +50,7 @@ async function served(): Promise<number> {
   return found.kept
 }
 
-/** Promises that callers leave behind after they gave up. */
+/** Promises that callers keep after they gave up. */
 async function givenUp(): Promise<number> {
   const semaphore = createSemaphore(1, { waitMs: 1, timeout: () => new Error('late') })
   const gate = Promise.withResolvers<void>()
@@ -66,7 +66,7 @@ async function givenUp(): Promise<number> {
   return kept
 }
 
-/** Objects of any kind that the beats of a pulse leave behind. */
+/** Objects of any kind that probes of a health check keep. */
 async function beats(url: string): Promise<number> {
   // The other cases do not need these modules.
   const { Connections } = await import('../../sql/driver.ts')

@@ -15,7 +15,7 @@ import {
 } from '../../sql/jobs.ts'
 import type { TestDatabase } from '../database.ts'
 
-/** Short names for the ledger's statements, and looks at what they left behind. */
+/** Short names for the ledger's statements, and reads of their effects. */
 
 export interface JobRow {
   readonly id: string
@@ -49,7 +49,7 @@ export interface EventRow {
 }
 
 export interface Delivery {
-  /** The first job that it is about. */
+  /** Id of the first job in the delivery's range; null if its row is gone. */
   readonly id: string | null
   readonly mailbox: string
   readonly limit: number | null
@@ -59,11 +59,11 @@ export interface Delivery {
   readonly owner: number | null
   readonly run_at: Date
   readonly locked_by: string | null
-  /** Its row in the queue. */
+  /** Id of the delivery's row in the queue. */
   readonly row: number
 }
 
-/** What a worker without work says of itself. */
+/** The state that an idle worker reports. */
 export const IDLE = { poolIds: [], threads: 0, busy: 0, memoryBytes: 0 }
 
 /** An attempt as clients see it. */
@@ -78,7 +78,7 @@ export interface Attempt {
   readonly error: { readonly code: string; readonly detail: string } | null
 }
 
-/** What `readJobDetails` answers, as far as tests look at it. */
+/** The fields of `readJobDetails` that tests use. */
 export interface Details {
   readonly mailbox: unknown
   readonly payload: unknown
@@ -95,7 +95,7 @@ export interface Details {
 
 export const TERMINAL = ['done', 'failed', 'cancelled']
 
-/** A job that is to be added, by default in a mailbox of its own; `actor`: a message of one. */
+/** A job to add, by default in its own mailbox. With `actor`, it is a message to that actor. */
 export type Fields = Partial<JobSpec> & { readonly actor?: string | null }
 
 export function spec({ actor = null, ...fields }: Fields = {}): JobSpec {
@@ -116,7 +116,7 @@ export function spec({ actor = null, ...fields }: Fields = {}): JobSpec {
   }
 }
 
-/** A connection of its own, for transactions that are held open. */
+/** Opens a connection for transactions that stay open during `work`. */
 export async function withClient<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
   const client = await connect({ url, applicationName: 'test-client' })
   try {
@@ -126,7 +126,7 @@ export async function withClient<T>(url: string, work: (client: Client) => Promi
   }
 }
 
-/** An end whose result is a value. */
+/** A finish entry whose result is a value instead of JSON. */
 export interface End extends Omit<FinishEntry, 'result'> {
   readonly result?: unknown
 }
@@ -148,7 +148,7 @@ export function ledgerOf({ db, query }: TestDatabase) {
 
   const status = async (id: string): Promise<string> => (await row(id)).status
 
-  /** Its status; `delivered`: it waits, and has a delivery. */
+  /** Status of the job; `delivered` if it is queued and has a delivery. */
   const state = async (id: string): Promise<string> => {
     const found = await status(id)
     return found === 'queued' && (await deliveries(id)).length > 0 ? 'delivered' : found
@@ -159,7 +159,7 @@ export function ledgerOf({ db, query }: TestDatabase) {
       id,
     ])) as unknown as EventRow[]
 
-  /** What is in the queue: of these jobs, or all. */
+  /** Deliveries in the queue: those of the given jobs, or all. */
   const deliveries = async (...ids: readonly string[]): Promise<Delivery[]> =>
     (await query(
       `select job.id, j.payload ->> 'mailbox' as mailbox, (j.payload ->> 'limit')::int as limit, (j.payload ->> 'first')::int as first, (j.payload ->> 'last')::int as last,
@@ -180,13 +180,13 @@ export function ledgerOf({ db, query }: TestDatabase) {
     return id
   }
 
-  /** A delivery as the queue would hand it out for this job. */
+  /** A delivery for this job, as the queue would hand it out. */
   const deliveryOf = async (id: string) => {
     const { name: task, mailbox, mailbox_limit: limit, ordinal, owner_id: owner } = await row(id)
     return { task, mailbox, limit, first: Number(ordinal), last: null, owner }
   }
 
-  /** Claims what a worker would that gets a delivery of this job's mailbox: the job itself, or null. */
+  /** Claims with a delivery of this job's mailbox, as a worker would. Returns the job; null if it was not claimed. */
   const claim = async (id: string, leaseId: string) => {
     const [claimed] = await claimMany(leaseId, { delivery: await deliveryOf(id), places: 1 })
     assert.ok(claimed === undefined || claimed.id === id, 'another job of its mailbox was claimed')
@@ -196,7 +196,7 @@ export function ledgerOf({ db, query }: TestDatabase) {
   const claimMany = async (leaseId: string, ...wanted: readonly Wanted[]) =>
     claimedOf(await db.one(claimJobs(leaseId, wanted)))
 
-  /** A running job: its id, attempt and lease. */
+  /** Adds a running job; returns its id, attempt and lease. */
   const running = async (fields: Fields = {}, leaseId?: string) => {
     const job = spec(fields)
     await enqueue(job)
@@ -219,14 +219,14 @@ export function ledgerOf({ db, query }: TestDatabase) {
       (stored) => stored.id,
     )
 
-  /** As an admin, or an account. */
+  /** Details of a job as the account `who` sees them, or an admin if that is null. */
   const details = async (id: string, who: number | null = null): Promise<Details> => {
     const [found] = await query(readJobDetails.text, [who, who === null, id, 3600])
     assert.ok(found !== undefined, `${id} is not to be seen`)
     return JSON.parse(found.json_build_object as string) as Details
   }
 
-  /** What holds for every job at every time; `ended` for those that are over. */
+  /** Asserts the invariants of every job, and further ones if it has ended. */
   const assertSound = async (id: string): Promise<void> => {
     const job = await row(id)
     const all = await events(id)

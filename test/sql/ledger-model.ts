@@ -4,9 +4,9 @@ import { cancelJob, endJobs, type FinishEntry, recoverJobs } from '../../sql/job
 import type { TestDatabase } from '../database.ts'
 import { type Fields, ledgerOf, spec, TERMINAL } from './ledger-help.ts'
 
-/** Workers, a queue and clients that do random things to the ledger, and what has to hold whatever they do. */
+/** Random operations of workers, a queue and clients on the ledger, and the invariants that always hold. */
 
-/** Two actors, a mailbox for two at once, and two owners'. */
+/** Two actors, a mailbox with a limit of two, and mailboxes of two owners. */
 const MAILBOXES: readonly Fields[] = [
   { mailbox: 'x', mailbox_limit: 1 },
   { mailbox: 'y', mailbox_limit: 1 },
@@ -26,7 +26,7 @@ export const operation = fc.oneof(
       kind: fc.constant('enqueue' as const),
       mailboxes: fc.array(mailbox, { minLength: 1, maxLength: 4 }),
       join: fc.boolean(),
-      // Not due for a moment.
+      // True if the jobs are scheduled a moment later.
       later: fc.integer({ min: 0, max: 3 }).map((n) => n === 0),
     }),
   },
@@ -37,7 +37,7 @@ export const operation = fc.oneof(
       lease: fc.nat({ max: LEASES - 1 }),
       pick,
       places: fc.integer({ min: 1, max: 5 }),
-      // The answer is lost with its worker, or the delivery comes again to another.
+      // True if the delivery stays: the answer is lost with its worker, or another worker gets the delivery, too.
       again: fc.boolean(),
     }),
   },
@@ -69,7 +69,7 @@ export const operation = fc.oneof(
 )
 export type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never
 
-/** An attempt that some worker believes to have; it may be superseded already. */
+/** An attempt that a worker believes it holds, although it may be superseded. */
 interface Held {
   readonly id: string
   readonly limited: string | null
@@ -89,8 +89,8 @@ export async function createWorld(base: TestDatabase) {
   const claims = new Map<string, string>()
 
   /**
-   * What the queue would hand out: any due delivery at all, also one that somebody else is busy with. Those that are sent with a
-   * pause are due at once here; those of jobs that were added for later are not.
+   * Hands out any due delivery, as the queue does, even one that another worker is handling. Backoffs count as over
+   * here; scheduled jobs are due at their time.
    */
   const fetch = async (lease: string, at: number, places: number, again = false): Promise<boolean> => {
     const all = (await ledger.deliveries()).filter(
@@ -105,7 +105,7 @@ export async function createWorld(base: TestDatabase) {
       held.push({ id, limited: mailbox_limit === null ? null : mailbox, attempt, said: 0 })
       assert.ok(!claims.has(`${id}/${attempt}`), `${id} was claimed once`)
       claims.set(`${id}/${attempt}`, lease)
-      // What was added for later comes at its time, among what others have added since.
+      // A scheduled job runs at its time, among jobs that others have added since.
       if (mailbox_limit !== 1 || later.has(id)) continue
       const before = await query(
         `select id, status from job where mailbox = $1 and not status = any($2) and ordinal < (select ordinal from job where id = $3)`,
@@ -174,7 +174,7 @@ export async function createWorld(base: TestDatabase) {
         )
         return finish(all, op.outcome)
       }
-      // Jobs arrive in the very moment in which those before them end, or are claimed.
+      // Adds jobs at the very moment that earlier ones end or are claimed.
       case 'collide': {
         const one = held[op.pick % (held.length || 1)]
         const mailbox = MAILBOXES.find((fields) => fields.mailbox === one?.limited) ?? op.mailbox
@@ -186,14 +186,14 @@ export async function createWorld(base: TestDatabase) {
       case 'cancel':
         if (jobs.length > 0) await db.one(cancelJob(jobs[op.pick % jobs.length]!))
         return
-      // Somebody writes about a job, and locks its row meanwhile, whatever has become of it.
+      // Locks a job's row, as a writer about the job does, whatever its state.
       case 'lock':
         await query('select pg_sleep(0.005) from (select from job where id = $1 for share) one', [
           jobs[op.pick % (jobs.length || 1)] ?? null,
         ])
         return
       case 'expire':
-        // Its attempts stay in `held`: the worker that lost its lease does not know it yet.
+        // Its attempts stay in `held`: the worker does not know yet that it lost its lease.
         await query(`update worker_lease set expires_at = now() - interval '1 s' where id = $1`, [
           leases[op.lease]!,
         ])
@@ -204,7 +204,7 @@ export async function createWorld(base: TestDatabase) {
     }
   }
 
-  /** What holds in every committed state, as rows that break it. */
+  /** Selects rows that break an invariant of every committed state. */
   const violations = () =>
     query(`
       with delivery as (
@@ -237,9 +237,9 @@ export async function createWorld(base: TestDatabase) {
     while (!over) assert.deepEqual(await violations(), [])
   }
 
-  /** Lets one last worker do all that is left, by what the queue hands out alone. */
+  /** Lets one last worker finish all jobs, using only the queue's deliveries. */
   const drain = async (): Promise<void> => {
-    // All that there are: of two that expire one lease at once each has made another.
+    // Expires all leases: two concurrent `expire` operations on one lease each create another.
     await query(`update worker_lease set expires_at = now() - interval '1 s'`)
     leases[0] = await ledger.lease()
     await run({ kind: 'recover' })
@@ -250,7 +250,7 @@ export async function createWorld(base: TestDatabase) {
       await finish([...held], 'done')
   }
 
-  /** Follows a job's events: who had it when, and that nobody else said anything. */
+  /** Asserts that a job's events follow its claims, and that only the running attempt wrote any. */
   const replay = async (id: string): Promise<void> => {
     let attempt = 0
     let said = 0

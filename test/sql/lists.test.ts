@@ -26,7 +26,7 @@ type OfThings = ReadStatement<[kind: string | null, ...page: PageValues]>
 
 const lists: List[] = []
 
-/** The same for the same list: the connection keeps statements by name. */
+/** Returns the same name for the same list, because the connection keeps prepared statements by name. */
 function nameOf(list: List): string {
   if (!lists.includes(list)) lists.push(list)
   return `things ${lists.indexOf(list)}`
@@ -50,7 +50,7 @@ async function pageOf(list: List, kind: string | null, after: string | null, off
   return JSON.parse(text!) as Page
 }
 
-/** What one who follows `next` reads. */
+/** Reads a list page by page, following `next`. */
 async function followed(list: List, kind: string | null, size: number): Promise<readonly number[][]> {
   const pages: number[][] = []
   let next: string | null = null

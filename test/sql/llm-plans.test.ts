@@ -5,7 +5,7 @@ import { priceOn } from '../../sql/llm.ts'
 import { testDatabase } from '../database.ts'
 import { assertReadByIndex, assertWriteByIndex, planned, testReads } from './plans-help.ts'
 
-/** The catalog finds its rows by an index when all of models.dev is in it. */
+/** With all of models.dev in it, the catalog still finds its rows by an index. */
 
 const { query, url } = await testDatabase()
 await query(`
@@ -28,7 +28,7 @@ const reads = [
 ]
 describe('reads by index', () => testReads(client, reads))
 
-// Those of a name are looked for among all, which takes 5 ms.
+// A search by name scans all models, which takes 5 ms.
 test('the latest models', () =>
   assertReadByIndex(client, readModels, [null, null, null, false, null, 0, 50], ['auto']))
 

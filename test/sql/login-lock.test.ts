@@ -11,7 +11,7 @@ const { db, query, url } = await sharedDatabase()
 const MAX = 5
 const LOCK_SECONDS = 900
 
-/** An address that somebody tries to sign in with; whether it has an account is nothing that this knows. */
+/** An address for sign-ins; the lock does not depend on whether it has an account. */
 function address() {
   const subject = createHash('sha256').update(randomUUID()).digest()
   const end = async (matches: boolean, max = MAX): Promise<string> =>
@@ -21,7 +21,7 @@ function address() {
     right: () => end(true),
     wrong: (max?: number) => end(false, max),
     row: async () => (await query('select * from login_failure where subject = $1', [subject]))[0],
-    /** Moves all that happened into the past. */
+    /** Moves all failures this many seconds into the past. */
     age: (seconds: number) =>
       query(
         `update login_failure set failed_at = failed_at - make_interval(secs => $2),
@@ -144,7 +144,7 @@ describe('failed logins', () => {
       const locks = told.filter(({ outcome }) => outcome === 'wrong, now locked')
       const right = told.find(({ outcome }) => outcome === 'ok')
       assert.equal(locks.length, 1)
-      // The right one starts the count anew: whoever has it needs no further guess.
+      // A correct password resets the count, which helps no attacker: the password is known by then.
       assert.ok(wrong >= MAX && wrong <= MAX + (right === undefined ? 0 : MAX - 1), `${wrong} told wrong`)
       if (right === undefined) assert.equal(wrong, MAX)
       else assert.ok(right.at < locks[0]!.until, 'nobody who asks after the lock is told that it was right')
@@ -165,7 +165,7 @@ describe('failed logins', () => {
     t.after(() => holder.end())
     await holder.query('begin')
     await holder.query('select from account_totp where id = $1 for update', [totpId])
-    // It has seen no failure, and waits for the second factor.
+    // The sign-in has seen no failure, and waits for the second factor.
     const ending = db.one(endLogin(one.subject, true, MAX, LOCK_SECONDS, { totpId, step: 1, recovery: null }))
     await lockAwaited(query)
     assert.equal((await times(MAX, one.wrong)).at(-1), 'wrong, now locked')

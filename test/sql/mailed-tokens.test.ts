@@ -29,7 +29,7 @@ async function account(): Promise<{ id: number; email: string }> {
   return { id, email }
 }
 
-/** A token as a task stores it; `again` is a repeated attempt of that task. */
+/** Stores a token as the task does; `again` repeats that attempt. */
 async function mailed(accountId: number, kind: MailedKind = 'reset', seconds = 60) {
   const id = randomUUID()
   const key = digest(id)
@@ -88,7 +88,7 @@ describe('mailed tokens', () => {
     for (let round = 0; round < rounds(20); round++) {
       const { id } = await account()
       const tokens = await Promise.all(Array.from({ length: 4 }, () => mailed(id)))
-      // In a transaction that goes on after it, like a reset's.
+      // The transaction continues after the token, as a password reset does.
       const used = await Promise.all(
         tokens.map((token) =>
           db.transaction(async (tx) => {

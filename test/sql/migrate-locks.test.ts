@@ -11,7 +11,7 @@ import { parse } from '../../tasks/settings.ts'
 import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 
-/** Migrations of tables that a long transaction uses. */
+/** Migrates tables that a long transaction uses. */
 
 const { url, query } = await testDatabase()
 const folder = mkdtempSync(join(tmpdir(), 'millrace-migrations-'))
@@ -39,7 +39,7 @@ function run(wait: Partial<LockWait> = {}): Run {
   return { applied, log, isOver: () => over }
 }
 
-/** Runs `work` while a transaction of another program has read a table. */
+/** Runs `work` while another program's transaction has read a table. */
 async function whileRead(table: string, work: (older: Client) => Promise<void>): Promise<void> {
   const older = await connect({ url, applicationName: 'a long report' })
   try {
@@ -66,7 +66,7 @@ describe('a migration that waits for a lock', { concurrency: false }, () => {
     await whileRead('organization', async (older) => {
       const { applied, log, isOver } = run({ waitMs: 300, pauseMs: 50 })
       await waiting()
-      // It queues behind the migration, which waits for the transaction.
+      // This read queues behind the migration, which waits for the transaction.
       await query('select from organization limit 1')
       assert.equal(isOver(), false)
       await until('it has told twice', () => log.length >= 2)

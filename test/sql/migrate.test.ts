@@ -16,7 +16,7 @@ after(async () => {
   await admin.end()
 })
 
-/** The URL of a new database, a copy of `template`. */
+/** Creates a database as a copy of `template`; returns its URL. */
 async function create(template = 'template0'): Promise<string> {
   const name = `migrate_${process.pid}_${made.length}`
   await admin.query(`create database ${name} template ${template} strategy file_copy`)
@@ -25,14 +25,14 @@ async function create(template = 'template0'): Promise<string> {
 }
 
 const empty = () => create()
-/** The URL of a database that the run has migrated. */
+/** Creates a migrated database, from the run's template; returns its URL. */
 const migrated = () => create(process.env.TEST_TEMPLATE)
 
 const rowsOf = (url: string, text: string) =>
   withClient(url, async (client) => (await client.query<Record<string, unknown>>(text)).rows)
 const names = await migrationNames()
 
-/** Fails if a connection to the database stays open. Its backend ends a moment after it. */
+/** Asserts that no connection to the database stays open. A backend ends a moment after its connection. */
 async function assertNoConnection(url: string): Promise<void> {
   const name = new URL(url).pathname.slice(1)
   await until('no connection is left', async () => {
@@ -92,7 +92,7 @@ describe('migrate', () => {
 
   test('one that is applied in part goes on where it stopped', async () => {
     const url = await migrated()
-    // One that can't be applied twice.
+    // A migration that cannot be applied twice.
     const seeds = names[1]!
     await rowsOf(url, `delete from migration where name = '${seeds}'`)
     await assert.rejects(migrate(url), new RegExp(seeds))
@@ -106,7 +106,7 @@ describe('migrate', () => {
     await rowsOf(url, 'select from graphile_worker.jobs')
   })
 
-  // Workers of the version before stop when their queue's tables are migrated by one of these.
+  // Such a migration of the queue's tables would stop workers of the previous version.
   test('the tables of the queue have no breaking migration after 1.0.0', async () => {
     const url = await migrated()
     const [last] = await rowsOf(url, 'select max(id) as id from graphile_worker.migrations where breaking')

@@ -5,7 +5,7 @@ import { migrationNames, migrationText } from '../../sql/migrations.ts'
 import { contractingChanges, EXPANDING } from '../versions.ts'
 import { refusals } from './migration-rules.ts'
 
-/** A migration runs beside processes of the previous version. */
+/** Migrations run next to processes of the previous version. */
 
 const root = new URL('../../', import.meta.url)
 const read = (path: string): string => readFileSync(new URL(path, root), 'utf8')

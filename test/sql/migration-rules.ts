@@ -1,15 +1,15 @@
 /**
- * What a migration must not do while processes of the previous version run: break what they use, or lock a table for long. A
- * header `-- contracts: VERSION` says which release was the first that no longer used what the migration takes away; then all is
- * allowed. As much of a parser as our own style needs.
+ * Rules for migrations that run next to the previous version: they must not break its statements or lock a table for
+ * long. A header `-- contracts: VERSION` lifts the rules; it names the first release that no longer used the removed
+ * parts. The parser covers only our own style.
  */
 
 export interface Known {
-  /** The versions that have been released. */
+  /** The released versions. */
   readonly released: readonly string[]
   /** The migrations before this one. */
   readonly earlier?: readonly string[]
-  /** Tables whose rows a function returns: it must have been changed together with them. */
+  /** Tables whose rows a function returns. A migration must change that function with the table. */
   readonly rowTypes?: ReadonlySet<string>
 }
 
@@ -29,7 +29,7 @@ const STATEMENTS: readonly Rule[] = [
   { pattern: /^(cluster|lock|vacuum full) /, reason: 'locks a table' },
 ]
 
-// Of `alter table`.
+// Actions of `alter table`.
 const ACTIONS: readonly Rule[] = [
   { pattern: /^drop (?!constraint)/, reason: BREAKS },
   { pattern: /^rename /, reason: BREAKS },
@@ -47,7 +47,7 @@ const ACTIONS: readonly Rule[] = [
   { pattern: /^add constraint (?!.* (not valid|using index \S+)$)/, reason: SCANS },
 ]
 
-/** The reasons against a migration; none if it may run beside the previous version. */
+/** Returns the migration's violations; none if it may run next to the previous version. */
 export function refusals(text: string, { released, earlier = [], rowTypes = new Set() }: Known): string[] {
   const contracts = /^(?:--.*\n)*-- contracts: (\S+)\n/.exec(text)?.[1]
   if (contracts !== undefined)
@@ -76,7 +76,7 @@ export function refusals(text: string, { released, earlier = [], rowTypes = new 
   })
 }
 
-/** Whether `set not null` reads the whole table: a validated check of the same spares that. */
+/** True if `set not null` scans the table; a validated check of the same condition avoids that. */
 function requiresScan(action: string, before: string): boolean {
   const column = /^alter (?:column )?(\S+) set not null/.exec(action)?.[1]
   if (column === undefined) return false
@@ -93,7 +93,7 @@ function newTables(statements: readonly string[]): (table: string) => boolean {
   return (table) => made.includes(table)
 }
 
-/** Statements in lower case, on one line each, without comments and the insides of texts. */
+/** Splits text into statements: lower case, one line each, without comments and contents of strings. */
 function statementsOf(text: string): string[] {
   const plain = text
     .replace(/(\$\w*\$)[\s\S]*?\1/g, "''")
@@ -103,7 +103,7 @@ function statementsOf(text: string): string[] {
   return split(plain.toLowerCase(), ';')
 }
 
-/** Parts between separators that are in no parentheses. */
+/** Splits at separators outside of parentheses. */
 function split(text: string, separator: string): string[] {
   const parts = ['']
   let depth = 0

@@ -19,7 +19,7 @@ const listener = await listen({
 })
 after(() => listener.close())
 
-/** A publisher on a database that notes when it ran its statements, and can fail them. */
+/** A publisher with a database that records the time of each statement and can fail it. */
 function open() {
   const errors: unknown[] = []
   const statements: number[] = []
@@ -67,7 +67,7 @@ describe('a publisher', { concurrency: false }, () => {
     await publisher.close()
     await until('all are heard', () => new Set(named()).size === 1000)
     const gaps = statements.slice(1).map((at, i) => at - statements[i]!)
-    // Timers may be a millisecond early, each of the two that make a pause.
+    // Each of the two timers in a gap may fire a millisecond early.
     assert.ok(
       gaps.every((gap) => gap > 22),
       `gaps of ${gaps.join(' ')} ms`,
@@ -133,7 +133,7 @@ describe('a publisher', { concurrency: false }, () => {
   })
 })
 
-/** A publisher under a clock that only the test moves: what it has sent after so many milliseconds more. */
+/** A publisher with a mocked clock: `after` advances it and returns the number of statements so far. */
 function clocked(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout', 'Date'] })
   let sent = 0

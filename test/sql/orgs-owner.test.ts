@@ -17,14 +17,14 @@ import { rounds } from '../runs.ts'
 import { until } from '../until.ts'
 import { newAccount, sharedDatabase } from './shared-database.ts'
 
-/** An organization keeps an owner, whatever runs at once, and its lock shows what is so by then. */
+/** An organization keeps an owner under concurrent changes, and its lock reads the state at that time. */
 
 const { db, query } = await sharedDatabase()
 const account = () => newAccount({ query })
 const assertFails = (code: string, action: Promise<unknown>) =>
   assert.rejects(action, (error) => error instanceof Failure && error.code === code)
 
-/** A new organization with owners, and one plain member. */
+/** Adds an organization with this many owners and one plain member. */
 async function owned(owners: number) {
   const ids = await Promise.all(Array.from({ length: owners }, account))
   const { id } = await db.one(
@@ -49,7 +49,7 @@ const ownersOf = async (id: number): Promise<number> =>
     )
   )[0]!.n as number
 
-/** How many statements wait for a lock. */
+/** Counts statements that wait for a lock. */
 const waiting = async (): Promise<number> =>
   (
     await query(
@@ -57,7 +57,7 @@ const waiting = async (): Promise<number> =>
     )
   )[0]!.n as number
 
-/** Lets something wait for a transaction that has done its first step, and then lets that end by the other. */
+/** Runs `first` in a transaction, starts `second`, and runs `last` once `second` waits for the transaction. */
 async function inBetween<T>(
   first: (tx: Queries) => Promise<unknown>,
   second: () => Promise<T>,
@@ -114,7 +114,7 @@ describe('an organization keeps an owner', () => {
         db.one(hideOrganization(id)),
         db.run(deleteMember(id, owners[0]!)),
       ])
-      // Against each other one may be ended as a deadlock: then the other one has done it.
+      // A deadlock may end one of the two; then the other one has succeeded.
       if (gone.status === 'rejected') await db.one(hideOrganization(id))
       assert.ok(left.status === 'fulfilled' || left.reason instanceof Failure)
       await purge(db)

@@ -31,7 +31,7 @@ import {
 import { testDatabase } from '../database.ts'
 import { assertWriteByIndex, planned, testReads } from './plans-help.ts'
 
-/** Whatever is asked of organizations is found by an index, in tables of 2000 rows and more. */
+/** Queries of organizations use an index, in tables of 2000 rows and more. */
 
 const { url, query } = await testDatabase()
 await query(
@@ -40,7 +40,7 @@ await query(
 await query(
   `insert into organization (name, slug) select repeat('N', 200), 's' || n from generate_series(1, 2000) n`,
 )
-// Ten members each, whom they share with other organizations; the first is the owner.
+// Ten members each, who are in several organizations; the first is the owner.
 await query(
   `insert into organization_member (organization_id, user_id, role)
    select o, 1 + (o + 37 * m) % 2000, case m when 0 then 'owner' when 1 then 'admin' else 'member' end

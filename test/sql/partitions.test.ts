@@ -7,7 +7,7 @@ import { keepPartitions } from '../../sql/retention.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { until } from '../until.ts'
 
-/** The trail by months: always one for what is added, and old ones go as a whole. */
+/** Monthly partitions of the audit trail: new events always have one, and old partitions are dropped. */
 
 const { url, db, query } = await testDatabase()
 const client = await connect({ url, applicationName: 'plans' })
@@ -16,7 +16,7 @@ after(() => Promise.all([client.end(), reader.close()]))
 
 const keep = (days = 0) => db.one(keepPartitions('audit_event', days))
 const EVENT = `insert into audit_event (kind, account_id, at) select 'account.updated', n % 100`
-/** The months from now on, and before it, that have partitions: 0 is the current one. */
+/** Offsets of the months with partitions; 0 is the current month. */
 const months = async (): Promise<unknown[]> =>
   (
     await query(`select (extract(year from m) * 12 + extract(month from m) - extract(year from now() at time zone 'utc') * 12
@@ -32,7 +32,7 @@ describe('partitions', { concurrency: false }, () => {
     await query('alter table audit_event disable trigger audit_append_only')
     await query('truncate audit_event')
     await query('alter table audit_event enable trigger audit_append_only')
-    // Drops them all.
+    // Drops all partitions.
     await query(`select partitions_keep('audit_event', 1)`)
   })
 
@@ -105,13 +105,13 @@ describe('partitions', { concurrency: false }, () => {
     await vacuumAnalyze(query)
     assert.ok((await months()).length > 12)
     await client.query(`prepare audit as ${readAudit.at.desc.text}`)
-    // As lists are planned.
+    // A custom plan, as for all lists.
     await client.query('set plan_cache_mode = force_custom_plan')
     const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Record<string, number> }[] }>(
       'explain (analyze, buffers, format json) execute audit(null, null, null, null, null, null, 0, 50)',
     )
     const { 'Shared Hit Blocks': hit, 'Shared Read Blocks': read } = rows[0]!['QUERY PLAN'][0]!.Plan
-    // Counting to 10,000 takes a hundred of them. All events fill 420.
+    // Counting to 10,000 takes about a hundred buffers. All events fill 420.
     assert.ok(hit! + read! < 400, `${hit! + read!} buffers`)
     const page = JSON.parse(
       (await reader.text(readAudit.at.desc, [null, null, null, null, null, null, 0, 50]))!,

@@ -19,7 +19,7 @@ import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { testDatabase } from '../database.ts'
 import { assertWriteByIndex, fillOrganizations, planned, testReads } from './plans-help.ts'
 
-/** What people sign in with is found by an index among 2000 accounts and 5000 passkeys. */
+/** Sign-ins use an index, with 2000 accounts and 5000 passkeys. */
 
 const { url, query } = await testDatabase()
 await fillOrganizations(query)
@@ -69,7 +69,7 @@ const writes: Readonly<Record<string, () => Query<unknown>>> = {
   'what its owner is checked against': () => credentialsOf(next()),
 }
 
-// Nothing else than these has many rows.
+// Only these tables have many rows.
 describe('writes by index', () => {
   for (const [what, make] of Object.entries(writes))
     test(what, () => assertWriteByIndex(client, make, 'account', 'passkey'))

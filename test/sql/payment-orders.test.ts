@@ -11,11 +11,11 @@ import { LIVES, type Life, lifeOf } from '../payment-lives.ts'
 import { runs } from '../runs.ts'
 import { paymentRows } from './payment-rows.ts'
 
-/** Whatever the order in which events are heard, how often, and how many at once: what is known in the end is the same. */
+/** Events in any order, with any number of repetitions and in parallel, lead to the same final state. */
 
 const database = await testDatabase()
 const AT_ONCE = 8
-// Each run has one life of each kind, and so as many permutations.
+// Each run has one life of each kind, and as many permutations.
 
 const expected = new Map<Life, unknown>()
 let names = 0
@@ -26,7 +26,7 @@ const apply = (event: TestEvent): Promise<unknown> => {
   return database.db.transaction((tx) => tx.run(applyChanges(changesOf(said))))
 }
 
-/** Applies events, so many at once, each lane taking the next one. */
+/** Applies events with `atOnce` in parallel. */
 async function applyAll(events: readonly TestEvent[], atOnce: number): Promise<void> {
   const queue = [...events]
   const lane = async (): Promise<void> => {
@@ -43,7 +43,7 @@ before(async () => {
   }
 })
 
-/** Numbers that decide how often each event comes, and in which order all of them do. */
+/** Decides how often each event comes, and the order of all events. */
 const shuffling = fc.array(fc.record({ copies: fc.integer({ min: 1, max: 5 }), seed: fc.integer() }), {
   minLength: 9,
   maxLength: 9,
@@ -64,7 +64,7 @@ test('events in any order, up to five times each and eight at once, leave the sa
       for (const { life, name } of lives)
         assert.deepEqual(await paymentRows(database, name), expected.get(life), life)
     }),
-    // What happens at once differs from run to run, so a smaller example would be another one.
+    // The interleaving differs from run to run, so shrinking would find another example.
     { ...runs(15), endOnFailure: true, includeErrorInReport: true },
   )
 })

@@ -13,7 +13,7 @@ import {
 import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertWriteByIndex, planned, testReads } from './plans-help.ts'
 
-/** What is asked of payments is found by an index, in tables of 1000 rows and more. */
+/** Queries of payments use an index, in tables of 1000 rows and more. */
 
 const { query, url } = await testDatabase()
 await query(

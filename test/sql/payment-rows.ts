@@ -1,8 +1,8 @@
 import type { TestDatabase } from '../database.ts'
 
 /**
- * All that the database holds of payments with some name, but for what says only when a row was made: its number. Rows
- * point to each other by the provider's ids instead, and the name is left out, so that two lives can be compared.
+ * All payment rows with this name, in a form that two lives can be compared by. Rows reference each other by the
+ * provider's ids instead of their own, which depend on the order of inserts, and the name is removed.
  */
 export async function paymentRows({ query }: Pick<TestDatabase, 'query'>, name: string): Promise<unknown> {
   const like = `%\\_${name}%`

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { testDatabase } from '../database.ts'
 
-/** What the tables of payments refuse. */
+/** Constraints of the payment tables. */
 
 const { query } = await testDatabase()
 const tried = new Set<string>()

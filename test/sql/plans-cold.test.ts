@@ -9,17 +9,17 @@ import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { spec } from './ledger-help.ts'
 
-/** Plans that were made for an empty table, before anybody analyzed it, and are kept while it fills. */
+/** Plans that the server makes for an empty table, before the first analyze, and keeps while the table fills. */
 
 const FLOOD = 2000
 const FEW = 12
 
 const { url } = await testDatabase()
-// Plans are kept by a connection.
+// A connection keeps its plans.
 const client = await connect({ url, applicationName: 'test' })
 after(() => client.end())
 
-/** A statement that is prepared once. */
+/** Runs a statement that is prepared once. */
 async function query(text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> {
   const name = createHash('sha256').update(text).digest('hex').slice(0, 20)
   return (await client.query({ name, text, values })).rows
@@ -44,7 +44,7 @@ interface Attempt {
   readonly attempt: number
 }
 
-/** Entries of the ledger's indexes that were read so far. */
+/** Index entries of the ledger that were read so far. */
 async function visited(): Promise<number> {
   await query('select pg_stat_force_next_flush()')
   const [row] = await query(
@@ -53,7 +53,7 @@ async function visited(): Promise<number> {
   return row!.n as number
 }
 
-/** Claims the first few that wait. */
+/** Claims the first few waiting jobs. */
 async function claim(): Promise<Attempt[]> {
   const [row] = await query(
     `select job_claim((select id from worker_lease), array['test.task'], array['test.task/0'], array[null::int], array[null::int], array[0::bigint],
@@ -94,7 +94,7 @@ test('a flood does not make claims, progress and ends read the whole ledger', as
     const refused = await end(claimed)
     assert.equal(refused.length, 0)
   }
-  // Often enough for plans that do not look at the values.
+  // Often enough for the server to choose generic plans.
   for (let i = 0; i < 8; i++) {
     await enqueue(FEW)
     await cycle()
@@ -141,7 +141,7 @@ test('a batch finds its jobs by their ids, however few of a kind the statistics 
   await query(`update job set status = 'done', finished_at = now()
     where id in (select id from job order by ordinal limit ${FLOOD})`)
   await query('vacuum analyze job')
-  // The statistics know of none that runs, and of hardly any that waits.
+  // By its statistics, no job is running and hardly any is waiting.
   const claimed = await claim()
   const before = await used()
   const entries = claimed.map((job) => ({ ...job, n: 1, kind: 'status', data: { label: 'x' } }))

@@ -6,7 +6,7 @@ import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
 import type { WireStatement } from '../../sql/wire.ts'
 import type { TestDatabase } from '../database.ts'
 
-/** Finds out whether statements read tables from end to end. */
+/** Detects statements that scan whole tables. */
 
 interface Node {
   readonly 'Node Type': string
@@ -16,7 +16,7 @@ interface Node {
   readonly 'Shared Read Blocks'?: number
 }
 
-/** The tables that a plan reads from end to end; catalogs follow the schema. */
+/** The tables that a plan scans sequentially, without catalogs, whose size follows the schema. */
 function scanned(node: Node): string[] {
   const name = node['Relation Name'] ?? ''
   const own = node['Node Type'] === 'Seq Scan' && !name.startsWith('pg_') ? [name] : []
@@ -31,13 +31,16 @@ const literal = (value: ReadValue): string => {
 /** Modes that force a plan: for the values of an execution, or for any values. */
 export const FORCED_MODES = ['force_custom_plan', 'force_generic_plan'] as const
 
-/** A mode in which the server plans a prepared statement. `auto` takes one of the two forced plans, so both together cover it. */
+/**
+ * Mode in which the server plans a prepared statement. `auto` chooses one of the two forced plans, so both together
+ * cover it.
+ */
 export type PlanMode = (typeof FORCED_MODES)[number] | 'auto'
 
 /** Start options that plan each statement once. Planning a list for its values costs more than reading it. */
 export const GENERIC_PLANS = '-c plan_cache_mode=force_generic_plan'
 
-// Tables of a few rows, which need no index.
+// Small tables, which need no index.
 const FEW = [
   'worker_lease',
   'blog_post_count',
@@ -59,7 +62,7 @@ export const planned = <P extends readonly ReadValue[] = []>(
   ...values: P
 ): Planned => [what, statement, ...values]
 
-/** Adds a test for each read: it finds its rows by an index in each mode. */
+/** Adds a test for each read: it uses an index in each mode. */
 export function testReads(
   client: Client,
   reads: readonly Planned[],
@@ -71,7 +74,7 @@ export function testReads(
 
 let prepared = 0
 
-/** Runs a read once. Fails if its plan in one of the modes reads a table from end to end. */
+/** Runs a read once. Fails if its plan scans a whole table in one of the modes. */
 export async function assertReadByIndex(
   client: Client,
   statement: WireStatement,
@@ -82,14 +85,17 @@ export async function assertReadByIndex(
     await client.query(execute)
     for (const mode of modes) {
       await client.query(`set plan_cache_mode = ${mode}`)
-      // After five plans for values the server may choose one for any. Explaining counts like running.
+      // After five plans for values, the server may choose a generic one. EXPLAIN counts as an execution.
       for (let run = 0; run < (mode === 'auto' ? 6 : 0); run++) await client.query(`explain ${execute}`)
       await assertNoneScanned(client, await planOf(client, `explain (format json) ${execute}`), mode)
     }
   })
 }
 
-/** Like `assertReadByIndex` for lists, which are planned for their values. The wrong index exceeds the limit of buffers. */
+/**
+ * Like `assertReadByIndex` for lists, which are planned for their values. With the wrong index, a list exceeds the
+ * limit of buffers.
+ */
 export async function assertListByIndex(
   client: Client,
   statement: WireStatement,
@@ -104,7 +110,7 @@ export async function assertListByIndex(
   })
 }
 
-/** Prepares a statement and passes on the text that executes it. The server plans it for its values. */
+/** Prepares a statement and calls back with the text that executes it. The server plans it for its values. */
 async function explained(
   client: Client,
   { text }: WireStatement,
@@ -132,8 +138,8 @@ async function assertNoneScanned(client: Client, plan: Node, mode: PlanMode): Pr
 }
 
 /**
- * As `assertReadByIndex` for a write, by what it did: also what its functions, triggers and foreign keys read. Of tables whose names
- * begin alike: those of others may be empty.
+ * Like `assertReadByIndex` for a write, by its effects: this covers its functions, triggers and foreign keys.
+ * `tables` are prefixes of the tables to check, since others may be empty.
  */
 export async function assertWriteByIndex(
   client: Client,
@@ -153,8 +159,8 @@ export async function assertWriteByIndex(
 }
 
 /**
- * Of this session alone, since others add theirs to the tables' counts up to ten seconds late. As `pg_stat_xact_user_tables`,
- * which sums up all indexes for each answer.
+ * Counts this session's sequential scans; other sessions update the tables' counts up to ten seconds late. Reads the
+ * functions behind `pg_stat_xact_user_tables`, which would sum up all indexes on each call.
  */
 async function scans(client: Client, tables: readonly string[]): Promise<Record<string, unknown>[]> {
   const { rows } = await client.query<Record<string, unknown>>({
@@ -168,7 +174,7 @@ async function scans(client: Client, tables: readonly string[]): Promise<Record<
   return rows
 }
 
-/** 2000 accounts, five in each of 400 organizations, the first of them its owner. */
+/** Adds 2000 accounts, five in each of 400 organizations; the first is the owner. */
 export async function fillOrganizations(query: TestDatabase['query']): Promise<void> {
   await query(
     `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 2000) n`,
@@ -182,5 +188,5 @@ export async function fillOrganizations(query: TestDatabase['query']): Promise<v
   )
 }
 
-/** A time so many days before now: plans are those of values for which there are rows. */
+/** The time this many days ago: plans should be made for values that have rows. */
 export const daysAgo = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString()

@@ -69,7 +69,7 @@ import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { IDLE, spec } from './ledger-help.ts'
 import { assertWriteByIndex, FORCED_MODES, planned, testReads } from './plans-help.ts'
 
-/** Whatever is asked often is found by an index, in tables of 1500 rows and more. */
+/** Frequent queries use an index, in tables of 1500 rows and more. */
 
 const { url, query } = await testDatabase()
 await query(
@@ -270,9 +270,9 @@ const reads = [
 
 describe('reads by index', () =>
   testReads(client, reads, (what) => {
-    // With its values known, this one is a matter of a few pages: the planner's guess between two costs.
+    // With known values, the costs of both plans differ by a few pages, so the planner may choose either.
     if (what === 'failed jobs') return ['auto', 'force_generic_plan']
-    // Lists are planned for their values (slow-reads.ts); without them the state could be any.
+    // Lists are planned for their values (slow-reads.ts); a generic plan would have to allow for any state.
     return /^(found|sorted) jobs/.test(what) ? ['auto', 'force_custom_plan'] : FORCED_MODES
   }))
 

@@ -1,13 +1,13 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { listenAnywhere, listenAt } from '../free-port.ts'
 
-/** A TCP way to the test database that can be cut, refused or made to swallow everything. */
+/** A TCP proxy of the test database that can be cut, refuse connections or swallow everything. */
 export interface Proxy {
   readonly url: string
-  /** Closes what is open, and lets nobody in. */
+  /** Closes all connections and refuses new ones. */
   refuse(): Promise<void>
   accept(): Promise<void>
-  /** Keeps every connection open, and passes nothing on in either direction; also of those to come, if `forGood`. */
+  /** Keeps all connections open and forwards nothing; with `forGood`, new connections get the same. */
   swallow(forGood?: boolean): void
   close(): Promise<void>
   readonly connections: number

@@ -10,7 +10,7 @@ import { purge } from '../purge.ts'
 import { spec } from './ledger-help.ts'
 import { MANY, purgeWorld, tablesOf } from './purge-help.ts'
 
-/** What deleted accounts, organizations and collections are to others until their rows are gone. */
+/** Visibility of deleted accounts, organizations and collections until their rows are gone. */
 
 const { db, query, other, account, count, free } = await purgeWorld()
 
@@ -35,7 +35,7 @@ describe('a deleted account', () => {
     const { sql, values } = document(id)
     await other.query({ text: sql.replaceAll('$slonik_', '$'), values: values as unknown[] })
     const deleted = db.one(deleteAccount(id))
-    // For that transaction, whose row refers to the account.
+    // The deletion waits for that transaction, whose row references the account.
     await lockAwaited(query)
     await other.query('commit')
     await deleted

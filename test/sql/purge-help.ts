@@ -3,14 +3,14 @@ import { type Client, connect } from '../../sql/driver.ts'
 import { type Belongings, PURGE_BATCH } from '../../sql/purge.ts'
 import { type TestDatabase, testDatabase } from '../database.ts'
 
-/** Accounts with many rows, and what of them is there and free. */
+/** Accounts with many rows, and counts of their remaining and unlocked rows. */
 
 /** More than a batch. */
 export const MANY = PURGE_BATCH + 100
 /** More than a batch, for tables with small batches. */
 export const FEWER = 70
 
-// $2 rows of each kind that belong to the account $1, some with as many rows below them. Tables with small batches get $3.
+// $2 rows of each kind that belong to the account $1, some with as many child rows. Tables with small batches get $3.
 const FILL = [
   `insert into job (id, name, queue, owner_id, mailbox, payload, status, max_tries, finished_at)
    select gen_random_uuid(), 'n', 'q', $1, 'n/' || $1, '{}', 'done', 1, now() from generate_series(1, $2) n`,
@@ -24,7 +24,7 @@ const FILL = [
    select gen_random_uuid(), $1, 'reset', sha256(($1 || '-' || n)::bytea), now() from generate_series(1, $2) n`,
   `insert into account_export (id, account_id, sha256, byte_size)
    select gen_random_uuid(), $1, sha256(($1 || '*' || n)::bytea), 1 from generate_series(1, $2) n`,
-  // Far more than anybody may have.
+  // Far more than an account's limit.
   `insert into api_key (id, account_id, name, digest, hint, scopes)
    select gen_random_uuid(), $1, 'n', sha256(($1 || '+' || n)::bytea), 'hint', '{jobs:read}' from generate_series(1, $2) n`,
   `insert into api_key_allowance (key_id, began_at, taken, granted) select id, now(), 1, 1 from api_key where account_id = $1`,
@@ -35,7 +35,7 @@ const FILL = [
      select id from webhook_endpoint where account_id = $1 limit 2) few, generate_series(1, $3) n`,
   `insert into job_callback (job_id, endpoint_id, url, host) select gen_random_uuid(), id, 'https://example.com/', 'example.com' from (
      select id from webhook_endpoint where account_id = $1 limit 2) few, generate_series(1, $3) n`,
-  // Each seventh supersedes the one before it, and every tenth is in the trash.
+  // Every seventh supersedes the one before it, and every tenth is in the trash.
   `insert into document (owner_id, title, media_type, byte_size, sha256, tags, deleted_at, expires_at)
    select $1, 'T' || n, 'text/plain', 1, sha256(($1 || '/' || n)::bytea), '{tag}', deleted_at, deleted_at + interval '30 days'
    from generate_series(1, $2) n, lateral (select case when n % 10 = 0 then now() end as deleted_at) deleted`,
@@ -70,11 +70,11 @@ const FILL = [
 export interface PurgeWorld extends TestDatabase {
   /** Another connection. */
   readonly other: Client
-  /** Makes an account with `rows` of each kind, or `fewer` in tables with small batches. */
+  /** Adds an account with `rows` of each kind, or `fewer` in tables with small batches. */
   account(rows?: number, fewer?: number): Promise<number>
-  /** How many rows there are in a table, or where something holds. */
+  /** Counts rows; `from` is a table, or a table with a condition. */
   count(from: string): Promise<number>
-  /** How many rows of a table nobody else has locked. */
+  /** Counts the rows of a table that no other transaction has locked. */
   free(table: string): Promise<number>
 }
 
@@ -108,5 +108,5 @@ export async function purgeWorld(): Promise<PurgeWorld> {
   }
 }
 
-/** The tables of which a batch deletes rows. */
+/** The tables from which a batch deletes rows. */
 export const tablesOf = ({ table, below = {} }: Belongings): string[] => [table, ...Object.keys(below)]

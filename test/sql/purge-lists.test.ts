@@ -6,7 +6,7 @@ import { assertListed, lineOf } from '../listed.ts'
 import { assertWriteByIndex } from './plans-help.ts'
 import { MANY, purgeWorld } from './purge-help.ts'
 
-/** Nothing that may have many rows is left out of what is deleted in batches, and all of it is found by an index. */
+/** Tables that may have many rows are deleted in batches, and each deletion uses an index. */
 
 const { query, other, account } = await purgeWorld()
 const id = await account(MANY)
@@ -14,7 +14,7 @@ const organization = (await query(`select id from organization`))[0]!.id as numb
 await vacuumAnalyze(query)
 
 describe('the lists of what is deleted in batches', () => {
-  // Of each there is at most one row, or one for each queue or schedule.
+  // Each has at most one row for an account, or one for each queue or schedule.
   const SINGLE = [
     'account_totp_account_id_fkey',
     'email_change_account_id_fkey',
@@ -51,8 +51,8 @@ describe('the lists of what is deleted in batches', () => {
     })
 
   test('have every table below theirs that may have many rows for one of theirs', async () => {
-    // A score for each conversation, at most two vectors for each file; documents refer to each other; few of an
-    // account's at most 100 keys are for one organization.
+    // Each row has few of these: a conversation has one score, a file at most two vectors, a document few successors.
+    // An organization has few of an account's at most 100 keys.
     const FEW = ['ai_sentiment', 'rag_vector', 'document', 'api_key']
     for (const { table, clears, below = {} } of [...OF_ACCOUNT, ...OF_ORGANIZATION, ...OF_COLLECTION]) {
       if (clears) continue
@@ -60,7 +60,7 @@ describe('the lists of what is deleted in batches', () => {
         `select conrelid::regclass::text as name from pg_constraint where confrelid = $1::regclass and not conrelid::regclass::text = any($2)`,
         [table, FEW],
       )
-      // The events of jobs are deleted by a trigger.
+      // A trigger deletes the events of jobs.
       const found = [...keys.map(({ name }) => name), ...(table === 'job' ? ['job_event_row'] : [])]
       assert.deepEqual(found.sort(), Object.keys(below).sort(), table)
     }
@@ -68,7 +68,7 @@ describe('the lists of what is deleted in batches', () => {
 })
 
 describe('by index', () => {
-  // Seven batches, in which the rows below come to an end, and then the rows themselves.
+  // Seven batches reach both the child rows and then the rows themselves.
   for (const [of, all] of [
     [organization, OF_ORGANIZATION],
     [id, OF_ACCOUNT],

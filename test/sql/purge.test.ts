@@ -5,7 +5,7 @@ import { type Belongings, OF_ACCOUNT, PURGE_BATCH, purgeRows } from '../../sql/p
 import { type Progress, purge } from '../purge.ts'
 import { FEWER, MANY, purgeWorld, tablesOf } from './purge-help.ts'
 
-/** What belongs to a deleted account goes a batch at a time. */
+/** Rows of a deleted account are deleted in batches. */
 
 const { db, other, account, count, free } = await purgeWorld()
 const manyOf = ({ max }: Belongings): number => (max === undefined ? MANY : FEWER)
@@ -16,7 +16,7 @@ describe('at most a batch of each table is locked at once', () => {
     id = await account(MANY, FEWER)
   })
 
-  // One kind after the other, as the task deletes them.
+  // One kind after the other, in the task's order.
   for (const some of OF_ACCOUNT)
     test(some.label, async () => {
       const max = some.max ?? PURGE_BATCH

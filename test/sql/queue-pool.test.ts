@@ -17,7 +17,7 @@ const pool = await openQueuePool({
 })
 after(() => pool.end())
 
-/** What a runner does to hear of new jobs. */
+/** Subscribes to new jobs as a runner does. */
 function runner(): { heard: string[]; release: () => void } {
   const heard: string[] = []
   let release = (): void => {}
@@ -46,7 +46,7 @@ test('all runners hear of jobs over one connection, which is not of the pool', a
   await until('the other hears it', () => second.heard.length === 2)
   assert.equal(first.heard.length, 1)
   assert.equal((await listening()).length, 1)
-  // The only connection of the pool is free for both ways of asking.
+  // The pool's only connection is free, for a client as well as for a query.
   const client = await pool.connect()
   assert.equal((await client.query('show synchronous_commit')).rows[0].synchronous_commit, 'off')
   client.release()

@@ -10,13 +10,13 @@ import { DEFAULT_QUOTAS } from '../job-settings.ts'
 import { spec } from './ledger-help.ts'
 import { newAccount, sharedDatabase } from './shared-database.ts'
 
-/** Quotas of accounts: what each kind counts, and that a limit holds however many transactions add at once. */
+/** Quotas of accounts: their counts, and limits that hold however many transactions add rows in parallel. */
 
 const { db, query, url } = await sharedDatabase()
 const reader = createReader({ url, applicationName: 'test' })
 after(() => reader.close())
 
-/** What adds one of each kind, and what takes it away again. */
+/** Statements that add one of each kind and remove it again. */
 const CHANGES: Readonly<Record<QuotaKind, { add: string; remove: string; each?: number }>> = {
   documents: {
     add: `insert into document (owner_id, title, media_type, byte_size, sha256)

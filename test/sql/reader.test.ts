@@ -73,7 +73,7 @@ describe('a reader', () => {
     const run = async (one: typeof read extends fc.Arbitrary<infer T> ? T : never): Promise<void> => {
       switch (one.kind) {
         case 'echo': {
-          // The server takes no NUL.
+          // PostgreSQL accepts no NUL.
           if (one.value.includes('\0')) return assert.rejects(reader.text(echo, [one.value]))
           return assert.equal(await reader.text(echo, [one.value]), one.value)
         }
@@ -146,7 +146,7 @@ describe('a reader', () => {
     let stop = false
     const killer = (async () => {
       for (let before = 0; !stop; before = answered) {
-        // Answers come in order: by then nobody waits who was interrupted before.
+        // Answers come in order, so by then all reads that were interrupted before have ended.
         await until('all have been answered since', () => stop || answered >= before + 2 * callers, 60_000)
         await terminate('reader-storm')
         kills++
@@ -191,7 +191,7 @@ describe('a reader', () => {
   test('a statement that the server cut short is told so, and not done again', async () => {
     const reader = await open('reader-cancel')
     const slow = reader.text(sleep, ['x', 30])
-    // A signal that comes before the statement has begun is lost.
+    // A signal that arrives before the statement begins is lost, so it is repeated.
     const again = setInterval(() => {
       void query(
         `select pg_cancel_backend(pid) from pg_stat_activity where application_name = 'reader-cancel'`,

@@ -18,7 +18,7 @@ test('whatever clients, thieves, lost answers and crashes do at once: replays en
       await base.query('delete from account')
       const world = await createWorld(base)
       const clients = await Promise.all(clientLanes.map(world.signIn))
-      // The last one is never stolen from, so that there is always somebody honest.
+      // The last client is never stolen from, so one always stays honest.
       const victims = clients.slice(0, -1)
       const busy = Promise.all([
         ...clientLanes.map(async (steps, i) => {
@@ -31,7 +31,7 @@ test('whatever clients, thieves, lost answers and crashes do at once: replays en
       await Promise.all([busy, world.watch(busy)])
       await world.check(clients)
     }),
-    // What happens at once differs from run to run, so a smaller example would be another one.
+    // The interleaving differs from run to run, so shrinking would find another example.
     { ...runs(12), endOnFailure: true, includeErrorInReport: true },
   )
 })

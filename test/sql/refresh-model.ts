@@ -13,14 +13,14 @@ import type { Queries } from '../../sql/db.ts'
 import { digestOf, successorOf } from '../../tasks/accounts/tokens.ts'
 import type { TestDatabase } from '../database.ts'
 
-/** Clients and thieves that exchange refresh tokens at random, and what has to hold whatever they do. */
+/** Clients and thieves that exchange refresh tokens at random, and the invariants that always hold. */
 
 const SECRET = 'a secret for tests, long enough to be one'
 const pick = fc.nat({ max: 1000 })
 
 /**
- * What a client does: one exchange at a time, under one Idempotency-Key until it has the answer. Answers get lost,
- * servers die before the commit, and an impatient network delivers a request twice at once.
+ * A step of a client: one exchange at a time, with the same Idempotency-Key until an answer arrives. Answers get
+ * lost, servers die before the commit, and the network may deliver a request twice in parallel.
  */
 export const clientStep = fc.oneof(
   { weight: 8, arbitrary: fc.constant('refresh' as const) },
@@ -32,7 +32,9 @@ export const clientStep = fc.oneof(
 )
 export type ClientStep = typeof clientStep extends fc.Arbitrary<infer T> ? T : never
 
-/** What a thief does: copies what a client has, or had, and uses it; repeats a whole request, its key included. */
+/**
+ * A step of a thief: it copies a client's current or old token and uses it, or repeats a whole request with its key.
+ */
 export const thiefStep = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('steal' as const), pick, old: fc.boolean() }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('use' as const), pick }) },
@@ -41,7 +43,7 @@ export const thiefStep = fc.oneof(
 )
 export type ThiefStep = typeof thiefStep extends fc.Arbitrary<infer T> ? T : never
 
-/** One presentation of a token, by whoever. */
+/** One presentation of a token, by a client or a thief. */
 interface Presentation {
   readonly token: string
   readonly successor: string
@@ -54,7 +56,7 @@ interface Family {
   readonly id: string
   readonly tokens: string[]
   readonly presentations: Presentation[]
-  /** Somebody else has used one of its tokens. */
+  /** True if a thief has used one of the family's tokens. */
   stolen: boolean
   signedOut: boolean
 }
@@ -62,7 +64,7 @@ interface Family {
 export interface Client {
   family: Family
   token: string
-  /** The exchange that it has no answer to. */
+  /** Successor of the exchange that is still unanswered; null if there is none. */
   pending: string | null
 }
 
@@ -122,7 +124,7 @@ export async function createWorld({ db, query }: TestDatabase) {
     return one.outcome === 'exchanged'
   }
 
-  /** Does a step; a client that was signed out, by itself or with reason, signs in again. */
+  /** Runs a step. A client that has signed out, or was signed out for a reason, signs in again. */
   const run = async (client: Client, step: ClientStep): Promise<void> => {
     const { family } = client
     if (step === 'sign out') {
@@ -167,7 +169,7 @@ export async function createWorld({ db, query }: TestDatabase) {
     }
   }
 
-  /** What holds in every committed state, and since what was seen before. */
+  /** Asserts the invariants of every committed state, and that ended families stay as they were. */
   const endedWith = new Map<string, number>()
   const look = async (): Promise<void> => {
     const rows = (await query(
@@ -207,9 +209,9 @@ export async function createWorld({ db, query }: TestDatabase) {
     const replays = (usedBefore: (one: Presentation, use: Presentation) => boolean): boolean =>
       done.some(
         (one) =>
-          // By somebody without the key of the exchange, in whatever order the two came,
+          // A replay: another key than that of the exchange, in either order,
           exchanged.some((other) => other.token === one.token && other.successor !== one.successor) ||
-          // or after the successor was used.
+          // or a use after the successor was used.
           exchanged.some((use) => use.token === one.successor && usedBefore(one, use)),
       )
     if (replays((one, use) => use.ended < one.begun)) assert.ok(ended, 'a replay ends the family')
@@ -221,7 +223,7 @@ export async function createWorld({ db, query }: TestDatabase) {
     if (!family.stolen) assert.equal(ended, false)
   }
 
-  /** When all is quiet: who was honest is still signed in, and a replay of anything ends what is left. */
+  /** Checks the final state: honest clients are still signed in, and replays end the remaining families. */
   const check = async (clients: readonly Client[]): Promise<void> => {
     await look()
     const ended = await standing()

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { digests, needsSnapshot, RELEASES, released, versionOf } from '../releases.ts'
 
-/** What a release must leave behind, so that later versions are tested on what it has stored. */
+/** Files that each release leaves, so that later versions are tested on its data. */
 
 const version = versionOf(new URL('../../package.json', import.meta.url))
 

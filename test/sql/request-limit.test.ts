@@ -10,7 +10,7 @@ import { rounds } from '../runs.ts'
 import { sharedDatabase } from './shared-database.ts'
 
 const { db, query, url } = await sharedDatabase()
-// As of another edge process.
+// Connections of other edge processes.
 const others = [1, 2].map((n) =>
   createDatabase({ url, applicationName: `other-${n}`, size: 8, validateRows: true }),
 )
@@ -18,7 +18,7 @@ after(() => Promise.all(others.map((other) => other.close())))
 const MAX = 5
 const SPAN = 600
 
-/** A client of some limit. */
+/** A client of a limit. */
 function client(name = 'login') {
   const subject = randomUUID()
   return {
@@ -37,7 +37,7 @@ function client(name = 'login') {
   }
 }
 
-/** When the last request that was let through was, in ms. */
+/** Time of the last request that was admitted, in ms. */
 const lastHit = (subject: string): Query<{ at: number }> =>
   sql.type(z.object({ at: z.number() }))`
     select extract(epoch from hits[cardinality(hits)])::float8 * 1000 as at from request_limit where subject = ${subject}`
@@ -67,7 +67,7 @@ describe('request limits', () => {
       assert.equal(await one.take(), 0)
       await one.age(100)
     }
-    // Five, 100 to 500 s ago: the first of them leaves in 100 s.
+    // There are five, 100 to 500 s old: the oldest expires in 100 s.
     const wait = await one.take()
     assert.ok(wait > 50_000 && wait <= 100_000, `${wait} ms`)
     await one.age(100)
@@ -81,7 +81,8 @@ describe('request limits', () => {
       await one.take()
       await one.age(100)
     }
-    // Of those 100 to 500 s ago, two have to leave before there is one less than 4: the younger of them in 200 s.
+    // There are five, 100 to 500 s old. A limit of 4 admits the next request after two have expired, the second in
+    // 200 s.
     const wait = await one.take(db, 4)
     assert.ok(wait > 150_000 && wait <= 200_000, `${wait} ms`)
   })

@@ -5,11 +5,11 @@ import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertListed, lineOf } from '../listed.ts'
 import { assertWriteByIndex } from './plans-help.ts'
 
-/** Every table is known to stop growing, or to grow only with what its owner keeps. */
+/** Every table stops growing, or grows only with data that its owner keeps. */
 
 const { url, query } = await testDatabase()
 
-/** Why the tables without a setting need none. */
+/** Reasons why tables need no retention setting. */
 const REASONS: Readonly<Record<string, readonly string[]>> = {
   'housekeeping deletes it soon': [
     'job',
@@ -151,7 +151,7 @@ describe('what is old is found by an index', async () => {
   await vacuumAnalyze(query)
   const client = await connect({ url, applicationName: 'plans' })
   after(() => client.end())
-  // That of words: search-words.test.ts
+  // search-words.test.ts covers `search_word`.
   for (const { table, sweep } of SWEPT.filter(({ table }) => table !== 'search_word'))
     test(table, () => assertWriteByIndex(client, () => sweep(700, 10)))
 })

@@ -12,7 +12,7 @@ import {
 import { testDatabase } from '../database.ts'
 import { ledgerOf, spec } from './ledger-help.ts'
 
-/** Which schedules are paused, and what each added last. */
+/** Paused schedules, and the last job of each schedule. */
 
 const database = await testDatabase()
 const { db, query } = database

@@ -53,7 +53,7 @@ test('every constraint and index has a name that says what it is', async () => {
   }
 })
 
-// It has one row.
+// The referencing table has one row.
 const TINY = ['llm_current_model_fkey']
 
 test('every foreign key has an index, or deleting what it refers to would read whole tables', async () => {

@@ -8,7 +8,7 @@ import { lockAwaited, testDatabase, vacuumAnalyze } from '../database.ts'
 import { stopAfterFile } from '../services.ts'
 import { assertWriteByIndex } from './plans-help.ts'
 
-/** Words stay as long as a text has them. */
+/** A word stays while a text has it. */
 
 const { url, db, query } = await testDatabase()
 const { sweep } = SWEPT.find(({ table }) => table === 'search_word')!
@@ -101,7 +101,7 @@ describe('words', { concurrency: false }, () => {
     await other.query('begin')
     await other.query(PAGE, [id, 1, 'okapi'])
     const sweeping = swept()
-    // For the row that the transaction of the page has marked.
+    // The deletion waits for the row that the page's transaction has marked.
     await lockAwaited(query)
     await other.query('commit')
     assert.deepEqual(await sweeping, { count: 1, deleted: 0 }, 'it has looked at the document')

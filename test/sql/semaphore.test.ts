@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { createSemaphore } from '../../sql/semaphore.ts'
 import { keptBy, TIMES } from './kept-objects.ts'
 
-/** Places that work takes. */
+/** Work that takes permits of a semaphore. */
 
 function workers(places: number) {
   const semaphore = createSemaphore(places)

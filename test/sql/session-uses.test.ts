@@ -8,7 +8,7 @@ import { uuidv7 } from '../../sql/ids.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { newAccount, sharedDatabase } from './shared-database.ts'
 
-/** When sessions were last used, and from where. */
+/** Time and location of the last use of sessions. */
 
 const { db, query, url } = await sharedDatabase()
 const owner = await newAccount({ query })
@@ -47,7 +47,7 @@ test('it is noted for several sessions at once, and not again within half a minu
   await query(`update session set last_used_at = now() - interval '31 seconds' where id = $1`, [one])
   await db.run(touchSessions([from(one, '10.0.0.4')]))
   const later = await useOf(one)
-  // By the clock's milliseconds it may be the same.
+  // The clock's milliseconds may be equal.
   assert.ok(later.at! >= noted.at!)
   assert.deepEqual([later.address, later.place], ['10.0.0.4', null])
 })

@@ -33,7 +33,7 @@ async function account(fields: { isActive?: boolean } = {}): Promise<number> {
   return row.id
 }
 
-/** A session and its first token. */
+/** Adds a session with its first token. */
 async function session(accountId?: number, seconds = 60) {
   const id = randomUUID()
   const owner = accountId ?? (await account())
@@ -287,7 +287,7 @@ describe('accounts', () => {
     }
     assert.equal(await upsert('hash 1'), 'created')
     assert.equal(await upsert('hash 2'), undefined)
-    // The last active admin stays one, so there has to be another.
+    // The last active admin cannot lose the role, so another one is needed.
     await db.maybeOne(upsertAdmin('second@example.com', 'hash'))
     await query(`update account set role = 'user', is_active = false where email = 'root@example.com'`)
     assert.equal(await upsert('hash 3'), 'promoted')

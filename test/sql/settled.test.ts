@@ -8,7 +8,7 @@ import { until } from '../until.ts'
 const { url, query } = await testDatabase()
 const LIMIT_MS = 30_000
 
-/** What a pulse does with each beat. */
+/** Runs one probe, as the health check does. */
 async function beat({ probe, onProbe }: ReturnType<typeof createSettled>): Promise<void> {
   const [row] = await query(`select ${probe} as probe`)
   onProbe(row!.probe as string)

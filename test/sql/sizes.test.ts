@@ -7,7 +7,7 @@ import { measureTables, RETAINED, readTables } from '../../sql/sizes.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertReadByIndex, assertWriteByIndex } from './plans-help.ts'
 
-/** How large tables are, how they grow, and what retention would free. */
+/** Sizes of tables, their growth, and the rows that retention would free. */
 
 const { url, db, query } = await testDatabase()
 const reader = createReader({ url, applicationName: 'sizes' })
@@ -16,7 +16,7 @@ after(() => Promise.all([reader.close(), client.end()]))
 
 const ROWS = 2000
 const AGO = `now() - n * interval '150 minutes'`
-// As many days of a quarter of the rows.
+// The same number of rows as for AGO, over four times as many days.
 const LONG_AGO = `now() - n * interval '10 hours'`
 await query(`insert into comms_send (id, channel, job_id, recipients, status, requested_at, settled_at, created_at)
   select gen_random_uuid(), 'email', gen_random_uuid(), '{x}', 'sent', ${LONG_AGO}, ${LONG_AGO}, ${LONG_AGO} from generate_series(1, ${ROWS}) n`)
@@ -45,7 +45,7 @@ await query(
   `insert into audit_event (kind, at) select 'account.updated', ${AGO} from generate_series(1, ${ROWS}) n`,
 )
 await query(`select partitions_keep('audit_event', 0)`)
-// What is only looked at for its oldest row.
+// Only the oldest row of these tables is read.
 for (const rows of [
   `account (email, password_hash) select 'a' || n || '@example.com', 'x'`,
   `blob (sha256) select sha256(n::text::bytea)`,
@@ -147,11 +147,11 @@ describe('tables', { concurrency: false }, () => {
     const limit = { comms_send: 830, ai_usage: 90, payment_event: 800, voice_preview: 80 }
     const { of } = await read({ ...limit, voice_preview_chunk: 80 })
     const freed = (name: string) => of.get(name)!.retention!
-    // Rows 1992 to 2000 are older than 830 days: a row is ten hours older than the one before it.
+    // Rows are ten hours apart, so rows 1992 to 2000 are older than 830 days.
     assert.equal(freed('comms_send').rows, 9)
     const { bytes, rows } = of.get('comms_send')!
     assert.equal(freed('comms_send').bytes, Math.round((bytes * 9) / rows))
-    // Of payment events those that wait are not among them.
+    // Waiting payment events are not counted.
     assert.equal(freed('payment_event').rows, 41)
     assert.ok(Math.abs(freed('ai_usage').rows! - 1785) < 50, `${freed('ai_usage').rows}`)
     assert.deepEqual([freed('voice_preview').rows, freed('voice_preview_chunk').rows], [33, 165])

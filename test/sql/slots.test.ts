@@ -4,7 +4,7 @@ import { createSlots } from '../../sql/slots.ts'
 
 const LONG = 60_000
 
-/** Who was given how many slots, in that order. */
+/** Slots, with a record of each owner and its slots, in order. */
 function opened(count: number) {
   const slots = createSlots(count)
   const given: [owner: number, n: number][] = []

@@ -8,7 +8,7 @@ import { startPooler } from '../standins/pooler.ts'
 import { until } from '../until.ts'
 import { sharedDatabase } from './shared-database.ts'
 
-/** Reads that may be slow: each kind has its limit, and callers take turns. */
+/** Slow reads: each kind has its limit, and callers take turns. */
 
 const { url, query } = await sharedDatabase()
 const pooler = await startPooler({ url, size: CONNECTIONS })
@@ -64,7 +64,7 @@ test('one caller has so many reads under way, and another one does not wait for 
   await until('so many run', async () => (await running('slow-turns')) === CONNECTIONS)
   assert.equal(await reads.of(OTHER, 'search').text(sleep, ['other', 0]), 'other')
   assert.equal(await running('slow-turns'), CONNECTIONS)
-  // Ends them.
+  // Cancels the remaining reads.
   const stop = setInterval(
     () =>
       void query(

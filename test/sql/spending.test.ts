@@ -7,7 +7,7 @@ import { readSpending } from '../../sql/spending.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { planned, testReads } from './plans-help.ts'
 
-/** What models cost and what was sent, by day: that of the rows, read from kept sums. */
+/** Daily costs of models and sends from kept sums equal those of the rows. */
 
 const { url, query } = await testDatabase()
 const reader = createReader({ url, applicationName: 'spending' })
@@ -15,7 +15,7 @@ const client = await connect({ url, applicationName: 'plans' })
 after(() => Promise.all([reader.close(), client.end()]))
 
 const AGO = `now() - n * interval '400 minutes'`
-// Of a fifth the price is not known, and of one model that of none.
+// A fifth of the rows has no price, and one model has none at all.
 await query(`insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, audio_seconds, cost, estimated, success, created_at)
   select (n % 50)::text, 'chat', 'v', 'm' || n % 3, n % 7, 1, n % 5 * 0.5, case when n % 5 > 0 and n % 3 > 0 then n * 0.0001 end, false, true, ${AGO}
   from generate_series(0, 1500) n`)
@@ -85,7 +85,7 @@ for (const days of [1, 30, 366])
           count(*) filter (where status in ('scheduled', 'queued', 'sending'))::int as waiting
         from comms_send where ${SINCE} group by 1, 2 order by 1, 2`)
       assert.deepEqual(sends, rows)
-      // Today has just begun, perhaps.
+      // Today may have just begun, so it may lack some channels.
       if (days > 1) assert.deepEqual(new Set(sends.map(({ channel }) => channel)), new Set(CHANNELS))
     })
   })

@@ -19,11 +19,14 @@ export function longFunctions(file: string, text: string, max: number): string[]
   return found
 }
 
-/** True if a top-level statement may have more lines than `max`. It spares the parser, which takes a second for all files. */
+/**
+ * True if a top-level statement may have more lines than `max`. This check avoids the parser, which takes a second
+ * for all files.
+ */
 function hasLongStatement(text: string, max: number): boolean {
   let begin = 0
   return [...indentedTokens(text).split('\n'), 'end'].some((line, n) => {
-    // The formatter indents all lines of a statement but the first and closing brackets.
+    // The formatter indents all lines of a statement except the first and closing brackets.
     if (!/^[\w$/'"`@]/.test(line)) return false
     const lines = n - begin
     begin = n

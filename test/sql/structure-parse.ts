@@ -1,9 +1,9 @@
-/** Just enough of a parser for our own style: what a file imports, and its code without comments and texts. */
+/** A minimal parser for our own style: a file's imports, and its code without comments and contents of strings. */
 
 export interface Import {
-  /** The module's name; '' when it is computed. */
+  /** The module's name; '' if it is computed. */
   readonly target: string
-  /** Types alone: nothing is loaded. */
+  /** True for type-only imports, which load nothing. */
   readonly erased: boolean
 }
 
@@ -15,7 +15,7 @@ export function plainCode(text: string): string {
   return text.replace(TOKENS, (token) => (/^['"`]/.test(token) ? `${token[0]}${token[0]}` : ' '))
 }
 
-/** Code in which the further lines of comments and texts are indented. */
+/** Indents the continuation lines of comments and strings. */
 export const indentedTokens = (text: string): string =>
   text.replace(TOKENS, (token) => token.replaceAll('\n', '\n '))
 
@@ -24,7 +24,7 @@ const SIDE_EFFECT = /^\s*import\s*(['"])([^'"]+)\1/gm
 const CALLS =
   /\b(?:import|import\.meta\.resolve|createRequire\([^()]*(?:\([^()]*\))?[^()]*\)(?:\.resolve)?|require)\(\s*(?:(['"])([^'"]+)\1|[^)])/g
 
-/** Everything a file imports: static, re-exported, dynamic, or resolved to a path. */
+/** All imports of a file: static, re-exported, dynamic, or resolved to a path. */
 export function importsOf(text: string): Import[] {
   const code = text.replace(TOKENS, (token) => (/^\/[*/]/.test(token) ? ' ' : token))
   return [

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import { longFunctions } from './structure-functions.ts'
 import { importsOf, plainCode } from './structure-parse.ts'
 
-/** The rooms and who may import whom. A wrong arrow, a vendor library in two files or a cycle fails here. */
+/** The rooms and their allowed imports. A forbidden import, a vendor library in two files or a cycle fails here. */
 
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   sql: ['sql'],
@@ -14,7 +14,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   edge: ['sql', 'tasks', 'edge'],
 }
 
-// Library -> where it may be named. One file each, unless more are listed.
+// Libraries and the files that may import them: one file each, unless more are listed.
 const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@aws-sdk/client-s3': ['tasks/documents/blobs/s3.ts'],
   '@fastify/busboy': ['edge/uploads.ts'],
@@ -74,10 +74,10 @@ const SEVERAL = new Map([
   ['stripe', 2],
   ['twilio', 2],
 ])
-// A schema language is no vendor behind a seam: payloads, rows and routes are written in it.
+// Payloads, rows and routes use this schema language directly, so it is no vendor behind a seam.
 const EVERYWHERE = new Set(['zod'])
 
-// Imports whose target is a value: the server for this system, pdf.js's own worker, and the task modules that tests hand in.
+// Imports with a computed target: the system's server, pdf.js's own worker, and task modules that tests pass in.
 const COMPUTED = new Set([
   'sql/embedded/binaries.ts',
   'workers/children/documents/pdf.ts',
@@ -140,7 +140,7 @@ describe('the structure', () => {
     for (const name of [...Object.keys(MAY_IMPORT), 'test']) {
       const text = readFileSync(new URL(`${name}/README.md`, root), 'utf8')
       assert.ok(text.split('\n').length <= 120, `${name}/README.md`)
-      // The first column of its tables; what is written in capitals stands for any.
+      // Paths from the first column of the tables; capitals stand for any name.
       const cells = [...text.matchAll(/^\| (`[^|]+?) \|/gm)].flatMap(([, cell]) => [
         ...cell!.matchAll(/`([^`]+)`/g),
       ])
@@ -227,7 +227,7 @@ describe('the structure', () => {
   test('no file needs itself by way of others, not even for a type', () => {
     const edges = new Map(files.map((file) => [file, new Set<string>()]))
     for (const { file, target, erased } of imports) {
-      // The work of a task is in terms of its declaration, which loads it when it first runs.
+      // A task's work refers to the types of its declaration, which loads the work on its first run.
       const isOwn = erased && resolve(file, target) === file.replace(/-run\.ts$/, '.ts')
       if (isRelative(target) && !isOwn) edges.get(file)!.add(resolve(file, target))
     }
@@ -245,13 +245,13 @@ describe('the structure', () => {
     for (const [file, text] of texts) {
       assert.doesNotMatch(text, /\b(TODO|FIXME|XXX|HACK)\b/, file)
       assert.doesNotMatch(text, /@ts-(ignore|nocheck|expect-error)/, file)
-      // As a type: after a colon, `as`, or inside type arguments; `any(` and `any:` are names.
+      // `any` as a type: after a colon, `as`, or inside type arguments. `any(` and `any:` are names.
       assert.doesNotMatch(plainCode(text), /(?::|\bas|<|,|\||&|=>|\breadonly)\s*any\b(?!\s*[(:<'])/, file)
     }
   })
 })
 
-/** The files of one cycle, in order; empty when there is none. */
+/** The files of one cycle, in order; empty if there is none. */
 function cycle(edges: ReadonlyMap<string, ReadonlySet<string>>): string[] {
   const done = new Set<string>()
   const path: string[] = []

@@ -3,13 +3,13 @@ import type { Query } from '../../sql/db.ts'
 import type { Client } from '../../sql/driver.ts'
 import type { TestDatabase } from '../database.ts'
 
-/** The tables of kept sums, and what they must hold. */
+/** The tables of kept sums, and their correct contents. */
 
 const WHOSE = (column: string): string =>
   `(select 0 as whose union all select ${column} where ${column} is not null)`
 const DAY = `(created_at at time zone 'utc')::date`
 
-/** Table of sums -> its key, its sums, and those that the rows give. */
+/** For each table of sums: its key, its sums, and the query that computes them from the rows. */
 const SUMS: Readonly<Record<string, readonly [key: string, sums: readonly string[], rows: string]>> = {
   ai_conversation_count: [
     'day',
@@ -86,7 +86,7 @@ const SUMS: Readonly<Record<string, readonly [key: string, sums: readonly string
 
 export const SUM_TABLES = Object.keys(SUMS)
 
-/** The sums that are kept but not there, and those that are there but not kept, by table. */
+/** Differences between kept and computed sums, by table. */
 export async function differences(query: TestDatabase['query']): Promise<Record<string, unknown[]>> {
   const found: Record<string, unknown[]> = {}
   for (const [table, [key, sums, rows]] of Object.entries(SUMS)) {
@@ -98,7 +98,7 @@ export async function differences(query: TestDatabase['query']): Promise<Record<
   return found
 }
 
-/** Runs a query of the service, or text. */
+/** Runs a query of the service, or SQL text. */
 export async function run(
   client: Client,
   query: Query<unknown> | string,
@@ -108,7 +108,7 @@ export async function run(
   return (await client.query<Record<string, unknown>>({ text, values: query.values as unknown[] })).rows
 }
 
-/** Adds a row to each of the tables that sums are kept of, which adds to the same sums each time. */
+/** Adds a row to each table that has sums; each call adds to the same sums. */
 export async function rowOfEach(client: Client): Promise<void> {
   const name = randomUUID()
   const fact = (value: unknown): readonly unknown[] => ['', value]

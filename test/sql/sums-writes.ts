@@ -21,9 +21,9 @@ import { applyChanges, linkCustomer, refuseRefund, reserveRefund } from '../../s
 import { OF_ACCOUNT, purgeRows } from '../../sql/purge.ts'
 import type { Chance } from '../chance.ts'
 
-/** Random writes to all tables that sums are kept of, by the statements of the service. */
+/** Random writes to all tables that have kept sums, with the service's statements. */
 
-/** The ids of the latest rows of tables. */
+/** Ids of the latest rows of each table. */
 export type Ids = Readonly<Record<'blog_post' | 'document' | 'payment_transaction', readonly number[]>>
 export const LATEST_IDS = (['blog_post', 'document', 'payment_transaction'] as const)
   .map(
@@ -32,7 +32,7 @@ export const LATEST_IDS = (['blog_post', 'document', 'payment_transaction'] as c
   )
   .join(', ')
 
-/** What it writes to is one of a few, so that concurrent writes meet. */
+/** A write to one of a few rows, so that concurrent writes conflict. */
 type Write = (chance: Chance, ids: Ids) => Query<unknown> | string
 
 const named = (kind: string, chance: Chance): string => `${kind}_${chance.between(1, 12)}`
@@ -40,7 +40,7 @@ const stamped = (chance: Chance, value: unknown): readonly [string, unknown] => 
   String(chance.between(1, 5)),
   value,
 ]
-// Of three days, also at their very ends.
+// Times of three days, including their boundaries.
 const seconds = (chance: Chance): number => 1_700_006_400 + chance.pick([-1, 0, 1, 40_000, 86_399, 86_400])
 const owner = (chance: Chance): number => chance.between(1, 4)
 
@@ -48,7 +48,7 @@ const transaction: Write = (chance) =>
   applyChanges([
     {
       kind: 'transaction',
-      // Now and then of two payments that turn out to be one.
+      // Sometimes two payments turn out to be one.
       ids: [named('pi', chance), ...(chance.happens(0.1) ? [named('pi', chance)] : [])],
       facts: {
         money: stamped(chance, { amount: chance.between(100, 500), currency: chance.pick(['usd', 'eur']) }),
@@ -226,7 +226,7 @@ const comms: readonly Write[] = [
 const accounts: readonly Write[] = [
   ...[newAccounts, newAccounts],
   (chance) => purgeRows({ ...chance.pick(OF_ACCOUNT), max: 3 }, owner(chance)),
-  // What a purge has left is deleted or cleared by foreign keys.
+  // Foreign keys delete or clear the rows that a purge has left.
   (chance) => `delete from account where id = ${owner(chance)}`,
 ]
 

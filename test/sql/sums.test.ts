@@ -8,7 +8,7 @@ import { runs } from '../runs.ts'
 import { differences, rowOfEach, run, SUM_TABLES } from './sums-help.ts'
 import { type Ids, LATEST_IDS, randomWrite } from './sums-writes.ts'
 
-/** Sums that are kept are those of the rows, whatever is written and by how many at once. */
+/** Kept sums equal those of the rows, after any writes and any concurrency. */
 
 const { query, url } = await testDatabase()
 const AT_ONCE = 6
@@ -18,7 +18,7 @@ const clients = await Promise.all(
 )
 after(() => Promise.all(clients.map((client) => client.end())))
 
-// Refused, and so rolled back: refunds of more than was paid, what exists already, what is of nobody any more; deadlocks.
+// Errors that roll a transaction back: refunds beyond the payment, duplicates, missing owners, deadlocks.
 const REFUSALS = ['23514', '23505', '23503', '40P01']
 
 const latest = async (): Promise<Ids> => {
@@ -26,7 +26,7 @@ const latest = async (): Promise<Ids> => {
   return Object.fromEntries(Object.entries(row!).map(([table, ids]) => [table, ids ?? [1]])) as Ids
 }
 
-/** Some transactions, one after the other, of which some are given up; answers how many were refused. */
+/** Runs some transactions, some of which roll back; returns the number that failed. */
 async function writeSome(client: Client, chance: Chance, ids: Ids): Promise<number> {
   let refused = 0
   for (let n = 0; n < TRANSACTIONS; n++) {
@@ -56,7 +56,7 @@ test('kept sums are those of the rows, whatever is written at once', async () =>
       for (const table of unseen)
         if ((await query(`select from ${table} limit 1`)).length > 0) unseen.delete(table)
     }),
-    // What happens at once differs from run to run, so a smaller example would be another one.
+    // The interleaving differs from run to run, so shrinking would find another example.
     { ...runs(25), endOnFailure: true, includeErrorInReport: true },
   )
   assert.deepEqual([...unseen], [], 'tables without any sum')
@@ -71,7 +71,7 @@ test('transactions that add to the same sums do not wait for each other, and wha
   const before = await rows()
   for (const client of [one, other]) {
     await client.query('begin')
-    // Whoever had to wait would be refused.
+    // A transaction that had to wait would fail.
     await client.query('set local lock_timeout = 1')
     await rowOfEach(client)
   }

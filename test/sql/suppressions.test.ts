@@ -7,7 +7,7 @@ import { chanceOf } from '../chance.ts'
 import { testDatabase } from '../database.ts'
 import { runs, SEED } from '../runs.ts'
 
-/** Addresses that mail is not sent to: what events of any order make of them, and what an admin does. */
+/** Suppressed addresses: the effects of events in any order, and of an admin's changes. */
 
 const { db, query } = await testDatabase()
 

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import { concernedBy } from '../changed.ts'
 import { allFiles, chosenFiles, inTurns } from '../files.ts'
 
-/** Which files a run takes, by what it is given. */
+/** The files that a test run selects from its arguments. */
 
 const all = chosenFiles([], 'quick')
 const ringsOf = (files: readonly string[]): string[] => [...new Set(files.map((file) => file.split('/')[1]!))]

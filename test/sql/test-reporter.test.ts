@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 
-/** The exit code of a run, and its second look at what failed. */
+/** The exit code of a run, and its second run of failed files. */
 
 const SUITES = {
   'a file that ends while it is loaded': `suite('file', async () => { await null; throw new Error('what failed') })`,
@@ -74,7 +74,7 @@ describe('the second look', () => {
   })
 })
 
-// Without the mark of a process of node:test, which reports to its parent instead.
+// Without this variable; with it, node:test would report to a parent process.
 const { NODE_TEST_CONTEXT: _, ...env } = process.env
 
 interface Reported {

@@ -7,13 +7,16 @@ import { endLogin, type GivenFactor } from '../../sql/limits.ts'
 import { until } from '../until.ts'
 import { newAddress, sharedDatabase } from './shared-database.ts'
 
-/** Codes of second factors are used up once, however many sign-ins come at once, and what was checked is what counts. */
+/**
+ * A one-time code works once, however many sign-ins use it in parallel, and only with the secret that it was checked
+ * against.
+ */
 
 const { db, query } = await sharedDatabase()
 const [MAX, LOCK_SECONDS] = [3, 900]
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
 
-/** An account with one-time codes: `end` ends a login whose password matched. */
+/** Adds an account with one-time codes; `end` ends a login whose password matched. */
 async function person() {
   const email = newAddress()
   const [row] = await query(`insert into account (email, password_hash) values ($1, 'hash') returning id`, [

@@ -18,7 +18,7 @@ import { testDatabase } from '../database.ts'
 import { jobSettings } from '../job-settings.ts'
 import { assertReadByIndex, assertWriteByIndex } from './plans-help.ts'
 
-/** How transcriptions are settled by the ends of their jobs, whoever brings those about, and what is counted of them. */
+/** The end of a job settles its transcription, however the job ended, and counts its usage. */
 
 const { db, query, url } = await testDatabase()
 const LEASE = uuidv7()
@@ -235,7 +235,7 @@ test('a retry of a failed one makes it after all, and counts its own requests on
   const { status, job_id, text, error } = await shown(of)
   assert.deepEqual([status, job_id, text, error], ['done', again.jobId, 'Hallo', null])
   assert.equal((await usage()).length, 2)
-  // What is made stays.
+  // A finished transcription stays.
   assert.equal(await call(of), null)
 })
 

@@ -15,7 +15,7 @@ import {
 import { testDatabase } from '../database.ts'
 import { assertWriteByIndex } from './plans-help.ts'
 
-/** Previews of voices as they are stored, and what the database does not let in. */
+/** Stored previews of voices, and the tables' constraints. */
 
 const { db, query, url } = await testDatabase()
 const speech = { provider: 'openai', model: 'm', voice: 'v', speed: 1.25, text: 't' }

@@ -12,7 +12,7 @@ import {
 import { DEFAULT_QUOTAS } from '../job-settings.ts'
 import { webhookWorld } from './webhooks-help.ts'
 
-/** Webhooks do not amplify: how many deliveries are sent and kept, and when what is made with an API key ends. */
+/** Webhooks do not amplify: limits of deliveries, and the end of those that an API key created. */
 
 const world = await webhookWorld()
 const { db, query, ledger, account, endpoint, delivery, deliveries, callback, ended, settle, take } = world

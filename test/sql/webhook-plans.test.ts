@@ -27,7 +27,7 @@ import {
 import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertWriteByIndex, fillOrganizations, planned, testReads } from './plans-help.ts'
 
-/** Endpoints, deliveries and callbacks are found by an index among 2000 endpoints and 10,000 deliveries. */
+/** Endpoints, deliveries and callbacks use an index, with 2000 endpoints and 10,000 deliveries. */
 
 const { url, query } = await testDatabase()
 await fillOrganizations(query)
@@ -68,7 +68,7 @@ describe('reads by index', () => {
 })
 
 let endpoint = 100
-// Each fiftieth waits.
+// Every fiftieth delivery is waiting.
 let delivery = 100
 let job = 100
 let organization = 200

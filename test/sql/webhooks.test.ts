@@ -16,7 +16,7 @@ import {
 } from '../../sql/webhooks.ts'
 import { ANSWER, WAITS, webhookWorld } from './webhooks-help.ts'
 
-/** What is to be delivered, to whom, and when: as the rows say. */
+/** Deliveries that rows lead to: their content, receivers and times. */
 
 const world = await webhookWorld()
 const { db, query, ledger, insert, account, endpoint, delivery, deliveries, callback, ended, settle, take } =
@@ -128,7 +128,7 @@ describe('other events', () => {
       transaction,
       facts({ ...money, outcome: ['2', 'succeeded'] }),
     ])
-    // Nothing that clients see has changed.
+    // This change is invisible to clients.
     await query(`update payment_transaction set reserved = 0 where id = $1`, [transaction])
     await insert(`payment_subscription (customer_id, provider_subscription_id, facts) values ($1, $2, $3)`, [
       customer,
@@ -184,7 +184,7 @@ describe('deliveries', () => {
     const id = await endpoint(['job.done'])
     const one = await delivery(id)
     for (const wait of WAITS) {
-      // For both it is the same time.
+      // In one transaction, `now()` is the same for both statements.
       const { ms } = await db.transaction(async (tx) => {
         assert.equal((await tx.one(settleDelivery(one, 'failed', ANSWER, WAITS))).end, 'pending')
         return tx.one(sql.type(z.object({ ms: z.number() }))`
