@@ -26,7 +26,7 @@ let names = 0
 const LISTED = [null, null]
 
 /** Adds an account whose deletion is due, with an active subscription here; `at` null means the provider has none. */
-async function leaver(at: object | null = {}) {
+async function addLeavingAccount(at: object | null = {}) {
   const [who] = await people(1)
   const name = `leaver${++names}x`
   await world.link(who!, name)
@@ -38,13 +38,13 @@ async function leaver(at: object | null = {}) {
     [`sub_${name}`, who!.id],
   )
   await query('update account set deletion_at = now() where id = $1', [who!.id])
-  const seen = async () => (await query('select deleted_at from account where id = $1', [who!.id]))[0]
+  const readAccount = async () => (await query('select deleted_at from account where id = $1', [who!.id]))[0]
   return {
     ...who!,
     subscription: () => stripe.account.subscriptions.get(`sub_${name}`),
     asked: () => stripe.asked.filter(({ path }) => path === `/v1/subscriptions/sub_${name}`),
-    isThere: async () => (await seen())?.deleted_at === null,
-    isGone: async () => (await seen()) === undefined,
+    isThere: async () => (await readAccount())?.deleted_at === null,
+    isGone: async () => (await readAccount()) === undefined,
     jobs: () =>
       query(
         `select status, error_code from job where name = 'accounts.delete' and payload ->> 'account_id' = $1 order by ordinal`,
@@ -56,7 +56,7 @@ async function leaver(at: object | null = {}) {
 }
 
 /** Runs the schedule that starts due deletions. */
-async function keepHouse(): Promise<void> {
+async function startDueDeletions(): Promise<void> {
   const answer = await api.post('/api/v1/schedules/housekeeping/run', { token: admin!.token })
   assert.ok(answer.status < 300, answer.text)
   const { job_id } = answer.json
@@ -65,12 +65,12 @@ async function keepHouse(): Promise<void> {
 }
 
 /** Backdates failed jobs by an hour. */
-const anHourLater = () =>
+const backdateFailures = () =>
   query(`update job set finished_at = finished_at - interval '1 hour' where status = 'failed'`)
 
 test('one whose subscription ends at the provider first is deleted, with all that is its own', async () => {
-  const one = await leaver()
-  await keepHouse()
+  const one = await addLeavingAccount()
+  await startDueDeletions()
   await until('it is gone', one.isGone)
   assert.equal(one.subscription()!.cancel_at_period_end, true)
   assert.equal(one.asked().length, 1)
@@ -81,19 +81,19 @@ test('one whose subscription ends at the provider first is deleted, with all tha
 })
 
 test('one stays and works while the provider fails, and each hour has another try at most', async () => {
-  const one = await leaver()
+  const one = await addLeavingAccount()
   stripe.faults.push('revoked')
-  await keepHouse()
+  await startDueDeletions()
   await until('the job has failed', async () => (await one.jobs())[0]?.status === 'failed')
   assert.deepEqual(await one.jobs(), [{ status: 'failed', error_code: 'payment.key' }])
   assert.equal(await one.isThere(), true)
   assert.equal((await api.get('/api/v1/auth/me', { token: one.token })).status, 200)
-  await keepHouse()
+  await startDueDeletions()
   assert.equal((await one.jobs()).length, 1, 'which is soon enough')
-  await anHourLater()
+  await backdateFailures()
   stripe.faults.push('broken', 'cut')
-  await keepHouse()
-  await keepHouse()
+  await startDueDeletions()
+  await startDueDeletions()
   await until('it is gone', one.isGone)
   assert.deepEqual(
     (await one.jobs()).map(({ status }) => status),
@@ -123,37 +123,37 @@ test('one that may just have subscribed, or still could, has nothing left to pay
 })
 
 test('one whose subscription the provider has ended, or has never heard of, is deleted', async () => {
-  const [ended, unknown] = [await leaver({ status: 'canceled' }), await leaver(null)]
-  await keepHouse()
+  const [ended, unknown] = [await addLeavingAccount({ status: 'canceled' }), await addLeavingAccount(null)]
+  await startDueDeletions()
   for (const one of [ended, unknown]) await until('it is gone', one.isGone)
 })
 
 test('one whose subscription the provider will not end stays', async () => {
-  const one = await leaver()
+  const one = await addLeavingAccount()
   stripe.faults.push(...LISTED, 'invalid')
-  await keepHouse()
+  await startDueDeletions()
   await until('the job has failed', async () => (await one.jobs())[0]?.status === 'failed')
   assert.deepEqual(await one.jobs(), [{ status: 'failed', error_code: 'payment.rejected' }])
   assert.equal(await one.isThere(), true)
-  await anHourLater()
-  await keepHouse()
+  await backdateFailures()
+  await startDueDeletions()
   await until('it is gone', one.isGone)
 })
 
 test('what is not due is left alone', async () => {
-  const one = await leaver()
+  const one = await addLeavingAccount()
   await query(`update account set deletion_at = now() + interval '1 hour' where id = $1`, [one.id])
-  await keepHouse()
+  await startDueDeletions()
   assert.deepEqual(await one.jobs(), [])
   assert.equal(one.asked().length, 0)
 })
 
 test('one that is to stay after all, while the provider is asked, stays', async () => {
-  const one = await leaver()
+  const one = await addLeavingAccount()
   await db.transaction(async (tx) => {
     // The lock delays storing the provider's answer.
     await tx.run(sql.type(noRows)`lock table payment_subscription in exclusive mode`)
-    await keepHouse()
+    await startDueDeletions()
     await until('the provider is asked', () => one.asked().length === 1)
     await query('update account set deletion_at = null where id = $1', [one.id])
   })
@@ -163,7 +163,7 @@ test('one that is to stay after all, while the provider is asked, stays', async 
 })
 
 test('an admin who deletes an account with a subscription has it ended as well', async () => {
-  const one = await leaver()
+  const one = await addLeavingAccount()
   await query('update account set deletion_at = null where id = $1', [one.id])
   const answer = await api.call('DELETE', `/api/v1/auth/users/${one.id}`, { token: admin!.token })
   assert.equal(answer.status, 204)
@@ -173,9 +173,9 @@ test('an admin who deletes an account with a subscription has it ended as well',
 })
 
 test('a worker that is killed while it asks the provider leaves the rest to the next one, which does it once', async () => {
-  const one = await leaver()
+  const one = await addLeavingAccount()
   stripe.faults.push(...LISTED, 'hang-after')
-  await keepHouse()
+  await startDueDeletions()
   await until('the provider is asked', () => one.asked().length === 1)
   await working.kill()
   assert.equal(await one.isThere(), true)

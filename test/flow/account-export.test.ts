@@ -19,7 +19,7 @@ await client.register('keeper@example.com')
 const bytes = Buffer.from('The bytes of a document. '.repeat(20_000))
 assert.equal((await client.upload(bytes, 'letter.txt')).status, 201)
 
-async function filesOf(archive: Buffer): Promise<Map<string, string>> {
+async function readArchive(archive: Buffer): Promise<Map<string, string>> {
   const zip = await fromBufferPromise(archive, { lazyEntries: true })
   const files = new Map<string, string>()
   for await (const entry of zip.eachEntry()) {
@@ -31,7 +31,7 @@ async function filesOf(archive: Buffer): Promise<Map<string, string>> {
 }
 
 /** Starts an export that waits for a table; `holding` has it locked until it commits. */
-async function heldExport() {
+async function startBlockedExport() {
   await holding.query('begin')
   await holding.query('lock table ai_usage in access exclusive mode')
   const { job_id } = (await (await client.post('/api/v1/auth/me/export?background=true')).json()) as {
@@ -47,7 +47,7 @@ async function heldExport() {
 const first = await startProcess('worker', url, env)
 
 test('one that is cancelled while it runs ends, and leaves nothing', async () => {
-  const { job_id, stream } = await heldExport()
+  const { job_id, stream } = await startBlockedExport()
   await client.fetch(`/api/v1/jobs/${job_id}`, { method: 'DELETE' })
   // The worker checks for cancellations when it renews its lease. The first renewal may have begun earlier; the third
   // shows that the second has ended. A thread that does not stop within 2 s is killed, which leaves the bytes.
@@ -66,7 +66,7 @@ test('one that is cancelled while it runs ends, and leaves nothing', async () =>
 })
 
 test('a worker that is killed in the middle of it is followed by one that does it anew, once', async () => {
-  const { job_id, stream } = await heldExport()
+  const { job_id, stream } = await startBlockedExport()
   const again = (await (await client.post('/api/v1/auth/me/export?background=true')).json()) as object
   assert.deepEqual(again, { job_id }, 'another request joins it')
   assert.deepEqual(await query('select 1 from account_export'), [])
@@ -85,7 +85,7 @@ test('a worker that is killed in the middle of it is followed by one that does i
   )
   const answer = await client.fetch(`/api/v1/auth/me/export/${job_id}`)
   assert.equal(answer.status, 200)
-  const files = await filesOf(Buffer.from(await answer.arrayBuffer()))
+  const files = await readArchive(Buffer.from(await answer.arrayBuffer()))
   assert.equal(JSON.parse(files.get('account.json')!).account.email, 'keeper@example.com')
   const [name] = [...files.keys()].filter((path) => path.startsWith('documents/'))
   assert.match(name!, /^documents\/\d+\/letter\.txt$/)

@@ -84,7 +84,7 @@ async function start(): Promise<Started> {
 }
 
 /** Runs an operator's command on a data folder. */
-async function command(script: string, dataDir: string, ...args: string[]): Promise<string> {
+async function runCommand(script: string, dataDir: string, ...args: string[]): Promise<string> {
   const file = fileURLToPath(new URL(`../../${script}`, import.meta.url))
   const env = { ...process.env, NODE_ENV: 'development', DATABASE_URL: '', DATA_DIR: dataDir }
   const words = [...BRIEF, file, ...args]
@@ -124,8 +124,8 @@ test('the whole service starts from nothing, heals, stops in order, and starts a
 
   // Commands use the database of the running service.
   const backup = join(folder, 'backup')
-  assert.match(await command('tasks/backup/backup-main.ts', folder, backup), /^Wrote /)
-  const unlocked = await command('edge/admin-main.ts', folder, 'unlock', 'first@example.com')
+  assert.match(await runCommand('tasks/backup/backup-main.ts', folder, backup), /^Wrote /)
+  const unlocked = await runCommand('edge/admin-main.ts', folder, 'unlock', 'first@example.com')
   assert.equal(unlocked, 'first@example.com had no failed logins\n')
 
   const database = await connect({ url: findRunning(folder)!, applicationName: 'look' })
@@ -152,8 +152,8 @@ test('the whole service starts from nothing, heals, stops in order, and starts a
 
   // Without a running service, commands start the database themselves, a new one if needed.
   const other = join(folder, 'restored')
-  assert.match(await command('tasks/backup/restore-main.ts', other, backup), /^Restored the state of /)
-  const sessions = await command('edge/admin-main.ts', other, 'revoke-sessions', 'second@example.com')
+  assert.match(await runCommand('tasks/backup/restore-main.ts', other, backup), /^Restored the state of /)
+  const sessions = await runCommand('edge/admin-main.ts', other, 'revoke-sessions', 'second@example.com')
   assert.match(sessions, /^Sessions of second@example.com revoked: [1-9]/)
 })
 

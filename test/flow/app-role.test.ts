@@ -22,7 +22,7 @@ import { until } from '../until.ts'
 
 type Rows = Record<string, unknown>[]
 
-const as = (url: string, role: string): string => url.replace(/\/\/[^@]*@/, `//${role}:p@`)
+const withRole = (url: string, role: string): string => url.replace(/\/\/[^@]*@/, `//${role}:p@`)
 
 async function ask(url: string, text: string, values: unknown[] = []): Promise<Rows> {
   const client = await connect({ url, applicationName: 'test' })
@@ -44,18 +44,18 @@ for (const role of [owner, app]) {
   stopAfterFile(() => ask(base, `drop role ${role}`))
 }
 
-async function ownedDatabase(): Promise<{ ownerUrl: string; appUrl: string }> {
+async function createOwnedDatabase(): Promise<{ ownerUrl: string; appUrl: string }> {
   const url = await emptyDatabase()
   await ask(
     base,
     `alter database ${new URL(url.replace(/@[^/]*/, '@x')).pathname.slice(1)} owner to ${owner}`,
   )
-  return { ownerUrl: as(url, owner), appUrl: as(url, app) }
+  return { ownerUrl: withRole(url, owner), appUrl: withRole(url, app) }
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-role-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
-const { ownerUrl, appUrl } = await ownedDatabase()
+const { ownerUrl, appUrl } = await createOwnedDatabase()
 await migrate(ownerUrl, { appRole: app })
 const query = (text: string, values: unknown[] = []): Promise<Rows> => ask(ownerUrl, text, values)
 
@@ -77,26 +77,26 @@ test('edges and workers do all of their work without owning anything', async () 
   const [edge] = await Promise.all([startProcess('edge', appUrl, env), startProcess('worker', appUrl, env)])
   const client = new Client(edge.ready.port!)
   assert.equal((await client.register('ann@example.com')).role, 'admin')
-  const good = async (answer: Response): Promise<Record<string, unknown>> => {
+  const parseOk = async (answer: Response): Promise<Record<string, unknown>> => {
     const text = await answer.text()
     assert.ok(answer.ok, `${answer.status} ${text}`)
     return JSON.parse(text) as Record<string, unknown>
   }
 
-  const { id } = await good(await client.upload(await textPdf(2, { line: () => 'by the river' }), 'a.pdf'))
-  assert.deepEqual(await good(await client.post(`/api/v1/documents/${id}/extract`)), {
+  const { id } = await parseOk(await client.upload(await textPdf(2, { line: () => 'by the river' }), 'a.pdf'))
+  assert.deepEqual(await parseOk(await client.post(`/api/v1/documents/${id}/extract`)), {
     ...{ read: 2, unread: 0, skipped: 0 },
   })
-  const found = await good(await client.fetch('/api/v1/documents?search=river'))
+  const found = await parseOk(await client.fetch('/api/v1/documents?search=river'))
   assert.equal(found.total, 1)
-  await good(await client.post('/rag/index', { collection_name: 'mills', path: '.' }))
-  await good(await client.post('/rag/search', { collection_name: 'mills', query: 'wheel' }))
-  await good(await client.post('/api/v1/ai/chat', { message: 'Hello' }))
+  await parseOk(await client.post('/rag/index', { collection_name: 'mills', path: '.' }))
+  await parseOk(await client.post('/rag/search', { collection_name: 'mills', query: 'wheel' }))
+  await parseOk(await client.post('/api/v1/ai/chat', { message: 'Hello' }))
 
   await query(`insert into audit_event (kind, at) values ('account.updated', now() - interval '5 months'),
     ('account.updated', now() - interval '1 month')`)
   for (const { identifier } of schedule) {
-    const { job_id } = await good(await client.post(`/api/v1/schedules/${identifier}/run`))
+    const { job_id } = await parseOk(await client.post(`/api/v1/schedules/${identifier}/run`))
     await until(`${identifier} has run`, async () => {
       const [job] = await query('select status, error_detail from job where id = $1', [job_id])
       assert.ok(!['failed', 'cancelled'].includes(String(job!.status)), `${identifier}: ${job!.error_detail}`)
@@ -114,7 +114,7 @@ test('its role makes a backup, which the owner restores for it', async () => {
   const settings = parse({ NODE_ENV: 'test', SECRET_KEY: SECRET, DATABASE_APP_ROLE: app })
   const report = await backUp(settings, { url: appUrl, directUrl: appUrl }, join(folder, 'backup'))
   assert.ok(report.tables > 20)
-  const to = await ownedDatabase()
+  const to = await createOwnedDatabase()
   const restored = await restore(
     settings,
     { url: to.ownerUrl, directUrl: to.ownerUrl },
@@ -186,20 +186,20 @@ test('functions with the rights of the owner are found by a fixed path, and only
 })
 
 test('tables of later releases are the role’s to use, and a release that changes nothing keeps its rights', async () => {
-  const rights = () =>
+  const readGrants = () =>
     query(
       `select relname, relacl::text, relrowsecurity from pg_class where relowner = '${owner}'::regrole order by oid`,
     )
-  const before = await rights()
+  const before = await readGrants()
   assert.deepEqual(await migrate(ownerUrl, { appRole: app }), [])
-  assert.deepEqual(await rights(), before)
+  assert.deepEqual(await readGrants(), before)
   await query('create table later (id integer generated always as identity)')
   await ask(appUrl, 'insert into later default values')
   assert.deepEqual(await ask(appUrl, 'select id from later'), [{ id: 1 }])
 })
 
 test('a role that does not exist, is the owner or is a superuser is refused before anything is applied', async () => {
-  const { ownerUrl: url } = await ownedDatabase()
+  const { ownerUrl: url } = await createOwnedDatabase()
   const superuser = new URL(base.replace(/@[^/]*/, '@x')).username
   for (const [role, reason] of [
     ['nobody_at_all', /no role nobody_at_all: create role nobody_at_all login/],

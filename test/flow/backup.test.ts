@@ -33,7 +33,7 @@ const ledger = ledgerOf(source)
 const ann = await api.register('ann@example.com')
 const from = { url: source.url, directUrl: source.url }
 
-const rowsOf = async (url: string, text: string): Promise<Record<string, unknown>[]> => {
+const readRows = async (url: string, text: string): Promise<Record<string, unknown>[]> => {
   const client = await connect({ url, applicationName: 'look' })
   try {
     return (await client.query(text)).rows
@@ -43,7 +43,7 @@ const rowsOf = async (url: string, text: string): Promise<Record<string, unknown
 }
 
 /** Digests of the rows in a backup by table, independent of how the table is split into parts. */
-async function digests(file: string): Promise<Map<string, string>> {
+async function digestTables(file: string): Promise<Map<string, string>> {
   const found = new Map<string, string>()
   let hash = createHash('sha256')
   for await (const { header, data } of readSections<Header>(file)) {
@@ -99,7 +99,7 @@ test('a backup under load is one moment, and a service goes on from it', async (
   )
 
   // Every file is there under its digest, and every document in the backup has its bytes.
-  const blobs = await rowsOf(
+  const blobs = await readRows(
     url,
     `select encode(sha256, 'hex') as sha256, key, store from blob where sha256 is not null`,
   )
@@ -108,25 +108,25 @@ test('a backup under load is one moment, and a service goes on from it', async (
     const bytes = readFileSync(fileOf('elsewhere', String(key)))
     assert.equal(createHash('sha256').update(bytes).digest('hex'), sha256)
   }
-  const [lost] = await rowsOf(
+  const [lost] = await readRows(
     url,
     'select count(*)::int as n from document d where not exists (select from blob b where b.sha256 = d.sha256)',
   )
   assert.equal(lost!.n, 0)
-  assert.deepEqual(await differences((text) => rowsOf(url, text)), {}, 'kept sums are those of the rows')
+  assert.deepEqual(await differences((text) => readRows(url, text)), {}, 'kept sums are those of the rows')
 
-  const [late] = await rowsOf(url, 'select count(*)::int as n from partitions.audit_event_default')
+  const [late] = await readRows(url, 'select count(*)::int as n from partitions.audit_event_default')
   assert.equal(late!.n, 0, 'each event is in the partition of its month')
 
   // A backup of the restored data has the same rows, except for the location of files.
   await backUp(settings(store('elsewhere')), to, at('second'))
-  const [first, second] = [await digests(at('first')), await digests(at('second'))]
+  const [first, second] = [await digestTables(at('first')), await digestTables(at('second'))]
   for (const digest of [first, second]) digest.delete('blob')
   assert.deepEqual(Object.fromEntries(second), Object.fromEntries(first))
   const schema = `select conrelid::regclass::text || ' ' || conname || ' ' || pg_get_constraintdef(oid) as line from pg_constraint
     where connamespace = 'public'::regnamespace union all
     select tgrelid::regclass::text || ' ' || tgname || ' ' || tgenabled::text from pg_trigger where not tgisinternal order by 1`
-  assert.deepEqual(await rowsOf(url, schema), await rowsOf(source.url, schema))
+  assert.deepEqual(await readRows(url, schema), await readRows(source.url, schema))
 
   // The same account can sign in, and workers finish jobs that were waiting or running.
   const service = await startEdge(url, { env: store('elsewhere') })
@@ -198,7 +198,7 @@ async function restoreUnusual() {
     at('unusual'),
   )
   const digest = `select md5(string_agg(ordinal || md5(bytes), '' order by ordinal)) as md5 from blob_chunk where blob_id = ${large!.id}`
-  const digests = [await rowsOf(source.url, digest), await rowsOf(inDatabase, digest)]
+  const digests = [await readRows(source.url, digest), await readRows(inDatabase, digest)]
 
   await source.query('delete from blob where id = $1', [large!.id])
   await source.query('drop table rag_neighbour_3')
@@ -212,7 +212,7 @@ test('files may go into the database, and what was lost before is said', async (
   const { report, inDatabase, intoDatabase } = await unusual()
   assert.equal(report.missing, 1)
   assert.deepEqual([intoDatabase.files, intoDatabase.missing], [report.files, 1])
-  const stores = await rowsOf(
+  const stores = await readRows(
     inDatabase,
     `select store, count(*)::int as n from blob where sha256 is not null group by store order by store`,
   )
@@ -220,7 +220,7 @@ test('files may go into the database, and what was lost before is said', async (
     stores.map(({ n }) => n),
     [1, report.files],
   )
-  const [sum] = await rowsOf(
+  const [sum] = await readRows(
     inDatabase,
     `select bool_and(b.sha256 = sha256(c.bytes)) as same from blob b join blob_chunk c on c.blob_id = b.id`,
   )
@@ -236,18 +236,18 @@ test('what a killed restore has left of a file is replaced', async () => {
 
 test('uploads under way in the source are not those of a restored copy, which would remove their files', async () => {
   const { begun, inFiles } = await unusual()
-  const restored = await rowsOf(inFiles, `select store from blob where key = '${begun}'`)
+  const restored = await readRows(inFiles, `select store from blob where key = '${begun}'`)
   assert.deepEqual(restored, [{ store: store('apart').BLOB_STORE }])
 })
 
 test("uploads under way into a bucket are the source's alone", async () => {
   const { inFiles } = await unusual()
-  assert.deepEqual(await rowsOf(inFiles, `select id from blob where store = 's3://bucket'`), [])
+  assert.deepEqual(await readRows(inFiles, `select id from blob where store = 's3://bucket'`), [])
 })
 
 test('where there is no pgvector, collections that had it are restored to be searched in memory', async () => {
   const { inDatabase } = await unusual()
-  const near = await rowsOf(
+  const near = await readRows(
     inDatabase,
     `select dimensions, has_neighbours from rag_collection where name = 'near'`,
   )
@@ -308,21 +308,21 @@ test('what is damaged, cut off, no backup or newer is refused before anything is
   const changed = Buffer.from(frames)
   changed[place] = 'b'.charCodeAt(0)
   const newer = Buffer.from(frames.toString('latin1').replace('000000-baseline', '999999-accounts'), 'latin1')
-  const packed = (bytes: Buffer) => Buffer.concat([Buffer.from(MAGIC), gzipSync(bytes)])
+  const gzipBackup = (bytes: Buffer) => Buffer.concat([Buffer.from(MAGIC), gzipSync(bytes)])
   const url = await emptyDatabase()
   for (const [name, bytes, reason] of [
-    ['changed', packed(changed), /damaged/],
+    ['changed', gzipBackup(changed), /damaged/],
     ['cut', whole.subarray(0, whole.length - 20), /damaged/],
-    ['without end', packed(frames.subarray(0, frames.length - 20)), /damaged/],
+    ['without end', gzipBackup(frames.subarray(0, frames.length - 20)), /damaged/],
     ['not one', Buffer.from('PK something else'), /not a backup/],
     ['empty', Buffer.alloc(0), /not a backup/],
-    ['newer', packed(newer), /newer version; unknown migrations: 999999-accounts/],
+    ['newer', gzipBackup(newer), /newer version; unknown migrations: 999999-accounts/],
   ] as const) {
     writeFileSync(at(name), bytes)
     await assert.rejects(restore(settings(), { url, directUrl: url }, at(name)), reason, name)
   }
   const tables = `select count(*)::int as n from pg_class where relnamespace = 'public'::regnamespace`
-  assert.deepEqual(await rowsOf(url, tables), [{ n: 0 }])
+  assert.deepEqual(await readRows(url, tables), [{ n: 0 }])
 })
 
 test('a database with anything in it is not touched, and one that could not be filled is empty again', async () => {

@@ -25,7 +25,7 @@ interface PageRow {
 }
 
 /** Uploads bytes, extracts them and returns the pages. */
-async function pagesOf(bytes: Uint8Array, name: string): Promise<readonly PageRow[]> {
+async function extractPages(bytes: Uint8Array, name: string): Promise<readonly PageRow[]> {
   const uploaded = await client.upload(bytes, name)
   assert.equal(uploaded.status, 201)
   const { id } = (await uploaded.json()) as { id: number }
@@ -47,13 +47,13 @@ const peakRss = (pid: number): number =>
   Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024
 
 test('a truncated PDF becomes pages or one unread page with a reason', async () => {
-  const pages = await pagesOf(await truncatedPdf(), 'truncated.pdf')
+  const pages = await extractPages(await truncatedPdf(), 'truncated.pdf')
   assert.ok(pages.length >= 1)
   for (const page of pages) assert.ok(page.status === 'read' || page.detail !== null)
 })
 
 test('an encrypted PDF is one unread page that says so', async () => {
-  assertUnread(await pagesOf(encryptedPdf(), 'secret.pdf'), /password/i)
+  assertUnread(await extractPages(encryptedPdf(), 'secret.pdf'), /password/i)
 })
 
 test('a PNG named .pdf is read as the picture that it is', async () => {
@@ -71,12 +71,12 @@ test('a PNG named .pdf is read as the picture that it is', async () => {
 })
 
 test('a page of 100,000 x 100,000 points costs neither the memory nor the worker', async () => {
-  assertUnread(await pagesOf(await hugePagePdf(), 'huge.pdf'), /large|size/i)
+  assertUnread(await extractPages(await hugePagePdf(), 'huge.pdf'), /large|size/i)
 })
 
 for (const kind of ['arrays', 'content', 'tree'] as const) {
   test(`a PDF with deeply nested ${kind} ends with a page, read or not`, async () => {
-    const pages = await pagesOf(deepPdf(kind, 20_000), `deep-${kind}.pdf`)
+    const pages = await extractPages(deepPdf(kind, 20_000), `deep-${kind}.pdf`)
     assert.ok(pages.length >= 1)
     for (const page of pages) assert.ok(page.status === 'read' || page.detail !== null)
   })

@@ -33,7 +33,7 @@ function clientOf(port: number): Client {
 }
 
 /** Has the worker collect unused blobs, as the schedule does; returns the job's result. */
-async function collected(): Promise<unknown> {
+async function runCollection(): Promise<unknown> {
   const { jobId } = await db.transaction((tx) =>
     enqueue(tx, collect, {}, { ownerId: null, settings: jobSettings(1) }),
   )
@@ -70,11 +70,11 @@ for (const kind of kinds) {
     await beginUpload(edge)
     await until('some of it is stored', async () => (await kind.count()) > before)
     await edge.kill('SIGKILL')
-    assert.deepEqual(await collected(), { documents: 0, blobs: 0, failed: 0 })
+    assert.deepEqual(await runCollection(), { documents: 0, blobs: 0, failed: 0 })
     assert.ok((await kind.count()) > before, 'a young upload may still be under way')
 
     await query(`update blob set created_at = created_at - interval '2 days'`)
-    assert.deepEqual(await collected(), { documents: 0, blobs: 1, failed: 0 })
+    assert.deepEqual(await runCollection(), { documents: 0, blobs: 1, failed: 0 })
     assert.equal(await kind.count(), before)
     const content = await clientOf(ports.get(kind)!).fetch(`/api/v1/documents/${id}/content`)
     assert.equal(Buffer.compare(Buffer.from(await content.arrayBuffer()), kept), 0)

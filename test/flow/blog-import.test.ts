@@ -8,7 +8,7 @@ import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
 import { zipOf } from '../zip.ts'
 import { SHORT_LEASE } from './crash.ts'
-import { closedGate, type Gate } from './gate.ts'
+import { createClosedGate, type Gate } from './gate.ts'
 
 /** Imports posts from the request to the stored rows with a real worker, and checks the state after a kill. */
 
@@ -118,7 +118,7 @@ test('without authentication posts are imported as nobody’s', async () => {
 })
 
 const SLUGS = Array.from({ length: 400 }, (_, i) => `killed-${i}`)
-const killed = async (): Promise<number> =>
+const countImported = async (): Promise<number> =>
   Number((await query(`select count(*) from blog_post where slug like 'killed-%'`))[0]!.count)
 
 /** Kills the worker half way through 400 posts, where the gate holds it. Another worker resumes. */
@@ -126,36 +126,39 @@ async function killHalfWay(gate: Gate, last: object, next: string): Promise<Reco
   const posts = [...SLUGS.map((slug) => ({ title: slug, slug, tag_slugs: ['killed'] })), last]
   const answer = await send('x.json', JSON.stringify(posts), '?on_conflict=fail&background=true')
   const { job_id } = answer.json
-  const jobOf = async () =>
+  const readJob = async () =>
     (
       await query('select status, attempt, result, error_code, progress_current from job where id = $1', [
         job_id,
       ])
     )[0]!
-  await until('it is half way', async () => Number((await jobOf()).progress_current) >= 150, 60_000)
+  await until('it is half way', async () => Number((await readJob()).progress_current) >= 150, 60_000)
   await holder.kill()
-  assert.equal(await killed(), 0, 'nothing of it is committed')
+  assert.equal(await countImported(), 0, 'nothing of it is committed')
   await gate.open()
   holder = await worker(next)
   return until(
     'it has ended',
     async () => {
-      const job = await jobOf()
-      assert.ok([0, SLUGS.length + 1].includes(await killed()), 'all or nothing, at every moment')
+      const job = await readJob()
+      assert.ok([0, SLUGS.length + 1].includes(await countImported()), 'all or nothing, at every moment')
       return ['done', 'failed'].includes(String(job.status)) && job
     },
     60_000,
   )
 }
 
-const gate = await closedGate(url, `after insert on blog_post for each row when (new.slug = 'killed-200')`)
+const gate = await createClosedGate(
+  url,
+  `after insert on blog_post for each row when (new.slug = 'killed-200')`,
+)
 
 test('a worker that is killed half way leaves nothing; the next one imports all, once', {
   timeout: 110_000,
 }, async () => {
   const job = await killHalfWay(gate, { title: 'killed-last', slug: 'killed-last' }, 'second')
   assert.deepEqual([job.status, job.attempt, job.result], ['done', 2, { ...NONE, created: SLUGS.length + 1 }])
-  assert.equal(await killed(), SLUGS.length + 1)
+  assert.equal(await countImported(), SLUGS.length + 1)
   await assertCounted(query)
 })
 
@@ -166,7 +169,7 @@ test('and when the last post collides, the next one imports nothing, either', {
   await gate.close()
   const job = await killHalfWay(gate, { title: 'x', slug: 'hello' }, 'third')
   assert.deepEqual([job.status, job.error_code], ['failed', 'import.conflict'])
-  assert.equal(await killed(), 0)
+  assert.equal(await countImported(), 0)
   assert.deepEqual(await query(`select 1 from blog_tag where slug = 'killed'`), [])
   await assertCounted(query)
 })

@@ -36,7 +36,7 @@ const ports = [doomedEdge.ready.port!, edge.port]
 const client = new Client(edge.port)
 await client.register('reader@example.com')
 
-const begunAnew = (frames: readonly Frame[]): boolean =>
+const hasRestarted = (frames: readonly Frame[]): boolean =>
   frames.slice(0, -2).some(({ event }) => event === 'restart')
 
 test('what readers put together is what is stored, without gaps and repeats; stopping works after a resume', async () => {
@@ -48,7 +48,7 @@ test('what readers put together is what is stored, without gaps and repeats; sto
       key: `reader ${i}`,
       random,
       drop: 0.02,
-      ...(i === 0 ? { stopWhen: begunAnew, token: client.token } : {}),
+      ...(i === 0 ? { stopWhen: hasRestarted, token: client.token } : {}),
     }),
   )
   await until('pieces come', async () => {

@@ -8,7 +8,7 @@ import { testDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
 import { event, signature, WEBHOOK_SECRET } from '../payment-events.ts'
 import { Client, startProcess } from '../service.ts'
-import { lineLog } from './line-log.ts'
+import { createLineLog } from './line-log.ts'
 
 /** Edges whose clocks are wrong use the database's time. */
 
@@ -19,7 +19,7 @@ const env = { PROVIDER_SECRET_KEY: 'sk_test_standin', PROVIDER_WEBHOOK_SECRET: W
  * Makes a root whose entry points shift the clock and then load the real ones. A preload would do the same, but then
  * processes cache no code and start 0.5 s of CPU slower.
  */
-function shifted(ms: number): URL {
+function createShiftedRoot(ms: number): URL {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-clock-'))
   after(() => rmSync(folder, { recursive: true, force: true }))
   mkdirSync(join(folder, 'edge'))
@@ -34,11 +34,11 @@ function shifted(ms: number): URL {
 }
 
 const HOUR_MS = 3_600_000
-const { log, lines } = lineLog()
+const { log, lines } = createLineLog()
 const right = { ready: await startEdge(url, { env, log }), log: lines }
 const [ahead, behind] = await Promise.all([
-  startProcess('edge', url, env, [], [], shifted(HOUR_MS)),
-  startProcess('edge', url, env, [], [], shifted(-HOUR_MS)),
+  startProcess('edge', url, env, [], [], createShiftedRoot(HOUR_MS)),
+  startProcess('edge', url, env, [], [], createShiftedRoot(-HOUR_MS)),
 ])
 const edges = { right, ahead, behind }
 const clients = Object.fromEntries(
@@ -91,7 +91,10 @@ test('an edge whose clock is off says so, and serves', async () => {
     const { clock_offset_seconds: offset } = (await ready.json()) as { clock_offset_seconds: number }
     assert.ok(Math.abs(offset - offsets[name as keyof typeof offsets]) <= 2, `${name}: ${offset} s`)
   }
-  const says = (log: readonly string[]) =>
+  const warnsOfOffset = (log: readonly string[]) =>
     log.some((line) => line.includes('The clock offset to the database crossed 10 s'))
-  assert.deepEqual([says(right.log), says(ahead.log), says(behind.log)], [false, true, true])
+  assert.deepEqual(
+    [warnsOfOffset(right.log), warnsOfOffset(ahead.log), warnsOfOffset(behind.log)],
+    [false, true, true],
+  )
 })

@@ -15,7 +15,7 @@ const holding = await connect({ url, applicationName: 'holding' })
 after(() => holding.end())
 const worker = () =>
   startProcess('worker', url, { WORKER_QUEUES: 'accounts', WORKER_THREADS: '1', ...SHORT_LEASE })
-const left = async (table: string): Promise<number> =>
+const countRows = async (table: string): Promise<number> =>
   (await query(`select count(*)::int as n from ${table}`))[0]!.n as number
 
 test('it is gone at once, its progress is seen, and another worker finishes what was begun', async () => {
@@ -29,7 +29,7 @@ test('it is gone at once, its progress is seen, and another worker finishes what
   )
   assert.equal((await api.call('DELETE', `/api/v1/auth/users/${id}`, { token: admin.token })).status, 204)
   assert.equal((await api.get('/api/v1/documents', { token })).status, 401)
-  assert.equal(await left('document'), DOCUMENTS)
+  assert.equal(await countRows('document'), DOCUMENTS)
   // The account's row is deleted last. This lock keeps it, so the first worker cannot finish before it is killed.
   await holding.query('begin')
   await holding.query('select from account where id = $1 for key share', [id])
@@ -49,6 +49,6 @@ test('it is gone at once, its progress is seen, and another worker finishes what
     result: { accounts: number }
   }
   assert.deepEqual([status, result.accounts], ['done', 1])
-  assert.deepEqual([await left('document'), await left('document_page')], [0, 0])
+  assert.deepEqual([await countRows('document'), await countRows('document_page')], [0, 0])
   assert.deepEqual(await query('select 1 from account where id = $1', [id]), [])
 })

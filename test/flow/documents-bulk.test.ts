@@ -28,7 +28,7 @@ const bulk = async (body: object, query = '', by = client) => {
     json: (await answer.json()) as { done: number; refused: object[]; job_id: string },
   }
 }
-const tagsOf = async (id: number) =>
+const readTags = async (id: number) =>
   (await service.query('select tags from document where id = $1', [id]))[0]!.tags
 const refusal = (id: number, code: string, detail: string) => ({ id, code, detail })
 const missing = (id: number) => refusal(id, 'document.missing', 'Document not found')
@@ -57,10 +57,13 @@ test('documents are tagged and untagged; what cannot be is named', async () => {
       ],
     },
   })
-  assert.deepEqual([await tagsOf(one), await tagsOf(two), await tagsOf(foreign)], [['blue'], ['blue'], []])
+  assert.deepEqual(
+    [await readTags(one), await readTags(two), await readTags(foreign)],
+    [['blue'], ['blue'], []],
+  )
   const untagged = await bulk({ action: 'untag', ids: [one, two, full, foreign], label: 'blue' })
   assert.deepEqual(untagged.json, { done: 3, refused: [missing(foreign)] })
-  assert.deepEqual([await tagsOf(one), await tagsOf(two)], [[], []])
+  assert.deepEqual([await readTags(one), await readTags(two)], [[], []])
 })
 
 test('documents are extracted, each by a job of its own', async () => {
@@ -102,14 +105,14 @@ test('documents go to the trash, or for good; extractions stop, protected ones s
   assert.deepEqual(row, { label: 'Deleting documents', total: 3 })
   const extraction = await query(`select status from job where mailbox = $1`, [`document:${one}`])
   assert.deepEqual(extraction, [{ status: 'cancelled' }])
-  const trashed = async () =>
+  const listTrash = async () =>
     ((await (await reader.fetch(`${PATH}?trashed=true`)).json()) as { items: { id: number }[] }).items.map(
       ({ id }) => id,
     )
-  assert.deepEqual((await trashed()).sort(), [one, two].sort())
+  assert.deepEqual((await listTrash()).sort(), [one, two].sort())
   const again = await bulk({ action: 'delete', ids: [one, two], permanent: true }, '', reader)
   assert.deepEqual(again.json, { done: 2, refused: [] })
-  assert.deepEqual(await trashed(), [])
+  assert.deepEqual(await listTrash(), [])
   assert.deepEqual(
     (await bulk({ action: 'delete', ids: [one] }, '', reader)).json,
     { done: 1, refused: [] },

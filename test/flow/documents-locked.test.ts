@@ -18,7 +18,7 @@ test('an encrypted PDF is read with its password, which later readings and image
     const answer = await client.post(`${path}/extract${query}`, body)
     return [answer.status, await answer.json()]
   }
-  const texts = async () =>
+  const readTexts = async () =>
     (await query('select text from document_page where document_id = $1 order by page_number', [id])).map(
       ({ text }) => text,
     )
@@ -33,10 +33,10 @@ test('an encrypted PDF is read with its password, which later readings and image
   assert.deepEqual(await extract('', { password: 'grün & weiß' }), wrong)
 
   assert.deepEqual(await extract('', { password: PASSWORD }), [200, { read: 2, unread: 0, skipped: 0 }])
-  assert.deepEqual(await texts(), lines)
+  assert.deepEqual(await readTexts(), lines)
   // The page that reports the encryption never replaces pages that were read.
   assert.deepEqual(await extract('?force=true', { password: 'mistaken' }), wrong)
-  assert.deepEqual(await texts(), lines)
+  assert.deepEqual(await readTexts(), lines)
   assert.deepEqual(await extract('?force=true'), [200, { read: 2, unread: 0, skipped: 0 }])
   const image = await client.fetch(`${path}/pages/2/image`)
   assert.equal(image.status, 200)
@@ -45,7 +45,7 @@ test('an encrypted PDF is read with its password, which later readings and image
   // Another deployment's key cannot unseal the password, and loses nothing.
   await query(`update document set sealed_password = reverse(sealed_password) where id = $1`, [id])
   assert.deepEqual(await extract('?force=true'), wrong)
-  assert.deepEqual(await texts(), lines)
+  assert.deepEqual(await readTexts(), lines)
   const stored = await query(`select coalesce(string_agg(payload::text, ''), '') as text from job`)
   assert.match(stored[0]!.text as string, /sealedPassword/)
   const told = await query(

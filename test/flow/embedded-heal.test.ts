@@ -6,18 +6,18 @@ import { connect } from '../../sql/driver.ts'
 import { identify } from '../../sql/embedded/processes.ts'
 import {
   ask,
-  folder,
+  copyUsedFolder,
+  createFolder,
   kill,
   postmasterPid,
   start,
-  startElsewhere,
+  startInChild,
   until,
-  usedFolder,
 } from './embedded-help.ts'
 
 test('a start after a crash of owner and server replays what was committed', async (t) => {
-  const dataDir = await usedFolder(t)
-  const owner = await startElsewhere(t, dataDir)
+  const dataDir = await copyUsedFolder(t)
+  const owner = await startInChild(t, dataDir)
   await ask(owner.url, 'create table kept as select 42 as answer')
   const pid = postmasterPid(dataDir)
   await kill(owner.child)
@@ -28,8 +28,8 @@ test('a start after a crash of owner and server replays what was committed', asy
 })
 
 test('a server that outlived its owner is stopped and started anew', async (t) => {
-  const dataDir = await usedFolder(t)
-  const owner = await startElsewhere(t, dataDir)
+  const dataDir = await copyUsedFolder(t)
+  const owner = await startInChild(t, dataDir)
   await ask(owner.url, 'create table kept as select 42 as answer')
   const pid = postmasterPid(dataDir)
   await kill(owner.child)
@@ -41,8 +41,8 @@ test('a server that outlived its owner is stopped and started anew', async (t) =
 })
 
 test('a busy backend that outlived its server is ended', async (t) => {
-  const dataDir = await usedFolder(t)
-  const owner = await startElsewhere(t, dataDir)
+  const dataDir = await copyUsedFolder(t)
+  const owner = await startInChild(t, dataDir)
   const client = await connect({ url: owner.url, applicationName: 'busy' })
   const [row] = (await client.query('select pg_backend_pid() as pid')).rows
   const gone = new Promise((resolve) => client.once('end', resolve))
@@ -63,7 +63,7 @@ test('a busy backend that outlived its server is ended', async (t) => {
 })
 
 test('a server that dies while we run comes back under the same URL', async (t) => {
-  const dataDir = await usedFolder(t)
+  const dataDir = await copyUsedFolder(t)
   const lines: string[] = []
   const database = await start(t, dataDir, {
     settings: { synchronous_commit: 'on' },
@@ -83,7 +83,7 @@ test('a server that dies while we run comes back under the same URL', async (t) 
 })
 
 test('a stop while the server is being restarted leaves nothing running', async (t) => {
-  const dataDir = await usedFolder(t)
+  const dataDir = await copyUsedFolder(t)
   const lines: string[] = []
   const database = await start(t, dataDir, { log: (line) => lines.push(line) })
   process.kill(postmasterPid(dataDir), 'SIGKILL')
@@ -94,7 +94,7 @@ test('a stop while the server is being restarted leaves nothing running', async 
 })
 
 test('pid files that name another program, or nothing, are removed', async (t) => {
-  const dataDir = await usedFolder(t)
+  const dataDir = await copyUsedFolder(t)
   await (await start(t, dataDir)).stop()
   for (const content of [`${process.pid}\n${dataDir}/postgres\n`, '']) {
     writeFileSync(path.join(dataDir, 'postgres/postmaster.pid'), content)
@@ -105,7 +105,7 @@ test('pid files that name another program, or nothing, are removed', async (t) =
 })
 
 test('a lock whose pid another process has by now is taken over, and so is half a first start', async (t) => {
-  const dataDir = folder(t)
+  const dataDir = createFolder(t)
   writeFileSync(path.join(dataDir, 'lock'), JSON.stringify({ pid: process.pid, started: 'earlier' }))
   mkdirSync(path.join(dataDir, 'postgres.new'))
   writeFileSync(path.join(dataDir, 'postgres.new/PG_VERSION'), '')
@@ -114,7 +114,7 @@ test('a lock whose pid another process has by now is taken over, and so is half 
 })
 
 test('a new password that could not be set is set by the next start', async (t) => {
-  const dataDir = await usedFolder(t)
+  const dataDir = await copyUsedFolder(t)
   const conf = path.join(dataDir, 'postgres/postgresql.conf')
   const right = readFileSync(conf, 'utf8')
   rmSync(path.join(dataDir, 'postgres.password'))

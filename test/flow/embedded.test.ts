@@ -5,10 +5,10 @@ import { test } from 'node:test'
 import { createPool, sql } from 'slonik'
 import { identify } from '../../sql/embedded/processes.ts'
 import { startEmbedded } from '../../sql/embedded.ts'
-import { ask, folder, postmasterPid, start, usedFolder } from './embedded-help.ts'
+import { ask, copyUsedFolder, createFolder, postmasterPid, start } from './embedded-help.ts'
 
 test('a first start makes the database, a second keeps its rows and its password', async (t) => {
-  const dataDir = path.join(folder(t), 'not/yet/there')
+  const dataDir = path.join(createFolder(t), 'not/yet/there')
   const first = await start(t, dataDir, { ephemeral: false })
   await ask(first.url, "create table kept as select 'still here' as word")
   const [facts] = await ask(
@@ -28,7 +28,7 @@ test('a first start makes the database, a second keeps its rows and its password
 })
 
 test('a running database', async (t) => {
-  const dataDir = await usedFolder(t)
+  const dataDir = await copyUsedFolder(t)
   const database = await start(t, dataDir, { settings: { max_connections: '33', work_mem: '5MB' } })
 
   await t.test('the URL serves slonik too, and names other databases', async (t) => {
@@ -62,7 +62,7 @@ test('a running database', async (t) => {
 })
 
 test('a data folder with a path too long for a socket', async (t) => {
-  const dataDir = path.join(folder(t), 'long'.repeat(30), `with blanks, and 'quotes"`)
+  const dataDir = path.join(createFolder(t), 'long'.repeat(30), `with blanks, and 'quotes"`)
   const database = await start(t, dataDir)
   assert.equal((await ask(database.url, 'select 1')).length, 1)
   const sockets = decodeURIComponent(new URL(database.url).hostname)
@@ -73,14 +73,14 @@ test('a data folder with a path too long for a socket', async (t) => {
 })
 
 test('a setting that PostgreSQL refuses fails the start with its words, and frees the folder', async (t) => {
-  const dataDir = await usedFolder(t)
+  const dataDir = await copyUsedFolder(t)
   const settings = { max_connections: 'many' }
   await assert.rejects(startEmbedded({ dataDir, ephemeral: true, settings }), /max_connections.*"many"/s)
   await start(t, dataDir)
 })
 
 test('a stop is bounded and may be asked for twice', async (t) => {
-  const dataDir = await usedFolder(t)
+  const dataDir = await copyUsedFolder(t)
   const database = await start(t, dataDir, { stopTimeoutMs: 100 })
   const pid = postmasterPid(dataDir)
   process.kill(pid, 'SIGSTOP') // A stopped server answers neither the fast nor the immediate shutdown.
@@ -91,7 +91,7 @@ test('a stop is bounded and may be asked for twice', async (t) => {
 })
 
 test('a dropped database is made again, a lost password replaced, a huge log emptied', async (t) => {
-  const dataDir = await usedFolder(t)
+  const dataDir = await copyUsedFolder(t)
   const first = await start(t, dataDir)
   await ask(first.urlFor('postgres'), 'drop database millrace')
   await first.stop()

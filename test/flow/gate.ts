@@ -12,7 +12,7 @@ export interface Gate {
 const GATE = 7001
 
 /** Makes a closed gate; `trigger` has the event and table of its trigger, without name and function. */
-export async function closedGate(url: string, trigger: string): Promise<Gate> {
+export async function createClosedGate(url: string, trigger: string): Promise<Gate> {
   const holder = new pg.Client({ connectionString: url })
   await holder.connect()
   stopAfterFile(() => holder.end())
@@ -28,5 +28,5 @@ export async function closedGate(url: string, trigger: string): Promise<Gate> {
 }
 
 /** A closed gate that holds every document at this page. */
-export const gateAtPage = (url: string, page: number): Promise<Gate> =>
-  closedGate(url, `after insert on document_page for each row when (new.page_number = ${page})`)
+export const createGateAtPage = (url: string, page: number): Promise<Gate> =>
+  createClosedGate(url, `after insert on document_page for each row when (new.page_number = ${page})`)

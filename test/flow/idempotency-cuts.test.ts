@@ -66,13 +66,14 @@ const keyed = areas
 const operations = keyed.map(({ operation }) => operation)
 const waiting = new Set(keyed.filter(({ route }) => route.alwaysWaits).map(({ operation }) => operation))
 
-async function rowsByTable(): Promise<Map<string, number>> {
+async function countRowsByTable(): Promise<Map<string, number>> {
   return new Map(
     (await query('select name, n from counted()')).map(({ name, n }) => [name as string, n as number]),
   )
 }
 
-const jobs = async (): Promise<number> => Number((await query('select count(*)::int as n from job'))[0]!.n)
+const countJobs = async (): Promise<number> =>
+  Number((await query('select count(*)::int as n from job'))[0]!.n)
 
 interface Outcome {
   readonly status: number
@@ -97,13 +98,13 @@ async function send(operation: string, ask: Ask, key: string): Promise<Outcome> 
  * Sends a request with the given cut, repeats it over intact connections, and returns status, added rows and
  * statements.
  */
-async function effectOf(
+async function measureEffect(
   operation: string,
   cut: Cut | null,
 ): Promise<{ status: number; added: object; statements: number }> {
   const ask = (await REQUESTS[operation]?.(world, world.owner)) ?? {}
   const key = world.name()
-  const before = await rowsByTable()
+  const before = await countRowsByTable()
   link.arm(cut)
   const first = await send(operation, ask, key)
   const { statements } = link
@@ -116,11 +117,11 @@ async function effectOf(
     if (answer.status !== 409) return answer
     // A 409 is final only for requests that wait for their job: that answer comes when the job ends. Otherwise the
     // first request is still running; its transaction ends when the server notices the lost connection.
-    return waiting.has(operation) && (await jobs()) > before.get('job')! ? answer : null
+    return waiting.has(operation) && (await countJobs()) > before.get('job')! ? answer : null
   })
   if (first.status < 400) assert.deepEqual(second, first, 'the repetition answers as the first request')
   assert.deepEqual(await send(operation, ask, key), second, 'so does every other one')
-  const after = await rowsByTable()
+  const after = await countRowsByTable()
   const added = [...after].map(([name, n]): [string, number] => [name, n - before.get(name)!])
   const status = second.status === 409 ? 202 : second.status
   return { status, added: Object.fromEntries(added.filter(([, n]) => n !== 0)), statements }
@@ -129,7 +130,7 @@ async function effectOf(
 describe('a connection that is lost at any statement', () => {
   for (const [number, operation] of operations.entries())
     test(operation, async () => {
-      const whole = await effectOf(operation, null)
+      const whole = await measureEffect(operation, null)
       const where = lineOf('test/edge/matrix-requests.ts', 'export const REQUESTS')
       assert.ok(
         whole.status < 300,
@@ -143,7 +144,7 @@ describe('a connection that is lost at any statement', () => {
       // Includes the last statement, the commit, unless a notification follows it.
       const cuts = LONG ? all : [all[(SEED + number) % all.length]!, ...all.slice(-2)]
       for (const cut of cuts) {
-        const { status, added } = await effectOf(operation, cut)
+        const { status, added } = await measureEffect(operation, cut)
         assert.deepEqual({ status, added }, { status: whole.status, added: whole.added }, JSON.stringify(cut))
       }
     })

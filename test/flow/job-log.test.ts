@@ -8,9 +8,9 @@ import { sharedService } from './shared-service.ts'
 
 const { admin, worker, ...service } = await sharedService()
 const owner = await service.client()
-const detailsFor = async (client: Client, id: string) =>
+const readDetails = async (client: Client, id: string) =>
   (await client.fetch(`/api/v1/jobs/${id}/details`)).json() as Promise<{
-    job: { status: string }
+    job: { readStatus: string }
     log: Record<string, unknown>[] | null
   }>
 
@@ -23,11 +23,11 @@ test('admins read what the log has, its owner does not', async () => {
   const { task_id: id } = (await (await owner.post('/api/v1/tasks/enqueue', json)).json()) as {
     task_id: string
   }
-  const status = async () => (await detailsFor(owner, id)).job.status
+  const status = async () => (await readDetails(owner, id)).job.readStatus
   await until('it runs', async () => (await status()) === 'running')
   await owner.fetch(`/api/v1/jobs/${id}`, { method: 'DELETE' })
   const lines = await until('its log is there', async () => {
-    const { log } = await detailsFor(admin, id)
+    const { log } = await readDetails(admin, id)
     return log!.length > 0 && log!
   })
   const { at, ...line } = lines[0]!
@@ -45,5 +45,5 @@ test('admins read what the log has, its owner does not', async () => {
   )
   const written = worker.log.find((one) => one.includes('An attempt ended') && one.includes(id))!
   assert.deepEqual([JSON.parse(written).jobId, JSON.parse(written).time], [id, at])
-  assert.equal((await detailsFor(owner, id)).log, null)
+  assert.equal((await readDetails(owner, id)).log, null)
 })

@@ -15,7 +15,7 @@ const other = await clientOf(url)
 other.token = client.token
 await crash.startWorker(url, 'worker')
 
-const jobsOf = (id: number): Promise<Record<string, unknown>[]> =>
+const readJobs = (id: number): Promise<Record<string, unknown>[]> =>
   query('select id, attempt from job where mailbox = $1 order by ordinal', [`document:${id}`])
 
 test('two requests at once, on two edges, become one job', async () => {
@@ -23,7 +23,7 @@ test('two requests at once, on two edges, become one job', async () => {
   const ids = await Promise.all([crash.extract(client, id), crash.extract(other, id)])
   assert.equal(ids[0], ids[1])
   assert.equal((await crash.jobEnded(query, ids[0]!)).status, 'done')
-  assert.deepEqual(await jobsOf(id), [{ id: ids[0], attempt: 1 }])
+  assert.deepEqual(await readJobs(id), [{ id: ids[0], attempt: 1 }])
 })
 
 test('a hundred requests while one runs are that one, and the next after its end is another', async () => {
@@ -39,7 +39,7 @@ test('a hundred requests while one runs are that one, and the next after its end
     (await Promise.all(waiting)).map(async (answer) => [answer.status, await answer.json()]),
   )
   for (const answer of answers) assert.deepEqual(answer, [200, { read: PAGES, unread: 0, skipped: 0 }])
-  assert.deepEqual(await jobsOf(id), [{ id: jobId, attempt: 1 }])
+  assert.deepEqual(await readJobs(id), [{ id: jobId, attempt: 1 }])
   await crash.assertPagesOnce(query, jobId, PAGES)
 
   const later = await crash.extract(client, id)

@@ -6,14 +6,14 @@ import { Client, type Frame, launch, startProcess } from '../service.ts'
 import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
-import { gateAtPage } from './gate.ts'
+import { createGateAtPage } from './gate.ts'
 
 const PAGES = 120
 
 const { url, query } = await testDatabase()
 await crash.witness(query)
 // The gate keeps the job running until the edge is killed.
-const gate = await gateAtPage(url, 100)
+const gate = await createGateAtPage(url, 100)
 const edge = await startProcess('edge', url)
 const other = await startEdge(url)
 const client = new Client(edge.ready.port!)
@@ -53,7 +53,7 @@ test('who was reading from a killed edge gets the rest from another, and waiting
   await crash.assertGapless(query, jobId, frames)
   await crash.assertPagesOnce(query, jobId, PAGES)
   assert.equal((await crash.jobRow(query, jobId)).attempt, 1)
-  await allAgain.until('the other stream tells the end', (some) => ended(some, jobId) === 1)
+  await allAgain.until('the other stream tells the end', (some) => countEnded(some, jobId) === 1)
 
   const late = await again.fetch(`/api/v1/jobs/${jobId}/events`, {
     headers: { 'last-event-id': rest.lastId },
@@ -86,6 +86,6 @@ test('a stream that is asked for after the end gives the end, and nothing to one
   assert.equal(again.status, 204)
 })
 
-function ended(frames: readonly Frame[], jobId: string): number {
+function countEnded(frames: readonly Frame[], jobId: string): number {
   return frames.filter(({ data }) => data.job_id === jobId && data.status === 'done').length
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
 import * as crash from './crash.ts'
-import { gateAtPage } from './gate.ts'
+import { createGateAtPage } from './gate.ts'
 import { startReader } from './reader.ts'
 
 // `npm run bench -- recovery` measures how soon another worker runs the job.
@@ -12,10 +12,10 @@ const { url, query } = await testDatabase()
 await crash.witness(query)
 const client = await startReader(url)
 // The gate keeps every worker busy until it is killed.
-const gate = await gateAtPage(url, 150)
+const gate = await createGateAtPage(url, 150)
 const workers = await Promise.all([crash.startWorker(url, 'first'), crash.startWorker(url, 'second')])
 /** The worker that the first test leaves running. */
-let left = workers[0]!
+let remaining = workers[0]!
 
 test('another worker goes on where a killed one was', async (t) => {
   const id = await crash.uploadText(client, PAGES, 'one of two')
@@ -31,7 +31,7 @@ test('another worker goes on where a killed one was', async (t) => {
   t.diagnostic(`runs again after ${Math.round(recoveryMs)} ms`)
 
   await assertFinished(id, jobId, await crash.wholeStream(stream))
-  left = other
+  remaining = other
 })
 
 test('a worker that starts after the only one was killed goes on at once', async (t) => {
@@ -42,7 +42,7 @@ test('a worker that starts after the only one was killed goes on at once', async
   await crash.pagesStored(query, jobId, 10)
 
   const killedAt = await crash.clock(query)
-  await left.kill()
+  await remaining.kill()
   await gate.open()
   await crash.startWorker(url, 'next')
   const recoveryMs = (await crash.attemptBegan(query, jobId, 2)) - killedAt

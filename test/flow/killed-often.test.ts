@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
 import { LONG } from '../runs.ts'
 import * as crash from './crash.ts'
-import { gateAtPage } from './gate.ts'
+import { createGateAtPage } from './gate.ts'
 import { startReader } from './reader.ts'
 
 const KILLS = LONG ? 20 : 3
@@ -13,7 +13,7 @@ const { url, query } = await testDatabase()
 await crash.witness(query)
 const client = await startReader(url)
 // The gate keeps the document unfinished, however late a kill comes.
-const gate = await gateAtPage(url, PAGES - 30)
+const gate = await createGateAtPage(url, PAGES - 30)
 
 test('a document that gets on is read to its end however often its worker is killed', async () => {
   const jobId = await crash.extract(client, await crash.uploadText(client, PAGES, 'killed often'))

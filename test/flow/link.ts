@@ -16,7 +16,7 @@ export interface Link {
    * Stops all traffic without closing connections, for new connections, too. `answers` stops only the server's side.
    */
   silence(what?: 'all' | 'answers'): void
-  /** Silences the link until `rejoin`, whatever {@link mend} does: the server behind it is unreachable. */
+  /** Silences the link until `rejoin`, even after `mend`: the server behind it is unreachable. */
   isolate(): void
   rejoin(): void
   /** Delays each chunk by this many milliseconds. */
@@ -58,7 +58,7 @@ export async function makeLink(url: string): Promise<Link & { close(): Promise<v
           answering.delete(from)
           to.destroy()
         })
-      from.pipe(heldBack(() => slowMs)).pipe(to)
+      from.pipe(delayChunks(() => slowMs)).pipe(to)
     }
   })
   const silence = (what: 'all' | 'answers' = 'all'): void => {
@@ -96,7 +96,7 @@ export async function makeLink(url: string): Promise<Link & { close(): Promise<v
 }
 
 /** Delays each chunk by the current value of `delayMs`. */
-function heldBack(delayMs: () => number): Transform {
+function delayChunks(delayMs: () => number): Transform {
   return new Transform({
     transform: (chunk, _encoding, done) => {
       const ms = delayMs()
@@ -110,7 +110,7 @@ function heldBack(delayMs: () => number): Transform {
  * Listens in place of the database's socket and returns the URL; `dial` connects to the database. After the file, it
  * closes every socket in `open`.
  */
-export async function standBetween(
+export async function listenUntilFileEnds(
   url: string,
   open: ReadonlySet<Socket>,
   accept: (near: Socket, dial: () => Socket) => void,

@@ -25,13 +25,13 @@ async function enqueue(body: object, by = client): Promise<string> {
   return ((await response.json()) as { task_id: string }).task_id
 }
 // biome-ignore lint/suspicious/noExplicitAny: tests look into what came
-const result = async (id: string, by = client): Promise<any> =>
+const readResult = async (id: string, by = client): Promise<any> =>
   (await by.fetch(`/api/v1/tasks/result/${id}`)).json()
-const ended = (id: string, by = client) =>
+const waitForTask = (id: string, by = client) =>
   until(
     'the task has ended',
     async () => {
-      const found = await result(id, by)
+      const found = await readResult(id, by)
       return found.status === 'completed' || found.status === 'failed' ? found : undefined
     },
     60_000,
@@ -50,7 +50,7 @@ test('every built-in task runs on both queues', async () => {
       Object.entries(args).map(([task_name, args]) => enqueue({ task_name, queue_type, args })),
     ),
   )
-  for (const end of await Promise.all(ids.map((id) => ended(id))))
+  for (const end of await Promise.all(ids.map((id) => waitForTask(id))))
     assert.equal(end.status, 'completed', JSON.stringify(end))
 })
 
@@ -62,10 +62,12 @@ test('a load is added once, also when its worker dies, and its report adds up', 
     args: { task_name: 'failure_testing_task', count, args: { probability: 0.5 } },
   })
   // The task runs only for a moment, so it may have ended.
-  await until('the load is there', async () => ['running', 'completed'].includes((await result(id)).status))
+  await until('the load is there', async () =>
+    ['running', 'completed'].includes((await readResult(id)).status),
+  )
   first.process.kill('SIGKILL')
   await startWorker()
-  const { status, result: report } = await ended(id)
+  const { status, result: report } = await waitForTask(id)
   assert.equal(status, 'completed')
   assert.equal(report.completed + report.failed, count)
   assert.equal(report.cancelled, 0)
@@ -102,7 +104,7 @@ test("a flood of one owner's keeps another's tasks waiting for a part of it, in 
       enqueue({ task_name, queue_type: 'load_test', args: { duration_ms: 30 } }, other),
     ),
   )
-  for (const id of late) assert.equal((await ended(id, other)).status, 'completed')
+  for (const id of late) assert.equal((await waitForTask(id, other)).status, 'completed')
   const rows = await query(
     `select late.name, (count(*) filter (where flood.finished_at <= late.finished_at))::int as before, count(*)::int as n
      from job late join job flood on flood.name = late.name and flood.owner_id <> late.owner_id

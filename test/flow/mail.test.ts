@@ -9,7 +9,7 @@ import { LONG } from '../runs.ts'
 import { type Child, Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
-import { closedGate } from './gate.ts'
+import { createClosedGate } from './gate.ts'
 
 // Allows for the slow start of a worker's threads on a busy machine.
 const DEADLINE_MS = 60_000
@@ -46,7 +46,7 @@ interface Mail {
 }
 
 /** Waits for the mail to an address whose subject contains the text. */
-function mailWith(to: string, subject: string): Promise<Mail> {
+function waitForMail(to: string, subject: string): Promise<Mail> {
   return until(
     `"${subject}" for ${to}`,
     async () => {
@@ -71,20 +71,20 @@ const login = (email: string, password: string): Promise<Response> => {
     body: new URLSearchParams({ username: email, password }),
   })
 }
-const me = async (): Promise<{ is_verified: boolean }> =>
+const readMe = async (): Promise<{ is_verified: boolean }> =>
   (await client.fetch('/api/v1/auth/me')).json() as Promise<{ is_verified: boolean }>
 
 test('an account is verified and recovered with what the outbox holds', async () => {
   const worker = await startWorker(TALKATIVE)
   const email = 'reader@example.com'
   await client.register(email, 'the first password')
-  assert.equal((await me()).is_verified, false)
-  const { token } = await mailWith(email, 'Verify your address')
+  assert.equal((await readMe()).is_verified, false)
+  const { token } = await waitForMail(email, 'Verify your address')
   assert.equal((await client.post('/api/v1/auth/verify-email', { token })).status, 200)
-  await until('the account is verified', async () => (await me()).is_verified)
+  await until('the account is verified', async () => (await readMe()).is_verified)
 
   assert.equal((await client.post('/api/v1/auth/password-reset/request', { email })).status, 200)
-  const reset = await mailWith(email, 'Set a new password')
+  const reset = await waitForMail(email, 'Set a new password')
   const json = { token: reset.token, new_password: 'the second password' }
   assert.equal((await client.post('/api/v1/auth/password-reset/confirm', json)).status, 200)
   await until('the old session ends', async () => (await client.fetch('/api/v1/auth/me')).status === 401)
@@ -98,7 +98,7 @@ test('an account is verified and recovered with what the outbox holds', async ()
     [next, 'Confirm your new address'],
     [email, 'Confirm your email address change'],
   ] as const) {
-    const { token } = await mailWith(to, subject)
+    const { token } = await waitForMail(to, subject)
     assert.equal((await client.post('/api/v1/auth/email-change/confirm', { token })).status, 200)
   }
   assert.equal((await login(email, 'the second password')).status, 401)
@@ -125,25 +125,25 @@ test('a worker that is killed in between delivers each mail, as one file per job
     const answer = await client.post('/api/v1/auth/password-reset/request', { email })
     assert.equal(answer.status, 200)
   }
-  const unfinished = async (): Promise<number> =>
+  const countUnfinished = async (): Promise<number> =>
     (await query(`select count(*)::int as n from job where status <> 'done'`))[0]!.n as number
   let killed = 0
   // Each worker is killed while it is busy; the last one finishes the rest. The gate holds one job until the first
   // worker is dead.
   const [one] = await query('select id from job order by ordinal desc limit 1')
-  const gate = await closedGate(
+  const gate = await createClosedGate(
     url,
     `before update of finished_at on job for each row when (new.id = '${one!.id}')`,
   )
   for (const share of LONG ? [0.1, 0.4, 0.7] : [0.4]) {
     const worker = await startWorker()
     await until('some are written', () => files().length - before >= share * MAILS, DEADLINE_MS)
-    if ((await unfinished()) > 0) killed++
+    if ((await countUnfinished()) > 0) killed++
     await worker.kill()
     await gate.open()
   }
   const last = await startWorker()
-  await until('every job is done', async () => (await unfinished()) === 0, DEADLINE_MS)
+  await until('every job is done', async () => (await countUnfinished()) === 0, DEADLINE_MS)
   assert.ok(killed > 0)
 
   const jobs = await query(`select id from job where name like 'accounts.%' and name <> 'accounts.purge'`)

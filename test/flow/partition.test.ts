@@ -17,7 +17,7 @@ const links = await Promise.all([openLink(url), openLink(url)])
 const lease = { LEASE_SECONDS: '2' }
 const workers = await Promise.all(links.map((link, n) => crash.startWorker(link.url, `worker${n}`, lease)))
 /** The worker that the second test leaves running, and its link. */
-let left = { worker: workers[0]!, link: links[0]! }
+let remaining = { worker: workers[0]!, link: links[0]! }
 
 test('workers that were all cut off from the database do not take each other for dead', async () => {
   const id = await crash.uploadText(client, PAGES, 'cut off together')
@@ -52,16 +52,16 @@ test('a worker that alone was cut off is judged, and comes back', async () => {
   link.mend()
   assert.equal((await crash.jobEnded(query, jobId)).status, 'done')
   await crash.assertPagesOnce(query, jobId, PAGES)
-  const said = other.log.slice(before[workers.indexOf(other)])
-  assert.ok(!said.some((line) => line.includes('lease was lost')))
+  const hasLogged = other.log.slice(before[workers.indexOf(other)])
+  assert.ok(!hasLogged.some((line) => line.includes('lease was lost')))
   await other.kill()
-  left = { worker: cutOff, link }
+  remaining = { worker: cutOff, link }
   const last = await crash.extract(client, await crash.uploadText(client, 2, 'for the one that came back'))
   assert.equal((await crash.jobEnded(query, last)).status, 'done')
 })
 
 test('a worker whose connections go silent without a word goes on over others, and nothing is done twice', async () => {
-  const { worker, link } = left
+  const { worker, link } = remaining
   const jobId = await crash.extract(client, await crash.uploadText(client, PAGES, 'silenced'))
   await crash.pagesStored(query, jobId, 3)
   const before = worker.log.length
@@ -76,7 +76,7 @@ test('a worker whose connections go silent without a word goes on over others, a
 })
 
 test('a worker waits while a stranger locks what it needs for longer than its lease, and goes on', async () => {
-  const { worker } = left
+  const { worker } = remaining
   const jobId = await crash.extract(client, await crash.uploadText(client, PAGES, 'locked out'))
   await crash.pagesStored(query, jobId, 3)
   const stranger = await connect({ url, applicationName: 'stranger' })

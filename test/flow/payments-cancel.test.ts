@@ -8,7 +8,7 @@ const { call, link, open, people, query, send, stripe, unconfigured } = await sh
 
 let names = 0
 /** Adds an account with a subscription. */
-async function subscription(more: object = {}) {
+async function addSubscription(more: object = {}) {
   const [who] = await people(1)
   const name = `sub${++names}x`
   const object = subscriptionObject({ name }, more)
@@ -31,7 +31,7 @@ async function subscription(more: object = {}) {
 const CANCELLED = { status: 'active', cancel_at_period_end: 'true' }
 
 test('a subscription ends with its period, at the provider first', async () => {
-  const { cancel, id, name, read } = await subscription()
+  const { cancel, id, name, read } = await addSubscription()
   const before = await read()
   assert.deepEqual(before, {
     id,
@@ -58,12 +58,12 @@ test('a subscription ends with its period, at the provider first', async () => {
 })
 
 test('it always waits', async () => {
-  const { cancel } = await subscription()
+  const { cancel } = await addSubscription()
   assert.deepEqual((await cancel({ prefer: 'respond-async' })).json, CANCELLED)
 })
 
 test('somebody else’s is like one that is missing', async () => {
-  const { id, who } = await subscription()
+  const { id, who } = await addSubscription()
   const [other] = await people(1)
   const answers = await Promise.all([
     call(other!, 'POST', `/subscriptions/${id}/cancel`),
@@ -78,7 +78,7 @@ test('somebody else’s is like one that is missing', async () => {
 })
 
 test('without a provider is a 503, once it is known what to cancel', async () => {
-  const { id, who } = await subscription()
+  const { id, who } = await addSubscription()
   const ask = (path: number) =>
     unconfigured.post(`/api/v1/payment/subscriptions/${path}/cancel`, { token: who.token })
   assertRefused(await ask(id), 503, /PROVIDER_SECRET_KEY/)
@@ -86,7 +86,7 @@ test('without a provider is a 503, once it is known what to cancel', async () =>
 })
 
 test('a provider that refuses changes nothing; one that fails is asked again under the same key', async () => {
-  const { cancel, read } = await subscription()
+  const { cancel, read } = await addSubscription()
   stripe.faults.push('revoked')
   assertRefused(await cancel(), 401)
   stripe.faults.push('invalid')
@@ -101,7 +101,7 @@ test('a provider that refuses changes nothing; one that fails is asked again und
 })
 
 test('an older event that comes late does not undo it', async () => {
-  const { cancel, name, read } = await subscription()
+  const { cancel, name, read } = await addSubscription()
   await cancel()
   await send(
     event('customer.subscription.updated', subscriptionObject({ name }), {

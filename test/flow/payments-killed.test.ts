@@ -22,9 +22,9 @@ const { call, env, link, people, query, send, stripe, url } = world
  */
 const startWorker = async (): Promise<Child> => {
   const worker = await startProcess('worker', url, { ...env, WORKER_QUEUES: 'payments', ...SHORT_LEASE })
-  const named = () =>
+  const findNamedLease = () =>
     query(`select from worker_lease where id = $1 and pool_ids <> '{}'`, [worker.ready.lease])
-  await until('its lease is whole', async () => (await named()).length === 1)
+  await until('its lease is whole', async () => (await findNamedLease()).length === 1)
   return worker
 }
 
@@ -61,10 +61,10 @@ test('however often workers are killed, no refund is made twice at the provider,
   )
   const asked = ids.flatMap((id) =>
     Array.from({ length: PER_CHARGE }, () =>
-      untilTaken(() => call(who!, 'POST', `/refund/${id}?background=true`, { amount: 200 })),
+      retryUnavailable(() => call(who!, 'POST', `/refund/${id}?background=true`, { amount: 200 })),
     ),
   )
-  const told = events.map((one) => untilTaken(() => send(one)))
+  const told = events.map((one) => retryUnavailable(() => send(one)))
   for (let kill = 0; kill < KILLS; kill++) {
     await delay(100 + Math.random() * 900)
     await worker.kill()
@@ -122,7 +122,7 @@ test('however often workers are killed, no refund is made twice at the provider,
  * Repeats a request until it gets another status than 503: all requests come together, and those that wait too long
  * for a connection are refused.
  */
-async function untilTaken<T extends { readonly status: number }>(ask: () => Promise<T>): Promise<T> {
+async function retryUnavailable<T extends { readonly status: number }>(ask: () => Promise<T>): Promise<T> {
   for (;;) {
     const answer = await ask()
     if (answer.status !== 503) return answer

@@ -84,9 +84,9 @@ test('an event that was stored and never applied gets another job', async () => 
 })
 
 /** Adds an old refund whose outcome is unknown. */
-async function unsettled(
+async function addUnsettledRefund(
   name: string,
-): Promise<{ id: number; sums: () => Promise<unknown>; taken: boolean }> {
+): Promise<{ id: number; readSums: () => Promise<unknown>; taken: boolean }> {
   const [who] = await people(1)
   await link(who!, name)
   const id = await paid(name)
@@ -95,18 +95,18 @@ async function unsettled(
     ...(taken ? (['broken', 'broken', 'cut', 'broken'] as const) : (['broken', 'broken', 'broken'] as const)),
   )
   assert.equal((await call(who!, 'POST', `/refund/${id}`, { amount: 700 })).status, 502)
-  const sums = () =>
+  const readSums = () =>
     query('select refunds::int, reserved::int, status from payment_transaction where id = $1', [id])
-  assert.deepEqual(await sums(), [{ refunds: 0, reserved: 700, status: 'succeeded' }])
-  return { id, sums, taken }
+  assert.deepEqual(await readSums(), [{ refunds: 0, reserved: 700, status: 'succeeded' }])
+  return { id, readSums, taken }
 }
 
 test('a refund that the provider has taken after all is found by the job that asked for it', async () => {
-  const { id, sums } = await unsettled('taken1x')
+  const { id, readSums } = await addUnsettledRefund('taken1x')
   assert.equal((await run()).settled, 0, 'not while the request may still be under way')
   await query(`update job set finished_at = finished_at - interval '1 h' where name = 'payments.refund'`)
   assert.equal((await run()).settled, 1)
-  assert.deepEqual(await sums(), [{ refunds: 700, reserved: 0, status: 'partially_refunded' }])
+  assert.deepEqual(await readSums(), [{ refunds: 700, reserved: 0, status: 'partially_refunded' }])
   assert.equal(
     (await query('select from payment_transaction where charge_id = $1 and shown', [id])).length,
     1,
@@ -115,8 +115,8 @@ test('a refund that the provider has taken after all is found by the job that as
 })
 
 test('one that cannot be looked up keeps neither events nor other refunds from being read', async () => {
-  const stuck = await unsettled('stuck1x')
-  const { sums } = await unsettled('taken2x')
+  const stuck = await addUnsettledRefund('stuck1x')
+  const { readSums } = await addUnsettledRefund('taken2x')
   await query(`update job set finished_at = finished_at - interval '1 h' where name = 'payments.refund'`)
   const missed = event('payment_intent.succeeded', intentObject({ name: 'missed200x' }), { created: now() })
   stripe.account.events.push(missed as never)
@@ -124,17 +124,17 @@ test('one that cannot be looked up keeps neither events nor other refunds from b
   const { settled, missed: found } = await run()
   assert.deepEqual([settled, found], [1, 1])
   await waitUntilApplied(missed.id)
-  assert.deepEqual(await sums(), [{ refunds: 700, reserved: 0, status: 'partially_refunded' }])
-  assert.deepEqual(await stuck.sums(), [{ refunds: 0, reserved: 700, status: 'succeeded' }])
+  assert.deepEqual(await readSums(), [{ refunds: 700, reserved: 0, status: 'partially_refunded' }])
+  assert.deepEqual(await stuck.readSums(), [{ refunds: 0, reserved: 700, status: 'succeeded' }])
   assert.equal((await run()).settled, 1, 'it is looked up again')
-  assert.deepEqual(await stuck.sums(), [{ refunds: 0, reserved: 0, status: 'succeeded' }])
+  assert.deepEqual(await stuck.readSums(), [{ refunds: 0, reserved: 0, status: 'succeeded' }])
 })
 
 test('one that it has not gives back what was reserved', async () => {
-  const { sums } = await unsettled('untaken1x')
+  const { readSums } = await addUnsettledRefund('untaken1x')
   await query(`delete from job where name = 'payments.refund'`)
   assert.equal((await run()).settled, 1)
-  assert.deepEqual(await sums(), [{ refunds: 0, reserved: 0, status: 'succeeded' }])
+  assert.deepEqual(await readSums(), [{ refunds: 0, reserved: 0, status: 'succeeded' }])
   await run()
   assert.deepEqual(
     await query(`select from payment_transaction where charge_id is not null and not shown`),
@@ -143,13 +143,13 @@ test('one that it has not gives back what was reserved', async () => {
 })
 
 /** Runs `npm run reconcile`. */
-const byHand = (given: Readonly<Record<string, string>> = {}): Promise<Ended> =>
+const runReconcile = (given: Readonly<Record<string, string>> = {}): Promise<Ended> =>
   runScript('workers/reconcile.ts', { ...env, DATABASE_URL: url, NODE_ENV: 'test', ...given })
 
 test('npm run reconcile does the same, beside any worker', async () => {
   const given = event('payment_intent.succeeded', intentObject({ name: 'byhand' }), { created: now() })
   stripe.account.events.push(given as never)
-  const { status, stdout } = await byHand()
+  const { status, stdout } = await runReconcile()
   assert.deepEqual([status, stdout], [0, 'Events ingested: 1; ingested again: 0; refunds looked up: 0\n'])
   await waitUntilApplied(given.id)
   const [who] = await people(1)
@@ -158,7 +158,7 @@ test('npm run reconcile does the same, beside any worker', async () => {
 })
 
 test('npm run reconcile without a database says what it needs', async () => {
-  assert.deepEqual(await byHand({ DATABASE_URL: '' }), {
+  assert.deepEqual(await runReconcile({ DATABASE_URL: '' }), {
     status: 2,
     stdout: '',
     stderr: 'DATABASE_URL: required\n',
@@ -166,7 +166,9 @@ test('npm run reconcile without a database says what it needs', async () => {
 })
 
 test('npm run reconcile says what failed, and ends with status 1', async () => {
-  const { status, stdout, stderr } = await byHand({ DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none' })
+  const { status, stdout, stderr } = await runReconcile({
+    DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none',
+  })
   assert.deepEqual([status, stdout], [1, ''])
   assert.match(stderr, /^\S.*\n$/)
 })

@@ -10,22 +10,22 @@ const { call, link, open, paid, people, query, send, stripe, transaction, unconf
 
 let names = 0
 /** Adds an account with a payment. */
-async function payment(amount = 2000) {
+async function addPayment(amount = 2000) {
   const [who] = await people(1)
   const name = `refund${++names}x`
   await link(who!, name)
   const id = await paid(name, amount)
   const refund = (json?: object, headers?: Record<string, string>) =>
     call(who!, 'POST', `/refund/${id}`, json, headers)
-  const status = async () => (await transaction(who!, id)).status
-  const refunded = () => stripe.account.refunds.filter(({ charge }) => charge === `ch_${name}`)
+  const readStatus = async () => (await transaction(who!, id)).status
+  const listRefunds = () => stripe.account.refunds.filter(({ charge }) => charge === `ch_${name}`)
   const sums = () => query('select refunds::int, reserved::int from payment_transaction where id = $1', [id])
-  return { who: who!, name, id, refund, status, refunded, sums }
+  return { who: who!, name, id, refund, status: readStatus, refunded: listRefunds, sums }
 }
 
 describe('a refund', () => {
   test('without anything said is of the whole payment', async () => {
-    const { id, refund, refunded, status, who } = await payment()
+    const { id, refund, refunded, status, who } = await addPayment()
     const answer = await refund()
     assert.equal(answer.status, 200, answer.text)
     const { id: own, created_at, ...rest } = answer.json
@@ -56,7 +56,7 @@ describe('a refund', () => {
   })
 
   test('of a part leaves the rest, which can be refunded too', async () => {
-    const { refund, refunded, status } = await payment()
+    const { refund, refunded, status } = await addPayment()
     assert.equal((await refund({ amount: 500 })).json.amount, 500)
     assert.equal(await status(), 'partially_refunded')
     assertRefused(await refund({ amount: 1501 }), 400, 'At most 1500 of the charge can still be refunded')
@@ -69,7 +69,7 @@ describe('a refund', () => {
   })
 
   test('tells the provider its reason, and a note in its metadata', async () => {
-    const { refund, refunded } = await payment()
+    const { refund, refunded } = await addPayment()
     for (const reason of ['requested_by_customer', 'duplicate', 'fraudulent', 'arrived broken'])
       assert.equal((await refund({ amount: 100, reason })).status, 200)
     const told = refunded().map(({ reason, metadata }) => [reason, (metadata as { note?: string }).note])
@@ -82,7 +82,7 @@ describe('a refund', () => {
   })
 
   test('is refused for input that is none', async () => {
-    const { refund, refunded } = await payment()
+    const { refund, refunded } = await addPayment()
     for (const json of [
       { amount: 0 },
       { amount: -1 },
@@ -97,7 +97,7 @@ describe('a refund', () => {
   })
 
   test('of nothing, of a missing payment and of somebody else’s is the same 404', async () => {
-    const { id, who } = await payment()
+    const { id, who } = await addPayment()
     const [other] = await people(1)
     const answers = await Promise.all([
       call(other!, 'POST', `/refund/${id}`, { amount: 1 }),
@@ -110,7 +110,7 @@ describe('a refund', () => {
   })
 
   test('without a provider is a 503, once it is known what to refund', async () => {
-    const { id, who, sums } = await payment()
+    const { id, who, sums } = await addPayment()
     const ask = (path: string) => unconfigured.post(`/api/v1/payment/refund/${path}`, { token: who.token })
     assertRefused(await ask(String(id)), 503, 'Payments are not configured. Set PROVIDER_SECRET_KEY.')
     assertRefused(await ask('2147483647'), 404)
@@ -118,7 +118,7 @@ describe('a refund', () => {
   })
 
   test('of a payment that has failed is refused', async () => {
-    const { name, refund, who, id } = await payment()
+    const { name, refund, who, id } = await addPayment()
     await query(
       `update payment_transaction set facts = jsonb_set(facts, '{outcome}', '["0", "failed"]') where id = $1`,
       [id],
@@ -128,7 +128,7 @@ describe('a refund', () => {
   })
 
   test('in the background is a job, and under one Idempotency-Key happens once', async () => {
-    const { refund, refunded, who } = await payment()
+    const { refund, refunded, who } = await addPayment()
     const headers = { 'idempotency-key': 'k', prefer: 'respond-async' }
     const [first, second] = [await refund({ amount: 10 }, headers), await refund({ amount: 10 }, headers)]
     assert.deepEqual([first.status, first.text], [202, second.text])
@@ -163,7 +163,7 @@ describe('a refund', () => {
   })
 
   test('works for everybody where there is no authentication', async () => {
-    const { id } = await payment()
+    const { id } = await addPayment()
     const answer = await open.post(`/api/v1/payment/refund/${id}`, { json: { amount: 1 } })
     assert.equal(answer.status, 200, answer.text)
   })
@@ -177,7 +177,7 @@ describe('a provider that refuses', () => {
     ['forbidden', 401],
   ] as const)
     test(`${fault}: ${status}, and the amount can be refunded after all`, async () => {
-      const { refund, status: now, sums } = await payment()
+      const { refund, status: now, sums } = await addPayment()
       stripe.faults.push(fault)
       assertRefused(await refund(), status)
       assert.deepEqual([await now(), await sums()], ['succeeded', [{ refunds: 0, reserved: 0 }]])
@@ -185,7 +185,7 @@ describe('a provider that refuses', () => {
     })
 
   test('because it knows of refunds that we do not: 400 with its words', async () => {
-    const { name, refund, refunded, sums } = await payment()
+    const { name, refund, refunded, sums } = await addPayment()
     stripe.account.refunds.push({
       id: `re_elsewhere_${name}`,
       amount: 1999,
@@ -201,7 +201,7 @@ describe('a provider that refuses', () => {
 describe('a provider that fails for now', () => {
   for (const fault of ['busy', 'broken', 'garbage', 'refuse', 'cut'] as const)
     test(`${fault}: is asked again under the same key, and refunds once`, async () => {
-      const { refund, refunded, status } = await payment()
+      const { refund, refunded, status } = await addPayment()
       stripe.faults.push(fault)
       const answer = await refund({ amount: 700 })
       assert.equal(answer.status, 200, answer.text)
@@ -209,7 +209,7 @@ describe('a provider that fails for now', () => {
     })
 
   test('and then for its key: what may have been refunded stays reserved', async () => {
-    const { refund, refunded, sums } = await payment()
+    const { refund, refunded, sums } = await addPayment()
     // The SDK itself retries after a cut connection.
     stripe.faults.push('cut', 'broken', 'revoked')
     assertRefused(await refund({ amount: 1200 }), 401)
@@ -218,7 +218,7 @@ describe('a provider that fails for now', () => {
   })
 
   test('again and again: a 502, and what may have been refunded stays reserved', async () => {
-    const { refund, sums } = await payment()
+    const { refund, sums } = await addPayment()
     stripe.faults.push('broken', 'broken', 'broken')
     assertRefused(await refund({ amount: 1200 }), 502)
     assert.deepEqual(await sums(), [{ refunds: 0, reserved: 1200 }])
@@ -227,7 +227,7 @@ describe('a provider that fails for now', () => {
 })
 
 test('a refund that the provider has yet to carry out counts, and is pending', async () => {
-  const { refund, status } = await payment()
+  const { refund, status } = await addPayment()
   stripe.account.refundStatus = 'pending'
   const answer = await refund({ amount: 2000 })
   stripe.account.refundStatus = 'succeeded'
@@ -235,9 +235,9 @@ test('a refund that the provider has yet to carry out counts, and is pending', a
 })
 
 test('64 refunds at once give back the payment and not more, and its status is right at every step', async () => {
-  const { id, refund, refunded, sums, status } = await payment(1000)
+  const { id, refund, refunded, sums, status } = await addPayment(1000)
   // Reads the public status and the refunds in one statement, so both have the same snapshot.
-  const look = () =>
+  const readSnapshot = () =>
     query(
       `select t.status, coalesce((select sum(r.amount) from payment_transaction r where r.charge_id = t.id and r.shown), 0)::int as sum
       from payment_transaction t where t.id = $1`,
@@ -247,7 +247,7 @@ test('64 refunds at once give back the payment and not more, and its status is r
   let over = false
   const watch = async (): Promise<void> => {
     while (!over) {
-      const [row] = await look()
+      const [row] = await readSnapshot()
       const sum = row!.sum as number
       assert.ok(sum <= 1000, `${sum} of 1000`)
       assert.equal(row!.status, sum === 0 ? 'succeeded' : sum === 1000 ? 'refunded' : 'partially_refunded')
@@ -269,7 +269,7 @@ test('64 refunds at once give back the payment and not more, and its status is r
 })
 
 test('the database itself refuses to give back more than was paid', async () => {
-  const { id } = await payment(100)
+  const { id } = await addPayment(100)
   await assert.rejects(
     query(
       `insert into payment_transaction (charge_id, facts) values ($1, '{"refund": ["", "re_x"], "outcome": ["", "succeeded"],
@@ -281,7 +281,7 @@ test('the database itself refuses to give back more than was paid', async () => 
 })
 
 test('a refund made elsewhere counts as soon as its event comes', async () => {
-  const { name, refund, status } = await payment()
+  const { name, refund, status } = await addPayment()
   stripe.account.refunds.push({
     id: `re_there_${name}`,
     amount: 1400,

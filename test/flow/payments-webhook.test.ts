@@ -24,9 +24,9 @@ const PATH = '/api/v1/payment/webhook'
 // Limits how long the answer to an event waits for its job; enough for a very busy machine.
 const WAIT_MS = 2000
 
-const stored = (id: string) => query('select * from payment_event where id = $1', [id])
+const readEvent = (id: string) => query('select * from payment_event where id = $1', [id])
 const list = async (path: string) => (await open.get(`/api/v1/payment${path}`)).json
-const transactionOf = async (providerId: string) =>
+const findTransaction = async (providerId: string) =>
   (await list('/transactions?page_size=200')).transactions.find(
     (one: { provider_transaction_id: string }) => one.provider_transaction_id === providerId,
   )
@@ -41,15 +41,15 @@ describe('an event', () => {
     const answer = await tell(given)
     const heldMs = performance.now() - from
     assert.deepEqual([answer.status, answer.json], [200, RECEIVED])
-    const [row] = await stored(given.id)
+    const [row] = await readEvent(given.id)
     if (row!.applied_at === null)
       assert.ok(heldMs >= WAIT_MS, `applied later than ${heldMs} ms after it came`)
     const applied = await until('it is applied', async () => {
-      const [later] = await stored(given.id)
+      const [later] = await readEvent(given.id)
       return later!.applied_at !== null && later
     })
     assert.deepEqual([applied.type, applied.data], [given.type, null])
-    assert.equal((await transactionOf(`pi_${name}`)).status, 'succeeded')
+    assert.equal((await findTransaction(`pi_${name}`)).status, 'succeeded')
   })
 
   test('makes a customer of whom nobody knew, and is nobody’s', async () => {
@@ -77,7 +77,7 @@ describe('an event', () => {
     const answers = await Promise.all(Array.from({ length: 8 }, () => send(given)))
     answers.push(await send(given))
     for (const answer of answers) assert.deepEqual([answer.status, answer.json], [200, RECEIVED])
-    assert.equal((await stored(given.id)).length, 1)
+    assert.equal((await readEvent(given.id)).length, 1)
     const jobs = await query(`select from job where payload ->> 'event_id' = $1`, [given.id])
     assert.equal(jobs.length, 1)
     assert.equal(
@@ -98,7 +98,7 @@ describe('an event', () => {
       const given = event(type, { id: 'x', customer: 'cus_of_no_interest' })
       const answer = await send(given)
       assert.deepEqual([answer.status, answer.json], [200, RECEIVED])
-      assert.deepEqual(await stored(given.id), [])
+      assert.deepEqual(await readEvent(given.id), [])
     }
     assert.equal(
       (await query(`select from payment_customer where provider_customer_id = 'cus_of_no_interest'`)).length,
@@ -152,7 +152,7 @@ describe('an event', () => {
     const name = newName()
     const given = event('payment_intent.succeeded', intentObject({ name }, { description: 'a\0b\ud800c' }))
     assert.equal((await send(given)).status, 200)
-    assert.equal((await transactionOf(`pi_${name}`)).description, 'ab\ufffdc')
+    assert.equal((await findTransaction(`pi_${name}`)).description, 'ab\ufffdc')
   })
 
   test('is taken in wherever nobody may call without a credential', async () => {
@@ -185,7 +185,7 @@ describe('a fault of ours', () => {
     assert.equal(answer.status, 503, answer.text)
     await line.restore()
     await until('the database is back', async () => (await post()).status === 200)
-    assert.equal((await stored(given.id)).length, 1)
+    assert.equal((await readEvent(given.id)).length, 1)
   })
 
   test('an event that can’t be applied stays, and gets another job when it comes again', async () => {
@@ -203,10 +203,10 @@ describe('a fault of ours', () => {
           .length === 1,
       30_000,
     )
-    assert.equal((await stored(given.id))[0]!.applied_at, null)
+    assert.equal((await readEvent(given.id))[0]!.applied_at, null)
     await query('drop trigger unlucky on payment_reference')
     assert.deepEqual((await send(given)).json, RECEIVED)
-    assert.notEqual((await stored(given.id))[0]!.applied_at, null)
+    assert.notEqual((await readEvent(given.id))[0]!.applied_at, null)
     assert.equal(
       (await query('select from payment_reference where provider_id = $1', [`pi_${name}`])).length,
       1,

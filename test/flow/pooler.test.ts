@@ -13,13 +13,13 @@ import * as crash from './crash.ts'
 
 const { url, query } = await testDatabase()
 
-async function pooler(options: Partial<PoolerOptions> = {}) {
+async function addPooler(options: Partial<PoolerOptions> = {}) {
   const started = await startPooler({ url, size: 3, ...options })
   after(() => started.stop())
   return started
 }
 
-const between = await pooler()
+const between = await addPooler()
 const env = { DATABASE_URL_UNPOOLED: url, WORKER_QUEUES: 'documents,load_test' }
 const [edge, worker] = await Promise.all([
   startProcess('edge', between.url, { ...env, OPENAI_API_KEY: 'k' }),
@@ -57,20 +57,20 @@ test('tasks are done once, also when the pooler restarts and their worker dies',
     task_name: 'load_test_orchestrator',
     args: { task_name: 'io_simulation_task', count: 300, args: { operations: 1, duration_ms: 20 } },
   })
-  const done = async (): Promise<number> => {
+  const countDone = async (): Promise<number> => {
     const [row] = await query(
       "select count(*)::int as n from job where name like '%io_simulation%' and status = 'done'",
     )
     return row!.n as number
   }
-  await until('some are done', async () => (await done()) > 0)
+  await until('some are done', async () => (await countDone()) > 0)
   between.restart()
   await worker.kill()
   await startProcess('worker', between.url, { ...env, WORKER_THREADS: '2' })
   const { status, result } = await crash.jobEnded(query, id)
   assert.equal(status, 'done')
   assert.deepEqual(pick(result as Report), { completed: 300, failed: 0 })
-  assert.equal(await done(), 300)
+  assert.equal(await countDone(), 300)
 })
 
 test('requests that come together do not hold what each other waits for', async () => {
@@ -104,7 +104,12 @@ test('a transaction has its limits there, which a connection is refused', async 
 })
 
 test('a pooler that can not serve is named at the start', async () => {
-  const refused = async (kind: 'edge' | 'worker', url: string, env: Record<string, string>, why: RegExp) => {
+  const assertRefused = async (
+    kind: 'edge' | 'worker',
+    url: string,
+    env: Record<string, string>,
+    why: RegExp,
+  ) => {
     const { message } = await startProcess(kind, url, env).then(
       () => assert.fail('it started'),
       (error: Error) => error,
@@ -112,10 +117,20 @@ test('a pooler that can not serve is named at the start', async () => {
     assert.match(message, /ended with 2:/)
     assert.match(message, why)
   }
-  const [mixing, mapping] = [await pooler({ size: 1, maps: false }), await pooler({ size: 1 })]
-  await refused('edge', mixing.url, env, /PgBouncer needs version 1.21 and max_prepared_statements above 0/)
-  await refused('worker', mapping.url, {}, /DATABASE_URL_UNPOOLED must name a direct connection/)
-  await refused('edge', mapping.url, { DATABASE_URL_UNPOOLED: mixing.url }, /where LISTEN receives nothing/)
+  const [mixing, mapping] = [await addPooler({ size: 1, maps: false }), await addPooler({ size: 1 })]
+  await assertRefused(
+    'edge',
+    mixing.url,
+    env,
+    /PgBouncer needs version 1.21 and max_prepared_statements above 0/,
+  )
+  await assertRefused('worker', mapping.url, {}, /DATABASE_URL_UNPOOLED must name a direct connection/)
+  await assertRefused(
+    'edge',
+    mapping.url,
+    { DATABASE_URL_UNPOOLED: mixing.url },
+    /where LISTEN receives nothing/,
+  )
   const release = await runScript('tasks/migrate-main.ts', { DATABASE_URL: mapping.url, NODE_ENV: 'test' })
   assert.equal(release.status, 1)
   assert.match(release.stderr, /DATABASE_URL_UNPOOLED must name a direct connection/)

@@ -11,7 +11,7 @@ import { startReader } from './reader.ts'
 const { url, query } = await testDatabase()
 const client = await startReader(url, { RAG_EMBEDDINGS: 'lexical' })
 const env = { RAG_EMBEDDINGS: 'lexical', WORKER_QUEUES: 'documents,rag,system', ...crash.SHORT_LEASE }
-const chunks = async (): Promise<number> => {
+const countChunks = async (): Promise<number> => {
   const [row] = await query(
     `select coalesce(sum(chunk_count), 0)::int as n from rag_collection where name = 'all'`,
   )
@@ -25,11 +25,11 @@ test('a document that is read joins the collection, also when the worker dies in
   assert.equal(indexed.status, 200, await indexed.text())
   const id = await crash.uploadText(client, 5, 'first')
   await crash.jobEnded(query, await crash.extract(client, id))
-  await until('its pages to be indexed', async () => (await chunks()) === 5)
+  await until('its pages to be indexed', async () => (await countChunks()) === 5)
 
   const next = await crash.uploadText(client, 5, 'second')
   await crash.jobEnded(query, await crash.extract(client, next))
   await first.kill()
   await startProcess('worker', url, env)
-  await until('its pages to be indexed by another worker', async () => (await chunks()) === 10)
+  await until('its pages to be indexed by another worker', async () => (await countChunks()) === 10)
 })

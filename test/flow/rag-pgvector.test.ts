@@ -81,7 +81,7 @@ async function store(name: string, from: number, count: number, withNeighbours =
   return collection
 }
 
-const found = async (collection: string, n: number, more: object = {}): Promise<number[]> => {
+const searchNear = async (collection: string, n: number, more: object = {}): Promise<number[]> => {
   const search = {
     viewer: EVERYBODY,
     collection,
@@ -94,7 +94,7 @@ const found = async (collection: string, n: number, more: object = {}): Promise<
   return (await searcher.search(search)).map(({ metadata }) => Number.parseInt(String(metadata.source), 10))
 }
 /** Nearest files by a full scan of the vectors. */
-const nearest = (wanted: number, numbers: readonly number[]): number[] => {
+const scanNearest = (wanted: number, numbers: readonly number[]): number[] => {
   const near = (n: number): number => unit(n).reduce((sum, value, i) => sum + value * unit(wanted)[i]!, 0)
   return [...numbers].sort((a, b) => near(b) - near(a)).slice(0, 10)
 }
@@ -107,12 +107,12 @@ describe('a collection with pgvector', () => {
     const rows = await pg.query('select has_neighbours from rag_collection')
     assert.deepEqual(rows.rows, [{ has_neighbours: true }, { has_neighbours: true }])
     for (const wanted of [3, 150, 399]) {
-      const expected = nearest(wanted, range(0, 200))
-      const got = await found('one', wanted)
+      const expected = scanNearest(wanted, range(0, 200))
+      const got = await searchNear('one', wanted)
       assert.equal(got[0], expected[0])
       // The index is approximate; among this many it rarely misses one.
       assert.ok(got.filter((n) => expected.includes(n)).length >= 9, `${got} against ${expected}`)
-      assert.ok((await found('two', wanted)).every((n) => n >= 200))
+      assert.ok((await searchNear('two', wanted)).every((n) => n >= 200))
     }
     await pg.exec('set enable_seqscan = off')
     const plan = await pg.query(`explain select file_id from rag_neighbour_8 where collection_id = ${id}
@@ -123,9 +123,9 @@ describe('a collection with pgvector', () => {
 
   test('is filtered exactly', async () => {
     const even = range(0, 200).filter((n) => n % 2 === 0)
-    assert.deepEqual(await found('one', 7, { filter: { extension: 'md' } }), nearest(7, even))
-    assert.deepEqual(await found('one', 7, { filter: { source: '12.md' } }), [12])
-    assert.deepEqual(await found('one', 7, { filter: { source: 'none' } }), [])
+    assert.deepEqual(await searchNear('one', 7, { filter: { extension: 'md' } }), scanNearest(7, even))
+    assert.deepEqual(await searchNear('one', 7, { filter: { source: '12.md' } }), [12])
+    assert.deepEqual(await searchNear('one', 7, { filter: { source: 'none' } }), [])
   })
 
   test('is found in by words too', async () => {
@@ -153,7 +153,7 @@ describe('a collection with pgvector', () => {
     await store('old', 1000, 50, false)
     const { rows } = await pg.query(`select has_neighbours from rag_collection where name = 'old'`)
     assert.deepEqual(rows, [{ has_neighbours: false }])
-    assert.deepEqual(await found('old', 1010), nearest(1010, range(1000, 50)))
+    assert.deepEqual(await searchNear('old', 1010), scanNearest(1010, range(1000, 50)))
   })
 
   test('that changes before its index is asked is searched as it is then', async () => {

@@ -55,7 +55,7 @@ await startProcess('worker', url, { DATA_DIR: folder, WORKER_THREADS: '1' })
 const base = new Client(edge.port).base
 
 /** Runs text in a shell, with the script itself for `npm run`: npm takes longer to start than most scripts. */
-async function type(text: string, more: Record<string, string> = {}): Promise<string> {
+async function runShell(text: string, more: Record<string, string> = {}): Promise<string> {
   const direct = text.replace(/npm run (\S+)( --)?/g, (_, name: string) => {
     assert.ok(scripts[name] !== undefined, `npm run ${name}`)
     return scripts[name].replaceAll('node ', `${[process.execPath, ...BRIEF].join(' ')} `)
@@ -76,7 +76,7 @@ test('every command is known, and none is left out', () => {
 
 /** Pastes blocks into one shell; a refusal is a failure. */
 const paste = (texts: readonly string[]): Promise<string> =>
-  type(
+  runShell(
     texts
       .join('')
       .replace('http://127.0.0.1:8000', base)
@@ -106,7 +106,7 @@ test('the tour works as pasted', async () => {
 
 test('the demo runs beside a service', async () => {
   const demo = shell.find((text) => text.startsWith('npm run demo'))!
-  const output = await type(demo, { PUBLIC_BASE_URL: base })
+  const output = await runShell(demo, { PUBLIC_BASE_URL: base })
   assert.match(output, /Read 4, unread 0/)
 })
 
@@ -114,7 +114,7 @@ test('the commands for operators do what they say, and a backup is restored', as
   const operate = shell.find((text) => text.includes('npm run backup'))!
   const restore = shell.find((text) => text.includes('npm run restore'))!
   const file = join(folder, 'mill.backup')
-  const output = await type(operate.replace('mill.backup', file))
+  const output = await runShell(operate.replace('mill.backup', file))
   assert.match(output, /Nothing to migrate/)
   assert.match(output, /ops@example.com is a new admin\nPassword: \S+/)
   assert.match(output, /Sessions of ops@example.com revoked: 0/)
@@ -124,7 +124,7 @@ test('the commands for operators do what they say, and a backup is restored', as
     .replace('mill.backup', file)
     .replace('DATA_DIR=restored', `DATA_DIR=${join(folder, 'restored')}`)
   assert.match(
-    await type(text, { DATABASE_URL: await emptyDatabase() }),
+    await runShell(text, { DATABASE_URL: await emptyDatabase() }),
     /Restored the state of .*: \d+ tables/,
   )
 })
@@ -166,13 +166,13 @@ test('the route and the task that are added work', async () => {
     taskModules: [pathToFileURL(tasks).href],
   })
   after(() => worker.stop())
-  const { TOKEN } = await tokenOf('miller@example.com')
+  const { TOKEN } = await registerToken('miller@example.com')
   const answer = await api.post('/api/v1/mill/grind', { token: TOKEN, json: { sacks: 3 } })
   assert.deepEqual([answer.status, answer.json], [200, { flour: 240 }])
   assert.equal((await api.post('/api/v1/mill/grind', { token: TOKEN, json: { sacks: 0 } })).status, 422)
 })
 
-async function tokenOf(email: string): Promise<{ TOKEN: string }> {
+async function registerToken(email: string): Promise<{ TOKEN: string }> {
   const client = new Client(edge.port)
   await client.register(email)
   return { TOKEN: client.token }

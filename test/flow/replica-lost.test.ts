@@ -4,19 +4,19 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { startEdge } from '../edge/harness.ts'
 import { until } from '../until.ts'
-import { replicaWorld, served } from './replicas.ts'
+import { countReads, createReplicaWorld } from './replicas.ts'
 
 /** A standby conflicts, lags, falls silent, dies or is promoted: lists stay correct, and none fails. */
 
-const { cluster, edges, link, said, pause, resume, become } = await replicaWorld()
+const { cluster, edges, link, logged, pause, resume, waitForState } = await createReplicaWorld()
 const [edge] = edges
 const { token } = await edge.register('writer@example.com')
-await become('used')
+await waitForState('used')
 
 const TAGS = '/api/v1/blog/tags'
 // On a quiet machine this takes at most 3 s.
 const SOON_MS = 8_000
-const names = async (at = edge): Promise<string[]> => {
+const listNames = async (at = edge): Promise<string[]> => {
   const answer = await at.get(TAGS)
   assert.equal(answer.status, 200, answer.text)
   return answer.json.tags.map(({ name }: { name: string }) => name).sort()
@@ -25,16 +25,19 @@ const write = async (name: string) => {
   const answer = await edge.post(TAGS, { json: { name }, token })
   assert.equal(answer.status, 201, answer.text)
 }
-const readiness = async () => {
+const readReadiness = async () => {
   const { status, json } = await edge.get('/ready')
   return [status, json.status, json.replica.state]
 }
-const usedAgain = async () => {
-  await become('used')
-  await until('a list comes from the standby', async () => (await served(edge, () => names())).replica === 1)
+const waitUntilUsed = async () => {
+  await waitForState('used')
+  await until(
+    'a list comes from the standby',
+    async () => (await countReads(edge, () => listNames())).replica === 1,
+  )
 }
 await write('kept')
-await usedAgain()
+await waitUntilUsed()
 
 test('a read that conflicts with what the standby replays is read from the primary', async () => {
   await cluster.standby.query('alter system set max_standby_streaming_delay = 0')
@@ -44,7 +47,7 @@ test('a read that conflicts with what the standby replays is read from the prima
     text: `select pg_is_in_recovery()::text from blog_tag, pg_sleep(case when pg_is_in_recovery() then 60 else 0 end) limit 1`,
   }
   const { reads } = edge.serving.edge.replica!
-  const reading = served(edge, () => reads.of(1, 'statistics', 0).text(held, []))
+  const reading = countReads(edge, () => reads.of(1, 'statistics', 0).text(held, []))
   await until('it is read there', async () => {
     const rows = await cluster.standby.query(
       `select from pg_stat_activity where state = 'active' and query like '%pg_sleep(case%' and pid <> pg_backend_pid()`,
@@ -58,20 +61,20 @@ test('a read that conflicts with what the standby replays is read from the prima
 test('one that falls silent keeps nobody waiting for long, and is used when it answers again', async () => {
   link.silence()
   const startedAt = performance.now()
-  const all = await served(edge, () => Promise.all(Array.from({ length: 10 }, () => names())))
+  const all = await countReads(edge, () => Promise.all(Array.from({ length: 10 }, () => listNames())))
   assert.ok(performance.now() - startedAt < SOON_MS, `${performance.now() - startedAt} ms`)
   assert.deepEqual([all.answer[0], all.primary], [['kept'], 10])
-  await become('away')
-  assert.deepEqual(await readiness(), [200, 'ready', 'away'])
+  await waitForState('away')
+  assert.deepEqual(await readReadiness(), [200, 'ready', 'away'])
   link.mend()
-  await usedAgain()
+  await waitUntilUsed()
 })
 
 test('one that lags by more than 10 s is not used for anybody, and the log says so once', async () => {
   await pause()
   await write('late')
-  said.length = 0
-  await become('behind')
+  logged.length = 0
+  await waitForState('behind')
   const { json } = await edge.get('/ready')
   assert.ok(json.replica.behind_bytes > 0)
   const { text } = await edge.get('/metrics')
@@ -79,11 +82,11 @@ test('one that lags by more than 10 s is not used for anybody, and the log says 
   assert.match(text, /^replica_behind_bytes [1-9]\d*$/m)
   assert.match(text, /^slow_reads_total\{server="replica"\} [1-9]\d*$/m)
   assert.match(text, /^slow_reads_total\{server="primary"\} [1-9]\d*$/m)
-  const { answer, primary } = await served(edge, () => names())
+  const { answer, primary } = await countReads(edge, () => listNames())
   assert.deepEqual([answer, primary], [['kept', 'late'], 1])
   await resume()
-  await usedAgain()
-  assert.deepEqual(said, [
+  await waitUntilUsed()
+  assert.deepEqual(logged, [
     'Not using the replica: it lags by more than 10 s',
     'Using the replica for lists, searches and statistics',
   ])
@@ -94,30 +97,30 @@ test('one that is killed amid reads fails none of them', async () => {
   let count = 0
   const reading = Array.from({ length: 4 }, async () => {
     while (!ended) {
-      assert.deepEqual(await names(), ['kept', 'late'])
+      assert.deepEqual(await listNames(), ['kept', 'late'])
       count++
     }
   })
   await until('lists are read', () => count > 50)
   await cluster.standby.kill('SIGKILL')
-  await become('away')
+  await waitForState('away')
   const seen = count
   await until('lists are still read', () => count > seen + 50)
   ended = true
   await Promise.all(reading)
   await cluster.standby.start()
-  await usedAgain()
+  await waitUntilUsed()
 })
 
 test('one that is promoted is left alone, whatever is written there', async () => {
   const [old, promoted] = [cluster.primary, cluster.standby]
   await cluster.promote()
-  const { answer, replica } = await served(edge, () => names())
+  const { answer, replica } = await countReads(edge, () => listNames())
   assert.deepEqual([answer, replica], [['kept', 'late'], 0], 'at once')
   await promoted.query(`insert into blog_tag (name, slug) values ('foreign', 'foreign')`)
-  await become('away')
-  for (let i = 0; i < 10; i++) assert.deepEqual(await names(), ['kept', 'late'])
-  assert.deepEqual(await readiness(), [200, 'ready', 'away'])
+  await waitForState('away')
+  for (let i = 0; i < 10; i++) assert.deepEqual(await listNames(), ['kept', 'late'])
+  assert.deepEqual(await readReadiness(), [200, 'ready', 'away'])
 
   // The edge must not read from a server with only the old primary's timeline: it is no standby of the new one.
   await old.kill('SIGQUIT')
@@ -130,5 +133,5 @@ test('one that is promoted is left alone, whatever is written there', async () =
     async () => (await moved.get('/ready')).json.replica.state === 'foreign',
     30_000,
   )
-  assert.deepEqual(await names(moved), ['foreign', 'kept', 'late'])
+  assert.deepEqual(await listNames(moved), ['foreign', 'kept', 'late'])
 })

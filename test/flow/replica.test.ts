@@ -3,22 +3,22 @@ import { test } from 'node:test'
 import { areas } from '../../edge/routes/index.ts'
 import { type Answered, type Api, type CallOptions, PASSWORD } from '../edge/harness.ts'
 import { until } from '../until.ts'
-import { replicaWorld, served } from './replicas.ts'
+import { countReads, createReplicaWorld } from './replicas.ts'
 
 /** With a lagging standby, clients read their own writes, whichever server answers the list. */
 
-const { cluster, edges, pause, resume, become } = await replicaWorld()
+const { cluster, edges, pause, resume, waitForState } = await createReplicaWorld()
 const [edge, other] = edges
 const { token } = await edge.register('writer@example.com')
 const reader = await edge.register('reader@example.com')
-await become('used')
+await waitForState('used')
 await until(
   'the other edge uses it, too',
   async () => (await other.get('/ready')).json.replica.state === 'used',
 )
 
 const TAGS = '/api/v1/blog/tags'
-const names = async (at: Api, options: CallOptions = {}): Promise<string[]> => {
+const listNames = async (at: Api, options: CallOptions = {}): Promise<string[]> => {
   const answer = await at.get(TAGS, options)
   assert.equal(answer.status, 200, answer.text)
   return answer.json.tags.map(({ name }: { name: string }) => name).sort()
@@ -28,12 +28,12 @@ const write = async (name: string, options: CallOptions = { token }) => {
   assert.equal(answer.status, 201, answer.text)
   return answer
 }
-const replayedJob = (id: string) =>
+const waitForJobReplay = (id: string) =>
   until('the standby has it', async () => {
     const rows = await cluster.standby.query('select from job where id = $1', [id])
     return rows.length > 0
   })
-const replayed = (name: string) =>
+const waitForTagReplay = (name: string) =>
   until('the standby has it', async () => {
     const rows = await cluster.standby.query('select from blog_tag where name = $1', [name])
     return rows.length > 0
@@ -41,8 +41,8 @@ const replayed = (name: string) =>
 
 test('lists come from the standby when it has what their callers wrote', async () => {
   await write('first')
-  await replayed('first')
-  const { answer, replica, primary } = await served(edge, () => names(edge, { token }))
+  await waitForTagReplay('first')
+  const { answer, replica, primary } = await countReads(edge, () => listNames(edge, { token }))
   assert.deepEqual([answer, replica, primary], [['first'], 1, 0])
   const rows = await cluster.standby.query(
     `select from pg_stat_activity where application_name = 'millrace-edge-replica' and query like '%blog_tag%'`,
@@ -58,7 +58,7 @@ test('every list, search and statistic can come from the standby', async () => {
   )
   assert.ok(lists.length > 15, `${lists.length}`)
   for (const path of [...lists, '/api/v1/documents?search=word', '/api/v1/blog/export?format=json']) {
-    const { answer, replica, primary } = await served(edge, () => edge.get(path, { token }))
+    const { answer, replica, primary } = await countReads(edge, () => edge.get(path, { token }))
     assert.ok([200, 422].includes(answer.status), `${path}: ${answer.status} ${answer.text}`)
     if (answer.status === 200) assert.deepEqual([path, replica > 0, primary], [path, true, 0])
   }
@@ -86,12 +86,12 @@ test('who wrote a moment ago is served by the primary while the standby lags: by
     [other, { token, headers: { 'millrace-position': position } }, all],
     [other, { token, headers: { cookie } }, all],
   ] as const) {
-    const { answer, replica } = await served(at, () => names(at, options))
+    const { answer, replica } = await countReads(at, () => listNames(at, options))
     assert.deepEqual([answer, replica], [seen, seen === all ? 0 : 1], JSON.stringify(options))
   }
   await resume()
-  await replayed('third')
-  const { answer, replica } = await served(other, () => names(other, { token, headers: { cookie } }))
+  await waitForTagReplay('third')
+  const { answer, replica } = await countReads(other, () => listNames(other, { token, headers: { cookie } }))
   assert.deepEqual([answer, replica], [all, 1])
 })
 
@@ -105,7 +105,7 @@ async function enqueue() {
 const positionOf = ({ headers }: Answered) => ({
   'millrace-position': headers['millrace-position'] as string,
 })
-const listed = async (at: Api, id: string, options: CallOptions): Promise<string | null> => {
+const findListedStatus = async (at: Api, id: string, options: CallOptions): Promise<string | null> => {
   const { json } = await at.get('/api/v1/jobs', options)
   return json.find((job: { job_id: string }) => job.job_id === id)?.status ?? null
 }
@@ -114,7 +114,7 @@ test('a write in a single statement counts, and so does one without a credential
   await pause()
   const { id, headers } = await enqueue()
   assert.deepEqual(
-    [await listed(other, id, { token, headers }), await listed(other, id, { token })],
+    [await findListedStatus(other, id, { token, headers }), await findListedStatus(other, id, { token })],
     ['queued', null],
   )
   const form = { username: 'reader@example.com', password: PASSWORD }
@@ -126,7 +126,7 @@ test('a write in a single statement counts, and so does one without a credential
 
 test('who was told of the end of a job sees what it did, by its record or its stream', async () => {
   const [told, streamed] = [await enqueue(), await enqueue()]
-  await replayedJob(streamed.id)
+  await waitForJobReplay(streamed.id)
   await pause()
   const stream = edge.get(`/api/v1/jobs/${streamed.id}/events`, { token })
   for (const { id } of [told, streamed]) {
@@ -134,14 +134,18 @@ test('who was told of the end of a job sees what it did, by its record or its st
     await cluster.primary.query(`select pg_notify('job_events', $1)`, [id])
   }
   assert.match((await stream).text, /"status":"cancelled"/)
-  assert.equal(await listed(edge, streamed.id, { token }), 'cancelled')
+  assert.equal(await findListedStatus(edge, streamed.id, { token }), 'cancelled')
 
-  assert.equal(await listed(other, told.id, { token }), 'queued', 'which nobody has told of anything')
+  assert.equal(
+    await findListedStatus(other, told.id, { token }),
+    'queued',
+    'which nobody has told of anything',
+  )
   const job = await other.get(`/api/v1/jobs/${told.id}`, { token })
   assert.equal(job.json.status, 'cancelled')
-  assert.equal(await listed(other, told.id, { token }), 'cancelled')
-  const { answer, replica } = await served(other, () =>
-    listed(other, told.id, { token: reader.token, headers: positionOf(job) }),
+  assert.equal(await findListedStatus(other, told.id, { token }), 'cancelled')
+  const { answer, replica } = await countReads(other, () =>
+    findListedStatus(other, told.id, { token: reader.token, headers: positionOf(job) }),
   )
   assert.deepEqual([answer, replica], [null, 0], 'another account')
   await resume()
@@ -149,19 +153,19 @@ test('who was told of the end of a job sees what it did, by its record or its st
 
 test('positions that are forged, or of another cluster, do no harm', async () => {
   const given = ['x', '', '0/0', '/', `${'F'.repeat(9)}/0`, '1/2/3', '🙂', `0/${'0'.repeat(500)}`, 'null']
-  const expected = await names(edge)
+  const expected = await listNames(edge)
   await until('the standby has everything', async () => {
-    const { replica } = await served(edge, () => names(edge))
+    const { replica } = await countReads(edge, () => listNames(edge))
     return replica === 1
   })
   for (const text of given) {
     const headers = { 'millrace-position': encodeURI(text), cookie: `millrace_position=${encodeURI(text)}` }
-    const { answer, replica } = await served(other, () => names(other, { headers }))
+    const { answer, replica } = await countReads(other, () => listNames(other, { headers }))
     assert.deepEqual([answer, replica], [expected, 1], text)
   }
   for (const text of ['FFFFFFFF/FFFFFFFF', 'ABC/0']) {
     const headers = { 'millrace-position': text }
-    const { answer, replica } = await served(other, () => names(other, { headers }))
+    const { answer, replica } = await countReads(other, () => listNames(other, { headers }))
     assert.deepEqual([answer, replica], [expected, 0], text)
   }
 })

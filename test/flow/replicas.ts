@@ -13,15 +13,15 @@ export interface ReplicaWorld {
   /** Link between the edges and the standby. */
   readonly link: Awaited<ReturnType<typeof makeLink>>
   /** Log lines of the first edge about the replica. */
-  readonly said: string[]
+  readonly logged: string[]
   /** Pauses the standby's replay until `resume`. */
   pause(): Promise<void>
   resume(): Promise<void>
   /** Resolves when the first edge logs this state of the replica. */
-  become(state: string): Promise<void>
+  waitForState(state: string): Promise<void>
 }
 
-export async function replicaWorld(): Promise<ReplicaWorld> {
+export async function createReplicaWorld(): Promise<ReplicaWorld> {
   const cluster = await Cluster.start()
   stopAfterFile(() => cluster.stop())
   await migrate(cluster.primary.url)
@@ -29,13 +29,13 @@ export async function replicaWorld(): Promise<ReplicaWorld> {
   const { primary, standby } = cluster
   const link = await makeLink(standby.url)
   stopAfterFile(async () => link.close())
-  const said: string[] = []
+  const logged: string[] = []
   const log = pino(
     { level: 'info' },
     {
       write: (line) => {
         const { msg } = JSON.parse(line) as { msg: string }
-        if (msg.includes('replica')) said.push(msg)
+        if (msg.includes('replica')) logged.push(msg)
       },
     },
   )
@@ -45,7 +45,7 @@ export async function replicaWorld(): Promise<ReplicaWorld> {
   const edges = [await startEdge(primary.url, { env, log }), await startEdge(primary.url, { env })] as const
   const state = async () => String((await standby.query('select pg_get_wal_replay_pause_state() as s'))[0]!.s)
   return {
-    ...{ cluster, edges, link, said },
+    ...{ cluster, edges, link, logged },
     pause: async () => {
       await standby.query('select pg_wal_replay_pause()')
       await until('it is paused', async () => (await state()) === 'paused')
@@ -53,7 +53,7 @@ export async function replicaWorld(): Promise<ReplicaWorld> {
     resume: async () => {
       await standby.query('select pg_wal_replay_resume()')
     },
-    become: async (wanted) => {
+    waitForState: async (wanted) => {
       await until(
         `the replica is ${wanted}`,
         async () => (await edges[0].get('/ready')).json.replica.state === wanted,
@@ -64,7 +64,7 @@ export async function replicaWorld(): Promise<ReplicaWorld> {
 }
 
 /** Counts the reads of an edge that each server answered while `work` ran; `answer` is the result of `work`. */
-export async function served<T>({ serving }: Api, work: () => Promise<T>) {
+export async function countReads<T>({ serving }: Api, work: () => Promise<T>) {
   const { counts } = serving.edge.replica!.reads
   const before = { ...counts }
   const answer = await work()

@@ -78,10 +78,10 @@ test(`a document is read across ${SIGNALS.join(', ')} of the database`, async (t
 
 /** Stops the server and waits for its successor. */
 async function restart(signal: 'SIGINT' | 'SIGKILL'): Promise<void> {
-  const pid = postmaster()
+  const pid = readPostmasterPid()
   assert.notEqual(pid, 0, 'a signal to nobody goes to all processes of the group')
   process.kill(pid, signal)
-  await until('the server is another', () => ![0, pid].includes(postmaster()))
+  await until('the server is another', () => ![0, pid].includes(readPostmasterPid()))
 }
 
 async function assertWhole(id: number, jobId: string, stream: Stream, outages: number): Promise<void> {
@@ -99,12 +99,12 @@ async function assertWhole(id: number, jobId: string, stream: Stream, outages: n
 
 /** Asserts that the workers were not declared dead: they keep their first leases and run new jobs. */
 async function assertWorkersGoOn(): Promise<void> {
-  const renewed = async (): Promise<boolean> => {
+  const areLeasesLive = async (): Promise<boolean> => {
     const rows = await query('select id from worker_lease where expires_at > now()')
     return workers.every(({ ready }) => rows.some(({ id }) => id === ready.lease))
   }
-  await until('both workers renew their leases', renewed, 30_000)
-  assert.deepEqual(workers.filter(tookOver), [])
+  await until('both workers renew their leases', areLeasesLive, 30_000)
+  assert.deepEqual(workers.filter(lostLease), [])
   for (const title of ['one more', 'and another']) {
     const jobId = await crash.extract(
       client,
@@ -114,12 +114,12 @@ async function assertWorkersGoOn(): Promise<void> {
   }
 }
 
-function tookOver({ log }: Child): boolean {
+function lostLease({ log }: Child): boolean {
   return log.some((line) => line.includes('Took over the jobs') || line.includes('The lease was lost'))
 }
 
 /** Process id of the server; 0 if it is down. */
-function postmaster(): number {
+function readPostmasterPid(): number {
   try {
     return Number.parseInt(readFileSync(join(dataDir, 'postgres/postmaster.pid'), 'utf8'), 10) || 0
   } catch {

@@ -12,10 +12,11 @@ import * as crash from './crash.ts'
 
 const { url, query } = await testDatabase()
 const PORT = await freePort()
-const edge = () => startProcess('edge', url, { PORT: String(PORT), SHARE_PORT: '1' })
-const worker = () => startProcess('worker', url, { WORKER_QUEUES: 'load_test,system', WORKER_THREADS: '1' })
+const startEdge = () => startProcess('edge', url, { PORT: String(PORT), SHARE_PORT: '1' })
+const startWorker = () =>
+  startProcess('worker', url, { WORKER_QUEUES: 'load_test,system', WORKER_THREADS: '1' })
 // A replacement of each kind starts before the old process stops.
-const [serving, working] = [[await edge()], [await worker()]]
+const [serving, working] = [[await startEdge()], [await startWorker()]]
 const client = new Client(PORT)
 await client.register('tester@example.com')
 
@@ -28,19 +29,19 @@ let over = false
 /** Adds tasks and reads their status, one request after the other. */
 async function keepAsking(): Promise<void> {
   const { ask, close } = keepingClient(PORT, client.token)
-  const asked = async (status: number, ...what: Parameters<typeof ask>): Promise<{ task_id: string }> => {
+  const askFor = async (status: number, ...what: Parameters<typeof ask>): Promise<{ task_id: string }> => {
     const answer = await ask(...what).catch((error: Error) => ({ status: 0, text: error.message }))
     if (answer.status === status) return JSON.parse(answer.text) as { task_id: string }
     failures.push(`${what[0]} ${what[1]}: ${answer.status} ${answer.text}`)
     return { task_id: '' }
   }
   while (!over) {
-    const { task_id } = await asked(202, 'POST', '/api/v1/tasks/enqueue', {
+    const { task_id } = await askFor(202, 'POST', '/api/v1/tasks/enqueue', {
       ...TASK,
       args: { duration_ms: 5 },
     })
     posted.push(task_id)
-    await asked(200, 'GET', `/api/v1/tasks/result/${task_id}`)
+    await askFor(200, 'GET', `/api/v1/tasks/result/${task_id}`)
     await delay(30)
   }
   close()
@@ -86,7 +87,7 @@ test('no request fails and no job is lost while every process is replaced', asyn
     run().catch((error: Error) => failures.push(`${error} ${error.cause ?? ''}`)),
   )
   await until('the load runs', () => posted.length > 20)
-  await Promise.all([replace(serving, edge), replace(working, worker)])
+  await Promise.all([replace(serving, startEdge), replace(working, startWorker)])
   await until('there was load enough', () => posted.length > 100 && streams.length > 1)
   over = true
   await Promise.all(clients)

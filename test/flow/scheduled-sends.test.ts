@@ -88,7 +88,7 @@ test('each is sent once or cancelled and never sent, and none is lost, whoever d
     const jobs = await query(`select s.id, j.status from comms_send s join job j on j.id = s.job_id`)
     return jobs.every(({ status }) => ['done', 'cancelled'].includes(status as string)) && jobs
   })
-  const came = (word: string): number =>
+  const countArrived = (word: string): number =>
     mail.raw.filter((raw) => raw.includes(`Subject: ${word}\r\n`)).length +
     twilio.taken.filter(({ content }) => content === word).length
   const tally = { sent: 0, unknown: 0, cancelled: 0 }
@@ -100,10 +100,10 @@ test('each is sent once or cancelled and never sent, and none is lost, whoever d
     assert.equal(status === 'cancelled', told === 200, `${word}: ${status}, ${told}`)
     assert.ok(told === undefined || told === 200 || told === 409, `${told}`)
     assert.equal(jobs.find((one) => one.id === id)!.status, status === 'cancelled' ? 'cancelled' : 'done')
-    if (status === 'cancelled') assert.equal(came(word), 0, word)
+    if (status === 'cancelled') assert.equal(countArrived(word), 0, word)
     else assert.ok((row.requested_at as Date).getTime() >= dueMs - 1, word)
-    if (status === 'sent') assert.equal(came(word), 1, word)
-    if (status === 'unknown') assert.ok(came(word) <= 1, word)
+    if (status === 'sent') assert.equal(countArrived(word), 1, word)
+    if (status === 'unknown') assert.ok(countArrived(word) <= 1, word)
   }
   t.diagnostic(JSON.stringify(tally))
   assert.ok(tally.sent > 0)

@@ -33,7 +33,7 @@ const post = async (path: string, body: object): Promise<Record<string, string>>
   assert.equal(response.status, 200)
   return (await response.json()) as Record<string, string>
 }
-const sends = async (status: string): Promise<Record<string, string>[]> =>
+const listSends = async (status: string): Promise<Record<string, string>[]> =>
   (await (await fetch(`${at}/api/v1/comms/sends?status=${status}`)).json()) as Record<string, string>[]
 
 test('text messages and calls', async () => {
@@ -43,11 +43,11 @@ test('text messages and calls', async () => {
   assert.equal((await twilio.tell(at, text!, 'delivered')).status, 200)
   assert.equal((await twilio.tell(at, call!, 'no-answer')).status, 200)
   assert.deepEqual(
-    (await sends('delivered')).map((send) => send.provider_id),
+    (await listSends('delivered')).map((send) => send.provider_id),
     [text!.sid],
   )
   assert.deepEqual(
-    (await sends('failed')).map((send) => [send.provider_id, send.provider_status]),
+    (await listSends('failed')).map((send) => [send.provider_id, send.provider_status]),
     [[call!.sid, 'no-answer']],
   )
 })
@@ -67,14 +67,14 @@ test('a text message whose callback comes before its answer', async () => {
 test('mail', async () => {
   const { id } = await post('/email/send', { to: ['ada@example.com'], subject: 'Hello', text: 'Hello' })
   assert.ok(mail.raw.at(-1)!.includes(`<${id}@example.com>`), 'the Message-ID')
-  const tell = async (type: string) =>
+  const postEvent = async (type: string) =>
     fetch(`${at}/api/v1/comms/webhooks/resend`, {
       method: 'POST',
       ...signedEvent(mailEvent(type, { id: id!, bounce: { type: 'Permanent' } })),
     })
-  for (const type of ['email.bounced', 'email.delivered']) assert.equal((await tell(type)).status, 200)
+  for (const type of ['email.bounced', 'email.delivered']) assert.equal((await postEvent(type)).status, 200)
   assert.deepEqual(
-    (await sends('bounced')).map((send) => send.id),
+    (await listSends('bounced')).map((send) => send.id),
     [id],
   )
   const again = { to: ['ADA@example.com'], subject: 'Hello', text: 'Hello' }

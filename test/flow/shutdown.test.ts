@@ -17,7 +17,7 @@ const client = await startReader(url)
 const lease = { LEASE_SECONDS: '30' }
 const workers = await Promise.all(['first', 'second'].map((name) => crash.startWorker(url, name, lease)))
 /** The worker that the first test leaves running. */
-let left = workers[0]!
+let remaining = workers[0]!
 
 /** Stops a process; resolves with its exit code, if it exits within a platform's usual grace period. */
 async function stop({ process }: Child): Promise<number | null> {
@@ -42,7 +42,7 @@ test('a worker that is told to stop hands its job over', async () => {
   assert.deepEqual({ attempt, tries, interruptions }, { attempt: 2, tries: 1, interruptions: 0 })
   const leases = await query('select id from worker_lease where id = $1', [holder.ready.lease])
   assert.deepEqual(leases, [], 'the lease is given back')
-  left = other
+  remaining = other
 })
 
 test('an edge that is told to stop asks the readers of its streams to come back, and answers every request, with the id of a job that goes on', async () => {
@@ -87,8 +87,8 @@ test('a worker that is told to stop lets a job end that is nearly done', async (
   const jobId = await crash.extract(client, await crash.uploadText(client, 3, 'nearly done'))
   await crash.pagesStored(query, jobId, 1)
   // Ctrl-C in a terminal under foreman sends two signals: the terminal's and the manager's.
-  left.process.kill('SIGINT')
-  assert.equal(await stop(left), 0)
+  remaining.process.kill('SIGINT')
+  assert.equal(await stop(remaining), 0)
   const { status, attempt } = await crash.jobRow(query, jobId)
   assert.deepEqual({ status, attempt }, { status: 'done', attempt: 1 })
 })

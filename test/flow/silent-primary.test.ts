@@ -11,7 +11,7 @@ const { url } = await testDatabase()
 // On a quiet machine this takes at most 3 s.
 const SOON_MS = 8_000
 
-const tags = (client: Client, name: string) =>
+const createTag = (client: Client, name: string) =>
   client.post('/api/v1/blog/tags', { name }, { 'idempotency-key': name })
 
 test('an edge refuses in place of holding requests, says so, and comes back by itself', async () => {
@@ -19,11 +19,11 @@ test('an edge refuses in place of holding requests, says so, and comes back by i
   const edge = await startProcess('edge', link.url, { AUTH_LEVEL: 'basic' })
   const client = new Client(edge.ready.port!)
   await client.register('writer@example.com')
-  assert.equal((await tags(client, 'before')).status, 201)
+  assert.equal((await createTag(client, 'before')).status, 201)
 
   link.silence()
   const startedAt = performance.now()
-  const held = await Promise.all(Array.from({ length: 20 }, (_, i) => tags(client, `during-${i}`)))
+  const held = await Promise.all(Array.from({ length: 20 }, (_, i) => createTag(client, `during-${i}`)))
   assert.ok(performance.now() - startedAt < SOON_MS)
   for (const answer of held) {
     assert.deepEqual([answer.status, answer.headers.get('retry-after')], [503, '1'])
@@ -35,7 +35,7 @@ test('an edge refuses in place of holding requests, says so, and comes back by i
   const refusals: number[] = []
   for (let n = 0; n < 5; n++) {
     const askedAt = performance.now()
-    assert.equal((await tags(client, 'refused')).status, 503)
+    assert.equal((await createTag(client, 'refused')).status, 503)
     assert.equal((await client.fetch('/api/v1/documents')).status, 503)
     refusals.push(performance.now() - askedAt)
   }
@@ -43,11 +43,11 @@ test('an edge refuses in place of holding requests, says so, and comes back by i
   assert.ok(Math.min(...refusals) < 1_000, `at once, not after ${refusals} ms`)
 
   link.mend()
-  const mendedAt = performance.now()
-  await until('it writes again', async () => (await tags(client, 'after')).status === 201, SOON_MS)
-  assert.ok(performance.now() - mendedAt < SOON_MS)
+  const restoredAt = performance.now()
+  await until('it writes again', async () => (await createTag(client, 'after')).status === 201, SOON_MS)
+  assert.ok(performance.now() - restoredAt < SOON_MS)
   assert.equal((await client.fetch('/ready')).status, 200)
-  assert.equal((await tags(client, 'during-0')).status, 201, 'what was refused can be repeated')
+  assert.equal((await createTag(client, 'during-0')).status, 201, 'what was refused can be repeated')
 })
 
 test('processes that start before their database wait for it, and say so in a line', async () => {
@@ -57,9 +57,11 @@ test('processes that start before their database wait for it, and say so in a li
   const starting = (['edge', 'worker'] as const).map((kind) =>
     startProcess(kind, link.url, {}, [], logs[kind]),
   )
-  const waits = (log: readonly string[]) => log.filter((line) => line.includes('Waiting for the database'))
-  await until('both say so', () => Object.values(logs).every((log) => waits(log).length > 0), 60_000)
+  const findWaitLines = (log: readonly string[]) =>
+    log.filter((line) => line.includes('Waiting for the database'))
+  await until('both say so', () => Object.values(logs).every((log) => findWaitLines(log).length > 0), 60_000)
   link.mend()
   await Promise.all(starting)
-  for (const line of Object.values(logs).flatMap(waits)) assert.doesNotMatch(line, /\bat .*\.ts:/, 'no stack')
+  for (const line of Object.values(logs).flatMap(findWaitLines))
+    assert.doesNotMatch(line, /\bat .*\.ts:/, 'no stack')
 })

@@ -14,7 +14,7 @@ import { type Cut, openCountingLink } from './statements.ts'
 const { url, query } = await testDatabase()
 const link = await openCountingLink(url)
 
-async function statementsOfStart(kind: 'edge' | 'worker', cut: Cut | null): Promise<number> {
+async function countStartStatements(kind: 'edge' | 'worker', cut: Cut | null): Promise<number> {
   link.arm(cut)
   const child = await launch(kind, link.url)
   const { statements } = link
@@ -24,14 +24,14 @@ async function statementsOfStart(kind: 'edge' | 'worker', cut: Cut | null): Prom
 
 for (const kind of ['edge', 'worker'] as const)
   test(`${kind}: it starts, whichever of its statements loses its connection`, async () => {
-    const count = await statementsOfStart(kind, null)
+    const count = await countStartStatements(kind, null)
     assert.ok(count >= 3, `${count} statements`)
     const all = Array.from({ length: count }, (_, i) => i + 1).flatMap((at): Cut[] => [
       { at, when: 'before' },
       { at, when: 'after' },
     ])
     const cuts = LONG ? all : [all[SEED % all.length]!, ...all.slice(-2)]
-    for (const cut of cuts) await statementsOfStart(kind, cut)
+    for (const cut of cuts) await countStartStatements(kind, cut)
   })
 
 for (const kind of ['edge', 'worker'] as const)

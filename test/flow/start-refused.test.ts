@@ -34,7 +34,7 @@ const FILE = join(folder, 'file')
 writeFileSync(FILE, '')
 
 describe('a process is refused', () => {
-  const refused = (
+  const testRefusal = (
     kind: 'edge' | 'worker',
     what: string,
     env: Readonly<Record<string, string>>,
@@ -49,20 +49,25 @@ describe('a process is refused', () => {
       assert.ok(!/^\s+at /m.test(log.join('\n')), 'no stack')
     })
 
-  refused(
+  testRefusal(
     'worker',
     'one of its queues is none',
     { WORKER_QUEUES: 'ai,loadtest' },
     /^WORKER_QUEUES: unknown queue loadtest; the queues are accounts, ai, .*, voice, webhooks$/,
   )
-  refused('edge', 'the database is missing', NO_DATABASE, /^DATABASE_URL can't be used: .*"nowhere" does not/)
-  refused(
+  testRefusal(
+    'edge',
+    'the database is missing',
+    NO_DATABASE,
+    /^DATABASE_URL can't be used: .*"nowhere" does not/,
+  )
+  testRefusal(
     'edge',
     'there is no database',
     URL_OF(() => ''),
     /^DATABASE_URL is not set: /,
   )
-  refused(
+  testRefusal(
     'edge',
     'its folder is a file',
     { SECRET_KEY: '', DATA_DIR: FILE },
@@ -74,7 +79,7 @@ describe('a process is refused', () => {
 const QUIET = { LOG_LEVEL: 'warn', SLOW_QUERY_MS: '0' }
 
 /** Starts the whole service; returns its output and exit status. */
-async function startOf(
+async function startAll(
   env: Readonly<Record<string, string>>,
   args: readonly string[] = [],
 ): Promise<{ status: number; lines: string[] }> {
@@ -84,34 +89,38 @@ async function startOf(
 }
 
 describe('a start of everything ends', () => {
-  const ends = (what: string, env: Readonly<Record<string, string>>, ...sentences: readonly RegExp[]) =>
+  const testEnd = (what: string, env: Readonly<Record<string, string>>, ...sentences: readonly RegExp[]) =>
     test(what, async () => {
-      const { status, lines } = await startOf(env)
+      const { status, lines } = await startAll(env)
       assert.equal(status, 2, lines.join('\n'))
       assert.equal(lines.length, sentences.length, lines.join('\n'))
       for (const [i, sentence] of sentences.entries()) assert.match(lines[i]!, sentence)
     })
 
-  ends(
+  testEnd(
     'when its edge finds its port in use',
     { PORT },
     /is in use: stop/,
     /"edge-1 can't start; see its error above"/,
   )
-  ends('when its folder is a file', { DATABASE_URL: '', DATA_DIR: FILE }, /DATA_DIR can't be .*: a part of/)
-  ends(
+  testEnd(
+    'when its folder is a file',
+    { DATABASE_URL: '', DATA_DIR: FILE },
+    /DATA_DIR can't be .*: a part of/,
+  )
+  testEnd(
     'when a setting is wrong',
     { PORT: 'abc' },
     /^Invalid settings:$/,
     /^ {2}PORT: must be a whole number$/,
   )
-  ends('when the password is wrong', WRONG_PASSWORD, /DATABASE_URL can't be used: password auth/)
+  testEnd('when the password is wrong', WRONG_PASSWORD, /DATABASE_URL can't be used: password auth/)
 })
 
 test('a start tells how it is called, whatever else is wrong', async () => {
-  const help = await startOf({ PORT: 'abc' }, ['--help'])
+  const help = await startAll({ PORT: 'abc' }, ['--help'])
   assert.deepEqual([help.status, help.lines[0]], [0, 'Usage: npm start'])
-  const unknown = await startOf({}, ['--port', '80'])
+  const unknown = await startAll({}, ['--port', '80'])
   assert.deepEqual([unknown.status, unknown.lines[0]], [2, 'Usage: npm start'])
 })
 
@@ -121,7 +130,7 @@ test('edges share a port with those of another start on purpose alone', async ()
   const shared = createServer(() => {}, { onError: () => {} })
   after(() => shared.close())
   await shared.listen({ host: '127.0.0.1', port, exclusive: false })
-  const { status, lines } = await startOf({ PORT: String(port), WEB_CONCURRENCY: '2' })
+  const { status, lines } = await startAll({ PORT: String(port), WEB_CONCURRENCY: '2' })
   assert.equal(status, 2)
   assert.match(lines.join('\n'), /is in use: stop/)
 })

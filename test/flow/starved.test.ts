@@ -35,9 +35,9 @@ test('a flood of the heaviest documents of one account does not keep the small o
       await crash.extract(flooder, id)
     }
   }
-  const running = async (): Promise<number> =>
+  const countRunning = async (): Promise<number> =>
     (await query(`select count(*)::int as n from job where status = 'running'`))[0]!.n as number
-  await until('the flood has all slots', async () => (await running()) >= SLOTS)
+  await until('the flood has all slots', async () => (await countRunning()) >= SLOTS)
 
   const small = await crash.uploadText(reader, 1, 'small')
   const job = await crash.extract(reader, small)

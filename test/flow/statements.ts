@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { standBetween } from './link.ts'
+import { listenUntilFileEnds } from './link.ts'
 
 const SYNC = 0x53
 const QUERY = 0x51
@@ -25,7 +25,7 @@ export async function openCountingLink(url: string, applicationName?: string): P
   const open = new Set<Socket>()
   let cut: Cut | null = null
   let statements = 0
-  const at = await standBetween(url, open, (near, dial) => {
+  const at = await listenUntilFileEnds(url, open, (near, dial) => {
     const far = dial()
     const messages = new Messages(applicationName)
     let swallow = false

@@ -19,7 +19,7 @@ const add = async (duration_ms: number): Promise<string> => {
   return answer.task_id
 }
 /** Makes the jobs' next attempts short. */
-const shorten = (ids: readonly string[]) =>
+const shortenJobs = (ids: readonly string[]) =>
   query(`update job set payload = jsonb_set(payload, '{duration_ms}', '1') where id = any($1)`, [ids])
 /** The worker that was started last. */
 let worker: Child | undefined
@@ -28,7 +28,7 @@ const startWorker = async (): Promise<Child> => {
   worker = await launch('worker', url, { LEASE_SECONDS: '1', WORKER_QUEUES: 'load_test' })
   return worker
 }
-const attemptRuns = (id: string, attempt: number) =>
+const waitForAttempt = (id: string, attempt: number) =>
   until(
     `attempt ${attempt} runs`,
     async () => {
@@ -39,7 +39,7 @@ const attemptRuns = (id: string, attempt: number) =>
   )
 
 /** Id of the isolated process of a job's attempt, from the worker's log; null if it has none. */
-function aloneOf(worker: Child, jobId: string, attempt: number): number | null {
+function findIsolatedPid(worker: Child, jobId: string, attempt: number): number | null {
   for (const line of worker.log) {
     if (!line.includes('runs in an isolated process')) continue
     const said = JSON.parse(line) as { jobId: string; attempt: number; isolatedPid: number }
@@ -54,16 +54,20 @@ test('after two deaths a job runs alone; what kills that is given up, its neighb
   // The whole worker dies twice; the cause may be any of the jobs.
   for (const attempt of [1, 2]) {
     const { kill } = await startWorker()
-    await attemptRuns(killer, attempt)
-    for (const id of neighbours) await attemptRuns(id, attempt)
+    await waitForAttempt(killer, attempt)
+    for (const id of neighbours) await waitForAttempt(id, attempt)
     await kill()
   }
-  await shorten(neighbours)
+  await shortenJobs(neighbours)
   const last = await startWorker()
   // From now on the job runs isolated, and its process dies each time.
   for (const attempt of [3, 4, 5]) {
-    await attemptRuns(killer, attempt)
-    const pid = await until('it has a process of its own', () => aloneOf(last, killer, attempt), 60_000)
+    await waitForAttempt(killer, attempt)
+    const pid = await until(
+      'it has a process of its own',
+      () => findIsolatedPid(last, killer, attempt),
+      60_000,
+    )
     process.kill(pid, 'SIGKILL')
     await until(
       'its death is known',
@@ -103,8 +107,8 @@ test('after two deaths a job runs alone; what kills that is given up, its neighb
 test('a job whose workers are killed for other reasons is never given up, however often', async () => {
   const innocent = await add(60_000)
   for (const attempt of [1, 2, 3, 4]) {
-    await attemptRuns(innocent, attempt)
-    if (attempt === 4) await shorten([innocent])
+    await waitForAttempt(innocent, attempt)
+    if (attempt === 4) await shortenJobs([innocent])
     await worker!.kill()
     await startWorker()
   }

@@ -9,7 +9,7 @@ import { collector, type TakenSpan } from '../standins/collector.ts'
 import { mailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
-import { lineLog } from './line-log.ts'
+import { createLineLog } from './line-log.ts'
 
 /** One request makes one trace across real processes, a mail server and a trace collector. */
 
@@ -34,7 +34,7 @@ const on = {
 }
 let last: Child
 const [edge, worker] = await Promise.all([startProcess('edge', url, on), startProcess('worker', url, on)])
-const { log, lines } = lineLog()
+const { log, lines } = createLineLog()
 const untraced = { ready: await startEdge(url, { env: off, log }), log: lines }
 const sendFrom = (child: Pick<Child, 'ready'>, headers: Record<string, string> = {}) =>
   new Client(child.ready.port!).post(
@@ -45,7 +45,7 @@ const sendFrom = (child: Pick<Child, 'ready'>, headers: Record<string, string> =
   )
 
 /** Spans of the trace of this request, once there are `count`. */
-async function traceOf(requestId: string, count: number): Promise<TakenSpan[]> {
+async function waitForTrace(requestId: string, count: number): Promise<TakenSpan[]> {
   return until(`${count} spans of ${requestId}`, () => {
     const own = traces.spans.find(
       ({ kind, attributes }) => kind === 'server' && attributes['request.id'] === requestId,
@@ -55,7 +55,7 @@ async function traceOf(requestId: string, count: number): Promise<TakenSpan[]> {
   })
 }
 
-async function jobOf(requestId: string) {
+async function findJob(requestId: string) {
   const [job] = await query('select id::text, attempt, status, trace_parent from job where request_id = $1', [
     requestId,
   ])
@@ -63,7 +63,7 @@ async function jobOf(requestId: string) {
 }
 
 /** First line of a process's log that has all of these values. */
-const lineOf = ({ log }: Pick<Child, 'log'>, wanted: Readonly<Record<string, unknown>>) =>
+const waitForLine = ({ log }: Pick<Child, 'log'>, wanted: Readonly<Record<string, unknown>>) =>
   until(`a line with ${JSON.stringify(wanted)}`, () =>
     log
       .filter((line) => /^\{.*\}$/.test(line))
@@ -79,10 +79,10 @@ test('a request, its job, each attempt and each call to a provider are one trace
   }
   const answer = await sendFrom(edge, { 'x-request-id': 'twice-1' })
   assert.equal(answer.status, 200, await answer.text())
-  const job = await jobOf('twice-1')
+  const job = await findJob('twice-1')
   assert.deepEqual([job.attempt, job.status], [2, 'done'])
 
-  const [request, first, refused, second, taken, ...others] = await traceOf('twice-1', 5)
+  const [request, first, refused, second, taken, ...others] = await waitForTrace('twice-1', 5)
   assert.deepEqual(others, [])
   assert.deepEqual([request!.name, request!.kind, request!.parentSpanId], [SEND, 'server', ''])
   assert.deepEqual(request!.attributes, {
@@ -125,17 +125,17 @@ test('a request, its job, each attempt and each call to a provider are one trace
 })
 
 test("the lines of a job, a worker's and a task's, have all of its ids, and the trace's", async () => {
-  const job = await jobOf('twice-1')
-  const [request] = await traceOf('twice-1', 5)
+  const job = await findJob('twice-1')
+  const [request] = await waitForTrace('twice-1', 5)
   const ids = { jobId: job.id, task: 'comms.email', requestId: 'twice-1', traceId: request!.traceId }
-  await lineOf(worker, { ...ids, attempt: 1, msg: 'An attempt ended' })
-  await lineOf(edge, { requestId: 'twice-1', traceId: request!.traceId, msg: 'Answered' })
+  await waitForLine(worker, { ...ids, attempt: 1, msg: 'An attempt ended' })
+  await waitForLine(edge, { requestId: 'twice-1', traceId: request!.traceId, msg: 'Answered' })
 
   mail.mode = () => 'cut after'
   await sendFrom(edge, { 'x-request-id': 'cut-1' })
-  const [cut] = await traceOf('cut-1', 3)
-  const unknown = await jobOf('cut-1')
-  await lineOf(worker, {
+  const [cut] = await waitForTrace('cut-1', 3)
+  const unknown = await findJob('cut-1')
+  await waitForLine(worker, {
     msg: 'The outcome of a send is unknown',
     jobId: unknown.id,
     task: 'comms.email',
@@ -149,15 +149,15 @@ test("the lines of a job, a worker's and a task's, have all of its ids, and the 
 test("a caller's trace goes on, also one that is not kept, and what is no traceparent is ignored", async () => {
   const { traceId, spanId } = CALLER
   await sendFrom(edge, { 'x-request-id': 'called-1', traceparent: `00-${traceId}-${spanId}-01` })
-  const [request, attempt, call] = await traceOf('called-1', 3)
+  const [request, attempt, call] = await waitForTrace('called-1', 3)
   assert.deepEqual([request!.traceId, request!.parentSpanId], [traceId, spanId])
   assert.deepEqual([attempt!.parentSpanId, call!.parentSpanId], [request!.spanId, attempt!.spanId])
 
   await sendFrom(edge, { 'x-request-id': 'dropped-1', traceparent: `00-${traceId}-${spanId}-00` })
-  assert.match((await jobOf('dropped-1')).trace_parent!, new RegExp(`^00-${traceId}-[0-9a-f]{16}-00$`))
+  assert.match((await findJob('dropped-1')).trace_parent!, new RegExp(`^00-${traceId}-[0-9a-f]{16}-00$`))
 
   await sendFrom(edge, { 'x-request-id': 'invalid-1', traceparent: `00-${'0'.repeat(32)}-${spanId}-01` })
-  const [own] = await traceOf('invalid-1', 3)
+  const [own] = await waitForTrace('invalid-1', 3)
   assert.equal(own!.parentSpanId, '')
   // Spans are sent in order, so those of the earlier request would have arrived.
   assert.deepEqual(
@@ -171,7 +171,7 @@ test('a refusal is named by its route, and what has none by its method', async (
   const headers = { 'x-request-id': 'missing-1' }
   await client.fetch('/api/v1/documents/12?secret=1', { headers })
   await client.fetch('/no/such/path', { headers: { 'x-request-id': 'no-route-1' } })
-  const [[missing], [none]] = await Promise.all([traceOf('missing-1', 1), traceOf('no-route-1', 1)])
+  const [[missing], [none]] = await Promise.all([waitForTrace('missing-1', 1), waitForTrace('no-route-1', 1)])
   assert.deepEqual([missing!.name, none!.name], ['GET /api/v1/documents/:id', 'GET'])
   assert.equal(missing!.attributes['url.path'], '/api/v1/documents/12')
   assert.equal(none!.attributes['http.response.status_code'], 404)
@@ -185,8 +185,8 @@ test('where it is off nothing is kept, and a job has no trace', async () => {
     traceparent: `00-${traceId}-${spanId}-01`,
   })
   assert.equal(answer.status, 200)
-  assert.equal((await jobOf('off-1')).trace_parent, null)
-  assert.equal((await lineOf(untraced, { requestId: 'off-1', msg: 'Answered' })).traceId, undefined)
+  assert.equal((await findJob('off-1')).trace_parent, null)
+  assert.equal((await waitForLine(untraced, { requestId: 'off-1', msg: 'Answered' })).traceId, undefined)
   // The worker traces without the edge: the trace begins with the attempt.
   await until('its attempt', () =>
     traces.spans.slice(sent).some(({ kind, attributes, parentSpanId }) => {
@@ -207,14 +207,14 @@ test('an attempt whose process was killed is in the trace, between its request a
   mail.mode = () => 'take'
   last = await launch('worker', url, on)
   stopAfterFile(() => last.kill())
-  const [request] = await traceOf('killed-1', 1)
+  const [request] = await waitForTrace('killed-1', 1)
   const [first, second] = await until('both attempts', () => {
     const spans = traces.spans.filter(
       ({ kind, traceId }) => kind === 'consumer' && traceId === request!.traceId,
     )
     return spans.length < 2 ? null : spans.toSorted((a, b) => a.startMs - b.startMs)
   })
-  const job = await jobOf('killed-1')
+  const job = await findJob('killed-1')
   for (const [n, { name, parentSpanId, attributes }] of [first!, second!].entries()) {
     assert.deepEqual([name, parentSpanId], ['comms.email', request!.spanId])
     assert.equal(attributes['job.attempt'], n + 1)
@@ -241,7 +241,7 @@ test('what is under way when a process stops is sent, and a silent collector doe
   await sendFrom(edge, { 'x-request-id': 'last-1' })
   await Promise.all([edge.kill('SIGTERM'), last.kill('SIGTERM')])
   assert.deepEqual([edge.process.exitCode, last.process.exitCode], [0, 0])
-  assert.equal((await traceOf('last-1', 3)).length, 3)
+  assert.equal((await waitForTrace('last-1', 3)).length, 3)
 
   const another = await startProcess('worker', url, on)
   traces.mode = 'hang before'

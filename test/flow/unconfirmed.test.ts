@@ -23,7 +23,7 @@ const hasty = await startEdge(primary.url, { env: { DATABASE_URL: primary.url, W
 const { token } = await api.register('admin@example.com')
 
 /** Processes whose commits wait for the standby; limited to statements that contain `text`. */
-const waiting = async (text = ''): Promise<readonly number[]> =>
+const listWaiting = async (text = ''): Promise<readonly number[]> =>
   (
     await primary.query(
       `select pid from pg_stat_activity where wait_event = 'SyncRep' and query like '%' || $1 || '%'`,
@@ -44,7 +44,7 @@ for (const [path, json, stored] of [
     await standby.kill('SIGINT')
     const first = post()
     const [pid] = await until('its commit waits', async () => {
-      const pids = await waiting()
+      const pids = await listWaiting()
       return pids.length > 0 && pids
     })
     await primary.query('select pg_terminate_backend($1)', [pid])
@@ -53,7 +53,7 @@ for (const [path, json, stored] of [
     const again = post().then((answer) => ({ answer }))
     const early = await Promise.race([
       again,
-      until('it waits, too', async () => (await waiting()).length > 0),
+      until('it waits, too', async () => (await listWaiting()).length > 0),
     ])
     assert.equal(early, true, JSON.stringify(early))
     await standby.start()
@@ -84,7 +84,7 @@ test('a wait that exceeds the limit of a write is no acknowledgement', async () 
 })
 
 /** Adds a job whose end only the primary has committed: a crash cuts the wait for the standby. */
-async function endedInACrash(): Promise<string> {
+async function endJobInCrash(): Promise<string> {
   const added = await api.post('/api/v1/tasks/enqueue', {
     token,
     json: { task_name: 'io_simulation_task', queue_type: 'load_test', delay_seconds: 600 },
@@ -93,7 +93,7 @@ async function endedInACrash(): Promise<string> {
   await standby.kill('SIGINT')
   const end = primary.query('select job_cancel($1)', [id]).catch(() => null)
   const [pid] = await until('its commit waits', async () => {
-    const pids = await waiting('job_cancel')
+    const pids = await listWaiting('job_cancel')
     return pids.length > 0 && pids
   })
   process.kill(pid!, 'SIGKILL')
@@ -106,13 +106,13 @@ async function endedInACrash(): Promise<string> {
 }
 
 test('a stream tells of an end only once the standby has it', async () => {
-  const id = await endedInACrash()
+  const id = await endJobInCrash()
   const client = Object.assign(new Client(api.port), { token })
   await until('the edge is back', async () => (await api.get(`/api/v1/jobs/${id}`, { token })).status === 200)
   const opening = client.stream(`/api/v1/jobs/${id}/events`)
   const early = await Promise.race([
     opening.then((opened) => opened.until('a frame', (frames) => frames.length > 0)).then(() => 'a frame'),
-    until('its reads wait', async () => (await waiting('millrace.confirmed')).length > 0),
+    until('its reads wait', async () => (await listWaiting('millrace.confirmed')).length > 0),
   ])
   assert.equal(early, true, JSON.stringify(early))
   await standby.start()

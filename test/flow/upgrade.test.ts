@@ -19,16 +19,16 @@ const PORT = await freePort()
 const next = expanded()
 const last = contracted(next)
 
-const edge = (version: Version) =>
+const startEdge = (version: Version) =>
   startProcess('edge', url, { PORT: String(PORT), SHARE_PORT: '1' }, [], [], version.root)
 // Jobs of `documents` wait until a worker serves all queues.
-const worker = (version: Version, queues = '') =>
+const startWorker = (version: Version, queues = '') =>
   startProcess('worker', url, { WORKER_QUEUES: queues, WORKER_THREADS: '1' }, [], [], version.root)
 const LOAD_QUEUES = 'load_test,system'
 
-let edges = [await edge(PRESENT)]
+let edges = [await startEdge(PRESENT)]
 await writeKept(PORT)
-let workers = [await worker(PRESENT, LOAD_QUEUES)]
+let workers = [await startWorker(PRESENT, LOAD_QUEUES)]
 const client = new Client(PORT)
 await client.register('loader@example.com')
 
@@ -41,7 +41,7 @@ let over = false
 /** Writes and reads in several areas, one request after the other; reads see the writes, whichever version answers. */
 async function keepAsking(name: string): Promise<void> {
   const { ask, close } = keepingClient(PORT, client.token)
-  const asked = async (status: number, ...what: Parameters<typeof ask>): Promise<Answered> => {
+  const askFor = async (status: number, ...what: Parameters<typeof ask>): Promise<Answered> => {
     const answer = await ask(...what).catch((error: Error) => ({ status: 0, text: error.message }))
     if (answer.status === status) return JSON.parse(answer.text) as Answered
     failures.push(`${what[0]} ${what[1]}: ${answer.status} ${answer.text}`)
@@ -49,18 +49,18 @@ async function keepAsking(name: string): Promise<void> {
   }
   for (let n = 0; !over; n++) {
     const slug = `${name}-${n}`
-    const { id } = await asked(201, 'POST', '/api/v1/orgs', { name, slug, description: 'first' })
-    await asked(200, 'PATCH', `/api/v1/orgs/${id}?description=second`)
-    const { description } = await asked(200, 'GET', `/api/v1/orgs/${id}`)
+    const { id } = await askFor(201, 'POST', '/api/v1/orgs', { name, slug, description: 'first' })
+    await askFor(200, 'PATCH', `/api/v1/orgs/${id}?description=second`)
+    const { description } = await askFor(200, 'GET', `/api/v1/orgs/${id}`)
     if (description !== 'second') failures.push(`${slug} is ${description}`)
     const { type, body } = multipart(`text of ${slug}`, { name: `${slug}.txt` })
-    await asked(201, 'POST', '/api/v1/documents', new Content(type, body))
-    await asked(200, 'GET', `/api/v1/documents?search=${slug}`)
-    const { task_id } = await asked(202, 'POST', '/api/v1/tasks/enqueue', {
+    await askFor(201, 'POST', '/api/v1/documents', new Content(type, body))
+    await askFor(200, 'GET', `/api/v1/documents?search=${slug}`)
+    const { task_id } = await askFor(202, 'POST', '/api/v1/tasks/enqueue', {
       ...TASK,
       args: { duration_ms: 1 },
     })
-    await asked(200, 'GET', `/api/v1/tasks/result/${task_id}`)
+    await askFor(200, 'GET', `/api/v1/tasks/result/${task_id}`)
     tasks.push(task_id!)
     rounds++
     await delay(250)
@@ -75,14 +75,14 @@ interface Answered {
 }
 
 /** Waits for a few more rounds of the load. */
-const more = (): Promise<unknown> => {
+const waitForRounds = (): Promise<unknown> => {
   const before = rounds
   return until('the load goes on', () => rounds > before + 3)
 }
 
 /** Starts a version's processes next to the running ones, checks that they work, and stops the old ones. */
 async function replace(version: Version, queues?: string): Promise<void> {
-  const [newEdge, newWorker] = await Promise.all([edge(version), worker(version, queues)])
+  const [newEdge, newWorker] = await Promise.all([startEdge(version), startWorker(version, queues)])
   const [named] = await query('select name from worker_lease where id = $1', [newWorker.ready.lease])
   await until('the new worker shares the work', async () => {
     const done = await query('select from job where worker = $1 limit 1', [named!.name])
@@ -106,22 +106,22 @@ async function stop(old: Child): Promise<void> {
   assert.equal(old.process.exitCode, 0)
 }
 
-async function ended({ log, ended }: Command): Promise<void> {
+async function assertSucceeded({ log, ended }: Command): Promise<void> {
   assert.equal(await ended, 0, log.join('\n'))
 }
 
 /** Adds a job that runs until its worker stops, and then a moment longer. */
-async function runningJob(): Promise<string> {
+async function addRunningJob(): Promise<string> {
   const args = { operations: 10, duration_ms: 60_000 }
   const response = await client.post('/api/v1/tasks/enqueue', { ...TASK, args })
   const { task_id } = (await response.json()) as { task_id: string }
   tasks.push(task_id)
-  await until('it runs', async () => (await statusOf(task_id)) === 'running')
+  await until('it runs', async () => (await readStatus(task_id)) === 'running')
   await query(`update job set payload = jsonb_set(payload, '{duration_ms}', '1') where id = $1`, [task_id])
   return task_id
 }
 
-const statusOf = async (id: string): Promise<unknown> =>
+const readStatus = async (id: string): Promise<unknown> =>
   (await query('select status from job where id = $1', [id]))[0]!.status
 
 test('each release runs beside the processes of the version before, which lose nothing', async () => {
@@ -129,7 +129,7 @@ test('each release runs beside the processes of the version before, which lose n
     keepAsking(name).catch((error: Error) => failures.push(`${error} ${error.cause ?? ''}`)),
   )
   try {
-    await more()
+    await waitForRounds()
     await upgrade()
   } finally {
     over = true
@@ -146,25 +146,25 @@ async function upgrade(): Promise<void> {
   await report.query('begin; select from organization limit 1')
   const expanding = release(next, url)
   await until('the release waits', () => expanding.log.some((line) => line.includes('could not get a lock')))
-  const running = await runningJob()
-  await more()
+  const running = await addRunningJob()
+  await waitForRounds()
   await report.end()
-  await ended(expanding)
-  assert.equal(await statusOf(running), 'running')
+  await assertSucceeded(expanding)
+  assert.equal(await readStatus(running), 'running')
   const waiting = await query("select status from job where name = 'documents.extract'")
   assert.deepEqual(waiting, [{ status: 'queued' }])
-  await more()
+  await waitForRounds()
 
   // Rolls back to the previous version, on the new schema with its own functions, and then forward.
   await replace(PRESENT, LOAD_QUEUES)
-  await ended(release(PRESENT, url))
-  await more()
-  await ended(release(next, url))
+  await assertSucceeded(release(PRESENT, url))
+  await waitForRounds()
+  await assertSucceeded(release(next, url))
   await replace(next)
-  await more()
+  await waitForRounds()
 
-  await ended(release(last, url))
-  await more()
+  await assertSucceeded(release(last, url))
+  await waitForRounds()
 }
 
 async function assertAllDoneOnce(): Promise<void> {
@@ -179,7 +179,7 @@ async function assertAllDoneOnce(): Promise<void> {
 
 test('what was upgraded has the schema of a new database', async () => {
   const fresh = await emptyDatabase()
-  await ended(release(last, fresh))
+  await assertSucceeded(release(last, fresh))
   const [upgraded, made] = (await Promise.all([dumpSchema(url), dumpSchema(fresh)])).map((dump) =>
     dump.split('\n'),
   )

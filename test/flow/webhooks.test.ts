@@ -30,7 +30,7 @@ const worker = await startProcess('worker', url, {
 })
 let count = 0
 
-async function newcomer(): Promise<Client> {
+async function registerClient(): Promise<Client> {
   const client = new Client(edge.port)
   await client.register(`w${++count}@example.com`)
   return client
@@ -41,23 +41,24 @@ interface Endpoint {
   readonly secret: string
 }
 
-async function endpointOf(client: Client, target: string, events: readonly string[]): Promise<Endpoint> {
+async function createEndpoint(client: Client, target: string, events: readonly string[]): Promise<Endpoint> {
   const response = await client.post('/api/v1/webhooks', { url: target, events })
   assert.equal(response.status, 201)
   return (await response.json()) as Endpoint
 }
 
-async function receiving() {
+async function openReceiver() {
   const receiver = await startReceiver()
   after(() => receiver.stop())
-  const typed = (type: string): Received[] => receiver.received.filter(({ message }) => message.type === type)
-  return Object.assign(receiver, { typed })
+  const receivedOfType = (type: string): Received[] =>
+    receiver.received.filter(({ message }) => message.type === type)
+  return Object.assign(receiver, { typed: receivedOfType })
 }
 
 const json = async <T>(response: Response | Promise<Response>): Promise<T> =>
   (await (await response).json()) as T
 
-async function extracted(client: Client, search = ''): Promise<{ id: number; jobId: string }> {
+async function uploadAndExtract(client: Client, search = ''): Promise<{ id: number; jobId: string }> {
   const { id } = await json<{ id: number }>(client.upload(Buffer.from(`Page ${++count}`), 'page.txt'))
   const response = await client.post(`/api/v1/documents/${id}/extract?background=true${search}`)
   assert.equal(response.status, 202, await response.clone().text())
@@ -66,12 +67,12 @@ async function extracted(client: Client, search = ''): Promise<{ id: number; job
 
 describe('an event', () => {
   test('reaches its endpoint, signed, and no endpoint of others or of other types', async () => {
-    const receiver = await receiving()
-    const [client, stranger] = [await newcomer(), await newcomer()]
-    const { secret } = await endpointOf(client, `${receiver.url}/own`, ['job.done', 'document.read'])
-    await endpointOf(client, `${receiver.url}/failures`, ['job.failed', 'job.cancelled'])
-    await endpointOf(stranger, `${receiver.url}/stranger`, ['job.done', 'document.read'])
-    const { id, jobId } = await extracted(client)
+    const receiver = await openReceiver()
+    const [client, stranger] = [await registerClient(), await registerClient()]
+    const { secret } = await createEndpoint(client, `${receiver.url}/own`, ['job.done', 'document.read'])
+    await createEndpoint(client, `${receiver.url}/failures`, ['job.failed', 'job.cancelled'])
+    await createEndpoint(stranger, `${receiver.url}/stranger`, ['job.done', 'document.read'])
+    const { id, jobId } = await uploadAndExtract(client)
     await until('both have arrived', () => receiver.received.length >= 2)
     for (const one of receiver.received) verify(secret, one)
     assert.ok(receiver.received.every(({ path }) => path === '/own'))
@@ -84,10 +85,10 @@ describe('an event', () => {
   })
 
   test('of a message that was sent, or of a job that was cancelled, arrives likewise', async () => {
-    const receiver = await receiving()
-    const admin = await newcomer()
+    const receiver = await openReceiver()
+    const admin = await registerClient()
     await query(`update account set role = 'admin' where id = (select max(id) from account)`)
-    const { secret } = await endpointOf(admin, receiver.url, ['send.changed', 'job.cancelled'])
+    const { secret } = await createEndpoint(admin, receiver.url, ['send.changed', 'job.cancelled'])
     const sent = await admin.post('/api/v1/comms/email/send', {
       to: ['a@example.com'],
       subject: 's',
@@ -110,18 +111,18 @@ describe('an event', () => {
   })
 
   test('is signed by both secrets while one is rolled', async () => {
-    const receiver = await receiving()
-    const client = await newcomer()
-    const { id, secret } = await endpointOf(client, receiver.url, ['document.read'])
+    const receiver = await openReceiver()
+    const client = await registerClient()
+    const { id, secret } = await createEndpoint(client, receiver.url, ['document.read'])
     const rolled = await json<Endpoint>(client.post(`/api/v1/webhooks/${id}/secret`))
     assert.notEqual(rolled.secret, secret)
-    await extracted(client)
+    await uploadAndExtract(client)
     await until('it has arrived', () => receiver.received.length === 1)
     for (const one of [secret, rolled.secret]) verify(one, receiver.received[0]!)
     await query(`update webhook_endpoint set secret_rolled_at = now() - interval '25 hours' where id = $1`, [
       id,
     ])
-    await extracted(client)
+    await uploadAndExtract(client)
     await until('the next one has arrived', () => receiver.received.length === 2)
     verify(rolled.secret, receiver.received[1]!)
     assert.throws(() => verify(secret, receiver.received[1]!))
@@ -129,30 +130,30 @@ describe('an event', () => {
 })
 
 describe('a challenge', () => {
-  const provedAt = async (client: Client, id: number) =>
+  const readProvedAt = async (client: Client, id: number) =>
     (await json<{ proved_at: string | null }>(client.fetch(`/api/v1/webhooks/${id}`))).proved_at
 
   test('is signed; a receiver that echoes its token has proved the endpoint', async () => {
-    const receiver = await receiving()
+    const receiver = await openReceiver()
     receiver.echoes = false
     let token = ''
     receiver.answer = (response, { message }) => {
       token = String(message.data.challenge)
       response.end(`{"challenge":"${token}"}`)
     }
-    const client = await newcomer()
-    const { id, secret } = await endpointOf(client, receiver.url, ['document.read'])
-    assert.equal(await provedAt(client, id), null)
-    await until('it is proved', async () => (await provedAt(client, id)) !== null)
+    const client = await registerClient()
+    const { id, secret } = await createEndpoint(client, receiver.url, ['document.read'])
+    assert.equal(await readProvedAt(client, id), null)
+    await until('it is proved', async () => (await readProvedAt(client, id)) !== null)
     verify(secret, receiver.typed(CHALLENGE)[0]!)
     assert.ok(token.length >= 43)
   })
 
   test('that is not echoed leaves ten deliveries a minute; once it is, the rest is sent', async () => {
-    const receiver = await receiving()
+    const receiver = await openReceiver()
     receiver.echoes = false
-    const client = await newcomer()
-    const { id } = await endpointOf(client, receiver.url, ['job.done'])
+    const client = await registerClient()
+    const { id } = await createEndpoint(client, receiver.url, ['job.done'])
     const work = { task_name: 'io_simulation_task', queue_type: 'load_test', count: 15 }
     assert.equal((await client.post('/api/v1/tasks/enqueue', work)).status, 202)
     const finished = `update job set status = 'done', finished_at = now() where owner_id = $1 and name = 'load_test.io_simulation_task' returning id`
@@ -162,12 +163,12 @@ describe('a challenge', () => {
     const ids = (await query(finished, [account])).map((row) => row.id)
     await query('select webhook_jobs_ended($1::uuid[])', [ids])
     await until('ten have arrived', () => receiver.received.length === 10)
-    const resting = () =>
+    const findBackoff = () =>
       query(
         `select from webhook_rate where account_id = $1 and rests_until > now() + interval '30 seconds'`,
         [account],
       )
-    await until('the host rests', async () => (await resting()).length === 1)
+    await until('the host rests', async () => (await findBackoff()).length === 1)
     assert.equal(receiver.received.length, 10)
     receiver.echoes = true
     await query(
@@ -175,21 +176,21 @@ describe('a challenge', () => {
     )
     const again = await client.post(`/api/v1/webhooks/${id}/challenge`)
     assert.equal(again.status, 202)
-    await until('it is proved', async () => (await provedAt(client, id)) !== null)
+    await until('it is proved', async () => (await readProvedAt(client, id)) !== null)
     await until('all have arrived', () => receiver.typed('job.done').length === 15)
   })
 })
 
 describe('what is not taken', () => {
   test('is sent again, as the same message, until it is; its attempts are listed', async () => {
-    const receiver = await receiving()
-    const client = await newcomer()
-    const { id, secret } = await endpointOf(client, receiver.url, ['document.read'])
+    const receiver = await openReceiver()
+    const client = await registerClient()
+    const { id, secret } = await createEndpoint(client, receiver.url, ['document.read'])
     receiver.answer = (response) =>
       receiver.received.length < 3
         ? answerWith(500, 'not today')(response, null as never)
         : response.writeHead(204).end()
-    await extracted(client)
+    await uploadAndExtract(client)
     interface Listed {
       id: number
       type: string
@@ -233,15 +234,15 @@ describe('what is not taken', () => {
   })
 
   test('has its endpoint switched off in the end, with a mail, and is sent once it is active again', async () => {
-    const receiver = await receiving()
+    const receiver = await openReceiver()
     receiver.answer = answerWith(503)
-    const client = await newcomer()
-    const { id, secret } = await endpointOf(client, receiver.url, ['document.read'])
+    const client = await registerClient()
+    const { id, secret } = await createEndpoint(client, receiver.url, ['document.read'])
     const endpoint = () =>
       json<{ is_active: boolean; switched_off_at: string | null; failures: number }>(
         client.fetch(`/api/v1/webhooks/${id}`),
       )
-    await extracted(client)
+    await uploadAndExtract(client)
     await until('it has failed', async () => (await endpoint()).failures > 0)
     // Backdates the failures by a day.
     await query(
@@ -252,12 +253,12 @@ describe('what is not taken', () => {
       id,
     ])
     await until('it is switched off', async () => !(await endpoint()).is_active)
-    const told = () => mail.raw.find((text) => text.includes('Subject: Webhook endpoint disabled'))
-    await until('a mail says so', () => told() !== undefined)
-    assert.ok(told()!.replaceAll('=\r\n', '').includes(receiver.url))
+    const findNotice = () => mail.raw.find((text) => text.includes('Subject: Webhook endpoint disabled'))
+    await until('a mail says so', () => findNotice() !== undefined)
+    assert.ok(findNotice()!.replaceAll('=\r\n', '').includes(receiver.url))
     // Events while it is disabled are dropped; waiting deliveries are kept.
     const arrived = receiver.received.length
-    await extracted(client)
+    await uploadAndExtract(client)
     receiver.answer = answerWith(204)
     const change = await client.fetch(`/api/v1/webhooks/${id}`, {
       method: 'PATCH',
@@ -277,11 +278,11 @@ describe('what is not taken', () => {
   })
 
   test('because the receiver is gone for good, switches off at once', async () => {
-    const receiver = await receiving()
+    const receiver = await openReceiver()
     receiver.answer = answerWith(410)
-    const client = await newcomer()
-    const { id } = await endpointOf(client, receiver.url, ['document.read'])
-    await extracted(client)
+    const client = await registerClient()
+    const { id } = await createEndpoint(client, receiver.url, ['document.read'])
+    await uploadAndExtract(client)
     await until('it is switched off', async () => {
       const { is_active } = await json<{ is_active: boolean }>(client.fetch(`/api/v1/webhooks/${id}`))
       return !is_active
@@ -292,31 +293,31 @@ describe('what is not taken', () => {
 
 describe('a callback', () => {
   test('tells one URL of the end of one job, and each that joins it of the same', async () => {
-    const receiver = await receiving()
-    const client = await newcomer()
+    const receiver = await openReceiver()
+    const client = await registerClient()
     const callback = (path: string) => `&callback_url=${encodeURIComponent(receiver.url + path)}`
-    const { id, jobId } = await extracted(client, callback('/one?job=1'))
+    const { id, jobId } = await uploadAndExtract(client, callback('/one?job=1'))
     const joined = await json<{ job_id: string }>(
       client.post(`/api/v1/documents/${id}/extract?background=true${callback('/two')}`),
     )
     await until('both are called', () => receiver.received.length >= 2)
-    const byPath = (path: string) => receiver.received.filter((one) => one.path === path)
-    assert.equal(byPath('/one?job=1').length, 1)
-    assert.equal(byPath('/two').length, 1)
-    assert.equal(byPath('/one?job=1')[0]!.message.data.job_id, jobId)
-    assert.equal(byPath('/two')[0]!.message.data.job_id, joined.job_id)
+    const receivedAt = (path: string) => receiver.received.filter((one) => one.path === path)
+    assert.equal(receivedAt('/one?job=1').length, 1)
+    assert.equal(receivedAt('/two').length, 1)
+    assert.equal(receivedAt('/one?job=1')[0]!.message.data.job_id, jobId)
+    assert.equal(receivedAt('/two')[0]!.message.data.job_id, joined.job_id)
     // The endpoint of the account's callbacks signs them.
     const [endpoint] = await json<{ id: number; url: null }[]>(client.fetch('/api/v1/webhooks'))
     assert.equal(endpoint!.url, null)
     const { secret } = await json<Endpoint>(client.post(`/api/v1/webhooks/${endpoint!.id}/secret`))
-    await extracted(client, callback('/three'))
-    await until('the third is called', () => byPath('/three').length === 1)
-    verify(secret, byPath('/three')[0]!)
+    await uploadAndExtract(client, callback('/three'))
+    await until('the third is called', () => receivedAt('/three').length === 1)
+    verify(secret, receivedAt('/three')[0]!)
   })
 
   test('is refused where it can tell nobody', async () => {
-    const receiver = await receiving()
-    const client = await newcomer()
+    const receiver = await openReceiver()
+    const client = await registerClient()
     const { id } = await json<{ id: number }>(client.upload(Buffer.from(`Page ${++count}`), 'page.txt'))
     const extract = (search: string) => client.post(`/api/v1/documents/${id}/extract?${search}`)
     const target = encodeURIComponent(receiver.url)
@@ -334,11 +335,11 @@ describe('a callback', () => {
 
 // This test is last: its next worker needs only one thread.
 test('what a worker that is killed was sending is sent by the next one, as the same message', async () => {
-  const receiver = await receiving()
-  const client = await newcomer()
-  await endpointOf(client, receiver.url, ['document.read'])
+  const receiver = await openReceiver()
+  const client = await registerClient()
+  await createEndpoint(client, receiver.url, ['document.read'])
   receiver.answer = () => {}
-  await extracted(client)
+  await uploadAndExtract(client)
   await until('it is being sent', () => receiver.received.length === 1)
   await worker.kill()
   receiver.answer = answerWith(204)

@@ -24,19 +24,19 @@ test('a worker that was frozen while it wrote pages holds nobody up', async (t) 
   const id = await crash.uploadText(client, PAGES, 'frozen in a transaction')
   const gate = await closeGate(t, id, 5)
   const jobId = await crash.extract(client, id)
-  await until('page 5 waits at the gate', () => transactionIs('active'))
+  await until('page 5 waits at the gate', () => isTransaction('active'))
 
   const [zombie] = await crash.holderOf(query, jobId, workers)
   const frozenAt = await crash.clock(query)
   const lease = await freeze(zombie)
   await gate.open()
   // The database ends the write itself, without the worker's commit.
-  await until('the write is over', async () => !(await transactionIs('active')))
+  await until('the write is over', async () => !(await isTransaction('active')))
   const takenOverAt = await crash.attemptBegan(query, jobId, 2)
   t.diagnostic(`taken over after ${Math.round(takenOverAt - frozenAt)} ms`)
   assert.equal((await crash.jobEnded(query, jobId)).status, 'done')
   zombie.process.kill('SIGCONT')
-  await newLease(zombie, lease)
+  await waitForNewLease(zombie, lease)
   await assertNothingAfter(jobId, zombie, takenOverAt)
 })
 
@@ -55,9 +55,9 @@ test('a worker that was frozen finds its job taken over, changes nothing, and wo
   const takenOverAt = await crash.attemptBegan(query, jobId, 2)
   t.diagnostic(`taken over after ${Math.round(takenOverAt - frozenAt)} ms`)
   await until('the freeze is over', async () => (await crash.clock(query)) - frozenAt > FROZEN_MS, 15_000)
-  await until(`page ${LATE_PAGE} waits at the gate`, () => transactionIs('active'))
+  await until(`page ${LATE_PAGE} waits at the gate`, () => isTransaction('active'))
   zombie.process.kill('SIGCONT')
-  await newLease(zombie, lease)
+  await waitForNewLease(zombie, lease)
   await gate.open()
 
   const frames = await crash.wholeStream(stream)
@@ -79,20 +79,20 @@ function nameOf(worker: Child): string {
 /** Stops the process with SIGSTOP; returns the id of its lease. */
 async function freeze(worker: Child): Promise<unknown> {
   // On a busy machine the lease may come a moment late.
-  const lease = await until('it holds a lease', async () => (await leasesOf(worker))[0])
+  const lease = await until('it holds a lease', async () => (await readLeases(worker))[0])
   worker.process.kill('SIGSTOP')
   return lease.id
 }
 
 /** Waits until the process has noticed that it was declared dead and has a new lease. */
-async function newLease(worker: Child, former: unknown): Promise<void> {
+async function waitForNewLease(worker: Child, former: unknown): Promise<void> {
   await until('the frozen worker holds a lease again', async () => {
-    const leases = await leasesOf(worker)
+    const leases = await readLeases(worker)
     return leases.length === 1 && leases[0]!.id !== former
   })
 }
 
-function leasesOf({ process }: Child): Promise<Record<string, unknown>[]> {
+function readLeases({ process }: Child): Promise<Record<string, unknown>[]> {
   return query('select id from worker_lease where name like $1 and expires_at > now()', [`%/${process.pid}`])
 }
 
@@ -136,7 +136,7 @@ async function closeGate(
 }
 
 /** True if a transaction at the gate has this state. */
-async function transactionIs(state: 'active' | 'idle in transaction'): Promise<boolean> {
+async function isTransaction(state: 'active' | 'idle in transaction'): Promise<boolean> {
   const rows = await query(
     `select from pg_stat_activity where application_name like '%-children-thread' and datname = current_database() and state = $1
     and (state <> 'active' or wait_event = 'advisory')`,

@@ -48,7 +48,7 @@ function start(name: string, payload: unknown = {}, among = alone) {
   const onBegun = () => void begun.add(id)
   return { id, outcome: among.run(name.split('.')[0]!, pool, job, onBegun).finally(() => begun.delete(id)) }
 }
-const resultOf = (outcome: Outcome) => outcome.kind === 'done' && JSON.parse(outcome.result)
+const parseResult = (outcome: Outcome) => outcome.kind === 'done' && JSON.parse(outcome.result)
 
 interface Ran {
   readonly pid: number
@@ -58,12 +58,14 @@ interface Ran {
 
 test('each has a process to itself for as long as it runs, four at a time', async () => {
   const ran: Ran[] = await Promise.all(
-    Array.from({ length: 8 }, async () => resultOf(await start('io.pid', { ms: 200 }).outcome)),
+    Array.from({ length: 8 }, async () => parseResult(await start('io.pid', { ms: 200 }).outcome)),
   )
   for (const one of ran) {
-    const beside = ran.filter((other) => other !== one && other.began < one.ended && one.began < other.ended)
-    assert.ok(beside.every(({ pid }) => pid !== one.pid && pid !== process.pid))
-    assert.ok(beside.filter(({ began }) => began <= one.began).length < 4)
+    const bystanders = ran.filter(
+      (other) => other !== one && other.began < one.ended && one.began < other.ended,
+    )
+    assert.ok(bystanders.every(({ pid }) => pid !== one.pid && pid !== process.pid))
+    assert.ok(bystanders.filter(({ began }) => began <= one.began).length < 4)
   }
   assert.ok(new Set(ran.map(({ pid }) => pid)).size <= 4, 'one that outlives its job has the next')
 })
@@ -125,14 +127,14 @@ test('that a process could not come to the job is no doing of the job', async ()
 test('its process ends with the worker', async () => {
   const { id, outcome } = start('io.late', { ms: 60_000 })
   await until('it runs', () => begun.has(id))
-  assert.ok(processes() > 0)
+  assert.ok(countIsolated() > 0)
   alone.close()
   assert.notEqual((await outcome).kind, 'done')
-  await until('it is gone, and those that were idle', () => processes() === 0)
+  await until('it is gone, and those that were idle', () => countIsolated() === 0)
 })
 
 /** Counts the isolated processes of this process. */
-function processes(): number {
+function countIsolated(): number {
   return readdirSync('/proc').filter((pid) => {
     try {
       const parent = Number(/\) \S (\d+) /.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1])

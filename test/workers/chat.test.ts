@@ -38,7 +38,7 @@ async function ask(script: Script, more: Partial<Question> = {}, signal = never)
   const said = await chat.ask({ ...question, ...more }, signal, (piece) => pieces.push(piece))
   return { ...said, pieces }
 }
-async function failure(work: Promise<unknown>): Promise<Failure> {
+async function expectFailure(work: Promise<unknown>): Promise<Failure> {
   const error = await work.then(
     () => assert.fail('it did not fail'),
     (reason: unknown) => reason,
@@ -73,7 +73,7 @@ describe('each provider is asked in its own way', () => {
 
   test('without a key nobody is asked', async () => {
     const keyless = createChat(parse({}))
-    assert.equal((await failure(keyless.ask(question, never))).code, 'ai.missing_key')
+    assert.equal((await expectFailure(keyless.ask(question, never))).code, 'ai.missing_key')
   })
 })
 
@@ -163,7 +163,7 @@ describe('what goes wrong', () => {
     ['no end later', { finish: null }, 'ai.interrupted', 'the connection was closed'],
   ] as const) {
     test(what, async () => {
-      const error = await failure(ask(script))
+      const error = await expectFailure(ask(script))
       assert.equal(error.code, code)
       if (typeof reason === 'string') assert.ok(error.detail.endsWith(`: ${reason}`), error.detail)
       else assert.match(error.detail, reason)
@@ -178,7 +178,7 @@ describe('what goes wrong', () => {
     test(what, async (t) => {
       const limit = holdTimer(t, SILENT_SECONDS * 1000)
       const before = models.asked.length
-      const asking = failure(ask({ breaks: { after, does: 'hang' } }))
+      const asking = expectFailure(ask({ breaks: { after, does: 'hang' } }))
       await until('it has said all that it says', () =>
         // The role and then each piece restart the timer.
         after === 0 ? models.asked.length > before : limit.restarts > after,
@@ -199,7 +199,7 @@ describe('what goes wrong', () => {
       chat.ask(question, never, (text) => pieces.push(text)),
       chat.ask(question, never),
     ]) {
-      const { code, detail } = await failure(asking)
+      const { code, detail } = await expectFailure(asking)
       assert.deepEqual([code, detail], ['ai.refused', 'AI provider error: its answer is too large'])
     }
     assert.ok(pieces.length < 17, `${pieces.length} pieces`)
@@ -209,12 +209,12 @@ describe('what goes wrong', () => {
     const gone = await modelServer()
     await gone.stop()
     const nowhere = createChat(parse({ OPENAI_API_KEY: 'k', OPENAI_BASE_URL: gone.url }))
-    const error = await failure(nowhere.ask(question, never))
+    const error = await expectFailure(nowhere.ask(question, never))
     assert.deepEqual([error.code, /ECONNREFUSED/.test(error.detail)], ['ai.failed', true])
   })
 
   test('Retry-After is handed on', async () => {
-    const error = await failure(ask({ status: 429, headers: { 'retry-after': '17' } }))
+    const error = await expectFailure(ask({ status: 429, headers: { 'retry-after': '17' } }))
     assert.deepEqual([error.retryable, error.retryAfter], [true, 17])
   })
 

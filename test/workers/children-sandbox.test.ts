@@ -14,7 +14,7 @@ import type { Attempt } from './fixtures/hostile-attempts.ts'
 
 const SECRET = 'a secret of the service, 32 characters or more'
 const script = (path: string): string => new URL(path, import.meta.url).pathname
-const environOf = (pid: number): string => readFileSync(`/proc/${pid}/environ`, 'latin1')
+const readEnvironment = (pid: number): string => readFileSync(`/proc/${pid}/environ`, 'latin1')
 
 function start(path: string, env: Record<string, string>, cwd?: string): ChildProcess {
   const child = fork(script(path), [], {
@@ -44,7 +44,7 @@ async function attempt(name: Attempt, argument: unknown, kind = 'attempt'): Prom
 }
 
 /** Runs outside Node's permission model, as an addon's native code does. */
-const attemptFreely = (name: Attempt, argument: unknown) => attempt(name, argument, 'attemptInThread')
+const attemptInThread = (name: Attempt, argument: unknown) => attempt(name, argument, 'attemptInThread')
 
 test('a child neither reads secrets nor writes, nor starts a process', async () => {
   const refused = 'ERR_ACCESS_DENIED'
@@ -60,10 +60,13 @@ test('a child neither reads secrets nor writes, nor starts a process', async () 
 const { isIsolated, isUnprivileged } = sandbox
 
 test('the sandbox is what the machine allows', () => {
-  const works = (file: string, ...args: string[]) => spawnSync(file, [...args, 'true']).status === 0
+  const canRun = (file: string, ...args: string[]) => spawnSync(file, [...args, 'true']).status === 0
   const unprivileged = ['setpriv', '--no-new-privs'] as const
-  assert.equal(works(...unprivileged), isUnprivileged)
-  assert.equal(works('unshare', '--user', '--map-root-user', '--net', '--mount', ...unprivileged), isIsolated)
+  assert.equal(canRun(...unprivileged), isUnprivileged)
+  assert.equal(
+    canRun('unshare', '--user', '--map-root-user', '--net', '--mount', ...unprivileged),
+    isIsolated,
+  )
 })
 
 test('a child starts even if DATA_DIR contains its code, which is not hidden then', () => {
@@ -73,21 +76,21 @@ test('a child starts even if DATA_DIR contains its code, which is not hidden the
 })
 
 test('a child reads nothing of its parent', async () => {
-  const environ = await attemptFreely('readParent', 'environ')
+  const environ = await attemptInThread('readParent', 'environ')
   if (isIsolated) assert.equal(environ, 'EACCES')
   else assert.doesNotMatch(String(environ), /secret/)
-  if (isIsolated) assert.equal(await attemptFreely('readParent', `root${key}`), 'EACCES')
+  if (isIsolated) assert.equal(await attemptInThread('readParent', `root${key}`), 'EACCES')
 })
 
 test('a child sees neither DATA_DIR nor .env if it is isolated', async () => {
   const content = readFileSync(key, 'latin1')
   assert.match(content, /secret/)
-  assert.equal(await attemptFreely('read', key), isIsolated ? 'ENOENT' : content)
-  assert.equal(await attemptFreely('read', settings), isIsolated ? '' : content)
+  assert.equal(await attemptInThread('read', key), isIsolated ? 'ENOENT' : content)
+  assert.equal(await attemptInThread('read', settings), isIsolated ? '' : content)
   const uncover = ['umount', dataDir]
   for (const command of [uncover, ['unshare', '--user', '--map-root-user', '--mount', ...uncover]])
-    assert.notEqual(await attemptFreely('run', command), '')
-  assert.equal(await attemptFreely('read', key), isIsolated ? 'ENOENT' : content)
+    assert.notEqual(await attemptInThread('run', command), '')
+  assert.equal(await attemptInThread('read', key), isIsolated ? 'ENOENT' : content)
 })
 
 test('a child has no network if it is isolated', async () => {
@@ -95,11 +98,11 @@ test('a child has no network if it is isolated', async () => {
   await once(server, 'listening')
   after(() => server.close())
   const { port } = server.address() as AddressInfo
-  assert.equal(await attemptFreely('connect', port), isIsolated ? 'ENETUNREACH' : 'connected')
+  assert.equal(await attemptInThread('connect', port), isIsolated ? 'ENETUNREACH' : 'connected')
 })
 
 test('a child gains no rights if the machine has no_new_privs', async () => {
-  const status = String(await attemptFreely('read', '/proc/self/status'))
+  const status = String(await attemptInThread('read', '/proc/self/status'))
   assert.equal(/^NoNewPrivs:\s1$/m.test(status), isUnprivileged)
   if (isIsolated) assert.match(status, /^CapEff:\s0+$/m)
 })
@@ -117,6 +120,6 @@ if (process.platform === 'linux')
     ])
       test(main, async () => {
         const { pid } = start(`../../${main}.ts`, env)
-        await until('its environment is blank', () => /^\0+$/.test(environOf(pid!)))
+        await until('its environment is blank', () => /^\0+$/.test(readEnvironment(pid!)))
       })
   })

@@ -20,7 +20,7 @@ import { log } from './parts.ts'
 const entry = new URL('fixtures/work-child.ts', import.meta.url).pathname
 const AMPLE: Limits = { cpuMs: 60_000 }
 
-function poolOf(options: Partial<Parameters<typeof createChildPool>[0]> = {}) {
+function createPool(options: Partial<Parameters<typeof createChildPool>[0]> = {}) {
   const pool = createChildPool({
     log,
     entry,
@@ -38,7 +38,7 @@ function poolOf(options: Partial<Parameters<typeof createChildPool>[0]> = {}) {
 const ask = (lease: ChildLease, kind: string, request: unknown = null, limits = AMPLE): Promise<unknown> =>
   lease.ask(kind as never, request as never, limits)
 
-const lost =
+const isLost =
   (why: ChildLost['why'], at: number | null = null) =>
   (error: unknown) => {
     assert.ok(error instanceof ChildLost, String(error))
@@ -47,7 +47,7 @@ const lost =
   }
 
 /** Returns the pool as a task thread reaches it: over a port. */
-function overPort(pool: Children): Children {
+function servePort(pool: Children): Children {
   return useChildren((port) => serveChildren(pool, port))
 }
 
@@ -59,19 +59,19 @@ after(() => whole.close())
 
 for (const [how, reached] of [
   ['in its own process', inProcess],
-  ['over a port', overPort],
+  ['over a port', servePort],
 ] as const) {
   describe(how, () => {
     // For tests that release their children.
-    const shared = reached(poolOf())
-    const alone = reached(poolOf({ places: 1 }))
+    const shared = reached(createPool())
+    const alone = reached(createPool({ places: 1 }))
 
     test('a child answers, what cannot be JSON as well, and tells what a client may be told', async () => {
       const lease = await shared.lease()
       const value = { bytes: new Uint8Array([1, 2]), map: new Map([[1, undefined]]) }
       assert.deepEqual(await ask(lease, 'echo', value), value)
-      const refused = (error: unknown) => error instanceof Failure && error.code === 'import.refused'
-      await assert.rejects(ask(lease, 'refuse'), refused)
+      const isRefused = (error: unknown) => error instanceof Failure && error.code === 'import.refused'
+      await assert.rejects(ask(lease, 'refuse'), isRefused)
       await assert.rejects(ask(lease, 'throw'), /TypeError: a mistake of ours/)
       assert.equal(await ask(lease, 'echo', 'still there'), 'still there')
       lease.release()
@@ -89,25 +89,25 @@ for (const [how, reached] of [
 
     test('what passes its limit of CPU time is killed, and says where it was', async () => {
       const lease = await shared.lease()
-      await assert.rejects(ask(lease, 'spin', 60_000, { cpuMs: 100 }), lost('cpu', 7))
-      await assert.rejects(ask(lease, 'echo'), lost('cpu'))
+      await assert.rejects(ask(lease, 'spin', 60_000, { cpuMs: 100 }), isLost('cpu', 7))
+      await assert.rejects(ask(lease, 'echo'), isLost('cpu'))
       lease.release()
     })
 
     test('what hangs without computing is killed by the clock', async () => {
       const lease = await shared.lease()
-      await assert.rejects(ask(lease, 'hang', null, { cpuMs: 60_000, wallMs: 50 }), lost('time'))
+      await assert.rejects(ask(lease, 'hang', null, { cpuMs: 60_000, wallMs: 50 }), isLost('time'))
     })
 
     test('a fatal error of V8, an abort and an exit cost the child alone', async () => {
-      const children = reached(poolOf({ limits: { heapMb: 64, rssBytes: 2 ** 32 } }))
+      const children = reached(createPool({ limits: { heapMb: 64, rssBytes: 2 ** 32 } }))
       for (const [kind, why] of [
         ['array', 'memory'],
         ['abort', 'crash'],
         ['exit', 'crash'],
       ] as const) {
         const lease = await children.lease()
-        await assert.rejects(ask(lease, kind), lost(why))
+        await assert.rejects(ask(lease, kind), isLost(why))
       }
       const lease = await children.lease()
       assert.equal(await ask(lease, 'echo', 1), 1)
@@ -115,7 +115,7 @@ for (const [how, reached] of [
     })
 
     test('an abort kills the child and gives its place free', async () => {
-      const pool = poolOf({ places: 1 })
+      const pool = createPool({ places: 1 })
       const children = reached(pool)
       const abort = new AbortController()
       const lease = await children.lease({ signal: abort.signal })
@@ -187,7 +187,7 @@ for (const [how, reached] of [
 }
 
 test('an owner who has none at work gets one beside the flood of another, and then the one who has the fewest', async () => {
-  const pool = poolOf({ places: 2 })
+  const pool = createPool({ places: 2 })
   const order: number[] = []
   const lease = (owner: number) =>
     pool.lease({ owner }).then((given) => {
@@ -213,13 +213,13 @@ test('an owner who has none at work gets one beside the flood of another, and th
 
 test('a child that does not start is no fault of what it was asked', async () => {
   for (const broken of ['fixtures/no-such-file.ts', 'fixtures/not-a-child.ts']) {
-    const lease = await poolOf({ entry: new URL(broken, import.meta.url).pathname }).lease()
+    const lease = await createPool({ entry: new URL(broken, import.meta.url).pathname }).lease()
     await assert.rejects(ask(lease, 'echo'), /^Error: A child process did not start/)
   }
 })
 
 test('a closed pool refuses who waits', async () => {
-  const pool = poolOf({ places: 1 })
+  const pool = createPool({ places: 1 })
   await pool.lease()
   const waiting = pool.lease()
   await pool.close()
@@ -228,37 +228,37 @@ test('a closed pool refuses who waits', async () => {
 })
 
 test('what is asked before the last answer is refused, and who gives back what is at work kills it', async () => {
-  const pool = poolOf({ places: 1 })
+  const pool = createPool({ places: 1 })
   const lease = await pool.lease()
   await ask(lease, 'echo')
   const hanging = ask(lease, 'hang')
   await assert.rejects(ask(lease, 'echo'), /before its last answer/)
   lease.release()
-  await assert.rejects(hanging, lost('crash'))
+  await assert.rejects(hanging, isLost('crash'))
   const next = await pool.lease()
   assert.equal(await ask(next, 'echo', 1), 1)
   next.release()
 })
 
 test('an answer that cannot be sent is a mistake of ours, and the child goes on', async () => {
-  const lease = await poolOf().lease()
+  const lease = await createPool().lease()
   await assert.rejects(ask(lease, 'unsendable'), /could not be cloned/)
   assert.equal(await ask(lease, 'echo', 1), 1)
   lease.release()
 })
 
 test('memory outside of the heap is limited, by what is resident', async () => {
-  const lease = await poolOf({ limits: { heapMb: 64, rssBytes: 300 * 2 ** 20 } }).lease()
-  await assert.rejects(ask(lease, 'buffers', 4096), lost('memory'))
+  const lease = await createPool({ limits: { heapMb: 64, rssBytes: 300 * 2 ** 20 } }).lease()
+  await assert.rejects(ask(lease, 'buffers', 4096), isLost('memory'))
 })
 
 test('what is allocated in one go fails in the child, whatever is watched', async () => {
-  const lease = await poolOf({ limits: { heapMb: 64, rssBytes: 2 ** 40 } }).lease()
+  const lease = await createPool({ limits: { heapMb: 64, rssBytes: 2 ** 40 } }).lease()
   await assert.rejects(ask(lease, 'reserve', 3072), /Array buffer allocation failed/)
 })
 
 test('a child that has grown large is not used again', async () => {
-  const children = poolOf({ limits: { heapMb: 64, rssBytes: 2 ** 30 } })
+  const children = createPool({ limits: { heapMb: 64, rssBytes: 2 ** 30 } })
   const first = await children.lease()
   const pid = await ask(first, 'pid')
   await ask(first, 'buffers', 450)
@@ -269,17 +269,17 @@ test('a child that has grown large is not used again', async () => {
 })
 
 test('what has answered while its parent was busy is not late', async () => {
-  const lease = await poolOf().lease()
+  const lease = await createPool().lease()
   await ask(lease, 'echo')
   // The parent must drain answers before it checks limits: the first answer leads to a second request, whose answer
   // is in time.
-  assert.equal(await answered(lease, AMPLE), 'signed')
-  assert.equal(await answered(lease, { cpuMs: 60_000, wallMs: 100 }), 'signed')
+  assert.equal(await askWhileBlocked(lease, AMPLE), 'signed')
+  assert.equal(await askWhileBlocked(lease, { cpuMs: 60_000, wallMs: 100 }), 'signed')
   lease.release()
 })
 
 /** Sends a request and blocks this thread until 200 ms after the answer, so that the answer is still unread. */
-async function answered(lease: ChildLease, limits: Limits): Promise<unknown> {
+async function askWhileBlocked(lease: ChildLease, limits: Limits): Promise<unknown> {
   const file = join(mkdtempSync(join(tmpdir(), 'millrace-')), 'signed')
   const answer = ask(lease, 'sign', file, limits)
   // The request leaves in this turn of the loop.
@@ -290,7 +290,7 @@ async function answered(lease: ChildLease, limits: Limits): Promise<unknown> {
 }
 
 test('an idle child ends, and no child survives its pool', async () => {
-  const pool = poolOf({ idleMs: 10 })
+  const pool = createPool({ idleMs: 10 })
   const lease = await pool.lease()
   const pid = (await ask(lease, 'pid')) as number
   lease.release()
@@ -314,7 +314,7 @@ test('a child that computes is gone soon after its parent was killed', async () 
 
 test('a child knows none of the settings', async () => {
   process.env.SECRET_KEY = 'a secret of the service'
-  const lease = await poolOf().lease()
+  const lease = await createPool().lease()
   const environment = (await ask(lease, 'environment')) as Record<string, string>
   delete process.env.SECRET_KEY
   assert.deepEqual(
@@ -325,7 +325,7 @@ test('a child knows none of the settings', async () => {
 })
 
 test('what a thread holds when its port closes is killed', async () => {
-  const pool = poolOf({ places: 1 })
+  const pool = createPool({ places: 1 })
   const { port1, port2 } = new MessageChannel()
   serveChildren(pool, port2)
   port1.postMessage({ kind: 'lease', lease: 1, urgent: false })

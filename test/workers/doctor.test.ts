@@ -14,7 +14,7 @@ import { testDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
 import { runScript } from '../service.ts'
 import { settingsFor, startTestWorker } from './parts.ts'
-import { smtpServer } from './smtp.ts'
+import { startSmtpServer } from './smtp.ts'
 
 /** Tests `npm run doctor`. */
 
@@ -22,7 +22,7 @@ const { url, query } = await testDatabase()
 const folder = mkdtempSync(join(tmpdir(), 'millrace-doctor-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 
-async function doctor(env: Readonly<Record<string, string>>, ...args: string[]) {
+async function runDoctor(env: Readonly<Record<string, string>>, ...args: string[]) {
   const given = { NODE_ENV: 'development', DATABASE_URL: url, DATA_DIR: folder, ...env }
   const { status, stdout, stderr } = await runScript('workers/doctor.ts', given, args)
   return { status, lines: `${stdout}${stderr}`.trim().split('\n') }
@@ -33,7 +33,7 @@ test('beside a running service it finds all as it should be, but for what the te
   // The long lease keeps it alive, however late the doctor runs.
   const settings = settingsFor(url, { LEASE_SECONDS: '60' })
   const { worker } = await startTestWorker(url, '', { settings })
-  const { status, lines } = await doctor({ PORT: String(edge.port) })
+  const { status, lines } = await runDoctor({ PORT: String(edge.port) })
   const problems = lines.filter((line) => line.startsWith('PROBLEM'))
   assert.equal(problems.length, 1, lines.join('\n'))
   assert.match(problems[0]!, /set fsync = on$/)
@@ -66,7 +66,7 @@ test('functions of another version are named, and a folder that takes no files i
   await query("update migration_functions set digest = 'another' where area = 'jobs'")
   const file = join(folder, 'no-folder')
   writeFileSync(file, '')
-  const { status, lines } = await doctor({ BLOB_STORE: `file:${file}` })
+  const { status, lines } = await runDoctor({ BLOB_STORE: `file:${file}` })
   await query(`update migration_functions set digest = '${digest}' where area = 'jobs'`)
   assert.equal(status, 1)
   for (const what of [
@@ -84,7 +84,11 @@ test('it goes on after what is wrong, names it, and ends with status 1', async (
   await once(taken.listen(0, '127.0.0.1'), 'listening')
   const { port } = taken.address() as AddressInfo
   const wrong = url.replace(/:[^:@/]*@/, ':wrong@')
-  const { status, lines } = await doctor({ PORT: String(port), DATABASE_URL: wrong, DATA_DIR: '/proc/none' })
+  const { status, lines } = await runDoctor({
+    PORT: String(port),
+    DATABASE_URL: wrong,
+    DATA_DIR: '/proc/none',
+  })
   taken.close()
   assert.equal(status, 1)
   for (const what of [
@@ -99,7 +103,7 @@ test('it goes on after what is wrong, names it, and ends with status 1', async (
 })
 
 test('after invalid settings it makes the checks that do not need them, and names the others', async () => {
-  const { status, lines } = await doctor({
+  const { status, lines } = await runDoctor({
     PORT: 'abc',
     S3_REGION: 'EU 1',
     TELEPHONY_PHONE_NUMBER: 'Mill',
@@ -132,7 +136,7 @@ test('without a database it looks at the folder of files', async () => {
     [`file:${file}`, /^PROBLEM files +\S+ is not a folder$/],
     ['postgres', /^note +files +not checked: it needs a working, migrated database$/],
   ] as const) {
-    const { lines } = await doctor({ ...production, BLOB_STORE: store })
+    const { lines } = await runDoctor({ ...production, BLOB_STORE: store })
     for (const what of [
       expected,
       /^PROBLEM settings +DATABASE_URL: required/,
@@ -148,7 +152,7 @@ test('without a database it looks at the folder of files', async () => {
 })
 
 test('a wrong call is 2', async () => {
-  assert.deepEqual(await doctor({}, '--fast'), { status: 2, lines: ['Usage: npm run doctor'] })
+  assert.deepEqual(await runDoctor({}, '--fast'), { status: 2, lines: ['Usage: npm run doctor'] })
 })
 
 const GOOD: Facts = {
@@ -170,10 +174,10 @@ const GOOD: Facts = {
 
 describe('what it makes of a database', () => {
   const settings = parse({ NODE_ENV: 'test', DATABASE_URL: url })
-  const levels = (change: Partial<Facts>, of = settings) =>
+  const findProblems = (change: Partial<Facts>, of = settings) =>
     judge(of, { ...GOOD, ...change }).filter(({ level }) => level !== 'ok')
 
-  test('nothing, of a good one', () => assert.deepEqual(levels({}), []))
+  test('nothing, of a good one', () => assert.deepEqual(findProblems({}), []))
 
   for (const [change, level, text] of [
     [{ version: 140_012 }, 'problem', /^PostgreSQL 14\.12 at db:5432: version 15 or newer is required$/],
@@ -200,7 +204,7 @@ describe('what it makes of a database', () => {
     [{ workers: 0 }, 'note', /^none runs$/],
   ] as const)
     test(`${JSON.stringify(change)} is a ${level}`, () => {
-      const found = levels(change as Partial<Facts>)
+      const found = findProblems(change as Partial<Facts>)
       assert.deepEqual([found.length, found[0]!.level], [1, level])
       assert.match(found[0]!.text, text)
     })
@@ -211,7 +215,7 @@ describe('what it makes of a database', () => {
   })
 
   test('an embedded one is migrated by the start', () => {
-    const [found] = levels({ pendingMigrations: ['000001-x'] }, parse({ NODE_ENV: 'test' }))
+    const [found] = findProblems({ pendingMigrations: ['000001-x'] }, parse({ NODE_ENV: 'test' }))
     assert.deepEqual([found!.level, found!.text], ['note', 'npm start applies them'])
   })
 })
@@ -248,7 +252,7 @@ describe('what it makes of providers', () => {
   const TELEPHONY = { TELEPHONY_ACCOUNT_SID: `AC${'0'.repeat(32)}`, TELEPHONY_PHONE_NUMBER: '+14155552671' }
 
   test('keys are tried, and nothing is changed', async () => {
-    const { port } = await smtpServer()
+    const { port } = await startSmtpServer()
     const found = await check({
       EMAIL_SMTP_URL: `smtp://127.0.0.1:${port}`,
       EMAIL_PROVIDER_FROM_EMAIL: 'mill@example.com',
@@ -353,7 +357,7 @@ describe('what it makes of providers', () => {
       const found = await lines(env)
       assert.ok(found.includes(expected), found.join('\n'))
     }
-    const { port } = await smtpServer()
+    const { port } = await startSmtpServer()
     const sender = await check({ EMAIL_SMTP_URL: `smtp://127.0.0.1:${port}` })
     assert.deepEqual(
       sender.slice(0, 2).map(({ level, text }) => [level, text]),

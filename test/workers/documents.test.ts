@@ -50,13 +50,13 @@ function signPdf(count: number): Uint8Array {
 // After a crash, timing decides whether PDFium or pdfjs draws a page. The recorded output has both.
 const keptOutput = DEPTH === 'quick' ? childrenWithKeptOutput() : {}
 
-function poolOf(places = 2) {
+function createPool(places = 2) {
   const pool = createChildPool({ log, places, ...keptOutput })
   after(() => pool.close())
   return pool
 }
-const pool = poolOf()
-const single = poolOf(1)
+const pool = createPool()
+const single = createPool(1)
 
 const open = (bytes: Uint8Array, options: Partial<DocumentOptions> = {}, children: Children = pool) =>
   openDocument(children, async () => bytes, {
@@ -68,7 +68,7 @@ const open = (bytes: Uint8Array, options: Partial<DocumentOptions> = {}, childre
   })
 
 /** Children that are lost on requests for which `loses` returns a reason. */
-function losing(loses: (kind: string, request: unknown) => LossReason | null | undefined) {
+function createLosingChildren(loses: (kind: string, request: unknown) => LossReason | null | undefined) {
   const seen = { leases: 0, withoutPdfium: 0 }
   const children: Children = {
     lease: (async (options: LeaseOptions) => {
@@ -100,7 +100,7 @@ test('pages are read side by side, and children serve the next document', async 
 })
 
 /** An eight-page document with simulated children: `does` gets each request and may throw. */
-function pretended(
+function openSimulated(
   isGranted: (options: LeaseOptions) => boolean,
   does: (kind: string, request: readonly number[]) => unknown,
 ) {
@@ -129,7 +129,7 @@ for (const slow of [true, false])
       if (++leases === 2) another.resolve()
       return true
     }
-    const reader = await pretended(lease, async (kind) => {
+    const reader = await openSimulated(lease, async (kind) => {
       if (kind === 'document.open') now += slow ? 20 : 60_000
       if (kind === 'document.read' && slow) await another.promise
     })
@@ -140,7 +140,9 @@ for (const slow of [true, false])
 
 test('a page over which a child crashes is read by the next one, without PDFium', async () => {
   let crashes = 1
-  const { children, seen } = losing((kind) => (kind === 'document.read' && crashes-- > 0 ? 'crash' : null))
+  const { children, seen } = createLosingChildren((kind) =>
+    kind === 'document.read' && crashes-- > 0 ? 'crash' : null,
+  )
   const reader = await open(await textPdf(3), {}, children)
   const pages = await Promise.all(numbers(3).map((n) => reader.read(n)))
   assert.deepEqual(
@@ -159,7 +161,7 @@ for (const [why, detail, tries] of [
 ] as const) {
   test(`a page is given up after ${tries} of its children are lost by ${why}, and the others are read`, async () => {
     let lost = 0
-    const { children } = losing((kind, request) => {
+    const { children } = createLosingChildren((kind, request) => {
       if (kind !== 'document.read' || !(request as number[]).includes(2)) return null
       lost++
       return why
@@ -185,7 +187,7 @@ for (const [why, children] of [
 ] as const)
   test(`a page that loses its children by ${why} is found among those that are read together, and they are read`, async () => {
     let lost = 0
-    const { children: losers } = losing((kind, request) => {
+    const { children: losers } = createLosingChildren((kind, request) => {
       if (kind !== 'document.read' || !(request as number[]).includes(9)) return null
       lost++
       return why
@@ -201,16 +203,16 @@ for (const [why, children] of [
   })
 
 /** The same document with a single child. */
-function onlyChild(t: TestContext, does: (kind: string, pages: readonly number[]) => unknown) {
+function openWithOneChild(t: TestContext, does: (kind: string, pages: readonly number[]) => unknown) {
   // With the clock stopped, reading never seems faster than opening, so the reader asks for a second child
   // immediately.
   t.mock.method(performance, 'now', () => 0)
-  return pretended(({ ifFree }) => !ifFree, does)
+  return openSimulated(({ ifFree }) => !ifFree, does)
 }
 
 test('pages whose child is lost while no other is free wait for the next one', async (t) => {
   let lost = false
-  const reader = await onlyChild(t, (kind, pages) => {
+  const reader = await openWithOneChild(t, (kind, pages) => {
     if (kind !== 'document.read' || lost || pages.length < 2) return
     lost = true
     throw new ChildLost('crash')
@@ -223,7 +225,7 @@ test('pages whose child is lost while no other is free wait for the next one', a
 
 test('a page that is asked for while the child sends an attachment is read by it afterwards', async (t) => {
   const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<Uint8Array>()]
-  const reader = await onlyChild(t, (kind) => {
+  const reader = await openWithOneChild(t, (kind) => {
     if (kind !== 'document.attachment') return
     asked.resolve()
     return answer.promise
@@ -240,7 +242,7 @@ test('a page that is asked for while the child sends an attachment is read by it
 
 test('of pages that are read together none is lost with their child, and a picture among them has its turn', async () => {
   let lost = false
-  const { children } = losing((kind, request) => {
+  const { children } = createLosingChildren((kind, request) => {
     if (kind !== 'document.read' || lost || (request as number[]).length < 2) return null
     lost = true
     return 'crash'
@@ -267,7 +269,9 @@ test('a document that cannot be opened within its limit has one page, which says
 test('a document that crashes its child is opened without PDFium, and given up after that', async () => {
   for (const max of [1, 2]) {
     let lost = 0
-    const { children, seen } = losing((kind) => (kind === 'document.open' && lost++ < max ? 'crash' : null))
+    const { children, seen } = createLosingChildren((kind) =>
+      kind === 'document.open' && lost++ < max ? 'crash' : null,
+    )
     const reader = await open(await textPdf(2), {}, children)
     const page = await reader.read(1)
     if (max === 1) assert.deepEqual([reader.pageCount, page.status], [2, 'read'])
@@ -278,7 +282,7 @@ test('a document that crashes its child is opened without PDFium, and given up a
 })
 
 test('a document that crashes PDFium stays without it, however often its child is another', async () => {
-  const { children } = losing((kind, request) =>
+  const { children } = createLosingChildren((kind, request) =>
     kind === 'document.open' && !(request as { withoutPdfium: boolean }).withoutPdfium ? 'crash' : null,
   )
   const reader = await open(await textPdf(3), {}, children)
@@ -296,7 +300,7 @@ test('a document that crashes PDFium stays without it, however often its child i
 })
 
 test('after twenty pages that cost a child each the others are left out', async () => {
-  const { children } = losing((kind) => (kind === 'document.read' ? 'cpu' : null))
+  const { children } = createLosingChildren((kind) => (kind === 'document.read' ? 'cpu' : null))
   const reader = await open(await textPdf(40), {}, children)
   const details: (string | null)[] = []
   for (const n of numbers(40)) details.push((await reader.read(n)).detail)
@@ -336,7 +340,7 @@ test('an abort ends what is under way', async () => {
 })
 
 test('closing a document gives its children back, and what is under way ends', async () => {
-  const own = poolOf(1)
+  const own = createPool(1)
   const reader = await open(signPdf(2), { vision: 'tesseract' }, own)
   const reading = reader.read(1)
   await until('it is under way', () => own.size === 1)
@@ -367,7 +371,7 @@ test('what came with a mail is sent piece by piece, whole', async () => {
 --b\n\nHello\n--b\nContent-Type: application/x-own; name="a.bin"\nContent-Disposition: attachment\nContent-Transfer-Encoding: base64\n
 ${file.toString('base64').replace(/.{76}/g, '$&\n')}\n--b--\n`
   const options = { mediaType: 'message/rfc822', vision: 'none', maxPages: 100, signal } as const
-  const { children, seen } = losing(() => null)
+  const { children, seen } = createLosingChildren(() => null)
   const reader = await openDocument(children, async () => Buffer.from(mail), options)
   assert.deepEqual(reader.attachments, [{ name: 'a.bin', mediaType: 'application/x-own' }])
   assert.match((await reader.read(1)).text, /Hello\n\nAttachments:\na\.bin \(2500000 bytes\)$/)

@@ -30,7 +30,7 @@ async function account(env: Record<string, string> = {}, mode: Mode = 'take') {
   return { server, ...createDomains(settings.email, limits) }
 }
 
-async function failure(asking: Promise<unknown>): Promise<Failure> {
+async function expectFailure(asking: Promise<unknown>): Promise<Failure> {
   const error = await asking.then(
     (value) => assert.fail(`It did not fail: ${inspect(value)}`),
     (error: unknown) => error,
@@ -95,7 +95,7 @@ describe('the domains of an account', () => {
       domains.add('x.example', undefined, signal),
       domains.check('x.example', signal),
     ])
-      assert.equal((await failure(asking)).code, 'domain.not_configured')
+      assert.equal((await expectFailure(asking)).code, 'domain.not_configured')
   })
 })
 
@@ -126,7 +126,7 @@ describe('what the provider may say instead', () => {
   for (const [name, mode, code, again, detail] of cases) {
     test(name, async () => {
       const { domains } = await account({}, mode)
-      const error = await failure(domains.list(signal))
+      const error = await expectFailure(domains.list(signal))
       assert.deepEqual([error.code, error.retryable], [code, again])
       assert.match(error.detail, detail)
     })
@@ -135,17 +135,17 @@ describe('what the provider may say instead', () => {
   test('429: nothing is asked before its time', async (t) => {
     t.mock.timers.enable({ apis: ['Date'], now: Date.now() })
     const { server, domains } = await account({}, { status: 429, headers: { 'retry-after': '3' } })
-    assert.equal((await failure(domains.list(signal))).retryAfter, 3)
+    assert.equal((await expectFailure(domains.list(signal))).retryAfter, 3)
     t.mock.timers.tick(1500)
-    assert.equal((await failure(domains.list(signal))).retryAfter, 2)
+    assert.equal((await expectFailure(domains.list(signal))).retryAfter, 2)
     assert.equal(server.asked.length, 1)
   })
 
   test('nothing, five times: it is left alone', async (t) => {
     t.mock.timers.enable({ apis: ['Date'], now: Date.now() })
     const { server, domains } = await account({}, 'cut before')
-    for (let n = 0; n < 5; n++) await failure(domains.list(signal))
-    assert.match((await failure(domains.list(signal))).detail, /next request can be made in 5 s$/)
+    for (let n = 0; n < 5; n++) await expectFailure(domains.list(signal))
+    assert.match((await expectFailure(domains.list(signal))).detail, /next request can be made in 5 s$/)
     assert.equal(server.asked.length, 5)
   })
 
@@ -161,7 +161,7 @@ describe('a sender', () => {
     server.domains.push(resendDomain('Example.com'), resendDomain('new.example', 'pending'))
     for (const good of ['a@example.com', 'A@EXAMPLE.COM', 'try@resend.dev']) await checkSender(good, signal)
     for (const bad of ['a@new.example', 'a@mail.example.com', 'a@other.example']) {
-      const error = await failure(checkSender(bad, signal))
+      const error = await expectFailure(checkSender(bad, signal))
       assert.deepEqual([error.code, error.retryable], ['email.sender_unverified', false])
       assert.match(error.detail, new RegExp(bad.slice(2)))
     }
@@ -179,7 +179,7 @@ describe('a sender', () => {
     assert.ok(all.every(({ status }) => status === 'rejected'))
     assert.equal(server.asked.length, 1)
     server.domains[0]!.status = 'verified'
-    await failure(checkSender('a@example.com', signal))
+    await expectFailure(checkSender('a@example.com', signal))
     now += 5001
     await checkSender('a@example.com', signal)
     assert.equal(server.asked.length, 2)

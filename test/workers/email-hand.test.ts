@@ -21,7 +21,10 @@ after(async () => {
   for (const server of servers) await server.stop()
 })
 
-async function line(mode: MailMode = 'take', more = {}): Promise<{ server: MailStandIn; mailer: Mailer }> {
+async function openMailer(
+  mode: MailMode = 'take',
+  more = {},
+): Promise<{ server: MailStandIn; mailer: Mailer }> {
   const server = await mailServer()
   servers.push(server)
   server.mode = () => mode
@@ -43,7 +46,7 @@ function request(signal = new AbortController().signal): Request & { begun: numb
   return made
 }
 
-async function failure(mailer: Mailer, on: Request = request()): Promise<Failure> {
+async function expectFailure(mailer: Mailer, on: Request = request()): Promise<Failure> {
   const error = await mailer.hand(message(), on).then(
     (handed) => assert.fail(`It did not fail: ${inspect(handed)}`),
     (error: unknown) => error,
@@ -54,7 +57,7 @@ async function failure(mailer: Mailer, on: Request = request()): Promise<Failure
 
 describe('a mail that is handed over', () => {
   test('has copies, a reply address and another sender, and hides the blind ones', async () => {
-    const { server, mailer } = await line()
+    const { server, mailer } = await openMailer()
     const seen: string[] = []
     server.mode = (recipient) => {
       seen.push(recipient)
@@ -83,7 +86,7 @@ describe('a mail that is handed over', () => {
   })
 
   test('is the same to the last byte at each attempt', async () => {
-    const { server, mailer } = await line()
+    const { server, mailer } = await openMailer()
     const one = message({ html: '<p>x</p>', dateMs: 1_767_323_045_000 })
     for (let n = 0; n < 3; n++) await mailer.hand(one, request())
     assert.equal(new Set(server.raw).size, 1)
@@ -91,7 +94,7 @@ describe('a mail that is handed over', () => {
   })
 
   test('for some of its recipients says for whom it was not taken', async () => {
-    const { server, mailer } = await line()
+    const { server, mailer } = await openMailer()
     server.unknownRecipients.add('nobody@example.com')
     const one = message({ to: ['a@example.com', 'nobody@example.com'], cc: ['b@example.com'] })
     const handed = await mailer.hand(one, request())
@@ -100,7 +103,7 @@ describe('a mail that is handed over', () => {
   })
 
   test('begins at the last moment, when all of it but its end is there', async () => {
-    const { server, mailer } = await line()
+    const { server, mailer } = await openMailer()
     let seenAtBegin = -1
     const on: Request = {
       signal: new AbortController().signal,
@@ -115,7 +118,7 @@ describe('a mail that is handed over', () => {
   })
 
   test('that must not begin is not taken, and the next one is', async () => {
-    const { server, mailer } = await line()
+    const { server, mailer } = await openMailer()
     const refusal = new Error('superseded')
     const on = { signal: new AbortController().signal, begin: () => Promise.reject(refusal) }
     await assert.rejects(mailer.hand(message(), on), (error) => error === refusal)
@@ -130,7 +133,7 @@ describe('a mail whose attempt ends while its request is being recorded', () => 
     ['by its time limit', { wholeMs: 300 }, /no answer in time/],
   ] as const) {
     test(`${what} is not taken once that was said`, async () => {
-      const { server, mailer } = await line('take', limits)
+      const { server, mailer } = await openMailer('take', limits)
       const abort = new AbortController()
       const recorded = Promise.withResolvers<void>()
       const begin = (): Promise<void> => {
@@ -150,7 +153,7 @@ describe('a mail whose attempt ends while its request is being recorded', () => 
 })
 
 test('what is said of a mail whose connection breaks while its request is being recorded holds', async () => {
-  const { server, mailer } = await line('take', { silentMs: 1000 })
+  const { server, mailer } = await openMailer('take', { silentMs: 1000 })
   let isRecorded = false
   const begin = async (): Promise<void> => {
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -158,7 +161,7 @@ test('what is said of a mail whose connection breaks while its request is being 
     await promise
     isRecorded = true
   }
-  assert.equal((await failure(mailer, { ...request(), begin })).code, 'email.failed')
+  assert.equal((await expectFailure(mailer, { ...request(), begin })).code, 'email.failed')
   assert.ok(isRecorded)
   assert.equal(server.taken.length, 0)
 })
@@ -172,15 +175,15 @@ describe('a mail that was certainly not taken', () => {
     [{ status: 421, at: 'data' }, 'email.failed'],
   ] as const) {
     test(`${JSON.stringify(mode)}: ${code}`, async () => {
-      const { server, mailer } = await line(mode)
-      const error = await failure(mailer)
+      const { server, mailer } = await openMailer(mode)
+      const error = await expectFailure(mailer)
       assert.deepEqual([error.code, server.taken.length], [code, 0])
       assert.doesNotMatch(error.detail, /words of the server|reader@/)
     })
   }
 
   test('cut amid its content it is never taken, whatever of it was on its way', async () => {
-    const { server, mailer } = await line('half')
+    const { server, mailer } = await openMailer('half')
     const one = message({ text: 'x'.repeat(500_000) })
     const handed = await mailer.hand(one, request()).catch((error: Failure) => error)
     if (handed instanceof Failure) assert.equal(handed.code, 'email.failed')
@@ -189,10 +192,10 @@ describe('a mail that was certainly not taken', () => {
   })
 
   test('without a server', async () => {
-    const { server, mailer } = await line()
+    const { server, mailer } = await openMailer()
     await server.stop()
     const on = request()
-    assert.equal((await failure(mailer, on)).code, 'email.failed')
+    assert.equal((await expectFailure(mailer, on)).code, 'email.failed')
     assert.equal(on.begun, 0)
   })
 })
@@ -200,7 +203,7 @@ describe('a mail that was certainly not taken', () => {
 describe('a mail that may have been taken', () => {
   for (const mode of ['cut after', 'cut before', 'hang after', 'hang before'] as const) {
     test(`${mode} the server took it`, async () => {
-      const { server, mailer } = await line(mode)
+      const { server, mailer } = await openMailer(mode)
       const on = request()
       const handed = await mailer.hand(message(), on)
       assert.ok(handed.kind === 'unknown' && !handed.answered, inspect(handed))
@@ -210,7 +213,7 @@ describe('a mail that may have been taken', () => {
   }
 
   test('an answer that comes twice is one, and spoils no other mail', async () => {
-    const { server, mailer } = await line('twice')
+    const { server, mailer } = await openMailer('twice')
     for (let n = 1; n <= 6; n++) {
       const one = message()
       const handed = await mailer.hand(one, request()).catch((error: Failure) => error)
@@ -222,7 +225,7 @@ describe('a mail that may have been taken', () => {
   })
 
   test('an abort leaves it a moment once it is out, and none before', async () => {
-    const { server, mailer } = await line('hang after')
+    const { server, mailer } = await openMailer('hang after')
     const abort = new AbortController()
     const sending = mailer.hand(message(), request(abort.signal))
     await until('it is there', () => server.taken.length === 1)
@@ -247,10 +250,10 @@ describe('what is repeatable', () => {
 
   test('a server that does not answer is left alone after five failures', async (t) => {
     t.mock.timers.enable({ apis: ['Date'], now: Date.now() })
-    const { server, mailer } = await line()
+    const { server, mailer } = await openMailer()
     await server.stop()
-    for (let n = 0; n < 5; n++) assert.equal((await failure(mailer)).retryAfter, undefined)
-    const error = await failure(mailer)
+    for (let n = 0; n < 5; n++) assert.equal((await expectFailure(mailer)).retryAfter, undefined)
+    const error = await expectFailure(mailer)
     assert.deepEqual([error.code, error.retryable, error.retryAfter], ['email.failed', true, 5])
   })
 })

@@ -8,7 +8,7 @@ import type { EmailMessage } from '../../tasks/comms/ports.ts'
 import { parse } from '../../tasks/settings.ts'
 import { createMailer, type Mailer, requiresTls } from '../../workers/providers/comms/email.ts'
 import { until } from '../until.ts'
-import { reply, type SmtpStandIn, smtpServer } from './smtp.ts'
+import { type SmtpStandIn, smtpReply, startSmtpServer } from './smtp.ts'
 
 const USER = 'relay-user'
 const SECRET = 'hunter2-%-secret'
@@ -24,7 +24,7 @@ function mailer(port: number, credentials = '', limits = {}): Mailer {
   )
 }
 /** A mailer with short timeouts, for silent servers. Other tests allow for a busy machine. */
-const hasty = (port: number): Mailer => mailer(port, '', LIMITS)
+const createHastyMailer = (port: number): Mailer => mailer(port, '', LIMITS)
 
 const message = (more: Partial<EmailMessage> = {}): EmailMessage => ({
   id: randomUUID(),
@@ -43,7 +43,7 @@ async function send(via: Mailer, one = message(), signal = new AbortController()
 }
 
 /** Returns the failure of a send, and asserts that it reveals no secret to the client or the log. */
-async function failure(
+async function expectFailure(
   via: Mailer,
   one = message(),
 ): Promise<{ code: string; detail: string; again: boolean }> {
@@ -72,7 +72,7 @@ const failed = (reason: string) => ({
 
 describe('a mail over SMTP', () => {
   test('arrives with both parts, in any language, from whom the settings say', async () => {
-    const server = await smtpServer()
+    const server = await startSmtpServer()
     const one = message({
       subject: 'Prüfung — 検証 ✓',
       text: `Grüße, ${'längere Zeile '.repeat(30)}\n.\n..ein Punkt\n`,
@@ -101,7 +101,7 @@ describe('a mail over SMTP', () => {
   })
 
   test('has one part when only one is given', async () => {
-    const server = await smtpServer()
+    const server = await startSmtpServer()
     const { html: _, ...textOnly } = message()
     await send(mailer(server.port), textOnly)
     assert.deepEqual(
@@ -111,7 +111,7 @@ describe('a mail over SMTP', () => {
   })
 
   test('carries the same Message-ID at each attempt', async () => {
-    const server = await smtpServer()
+    const server = await startSmtpServer()
     const via = mailer(server.port)
     const one = message()
     await send(via, one)
@@ -121,7 +121,7 @@ describe('a mail over SMTP', () => {
   })
 
   test('many at once share a few connections', async () => {
-    const server = await smtpServer()
+    const server = await startSmtpServer()
     const via = mailer(server.port)
     await Promise.all(Array.from({ length: 30 }, () => send(via)))
     assert.equal(new Set(server.received.map(({ mail }) => mail.messageId)).size, 30)
@@ -130,7 +130,7 @@ describe('a mail over SMTP', () => {
 
   test('signs in with the credentials of the URL', async () => {
     const seen: unknown[] = []
-    const server = await smtpServer({
+    const server = await startSmtpServer({
       authOptional: false,
       onAuth: ({ username, password }, _session, done) => {
         seen.push([username, password])
@@ -142,7 +142,7 @@ describe('a mail over SMTP', () => {
   })
 
   test('text that looks like a header, a file or a URL is only text', async () => {
-    const server = await smtpServer()
+    const server = await startSmtpServer()
     const one = message({
       subject: 'Hello\r\nBcc: victim@example.com\r\n\r\nbody',
       text: 'Bcc: victim@example.com\n',
@@ -157,27 +157,33 @@ describe('a mail over SMTP', () => {
 
 describe('a mail that is not taken', () => {
   for (const [at, options] of [
-    ['RCPT', (code: number) => ({ onRcptTo: (_a: unknown, _s: unknown, done: Done) => done(reply(code)) })],
-    ['MAIL', (code: number) => ({ onMailFrom: (_a: unknown, _s: unknown, done: Done) => done(reply(code)) })],
+    [
+      'RCPT',
+      (code: number) => ({ onRcptTo: (_a: unknown, _s: unknown, done: Done) => done(smtpReply(code)) }),
+    ],
+    [
+      'MAIL',
+      (code: number) => ({ onMailFrom: (_a: unknown, _s: unknown, done: Done) => done(smtpReply(code)) }),
+    ],
     [
       'DATA',
       (code: number) => ({
         onData: (stream: NodeJS.ReadableStream, _s: unknown, done: Done) => {
-          stream.resume().on('end', () => done(reply(code)))
+          stream.resume().on('end', () => done(smtpReply(code)))
         },
       }),
     ],
-    ['the connection', (code: number) => ({ onConnect: (_s: unknown, done: Done) => done(reply(code)) })],
+    ['the connection', (code: number) => ({ onConnect: (_s: unknown, done: Done) => done(smtpReply(code)) })],
   ] as const) {
     test(`for now at ${at} may be taken later; for good it is final`, async () => {
       for (const code of [421, 450, 452])
         assert.deepEqual(
-          await failure(mailer((await smtpServer(options(code))).port)),
+          await expectFailure(mailer((await startSmtpServer(options(code))).port)),
           failed(`SMTP status ${code}`),
         )
       for (const code of [550, 554])
         assert.deepEqual(
-          await failure(mailer((await smtpServer(options(code))).port)),
+          await expectFailure(mailer((await startSmtpServer(options(code))).port)),
           refused(`SMTP status ${code}`),
         )
     })
@@ -185,20 +191,23 @@ describe('a mail that is not taken', () => {
 
   test('wrong credentials are final; a server that can’t check them now is not', async () => {
     const auth = (code: number) =>
-      smtpServer({ authOptional: false, onAuth: (_auth, _session, done) => done(reply(code)) })
+      startSmtpServer({ authOptional: false, onAuth: (_auth, _session, done) => done(smtpReply(code)) })
     const credentials = `${USER}:${encodeURIComponent(SECRET)}@`
     assert.deepEqual(
-      await failure(mailer((await auth(535)).port, credentials)),
+      await expectFailure(mailer((await auth(535)).port, credentials)),
       refused('it does not accept the credentials'),
     )
-    assert.deepEqual(await failure(mailer((await auth(454)).port, credentials)), failed('SMTP status 454'))
-    const open = await smtpServer({ authOptional: false })
-    assert.equal((await failure(mailer(open.port))).code, 'email.refused')
+    assert.deepEqual(
+      await expectFailure(mailer((await auth(454)).port, credentials)),
+      failed('SMTP status 454'),
+    )
+    const open = await startSmtpServer({ authOptional: false })
+    assert.equal((await expectFailure(mailer(open.port))).code, 'email.refused')
   })
 
   test('credentials are not sent where STARTTLS is required and not offered', async () => {
     let tried = 0
-    const server = await smtpServer({
+    const server = await startSmtpServer({
       onAuth: (_auth, _session, done) => {
         tried++
         done(null, { user: USER })
@@ -211,7 +220,7 @@ describe('a mail that is not taken', () => {
           EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
         }),
       )
-    assert.deepEqual(await failure(send('?requireTLS=true')), refused('it does not offer STARTTLS'))
+    assert.deepEqual(await expectFailure(send('?requireTLS=true')), refused('it does not offer STARTTLS'))
     assert.equal(tried, 0)
     await send('').hand(message(), {
       signal: new AbortController().signal,
@@ -235,11 +244,11 @@ describe('a mail that is not taken', () => {
   })
 
   test('a server that is not there, or that is not one, may be there later', async () => {
-    const gone = await smtpServer()
+    const gone = await startSmtpServer()
     await gone.stop()
-    assert.deepEqual(await failure(mailer(gone.port)), failed('ESOCKET'))
-    const other = await listening((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))
-    const { code, again } = await failure(mailer(other))
+    assert.deepEqual(await expectFailure(mailer(gone.port)), failed('ESOCKET'))
+    const other = await startTcpServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))
+    const { code, again } = await expectFailure(mailer(other))
     assert.deepEqual([code, again], ['email.failed', true])
   })
 
@@ -251,21 +260,21 @@ describe('a mail that is not taken', () => {
       { onData: (stream: NodeJS.ReadableStream) => void stream.resume() },
     ]
     for (const options of silent) {
-      const server = await smtpServer(options)
+      const server = await startSmtpServer(options)
       const startedAt = performance.now()
-      const { code, again } = await failure(hasty(server.port))
+      const { code, again } = await expectFailure(createHastyMailer(server.port))
       assert.deepEqual([code, again], ['email.failed', true])
       const ms = performance.now() - startedAt
       // With production's timeouts this would take longer.
       assert.ok(ms < 10_000, `${ms} ms`)
     }
-    const deaf = await listening(() => {})
-    assert.deepEqual(await failure(hasty(deaf)), failed('ETIMEDOUT'))
+    const deaf = await startTcpServer(() => {})
+    assert.deepEqual(await expectFailure(createHastyMailer(deaf)), failed('ETIMEDOUT'))
   })
 
   test('a connection that is cut after DATA gets one copy: it is the job that tries again', async () => {
     let bodies = 0
-    const port = await listening((socket) => {
+    const port = await startTcpServer((socket) => {
       let data = false
       socket.write('220 here\r\n')
       socket.on('data', (chunk) => {
@@ -280,12 +289,12 @@ describe('a mail that is not taken', () => {
         }
       })
     })
-    const { code, again } = await failure(mailer(port))
+    const { code, again } = await expectFailure(mailer(port))
     assert.deepEqual([code, again, bodies], ['email.failed', true, 1])
   })
 
   test('an abort ends the wait at once, before and while it is sent', async () => {
-    const server = await smtpServer({ onRcptTo: () => {} })
+    const server = await startSmtpServer({ onRcptTo: () => {} })
     const via = createMailer(
       parse({
         EMAIL_SMTP_URL: `smtp://127.0.0.1:${server.port}`,
@@ -316,7 +325,7 @@ describe('a mail that is not taken', () => {
       { EMAIL_PROVIDER_API_KEY: SECRET },
       { EMAIL_PROVIDER_FROM_EMAIL: 'a@example.com' },
     ]) {
-      const { code, again } = await failure(createMailer(parse({ ...production, ...env })))
+      const { code, again } = await expectFailure(createMailer(parse({ ...production, ...env })))
       assert.deepEqual({ code, again }, notConfigured)
     }
   })
@@ -325,7 +334,7 @@ describe('a mail that is not taken', () => {
 type Done = (error?: Error | null) => void
 
 /** Starts a TCP server that speaks no SMTP; returns its port. */
-async function listening(serve: (socket: Socket) => void): Promise<number> {
+async function startTcpServer(serve: (socket: Socket) => void): Promise<number> {
   const server = createServer((socket) => {
     socket.on('error', () => {})
     serve(socket)

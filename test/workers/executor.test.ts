@@ -43,7 +43,7 @@ interface Running {
 async function open() {
   const lease = await help.lease()
   const threads = new Map<string, Running>()
-  const runner = (isAlone: boolean): Pick<Pools, 'run' | 'abort'> => ({
+  const createRunner = (isAlone: boolean): Pick<Pools, 'run' | 'abort'> => ({
     run: (_queue, _pool, job, begin = () => {}) =>
       new Promise((end) => threads.set(`${job.id}/${job.attempt}`, { isAlone, end, begin, aborts: [] })),
     abort: (id, attempt, reason) => void threads.get(`${id}/${attempt}`)?.aborts.push(reason),
@@ -63,8 +63,8 @@ async function open() {
     log,
     taskNamed,
     tallies: { ended: (attempt) => void ended.push(attempt), count: (what) => void counted.push(what) },
-    pools: runner(false),
-    isolatedRunner: runner(true),
+    pools: createRunner(false),
+    isolatedRunner: createRunner(true),
   })
   const heartbeat = async () =>
     executor.reconcile((await db.maybeOne(renewLease(lease, IDLE, 60_000)))!.running)
@@ -91,7 +91,7 @@ async function open() {
 }
 
 /** Time from the end of a job's last attempt to its next one, in ms. */
-async function pauseOf(id: string): Promise<number> {
+async function readPause(id: string): Promise<number> {
   const [row] = await base.query(
     `select round(extract(epoch from run_at - created_at) * 1000)::int as ms from job_event_row
      join (select id, run_at from job) job on id = job_id where id = $1 order by seq desc limit 1`,
@@ -125,7 +125,7 @@ describe('the executor', () => {
     const waits: number[] = []
     for (const attempt of [2, 3]) {
       assert.equal(await help.status(job.id), 'queued')
-      waits.push(await pauseOf(job.id))
+      waits.push(await readPause(job.id))
       await base.query('update job set run_at = now() where id = $1', [job.id])
       const ended = run(job.id)
       ;(await thread(job.id, attempt)).end(failed)
@@ -160,7 +160,7 @@ describe('the executor', () => {
       const job = await start({ max_tries: 3 })
       job.thread.end({ kind: 'failed', code: 'internal', detail: 'no', retryable: true, retryAfter })
       await job.ended
-      const wait = await pauseOf(job.id)
+      const wait = await readPause(job.id)
       assert.ok(wait >= min && wait <= max, `${retryAfter} s: ${wait} ms`)
     }
   })
@@ -305,15 +305,15 @@ describe('the executor', () => {
     const { id } = await help.running({}, lease)
     const claims = { answered: 7, isUnderWay: true }
     Object.defineProperty(ledger, 'claims', { get: () => claims })
-    const beat = async (status: string): Promise<void> => {
+    const heartbeatAndCheck = async (status: string): Promise<void> => {
       await heartbeat()
       await ledger.idle()
       assert.equal(await help.status(id), status)
     }
-    await beat('running')
-    await beat('running')
+    await heartbeatAndCheck('running')
+    await heartbeatAndCheck('running')
     claims.answered++
-    await beat('queued')
+    await heartbeatAndCheck('queued')
   })
 
   test('a dead thread counts as a try', async () => {

@@ -41,16 +41,16 @@ async function hold(ttlMs = TTL_MS, onRecovered = () => {}) {
     ttlMs,
   })
   open.add(lease)
-  const calls = (name: string): number => db.calls.filter((call) => call.name === name).length
-  return { lease, db, calls, heartbeats, recovered, running, pools, lost: () => lost }
+  const countCalls = (name: string): number => db.calls.filter((call) => call.name === name).length
+  return { lease, db, calls: countCalls, heartbeats, recovered, running, pools, lost: () => lost }
 }
 
 const row = async (id: string) =>
   (await query('select *, expires_at > now() as live from worker_lease where id = $1', [id]))[0]
 
-const expiry = async (id: string) => ((await row(id))?.expires_at as Date | undefined)?.getTime() ?? 0
+const readExpiry = async (id: string) => ((await row(id))?.expires_at as Date | undefined)?.getTime() ?? 0
 
-const own = () => query(`select id from worker_lease where name like '%/' || $1`, [process.pid])
+const findOwnLeases = () => query(`select id from worker_lease where name like '%/' || $1`, [process.pid])
 
 /** Routes every call of this method through `run`. */
 function intercept(
@@ -85,11 +85,11 @@ describe('a lease', { concurrency: false }, () => {
     const { lease, pools, calls, heartbeats } = await hold(LONG_MS)
     pools.push('pool-2')
     for (let n = 1; n <= 3; n++) {
-      const before = await expiry(lease.id)
+      const before = await readExpiry(lease.id)
       t.mock.timers.tick(LONG_MS / 4)
       assert.equal(calls('lease_renew'), n)
       await until('it is renewed', () => heartbeats.length === n)
-      assert.ok((await expiry(lease.id)) > before)
+      assert.ok((await readExpiry(lease.id)) > before)
     }
     assert.deepEqual((await row(lease.id))!.pool_ids, ['pool-1', 'pool-2'])
   })
@@ -132,8 +132,8 @@ describe('a lease', { concurrency: false }, () => {
     await query('delete from worker_lease where id = $1', [before])
     await until('there is another', async () => lease.id !== before && (await row(lease.id)))
     assert.equal(lost(), 1)
-    const expires = await expiry(lease.id)
-    await until('that is renewed', async () => (await expiry(lease.id)) > expires)
+    const expires = await readExpiry(lease.id)
+    await until('that is renewed', async () => (await readExpiry(lease.id)) > expires)
     assert.equal(lost(), 1)
   })
 
@@ -146,7 +146,7 @@ describe('a lease', { concurrency: false }, () => {
     await until('there is another', async () => lease.id !== before && (await row(lease.id)))
     await lease.close()
     assert.equal(lost(), 1)
-    assert.deepEqual(await own(), [])
+    assert.deepEqual(await findOwnLeases(), [])
   })
 
   test('that ends while it is renewed leaves nothing behind', async () => {
@@ -163,7 +163,7 @@ describe('a lease', { concurrency: false }, () => {
     gate.resolve()
     await closed
     assert.equal(lost(), 0)
-    assert.deepEqual(await own(), [])
+    assert.deepEqual(await findOwnLeases(), [])
   })
 
   test('of another worker that has run out: its jobs are taken over soon, and told', async () => {

@@ -6,7 +6,7 @@ import { ledgerOf } from '../sql/ledger-help.ts'
 import { type Faulty, faulty, log } from './parts.ts'
 
 /** A worker's ledger on the file's own database, and access to the tables behind it. */
-export async function workerLedger() {
+export async function createWorkerLedger() {
   const base = await testDatabase()
   const help = ledgerOf(base)
   const lease = await help.lease()

@@ -4,9 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fail, mapDatabaseError } from '../../sql/errors.ts'
 import type { FinishEntry, ProgressEntry } from '../../sql/jobs.ts'
 import { spec, withClient } from '../sql/ledger-help.ts'
-import { step, workerLedger } from './ledger-parts.ts'
+import { createWorkerLedger, step } from './ledger-parts.ts'
 
-const { base, help, open, running, notes } = await workerLedger()
+const { base, help, open, running, notes } = await createWorkerLedger()
 
 describe('the worker ledger', () => {
   test('what is said in one turn shares a statement', async () => {

@@ -16,7 +16,7 @@ const { db, query, url } = base
 const ledger = ledgerOf(base)
 const AT = '2026-01-31T12:00:00.123Z'
 
-async function job(): Promise<string> {
+async function addJob(): Promise<string> {
   const added = spec()
   await ledger.enqueue(added)
   return added.id
@@ -35,15 +35,16 @@ const line = (jobId: string, more: object = {}): string =>
     msg: 'It went well',
     ...more,
   })
-const stored = (id: string) => query('select message, data from job_log where job_id = $1 order by id', [id])
+const readLines = (id: string) =>
+  query('select message, data from job_log where job_id = $1 order by id', [id])
 
 test('lines that name a job are stored at intervals, the rest at the end, without what the job says already', async () => {
-  const id = await job()
+  const id = await addJob()
   const lines = createJobLog(20)
   lines.take(line(id))
   lines.open(db, log)
   lines.take(JSON.stringify({ level: 50, time: AT, msg: 'Not about a job' }))
-  await until('the first is there', async () => (await stored(id)).length === 1)
+  await until('the first is there', async () => (await readLines(id)).length === 1)
   lines.take(line(id, { level: 40, attempt: 2, msg: 'It took long', ms: 300 }))
   await lines.close()
   await lines.close()
@@ -54,7 +55,7 @@ test('lines that name a job are stored at intervals, the rest at the end, withou
 })
 
 test('admins alone see them', async () => {
-  const id = await job()
+  const id = await addJob()
   const lines = createJobLog()
   lines.open(db, log)
   lines.take(line(id))
@@ -65,16 +66,16 @@ test('admins alone see them', async () => {
 })
 
 test('a long line is cut, and a flood of lines is left to the log', async () => {
-  const [id, other] = [await job(), await job()]
+  const [id, other] = [await addJob(), await addJob()]
   const lines = createJobLog()
   lines.open(db, log)
   lines.take(line(id, { stack: 'x'.repeat(10_000) }))
   for (let n = 0; n < 1000; n++) lines.take(line(other, { n }))
   await lines.close()
-  const [{ data }] = (await stored(id)) as [{ data: { cut: string } }]
+  const [{ data }] = (await readLines(id)) as [{ data: { cut: string } }]
   assert.deepEqual([Object.keys(data), data.cut.length], [['cut'], 4000])
   assert.match(data.cut, /^\{"stack":"xxx/)
-  const kept = await stored(other)
+  const kept = await readLines(other)
   assert.deepEqual(
     kept.map(({ data }) => data),
     Array.from({ length: MAX_LINES }, (_, n) => ({ n })),
@@ -82,22 +83,22 @@ test('a long line is cut, and a flood of lines is left to the log', async () => 
   // Lines that come later are stored, too.
   lines.take(line(other, { n: 'one more' }))
   await lines.close()
-  assert.equal((await stored(other)).length, MAX_LINES)
+  assert.equal((await readLines(other)).length, MAX_LINES)
 })
 
 test('they go with their job, and of a job that is gone none are kept', async () => {
-  const [id, gone] = [await job(), uuidv7()]
+  const [id, gone] = [await addJob(), uuidv7()]
   const kept = (job_id: string) =>
     keepLines([{ job_id, attempt: null, at: AT, level: 'info', message: 'm', data: {} }])
   await db.run(kept(gone))
   await db.run(kept(id))
-  assert.deepEqual([(await stored(gone)).length, (await stored(id)).length], [0, 1])
+  assert.deepEqual([(await readLines(gone)).length, (await readLines(id)).length], [0, 1])
   await query('delete from job where id = $1', [id])
-  assert.deepEqual(await stored(id), [])
+  assert.deepEqual(await readLines(id), [])
 })
 
 test('they wait for whoever ends or deletes their jobs at this moment', async () => {
-  const [ending, gone] = [await ledger.running(), await job()]
+  const [ending, gone] = [await ledger.running(), await addJob()]
   const end = JSON.stringify([{ ...ending, outcome: 'failed', code: 'internal' }])
   const lines = createJobLog()
   lines.open(db, log)
@@ -112,7 +113,7 @@ test('they wait for whoever ends or deletes their jobs at this moment', async ()
     return closing
   })
   await closing.done
-  assert.deepEqual([(await stored(ending.id)).length, (await stored(gone)).length], [1, 0])
+  assert.deepEqual([(await readLines(ending.id)).length, (await readLines(gone)).length], [1, 0])
 })
 
 test('housekeeping does not wait for jobs whose lines are being stored: they would wait for each other', async () => {
@@ -129,7 +130,7 @@ test('housekeeping does not wait for jobs whose lines are being stored: they wou
 })
 
 test('what can not be stored is told, and stops nothing', async () => {
-  const id = await job()
+  const id = await addJob()
   await query('alter table job_log rename to elsewhere')
   const lines = createJobLog()
   const told: unknown[] = []
@@ -140,5 +141,5 @@ test('what can not be stored is told, and stops nothing', async () => {
   assert.deepEqual(told, ['Failed to store log lines for the job pages'])
   lines.take(line(id))
   await lines.close()
-  assert.equal((await stored(id)).length, 1)
+  assert.equal((await readLines(id)).length, 1)
 })

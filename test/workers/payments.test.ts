@@ -19,7 +19,7 @@ const customer = { email: 'a@example.com', name: null, userId: 7 }
 let keys = 0
 const once = () => ({ key: `key-${++keys}`, signal })
 
-const failure = async (work: Promise<unknown>): Promise<Failure> => {
+const expectFailure = async (work: Promise<unknown>): Promise<Failure> => {
   const error = await work.then(
     () => null,
     (thrown) => thrown,
@@ -44,7 +44,7 @@ describe('a failure', () => {
     test(`${fault}: ${code}`, async () => {
       stripe.faults.push(fault)
       const asking = fault.startsWith('hang') ? hasty : provider
-      const error = await failure(asking.createCustomer(customer, once()))
+      const error = await expectFailure(asking.createCustomer(customer, once()))
       assert.deepEqual([error.code, error.retryable], [code, retryable])
       assert.match(error.detail, detail)
       assert.doesNotMatch(JSON.stringify(error.detail), /[sr]k_/)
@@ -65,7 +65,7 @@ describe('a failure', () => {
 
   test('because nobody is there is a failure for now', async () => {
     const away = createPayments(settings({ PROVIDER_API_BASE_URL: 'http://127.0.0.1:1' }), 300)
-    assert.equal((await failure(away.prices(signal))).code, 'payment.failed')
+    assert.equal((await expectFailure(away.prices(signal))).code, 'payment.failed')
   })
 
   test('of the settings is told without asking anybody', async () => {
@@ -76,17 +76,17 @@ describe('a failure', () => {
       none.prices(signal),
       none.cancelSubscription('sub_1', once()),
     ])
-      assert.equal((await failure(work)).code, 'payment.not_configured')
+      assert.equal((await expectFailure(work)).code, 'payment.not_configured')
     assert.equal(stripe.asked.length, before)
     const wrong = createPayments(settings({ PROVIDER_SECRET_KEY: 'sk_test_wrong' }))
-    assert.equal((await failure(wrong.prices(signal))).code, 'payment.key')
+    assert.equal((await expectFailure(wrong.prices(signal))).code, 'payment.key')
   })
 
   test('under a key that stood for something else is not taken for a refusal', async () => {
     const key = once()
     await provider.createCustomer(customer, key)
     assert.equal(
-      (await failure(provider.createCustomer({ ...customer, email: 'b@example.com' }, key))).code,
+      (await expectFailure(provider.createCustomer({ ...customer, email: 'b@example.com' }, key))).code,
       'payment.failed',
     )
   })

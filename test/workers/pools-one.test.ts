@@ -43,10 +43,10 @@ function start(name: string, payload: unknown = {}, among = pools) {
   return { id, outcome }
 }
 
-const within = (outcome: Promise<Outcome>, ms: number): Promise<Outcome | 'nothing'> =>
+const settleWithin = (outcome: Promise<Outcome>, ms: number): Promise<Outcome | 'nothing'> =>
   Promise.race([outcome, delay(ms, 'nothing' as const, { ref: false })])
 
-const untilBusy = (some: Pools) => until('a job has begun', () => some.busy > 0)
+const waitUntilBusy = (some: Pools) => until('a job has begun', () => some.busy > 0)
 
 describe('a pool of one thread', () => {
   for (const name of ['cpu.exit', 'cpu.memory'] as const) {
@@ -55,7 +55,7 @@ describe('a pool of one thread', () => {
       const behind = [start('cpu.echo', 1), start('cpu.echo', 2)]
       assert.deepEqual(await dying.outcome, { kind: 'crashed' })
       for (const [i, { outcome }] of behind.entries()) {
-        assert.deepEqual(await within(outcome, 30_000), { kind: 'done', result: `${i + 1}` })
+        assert.deepEqual(await settleWithin(outcome, 30_000), { kind: 'done', result: `${i + 1}` })
       }
     })
   }
@@ -105,7 +105,7 @@ describe('a pool of one thread', () => {
     await delay(0)
     unsubscribe('worker_threads', kill)
     for (const [i, { outcome }] of jobs.entries()) {
-      const end = await within(outcome, 30_000)
+      const end = await settleWithin(outcome, 30_000)
       assert.ok(end !== 'nothing', 'it ends')
       if (end.kind !== 'crashed') assert.deepEqual(end, { kind: 'done', result: `${i + 1}` })
     }
@@ -115,11 +115,11 @@ describe('a pool of one thread', () => {
   test('what waits behind a killed job runs', async () => {
     const spinning = start('cpu.spin', { ms: 60_000 })
     const behind = [start('cpu.echo', 1), start('cpu.echo', 2)]
-    await untilBusy(pools)
+    await waitUntilBusy(pools)
     pools.abort(spinning.id, 1, 'cancelled')
     assert.deepEqual(await spinning.outcome, { kind: 'aborted', reason: 'cancelled' })
     for (const [i, { outcome }] of behind.entries()) {
-      assert.deepEqual(await within(outcome, 30_000), { kind: 'done', result: `${i + 1}` })
+      assert.deepEqual(await settleWithin(outcome, 30_000), { kind: 'done', result: `${i + 1}` })
     }
   })
 
@@ -127,7 +127,7 @@ describe('a pool of one thread', () => {
     test(`what is passed to a thread between its kill and its end was not in it: ${name}`, async () => {
       assert.equal((await start('io.echo', 0).outcome).kind, 'done')
       const killed = start(name, { ms: 60_000 })
-      await untilBusy(pools)
+      await waitUntilBusy(pools)
       const later: Promise<Outcome>[] = []
       onKill = () => {
         const more = () => later.push(start('io.echo', later.length).outcome)
@@ -157,17 +157,17 @@ describe('a pool of one thread', () => {
   test('a job that is aborted while it waits is not begun for long', async () => {
     const spinning = start('cpu.hold', { ms: 1500 })
     const waiting = start('cpu.hold', { ms: 60_000 })
-    await untilBusy(pools)
+    await waitUntilBusy(pools)
     pools.abort(waiting.id, 1, 'cancelled')
     assert.deepEqual(await spinning.outcome, { kind: 'done', result: 'null' })
-    assert.deepEqual(await within(waiting.outcome, 30_000), { kind: 'aborted', reason: 'cancelled' })
+    assert.deepEqual(await settleWithin(waiting.outcome, 30_000), { kind: 'aborted', reason: 'cancelled' })
     assert.deepEqual(await start('cpu.echo', 3).outcome, { kind: 'done', result: '3' })
   })
 
   test('the thread of a model outlives a job that does not follow its signal', async () => {
     const first = await start('model.where', { ms: 0 }).outcome
     const spinning = start('model.where', { ms: 900 })
-    await untilBusy(pools)
+    await waitUntilBusy(pools)
     pools.abort(spinning.id, 1, 'cancelled')
     // The job runs for more than two grace periods and then ends by itself.
     assert.deepEqual(await spinning.outcome, first)
@@ -210,7 +210,7 @@ describe('a pool of one thread', () => {
       request_id: null,
       trace_parent: null,
     })
-    await untilBusy(closing)
+    await waitUntilBusy(closing)
     await closing.close()
     assert.equal((await job).kind, 'crashed')
     assert.equal(closing.threads, 0)

@@ -18,7 +18,7 @@ const grace = { killGraceMs: SHORT }
 const { executor, pools, ledger } = await startParts(base, lease, grace)
 
 /** Claims the jobs of the job's delivery and runs them to their end. */
-async function attempt(id: string): Promise<void> {
+async function runAttempt(id: string): Promise<void> {
   for (const job of await ledger.claim(await help.deliveryOf(id), 1)) await executor.run(job)
 }
 
@@ -26,7 +26,7 @@ async function attempt(id: string): Promise<void> {
 async function start(name: string, payload: unknown = {}, fields: Parameters<typeof spec>[0] = {}) {
   const job = spec({ name, payload, queue: name.split('.')[0]!, ...fields })
   await help.enqueue(job)
-  const ended = attempt(job.id).then(() => help.row(job.id))
+  const ended = runAttempt(job.id).then(() => help.row(job.id))
   return { id: job.id, ended }
 }
 
@@ -130,7 +130,7 @@ describe('how attempts end', () => {
       spec({ name: 'io.echo', payload: { n }, queue: 'io' }),
     )
     await help.enqueue(...jobs)
-    await Promise.all(jobs.map((job) => attempt(job.id)))
+    await Promise.all(jobs.map((job) => runAttempt(job.id)))
     const [counts] = await base.query(
       `select count(*)::int as n from job where id = any($1) and status = 'done' and result = payload and attempt = 1`,
       [jobs.map((job) => job.id)],
@@ -140,7 +140,7 @@ describe('how attempts end', () => {
 })
 
 /** For tasks that obey their signal: with a long grace period, they pass in time only if no thread is killed. */
-function patiently(t: { after(work: () => void): void }): void {
+function extendGrace(t: { after(work: () => void): void }): void {
   grace.killGraceMs = PATIENT
   t.after(() => {
     grace.killGraceMs = SHORT
@@ -149,7 +149,7 @@ function patiently(t: { after(work: () => void): void }): void {
 
 describe('attempts that are cut short', () => {
   test('a cancelled task that follows its signal ends at once, and its thread lives on', async (t) => {
-    patiently(t)
+    extendGrace(t)
     const other = await start('io.deaf', { ms: 700 })
     const job = await start('io.sleep', { ms: 10 * PATIENT })
     await isRunning(job.id)
@@ -161,7 +161,7 @@ describe('attempts that are cut short', () => {
   })
 
   test('a task that ends by itself after its cancel request is as done as it says', async (t) => {
-    patiently(t)
+    extendGrace(t)
     const job = await start('io.aborted')
     await isRunning(job.id)
     await cancel(job.id)

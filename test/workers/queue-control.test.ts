@@ -28,24 +28,24 @@ const count = async (ids: readonly string[], ...statuses: readonly string[]): Pr
   (
     await query('select count(*)::int as n from job where id = any($1) and status = any($2)', [ids, statuses])
   )[0]!.n as number
-const ended = (ids: readonly string[]) =>
+const waitForEnd = (ids: readonly string[]) =>
   until('all have ended', async () => (await count(ids, ...TERMINAL)) === ids.length)
 
 describe('a paused queue', { concurrency: false }, () => {
   test('starts no job, no matter who adds it, and goes on with all of them; other queues never notice', async () => {
-    await ended(await add('io.echo', 1, 3))
+    await waitForEnd(await add('io.echo', 1, 3))
     await db.run(pauseQueue('io', null))
     // A worker stops on the notification; jobs fetched before may still begin.
     const held = await until('none begins', async () => {
       const ids = await add('io.echo', 2, 5)
-      await ended(await add('other.echo', 2, 5))
+      await waitForEnd(await add('other.echo', 2, 5))
       return (await count(ids, 'queued')) === ids.length && ids
     })
     const late = await startTestWorker(url, 'io')
-    await ended(await add('other.echo', 3, 5))
+    await waitForEnd(await add('other.echo', 3, 5))
     assert.equal(await count(held, 'queued'), held.length, 'a worker that starts knows of it')
     await db.run(resumeQueue('io'))
-    await ended(held)
+    await waitForEnd(held)
     await late.worker.stop()
     const [row] = await query(`select count(*)::int as n from job where status <> 'done'`)
     assert.equal(row!.n, 0)
@@ -55,7 +55,7 @@ describe('a paused queue', { concurrency: false }, () => {
     const ids = await add('io.sleep', { ms: 300 }, 3)
     await until('they have begun', async () => (await count(ids, 'queued')) === 0)
     await db.run(pauseQueue('io', null))
-    await ended(ids)
+    await waitForEnd(ids)
     assert.equal(await count(ids, 'done'), ids.length)
     await db.run(resumeQueue('io'))
   })
@@ -76,17 +76,17 @@ describe('a limited queue', { concurrency: false }, () => {
   test('never runs more at once than its limit, in all workers together, and all of them in the end', async () => {
     await db.run(limitQueue('io', 3))
     const other = await startTestWorker(url, 'io')
-    const shares = async () => {
+    const readConcurrency = async () => {
       const leases = await query('select id::text from worker_lease where expires_at > now() order by id')
       const all = await Promise.all(leases.map(({ id }) => db.any(sharesOf(id as string))))
       return all.flat().map(({ places }) => places)
     }
     await until('each has its share', async () => {
-      const given = await shares()
+      const given = await readConcurrency()
       return given.reduce<number>((sum, places) => sum + places!, 0) === 3 && given.length >= 2
     })
     // Both workers know each other by now: each was notified of the other's lease.
-    await ended(await add('io.echo', 1, 4))
+    await waitForEnd(await add('io.echo', 1, 4))
     const ids = await add('io.sleep', { ms: 40 }, 60)
     let max = 0
     await until('all have ended', async () => {
@@ -105,28 +105,31 @@ describe('a limited queue', { concurrency: false }, () => {
     await db.run(limitQueue('io', null))
     await until('many run', async () => (await count(ids, 'running')) > 5)
     for (const id of ids) await db.one(cancelJob(id))
-    await ended(ids)
+    await waitForEnd(ids)
   })
 })
 
 test('a drained worker starts no job, others do, and it goes on when it is resumed', async () => {
   const [one, other] = await Promise.all([startTestWorker(url, 'io'), startTestWorker(url, 'io')])
-  const runs = async (ids: readonly string[], lease: string): Promise<number> =>
+  const countRunning = async (ids: readonly string[], lease: string): Promise<number> =>
     (await query('select count(*)::int as n from job where id = any($1) and lease_id = $2', [ids, lease]))[0]!
       .n as number
   await db.run(drainWorker(one.worker.lease.id, true))
   const ids = await until('all run in the other', async () => {
     const some = await add('io.sleep', { ms: 300 }, 8)
     await until('they run', async () => (await count(some, 'queued')) === 0)
-    const [here, there] = [await runs(some, one.worker.lease.id), await runs(some, other.worker.lease.id)]
-    await ended(some)
+    const [here, there] = [
+      await countRunning(some, one.worker.lease.id),
+      await countRunning(some, other.worker.lease.id),
+    ]
+    await waitForEnd(some)
     return here === 0 && there === 8 && some
   })
   assert.equal(await count(ids, 'done'), 8)
   await db.run(drainWorker(other.worker.lease.id, true))
   const held = await add('io.echo', 1, 3)
   await db.run(drainWorker(one.worker.lease.id, false))
-  await ended(held)
+  await waitForEnd(held)
   await Promise.all([one.worker.stop(), other.worker.stop()])
   assert.equal(await db.maybeOne(drainWorker(one.worker.lease.id, true)), null)
 })

@@ -13,18 +13,18 @@ import { log, settingsFor } from './parts.ts'
 
 const { url, query } = await testDatabase()
 const TASK = 'test.prefetched'
-const locked = async (): Promise<number> =>
+const countLocked = async (): Promise<number> =>
   Number(
     (await query(`select count(*) from graphile_worker._private_jobs where locked_at is not null`))[0]!.count,
   )
 
 /** A runner that has fetched all of 300 deliveries: most are being handled, the others wait in memory. */
-async function prefetched(pool: QueuePool) {
+async function startPrefetched(pool: QueuePool) {
   await query('delete from graphile_worker._private_jobs')
   await query(`select graphile_worker.add_job($1, '{}') from generate_series(1, 300)`, [TASK])
   const { promise: ended, resolve: end } = Promise.withResolvers<void>()
   let claims = 0
-  const runner = runnerWith(pool, {
+  const runner = createRunner(pool, {
     // The first few end immediately, so that the runner fetches more. The others are handled until the end.
     claim: async () => {
       if (++claims > 3) await ended
@@ -32,12 +32,12 @@ async function prefetched(pool: QueuePool) {
     },
     redeliver: async () => {},
   })
-  await until('it has more than it can handle', async () => (await locked()) > 256)
+  await until('it has more than it can handle', async () => (await countLocked()) > 256)
   return { runner, end }
 }
 
 /** A runner that has only this `ledger`. */
-const runnerWith = (pool: QueuePool, ledger: Parameters<typeof startQueueRunner>[0]['ledger']) =>
+const createRunner = (pool: QueuePool, ledger: Parameters<typeof startQueueRunner>[0]['ledger']) =>
   startQueueRunner({
     queue: 'test',
     tasks: [{ name: TASK, pool: 'io' } as AnyTask],
@@ -68,17 +68,17 @@ async function openPool(): Promise<QueuePool> {
 
 describe('what a runner has prefetched when it stops', { concurrency: false }, () => {
   test('is back in the queue before it has stopped', async () => {
-    const { runner, end } = await prefetched(await openPool())
+    const { runner, end } = await startPrefetched(await openPool())
     const stopping = runner.stop()
-    await until('what is not in hand is back', async () => (await locked()) <= 256)
+    await until('what is not in hand is back', async () => (await countLocked()) <= 256)
     end()
     await stopping
-    assert.equal(await locked(), 0)
+    assert.equal(await countLocked(), 0)
   })
 
   test('stays locked while the database is away, which ends nothing but the runner', async (t) => {
     const pool = await openPool()
-    const { runner, end } = await prefetched(pool)
+    const { runner, end } = await startPrefetched(pool)
     const unhandled = t.mock.fn()
     process.on('unhandledRejection', unhandled)
     t.after(() => process.off('unhandledRejection', unhandled))
@@ -108,7 +108,7 @@ test('a delivery is claimed with no more places than it can fill', async () => {
       JSON.stringify({ ...delivery, owner: null }),
     ])
   const places = new Map<string, number>()
-  const runner = runnerWith(await openPool(), {
+  const runner = createRunner(await openPool(), {
     claim: async ({ mailbox }, max) => {
       places.set(mailbox, max)
       return []
@@ -124,7 +124,7 @@ test('a delivery is claimed with no more places than it can fill', async () => {
  * A pool whose next statement with this text loses its connection, before the database gets it or before its answer
  * arrives.
  */
-async function losing(
+async function openLosingPool(
   text: string,
   lost: 'statement' | 'answer',
 ): Promise<{ pool: QueuePool; hasLost: () => boolean }> {
@@ -153,9 +153,9 @@ for (const [what, text] of [
     test(`deliveries are handled within moments when the ${lost} of ${what} is lost`, async () => {
       await query('delete from graphile_worker._private_jobs')
       await query(`select graphile_worker.add_job($1, '{}')`, [TASK])
-      const { pool, hasLost } = await losing(text, lost)
+      const { pool, hasLost } = await openLosingPool(text, lost)
       let claims = 0
-      const runner = runnerWith(pool, {
+      const runner = createRunner(pool, {
         claim: async () => {
           claims++
           return []
@@ -164,5 +164,5 @@ for (const [what, text] of [
       })
       await until('the delivery is handled', () => hasLost() && claims === 1)
       await runner.stop()
-      assert.equal(await locked(), 0)
+      assert.equal(await countLocked(), 0)
     })

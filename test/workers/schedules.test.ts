@@ -11,13 +11,13 @@ import { startTestWorker } from './parts.ts'
 
 const { url, db, query } = await testDatabase()
 /** Returns one of these entries that cron itself does not run in the next two minutes. */
-const entryOf = (...identifiers: readonly string[]) =>
+const findEntry = (...identifiers: readonly string[]) =>
   schedule.find(
     ({ identifier, match }) =>
       identifiers.includes(identifier) && +nextRun(match, new Date()) > Date.now() + 120_000,
   )!
 // Their jobs never join a running one.
-const { identifier: ENTRY, task } = entryOf('rag-purge', 'blog-retag')
+const { identifier: ENTRY, task } = findEntry('rag-purge', 'blog-retag')
 const TASK = task.name
 
 /** Fires the entry as cron does, and waits until the worker has handled it. */
@@ -30,9 +30,9 @@ async function fire(): Promise<void> {
   await until('the worker has handled it', isHandled)
 }
 
-const jobs = async (): Promise<string[]> =>
+const listJobs = async (): Promise<string[]> =>
   (await query('select id from job where name = $1 order by ordinal', [TASK])).map(({ id }) => id as string)
-const last = async () =>
+const readLast = async () =>
   (
     await query(
       `select last_job_id as id, last_run_at > now() - interval '1 min' as is_now from schedule_control where identifier = $1`,
@@ -48,26 +48,26 @@ const isDone = (id: string) =>
 test('cron adds a job, none while its entry is paused, and another one once it is resumed', async () => {
   await startTestWorker(url, 'system')
   await fire()
-  const [first, ...more] = await jobs()
-  assert.deepEqual([more, await last()], [[], { id: first, is_now: true }])
+  const [first, ...more] = await listJobs()
+  assert.deepEqual([more, await readLast()], [[], { id: first, is_now: true }])
   await isDone(first!)
 
   await db.run(pauseScheduled(ENTRY, null))
   await fire()
-  assert.deepEqual([await jobs(), (await last())!.id], [[first], first])
+  assert.deepEqual([await listJobs(), (await readLast())!.id], [[first], first])
 
   await db.run(resumeScheduled(ENTRY))
   await fire()
-  const [, second] = await jobs()
+  const [, second] = await listJobs()
   assert.ok(second !== undefined)
-  assert.equal((await last())!.id, second)
+  assert.equal((await readLast())!.id, second)
   await isDone(second)
   const [row] = await query('select owner_id, payload from job where id = $1', [second])
   assert.deepEqual(row, { owner_id: null, payload: {} })
 })
 
 test('a run that joins the job under way is a run of that job', async () => {
-  const { identifier, task } = entryOf('retention', 'measure')
+  const { identifier, task } = findEntry('retention', 'measure')
   const mailbox = task.actor!({} as never, null)
   // Keeps waiting: it is scheduled for later, so no delivery names its mailbox.
   await query(

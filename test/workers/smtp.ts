@@ -21,7 +21,7 @@ export interface SmtpStandIn {
 }
 
 /** Starts an SMTP server that accepts every mail unless its options say otherwise; stops after the file. */
-export async function smtpServer(options: SMTPServerOptions = {}): Promise<SmtpStandIn> {
+export async function startSmtpServer(options: SMTPServerOptions = {}): Promise<SmtpStandIn> {
   const received: Received[] = []
   const sockets = new Set<Socket>()
   const server = new SMTPServer({
@@ -64,6 +64,6 @@ export async function smtpServer(options: SMTPServerOptions = {}): Promise<SmtpS
 }
 
 /** Makes a reply in the form that smtp-server expects. */
-export function reply(responseCode: number, text = 'the words of the server'): Error {
+export function smtpReply(responseCode: number, text = 'the words of the server'): Error {
   return Object.assign(new Error(text), { responseCode })
 }

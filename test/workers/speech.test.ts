@@ -29,7 +29,11 @@ const jane: Speech = {
   voice: 'gb_jane_neutral',
 }
 
-async function heard(speech: Speech, by = speaker, signal = new AbortController().signal): Promise<Buffer> {
+async function readSpeech(
+  speech: Speech,
+  by = speaker,
+  signal = new AbortController().signal,
+): Promise<Buffer> {
   const pieces: Uint8Array[] = []
   for await (const piece of by.speak(speech, signal)) pieces.push(piece)
   return Buffer.concat(pieces)
@@ -38,7 +42,7 @@ async function heard(speech: Speech, by = speaker, signal = new AbortController(
 test('it is asked for as the provider wants it, and comes as it was sent', async () => {
   const bytes = sound(100_000)
   server.answer = spoken(bytes)
-  assert.ok((await heard(alloy)).equals(bytes))
+  assert.ok((await readSpeech(alloy)).equals(bytes))
   assert.deepEqual(server.asked.at(-1), {
     model: 'tts-1',
     voice: 'alloy',
@@ -56,7 +60,7 @@ test('Mistral answers all at once, in JSON', async () => {
     response
       .writeHead(200, { 'content-type': 'application/json' })
       .end(JSON.stringify({ audio_data: bytes.toString('base64') }))
-  assert.ok((await heard(jane)).equals(bytes))
+  assert.ok((await readSpeech(jane)).equals(bytes))
   assert.deepEqual(server.asked.at(-1), {
     model: 'voxtral-mini-tts-3-0',
     voice_id: 'gb_jane_neutral',
@@ -111,12 +115,12 @@ describe('what goes wrong', () => {
   for (const [what, answer, code, reason] of cases)
     test(`${what}: ${reason}`, async () => {
       server.answer = answer
-      await assertFails(heard(alloy), code, reason)
+      await assertFails(readSpeech(alloy), code, reason)
     })
 
   test('when to come back is passed on', async () => {
     server.answer = status(429, { 'retry-after': '7' })
-    await assert.rejects(heard(alloy), { retryAfter: 7 })
+    await assert.rejects(readSpeech(alloy), { retryAfter: 7 })
   })
 
   test('silence, before the first piece and after it', async (t) => {
@@ -124,12 +128,12 @@ describe('what goes wrong', () => {
     const reason = `it sent nothing for ${SILENT_SECONDS} s`
     const asked = server.asked.length
     server.answer = () => {}
-    const unheard = assertFails(heard(alloy, limited), 'ai.failed', reason)
+    const unheard = assertFails(readSpeech(alloy, limited), 'ai.failed', reason)
     await until('it is asked', () => server.asked.length > asked)
     limit.goOff()
     await unheard
     server.answer = (response) => void response.writeHead(200, head).write(sound(10))
-    const cut = assertFails(heard(alloy, limited), 'ai.interrupted', reason)
+    const cut = assertFails(readSpeech(alloy, limited), 'ai.interrupted', reason)
     await until('a piece is heard', () => limit.restarts > 0)
     limit.goOff()
     await cut
@@ -138,16 +142,16 @@ describe('what goes wrong', () => {
   test('Mistral: no sound in it', async () => {
     for (const body of ['{}', 'null', '{"audio_data": 5}']) {
       server.answer = (response) => response.writeHead(200, { 'content-type': 'application/json' }).end(body)
-      await assertFails(heard(jane), 'ai.failed', 'its answer is not audio')
+      await assertFails(readSpeech(jane), 'ai.failed', 'its answer is not audio')
     }
     server.answer = (response) =>
       response.writeHead(200, { 'content-type': 'application/json' }).end('{"audio_data": ""}')
-    await assertFails(heard(jane), 'ai.failed', 'it sent nothing')
+    await assertFails(readSpeech(jane), 'ai.failed', 'it sent nothing')
   })
 
   test('without a key nothing is asked', async () => {
     const asked = server.asked.length
-    await assert.rejects(heard({ ...alloy, provider: 'groq' }), { code: 'ai.missing_key' })
+    await assert.rejects(readSpeech({ ...alloy, provider: 'groq' }), { code: 'ai.missing_key' })
     assert.equal(server.asked.length, asked)
   })
 
@@ -161,7 +165,7 @@ describe('what goes wrong', () => {
       response.on('close', left)
       response.writeHead(200, head).write(sound(10), () => abort.abort('cancelled'))
     }
-    await assert.rejects(heard(alloy, speaker, abort.signal), (error) => error === 'cancelled')
+    await assert.rejects(readSpeech(alloy, speaker, abort.signal), (error) => error === 'cancelled')
     await gone
   })
 })

@@ -22,7 +22,7 @@ interface LogLine {
   readonly message: string
 }
 
-function stage(t: TestContext, options: { healthyMs?: number } = {}) {
+function createSupervision(t: TestContext, options: { healthyMs?: number } = {}) {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-'))
   const journal = path.join(folder, 'journal')
   writeFileSync(journal, '')
@@ -54,7 +54,7 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 test('a child says that it is ready, with what it wants to tell', async (t) => {
-  const { supervisor, spec } = stage(t)
+  const { supervisor, spec } = createSupervision(t)
   supervisor.start(spec('one'))
   const message = (await supervisor.ready('one')) as { ready: boolean; pid: number }
   assert.equal(message.ready, true)
@@ -64,7 +64,7 @@ test('a child says that it is ready, with what it wants to tell', async (t) => {
 })
 
 test('a killed child is started again at once, and is ready again', async (t) => {
-  const { supervisor, spec, log } = stage(t)
+  const { supervisor, spec, log } = createSupervision(t)
   supervisor.start(spec('one'))
   const first = (await supervisor.ready('one')) as { pid: number }
   supervisor.kill('one')
@@ -75,7 +75,7 @@ test('a killed child is started again at once, and is ready again', async (t) =>
 })
 
 test('a child that keeps crashing is started again ever later', async (t) => {
-  const { supervisor, spec, log, lines } = stage(t)
+  const { supervisor, spec, log, lines } = createSupervision(t)
   // Holds the fifth start, however late the test checks.
   holdTimer(t, 1000)
   const began = performance.now()
@@ -94,7 +94,7 @@ test('the wait doubles up to ten seconds', () => {
 })
 
 test('a death after a healthy life counts as the first', async (t) => {
-  const { supervisor, spec, log } = stage(t, { healthyMs: 0 })
+  const { supervisor, spec, log } = createSupervision(t, { healthyMs: 0 })
   supervisor.start(spec('one', 'crash'))
   await until(() => log.filter((line) => line.message.includes('died')).length >= 3)
   await supervisor.stop()
@@ -102,7 +102,7 @@ test('a death after a healthy life counts as the first', async (t) => {
 })
 
 test('children stop all at once', async (t) => {
-  const { supervisor, spec, lines } = stage(t)
+  const { supervisor, spec, lines } = createSupervision(t)
   for (const name of ['one', 'two', 'three']) {
     supervisor.start(spec(name))
     await supervisor.ready(name)
@@ -113,7 +113,7 @@ test('children stop all at once', async (t) => {
 })
 
 test('a child that does not stop in time is killed, and the others need not wait for it', async (t) => {
-  const { supervisor, spec, lines, log } = stage(t)
+  const { supervisor, spec, lines, log } = createSupervision(t)
   const limit = holdTimer(t, 200)
   supervisor.start(spec('one'))
   supervisor.start(spec('two', 'stubborn', 200))
@@ -130,7 +130,7 @@ test('a child that does not stop in time is killed, and the others need not wait
 })
 
 test('a stop before a child is ready tells those who wait', async (t) => {
-  const { supervisor, spec } = stage(t)
+  const { supervisor, spec } = createSupervision(t)
   supervisor.start(spec('one', 'crash'))
   const ready = assert.rejects(supervisor.ready('one'), /stopped before it was ready/)
   await supervisor.stop()
@@ -147,7 +147,7 @@ test('children get our loader flags, not our debugger or test runner', () => {
   ])
 })
 
-async function parent(t: TestContext, journal: string) {
+async function startParent(t: TestContext, journal: string) {
   const flags = childFlags(process.execArgv)
   const started = spawn(process.execPath, [...flags, path.join(FIXTURES, 'parent.ts')], {
     env: { ...process.env, JOURNAL: journal },
@@ -160,16 +160,16 @@ async function parent(t: TestContext, journal: string) {
 }
 
 test('a child whose parent is killed ends', async (t) => {
-  const { journal, lines } = stage(t)
-  const started = await parent(t, journal)
+  const { journal, lines } = createSupervision(t)
+  const started = await startParent(t, journal)
   started.kill('SIGKILL')
   await until(() => lines().length === 2)
   assert.deepEqual(lines(), ['child start', 'child orphan'])
 })
 
 test('Ctrl-C reaches the parent alone, which then asks the child', async (t) => {
-  const { journal, lines } = stage(t)
-  const started = await parent(t, journal)
+  const { journal, lines } = createSupervision(t)
+  const started = await startParent(t, journal)
   process.kill(-started.pid!, 'SIGINT')
   await once(started, 'exit')
   assert.deepEqual(lines(), ['child start', 'child SIGTERM'])

@@ -28,14 +28,14 @@ test('counts are stored at intervals, the rest at the end, and none twice', asyn
   tallies.ended(attempt)
   tallies.ended({ ...attempt, outcome: 'failed' })
   tallies.count('leases_lost')
-  const stored = async () =>
+  const countStored = async () =>
     (await query('select sum(attempts)::int as n from job_tally where span = 0'))[0]!.n
-  await until('both are stored', async () => (await stored()) === 2)
+  await until('both are stored', async () => (await countStored()) === 2)
   tallies.ended(attempt)
   tallies.count('leases_lost')
   await tallies.close()
   await tallies.close()
-  assert.equal(await stored(), 3)
+  assert.equal(await countStored(), 3)
   const [row] =
     await query(`select attempts::int, round(run_seconds::numeric, 3)::float8 as run, wait_seconds as wait,
     runs[${bucketOf(0.02) + 1}]::int as runs, waits[${bucketOf(3) + 1}]::int as waits from job_tally where span = 0 and outcome = 'done'`)

@@ -35,37 +35,37 @@ function add(name: string, payload: unknown, maxTries = 1, interruptions = 0): P
   const task = taskNamed(name) as unknown as TaskDefinition<unknown, unknown>
   const origin = { traceParent: `00-${TRACE}-${ADDER}-01`, about: () => null, record: null }
   const options = { ownerId: null, requestId: 'r-1', settings: jobSettings(maxTries) }
-  const added = async (tx: Queries): Promise<string> => {
+  const addInterrupted = async (tx: Queries): Promise<string> => {
     const { jobId } = await enqueue(tx, task, payload, options)
     await tx.run(sql.type(noRows)`update job set interruptions = ${interruptions} where id = ${jobId}`)
     return jobId
   }
-  return within(origin, () => db.transaction(added))
+  return within(origin, () => db.transaction(addInterrupted))
 }
 
-const attemptOf = (id: string, attempt = 1): Promise<TakenSpan> =>
+const waitForSpan = (id: string, attempt = 1): Promise<TakenSpan> =>
   until(`the span of attempt ${attempt}`, () =>
     traces.spans.find(
       ({ attributes }) => attributes['job.id'] === id && attributes['job.attempt'] === attempt,
     ),
   )
 
-const lineOf = (id: string, message: string, more: object = {}) =>
+const waitForLine = (id: string, message: string, more: object = {}) =>
   until(message, () => lines.find((line) => isPartOf({ jobId: id, msg: message, ...more }, line)))
 const isPartOf = (part: object, line: Readonly<Record<string, unknown>>): boolean =>
   Object.entries(part).every(([name, value]) => line[name] === value)
 
 test('the span of an attempt says what became of it', async () => {
-  const seen = async (id: string) => {
-    const { name, traceId, parentSpanId, attributes, failed } = await attemptOf(id)
+  const assertTraced = async (id: string) => {
+    const { name, traceId, parentSpanId, attributes, failed } = await waitForSpan(id)
     assert.deepEqual([traceId, parentSpanId], [TRACE, ADDER], name)
     return [attributes['job.outcome'], attributes['error.type'], failed]
   }
-  assert.deepEqual(await seen(await add('io.echo', {})), ['done', undefined, false])
+  assert.deepEqual(await assertTraced(await add('io.echo', {})), ['done', undefined, false])
   const refused = await add('io.fail', { code: 'document.missing' })
-  assert.deepEqual(await seen(refused), ['failed', 'document.missing', true])
-  assert.deepEqual(await seen(await add('io.short', { ms: 60_000 })), ['failed', 'job.timeout', true])
-  assert.deepEqual(await seen(await add('io.exit', {})), ['failed', 'job.crashed', true])
+  assert.deepEqual(await assertTraced(refused), ['failed', 'document.missing', true])
+  assert.deepEqual(await assertTraced(await add('io.short', { ms: 60_000 })), ['failed', 'job.timeout', true])
+  assert.deepEqual(await assertTraced(await add('io.exit', {})), ['failed', 'job.crashed', true])
 })
 
 test('an attempt that is cancelled has not failed', async () => {
@@ -75,7 +75,7 @@ test('an attempt that is cancelled has not failed', async () => {
     return row!.status === 'running'
   })
   await db.one(cancelJob(id))
-  const { attributes, failed } = await attemptOf(id)
+  const { attributes, failed } = await waitForSpan(id)
   assert.deepEqual([attributes['job.outcome'], failed], ['cancelled', false])
 })
 
@@ -83,7 +83,7 @@ test('an attempt that another worker has taken over ends as superseded', async (
   const id = await add('io.sleep', { ms: 60_000 })
   await until('it runs here', () => worker.executor.ids.includes(id))
   worker.executor.supersede(id, 1)
-  const { attributes, failed } = await attemptOf(id)
+  const { attributes, failed } = await waitForSpan(id)
   assert.deepEqual([attributes['job.outcome'], failed], ['superseded', false])
   await db.one(cancelJob(id))
 })
@@ -96,13 +96,13 @@ test('an attempt of a worker that is late has one id, whichever worker sends its
     [worker, other.worker].find(({ executor }) => executor.ids.includes(id)),
   )
   const [row] = await query('delete from worker_lease where id = $1 returning name', [late.lease.id])
-  const told = (outcome: string) =>
+  const waitForOutcome = (outcome: string) =>
     until(outcome, () =>
       traces.spans.find(
         ({ attributes }) => attributes['job.id'] === id && attributes['job.outcome'] === outcome,
       ),
     )
-  const [own, lost] = [await told('superseded'), await told('interrupted')]
+  const [own, lost] = [await waitForOutcome('superseded'), await waitForOutcome('interrupted')]
   assert.equal(lost.spanId, own.spanId)
   assert.deepEqual([lost.traceId, lost.parentSpanId, lost.kind], [TRACE, ADDER, own.kind])
   assert.deepEqual([lost.name, lost.failed], ['io.sleep', true])
@@ -125,7 +125,7 @@ test('a call to a provider is part of its attempt, also of a job that runs alone
   const together = await add('io.call', {})
   const alone = await add('io.call', {}, 1, SUSPECT_FROM)
   for (const id of [together, alone]) {
-    const { spanId } = await attemptOf(id)
+    const { spanId } = await waitForSpan(id)
     const call = await until('its call', () =>
       traces.spans.find(({ parentSpanId }) => parentSpanId === spanId),
     )
@@ -133,12 +133,12 @@ test('a call to a provider is part of its attempt, also of a job that runs alone
     assert.deepEqual(call.attributes, { 'peer.service': 'somebody', 'server.address': 'somebody.example' })
     assert.ok(call.endMs > call.startMs)
   }
-  await lineOf(alone, 'A suspect job runs in an isolated process')
+  await waitForLine(alone, 'A suspect job runs in an isolated process')
 })
 
 test('each try has a span of its own', async () => {
   const id = await add('io.fail', { code: 'database.busy' }, 3)
-  const spans = await Promise.all([1, 2, 3].map((attempt) => attemptOf(id, attempt)))
+  const spans = await Promise.all([1, 2, 3].map((attempt) => waitForSpan(id, attempt)))
   assert.deepEqual(
     spans.map(({ attributes, parentSpanId }) => [attributes['job.outcome'], parentSpanId]),
     [
@@ -152,17 +152,17 @@ test('each try has a span of its own', async () => {
 test('a line of a job has its task, attempt, request and trace', async () => {
   const id = await add('io.throw', {})
   const ids = { jobId: id, task: 'io.throw', attempt: 1, requestId: 'r-1', traceId: TRACE }
-  assert.partialDeepStrictEqual(await lineOf(id, 'A task failed'), ids)
-  assert.partialDeepStrictEqual(await lineOf(id, 'An attempt ended'), ids)
+  assert.partialDeepStrictEqual(await waitForLine(id, 'A task failed'), ids)
+  assert.partialDeepStrictEqual(await waitForLine(id, 'An attempt ended'), ids)
   const unsent = await add('io.emit-function', {})
-  const line = await lineOf(unsent, 'Failed to send a report from the task thread')
+  const line = await waitForLine(unsent, 'Failed to send a report from the task thread')
   assert.partialDeepStrictEqual(line, { ...ids, jobId: unsent, task: 'io.emit-function' })
 })
 
 test('a slow statement of a task is named with its job', async () => {
   const id = await add('io.query', { ms: 200 })
   // On a busy machine other statements are slow, too.
-  const line = await lineOf(id, 'Slow statement', { statement: 'sleeps' })
+  const line = await waitForLine(id, 'Slow statement', { statement: 'sleeps' })
   assert.partialDeepStrictEqual(line, { level: 40, task: 'io.query', attempt: 1 })
   assert.ok((line.ms as number) >= 150)
 })

@@ -20,7 +20,7 @@ after(async () => {
   for (const server of servers) await server.stop()
 })
 
-async function line(
+async function openTelephony(
   mode: Mode = 'take',
   env: Record<string, string> = {},
   limits = doesHang(mode) ? HANGING : LIMITS,
@@ -44,7 +44,7 @@ const kinds = {
 }
 
 /** Returns the failure of a request, and asserts that it reveals no secret to the client or the log. */
-async function failure(sending: Promise<Handed>): Promise<Failure> {
+async function expectFailure(sending: Promise<Handed>): Promise<Failure> {
   const error = await sending.then(
     (handed) => assert.fail(`It did not fail: ${inspect(handed)}`),
     (error: unknown) => error,
@@ -59,7 +59,7 @@ async function failure(sending: Promise<Handed>): Promise<Failure> {
 for (const [kind, send] of Object.entries(kinds)) {
   describe(`${kind} through the SDK`, () => {
     test('is taken, with what the provider was told', async () => {
-      const { server, telephony } = await line()
+      const { server, telephony } = await openTelephony()
       const on = request()
       const handed = await send(telephony, TO, on)
       const [one] = server.taken
@@ -75,7 +75,9 @@ for (const [kind, send] of Object.entries(kinds)) {
     })
 
     test('names where to tell what becomes of it, where it can be told safely', async () => {
-      const { server, telephony } = await line('take', { PUBLIC_BASE_URL: 'https://mill.example.com/base' })
+      const { server, telephony } = await openTelephony('take', {
+        PUBLIC_BASE_URL: 'https://mill.example.com/base',
+      })
       await send(telephony)
       const url = `https://mill.example.com/base/api/v1/comms/webhooks/twilio?send_id=${ID}`
       assert.equal(server.taken[0]!.parameters.get('StatusCallback'), url)
@@ -90,8 +92,8 @@ for (const [kind, send] of Object.entries(kinds)) {
     ] as const) {
       test(`a refusal (${status}, ${code}) is final, and said in our words`, async () => {
         const body = { code, message: `words with ${TOKEN} and ${ACCOUNT}`, status }
-        const { server, telephony } = await line({ status, body })
-        const error = await failure(send(telephony))
+        const { server, telephony } = await openTelephony({ status, body })
+        const error = await expectFailure(send(telephony))
         assert.deepEqual([error.code, error.retryable], ['telephony.refused', false])
         assert.equal(error.detail, `The telephony provider refused the request: ${detail}`)
         assert.equal(server.requests, 1)
@@ -99,26 +101,26 @@ for (const [kind, send] of Object.entries(kinds)) {
     }
 
     test('wrong credentials are final', async () => {
-      const { telephony } = await line('take', { TELEPHONY_AUTH_TOKEN: 'another' })
-      const error = await failure(send(telephony))
+      const { telephony } = await openTelephony('take', { TELEPHONY_AUTH_TOKEN: 'another' })
+      const error = await expectFailure(send(telephony))
       assert.match(error.detail, /does not accept the credentials/)
     })
 
     test('429 is not taken, and is tried again no sooner than Retry-After says, by nobody', async (t) => {
       t.mock.timers.enable({ apis: ['Date'], now: Date.now() })
-      const { server, telephony } = await line({ status: 429, headers: { 'retry-after': '7' } })
-      const error = await failure(send(telephony))
+      const { server, telephony } = await openTelephony({ status: 429, headers: { 'retry-after': '7' } })
+      const error = await expectFailure(send(telephony))
       assert.deepEqual([error.code, error.retryable, error.retryAfter], ['telephony.failed', true, 7])
       const on = request()
       t.mock.timers.tick(1500)
-      const another = await failure(send(telephony, '+491711234568', on))
+      const another = await expectFailure(send(telephony, '+491711234568', on))
       assert.equal(another.retryAfter, 6)
       assert.deepEqual([server.requests, on.begun], [1, 0])
     })
 
     for (const mode of ['error before', 'error after'] as const) {
       test(`500 (${mode} it took the request) is unknown, but answered`, async () => {
-        const { server, telephony } = await line(mode)
+        const { server, telephony } = await openTelephony(mode)
         const handed = await send(telephony)
         assert.deepEqual(handed, { kind: 'unknown', reason: 'HTTP status 500', answered: true })
         assert.equal(server.requests, 1, 'the SDK does not repeat it')
@@ -127,7 +129,7 @@ for (const [kind, send] of Object.entries(kinds)) {
 
     for (const mode of ['cut before', 'cut after', 'hang before', 'hang after', 'garbage'] as const) {
       test(`${mode}: unknown`, async () => {
-        const { server, telephony } = await line(mode)
+        const { server, telephony } = await openTelephony(mode)
         const handed = await send(telephony)
         assert.ok(handed.kind === 'unknown' && !handed.answered, inspect(handed))
         assert.ok(handed.reason.length > 5)
@@ -136,7 +138,7 @@ for (const [kind, send] of Object.entries(kinds)) {
     }
 
     test('an answer that comes twice is one, or unknown where it spoils the first', async () => {
-      const { server, telephony } = await line('twice')
+      const { server, telephony } = await openTelephony('twice')
       for (let n = 1; n <= 5; n++) {
         const handed = await send(telephony)
         assert.ok(handed.kind === 'taken' || !handed.answered, inspect(handed))
@@ -145,15 +147,15 @@ for (const [kind, send] of Object.entries(kinds)) {
     })
 
     test('without a server nothing was sent', async () => {
-      const { server, telephony } = await line()
+      const { server, telephony } = await openTelephony()
       await server.stop()
-      const error = await failure(send(telephony))
+      const error = await expectFailure(send(telephony))
       assert.deepEqual([error.code, error.retryable], ['telephony.failed', true])
       assert.match(error.detail, /ECONNREFUSED$/)
     })
 
     test('what must not begin is not sent', async () => {
-      const { server, telephony } = await line()
+      const { server, telephony } = await openTelephony()
       const refusal = new Error('superseded')
       const on = { signal: new AbortController().signal, begin: () => Promise.reject(refusal) }
       await assert.rejects(send(telephony, TO, on), (error) => error === refusal)
@@ -163,7 +165,7 @@ for (const [kind, send] of Object.entries(kinds)) {
     })
 
     test('an abort leaves a request that is out a moment, and then it is unknown', async () => {
-      const { server, telephony } = await line('hang after', {}, { ...LIMITS, answerMs: 60_000 })
+      const { server, telephony } = await openTelephony('hang after', {}, { ...LIMITS, answerMs: 60_000 })
       const abort = new AbortController()
       const sending = send(telephony, TO, request(abort.signal))
       await until('it was asked', () => server.requests === 1)
@@ -174,8 +176,8 @@ for (const [kind, send] of Object.entries(kinds)) {
 
     test('without its settings it is not configured', async () => {
       for (const name of ['TELEPHONY_ACCOUNT_SID', 'TELEPHONY_AUTH_TOKEN', 'TELEPHONY_PHONE_NUMBER']) {
-        const { telephony } = await line('take', { [name]: '' })
-        const error = await failure(send(telephony))
+        const { telephony } = await openTelephony('take', { [name]: '' })
+        const error = await expectFailure(send(telephony))
         assert.equal(error.code, 'telephony.not_configured')
         assert.match(error.detail, new RegExp(name))
       }
@@ -188,7 +190,7 @@ describe('the provider’s list', () => {
     via.findSms({ id: ID, to: TO, body: 'Grüße' }, sinceMs, signal)
 
   test('has what was taken since then with this text, oldest first', async () => {
-    const { server, telephony } = await line()
+    const { server, telephony } = await openTelephony()
     const startedAt = Date.now() - 1000
     await kinds.sms(telephony)
     await telephony.sms({ id: ID, to: TO, body: 'another' }, request())
@@ -207,14 +209,14 @@ describe('the provider’s list', () => {
   })
 
   test('is read over the prefix of a trial account', async () => {
-    const { server, telephony } = await line()
+    const { server, telephony } = await openTelephony()
     await telephony.sms({ id: ID, to: TO, body: 'Sent from your Twilio trial account - Grüße ' }, request())
     assert.equal((await find(telephony, Date.now() - 5000))[0]!.providerId, server.taken[0]!.sid)
   })
 
   for (const mode of ['error before', 'cut before', 'hang before', 'garbage', { status: 429 }] as const) {
     test(`${typeof mode === 'string' ? mode : mode.status}: a failure`, async () => {
-      const { server, telephony } = await line('take', {}, doesHang(mode) ? HANGING : LIMITS)
+      const { server, telephony } = await openTelephony('take', {}, doesHang(mode) ? HANGING : LIMITS)
       server.listMode = () => mode
       await assert.rejects(find(telephony, 0), (error) => error instanceof Failure || error instanceof Error)
     })
@@ -224,22 +226,22 @@ describe('the provider’s list', () => {
 describe('a provider that is down', () => {
   test('is left alone after five failures, and then asked by one', async (t) => {
     t.mock.timers.enable({ apis: ['Date'], now: Date.now() })
-    const { server, telephony } = await line('error before')
+    const { server, telephony } = await openTelephony('error before')
     for (let n = 0; n < 5; n++) assert.equal((await kinds.sms(telephony)).kind, 'unknown')
-    const error = await failure(kinds.sms(telephony))
+    const error = await expectFailure(kinds.sms(telephony))
     assert.deepEqual([error.code, error.retryable, error.retryAfter], ['telephony.failed', true, 5])
     assert.equal(server.requests, 5)
 
     t.mock.timers.tick(5001)
     server.mode = () => 'take'
-    const [probe, others] = [kinds.sms(telephony), failure(kinds.call(telephony))]
+    const [probe, others] = [kinds.sms(telephony), expectFailure(kinds.call(telephony))]
     assert.equal((await others).code, 'telephony.failed')
     assert.equal((await probe).kind, 'taken')
     assert.equal((await kinds.call(telephony)).kind, 'taken', 'and it is back')
   })
 
   test('a request waits for a short pause, and ends with its signal', async () => {
-    const { server, telephony } = await line(
+    const { server, telephony } = await openTelephony(
       { status: 429, headers: { 'retry-after': '1' } },
       {},
       {
@@ -248,7 +250,7 @@ describe('a provider that is down', () => {
       },
     )
     const since = Date.now()
-    await failure(kinds.sms(telephony))
+    await expectFailure(kinds.sms(telephony))
     server.mode = () => 'take'
     const abort = new AbortController()
     const on = request(abort.signal)
@@ -261,7 +263,11 @@ describe('a provider that is down', () => {
   })
 
   test('so many requests are out at once, and the others have not begun', async () => {
-    const { server, telephony } = await line('hang after', {}, { ...LIMITS, answerMs: 60_000, atOnce: 2 })
+    const { server, telephony } = await openTelephony(
+      'hang after',
+      {},
+      { ...LIMITS, answerMs: 60_000, atOnce: 2 },
+    )
     const abort = new AbortController()
     const requests = Array.from({ length: 5 }, () => request(abort.signal))
     const sending = requests.map((on) => kinds.sms(telephony, TO, on))

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { createCostThrottle } from '../../workers/attempts/throttle.ts'
 
 /** A throttle that allows a hundredth of the time, and a manual clock. */
-function clocked() {
+function createThrottle() {
   let now = 0
   const throttle = createCostThrottle(0.01, () => now)
   return {
@@ -15,7 +15,7 @@ function clocked() {
 }
 
 test('what is cheap runs often, and what is expensive as its share of the time allows', async () => {
-  const { throttle, pass } = clocked()
+  const { throttle, pass } = createThrottle()
   assert.equal(throttle.ready, true)
   await throttle.run(async () => pass(5))
   pass(494)
@@ -25,7 +25,7 @@ test('what is cheap runs often, and what is expensive as its share of the time a
 })
 
 test('what waited for long runs again after 10 s', async () => {
-  const { throttle, pass } = clocked()
+  const { throttle, pass } = createThrottle()
   await throttle.run(async () => pass(60_000))
   pass(9_999)
   assert.equal(throttle.ready, false)
@@ -34,7 +34,7 @@ test('what waited for long runs again after 10 s', async () => {
 })
 
 test('what fails costs nothing', async () => {
-  const { throttle, pass } = clocked()
+  const { throttle, pass } = createThrottle()
   const failing = throttle.run(async () => {
     pass(60_000)
     throw new Error('an outage')

@@ -45,12 +45,12 @@ const of = (model: string, more: Partial<Recording> = {}): Recording => ({
   prompt: null,
   fileName: 'audio.wav',
   mediaType: 'audio/wav',
-  pieces: inPieces(WAV),
+  pieces: splitBuffer(WAV),
   ...more,
 })
 
 /** Yields pieces that share one buffer, as stores of files do. */
-async function* inPieces(bytes: Buffer): AsyncGenerator<Uint8Array> {
+async function* splitBuffer(bytes: Buffer): AsyncGenerator<Uint8Array> {
   const shared = Buffer.alloc(100_000)
   for (let at = 0; at < bytes.length; at += shared.length)
     yield shared.subarray(0, bytes.copy(shared, 0, at, at + shared.length))
@@ -58,12 +58,12 @@ async function* inPieces(bytes: Buffer): AsyncGenerator<Uint8Array> {
 
 const never = new AbortController().signal
 
-async function outcome(asked: Recording, by = transcriber, shown: string[] = []): Promise<Heard> {
+async function transcribe(asked: Recording, by = transcriber, shown: string[] = []): Promise<Heard> {
   return by.transcribe(asked, never, (text) => void shown.push(text))
 }
 
-async function heard(asked: Recording, shown: string[] = []): Promise<Transcript> {
-  const found = await outcome(asked, transcriber, shown)
+async function readTranscript(asked: Recording, shown: string[] = []): Promise<Transcript> {
+  const found = await transcribe(asked, transcriber, shown)
   assert.equal(found.kind, 'transcript', found.kind === 'failure' ? found.failure.detail : '')
   return (found as Extract<Heard, { kind: 'transcript' }>).transcript
 }
@@ -80,7 +80,7 @@ describe('each model is asked as it wants to be', () => {
   test('gpt-transcribe streams, and tells the language', async () => {
     const shown: string[] = []
     const asked = of('gpt-transcribe', { language: 'en', prompt: 'Zoë "quoted"\r\nline' })
-    assert.deepEqual(await heard(asked, shown), {
+    assert.deepEqual(await readTranscript(asked, shown), {
       text: TEXT,
       language: 'en',
       durationSeconds: 12,
@@ -105,7 +105,7 @@ describe('each model is asked as it wants to be', () => {
 
   test('gpt-4o-transcribe counts tokens, and tells no language', async () => {
     for (const model of ['gpt-4o-transcribe', 'gpt-4o-mini-transcribe'])
-      assert.deepEqual(await heard(of(model)), {
+      assert.deepEqual(await readTranscript(of(model)), {
         text: TEXT,
         language: null,
         durationSeconds: null,
@@ -115,7 +115,10 @@ describe('each model is asked as it wants to be', () => {
   })
 
   test('gpt-4o-transcribe-diarize tells speakers apart', async () => {
-    const { fields: _, ...found } = { ...(await heard(of('gpt-4o-transcribe-diarize'))), fields: null }
+    const { fields: _, ...found } = {
+      ...(await readTranscript(of('gpt-4o-transcribe-diarize'))),
+      fields: null,
+    }
     assert.deepEqual(found.segments, segments(['A', 'B']))
     assert.deepEqual([found.text, found.used], [TEXT, tokens])
     assert.equal(server.asked.at(-1)!.fields.chunking_strategy, 'auto')
@@ -127,7 +130,7 @@ describe('each model is asked as it wants to be', () => {
       ['whisper-large-v3', 4.25, 'gr'],
       ['whisper-large-v3-turbo', 4.25, 'gr'],
     ] as const) {
-      assert.deepEqual(await heard(of(model)), {
+      assert.deepEqual(await readTranscript(of(model)), {
         text: TEXT,
         language: 'en',
         durationSeconds: 4.25,
@@ -145,19 +148,19 @@ describe('each model is asked as it wants to be', () => {
   })
 
   test('Mistral gives segments, unless it is told the language', async () => {
-    const found = await heard(of('voxtral-mini-latest'))
+    const found = await readTranscript(of('voxtral-mini-latest'))
     assert.deepEqual(found.segments, segments())
     assert.deepEqual(found.used, { inputTokens: 4, outputTokens: 30, audioSeconds: 12 })
     assert.deepEqual(server.asked.at(-1)!.fields, {
       model: 'voxtral-mini-latest',
       timestamp_granularities: 'segment',
     })
-    assert.deepEqual((await heard(of('voxtral-mini-latest', { language: 'de' }))).segments, [])
+    assert.deepEqual((await readTranscript(of('voxtral-mini-latest', { language: 'de' }))).segments, [])
     assert.deepEqual(server.asked.at(-1)!.fields, { model: 'voxtral-mini-latest', language: 'de' })
   })
 
   test('every model of the catalog is transcribed with', async () => {
-    for (const { id } of STT_MODELS) assert.equal((await heard(of(id))).text, TEXT, id)
+    for (const { id } of STT_MODELS) assert.equal((await readTranscript(of(id))).text, TEXT, id)
   })
 })
 
@@ -174,7 +177,7 @@ test('the first words are shown before the last are there', async () => {
 
 test('silence is a text without words', async () => {
   server.answer = (response) => void beginEvents(response).end(events([]).join(''))
-  assert.equal((await heard(of('gpt-transcribe'))).text, '')
+  assert.equal((await readTranscript(of('gpt-transcribe'))).text, '')
 })
 
 test('languages are known by code and by the names that Whisper has for them', () => {
@@ -339,21 +342,31 @@ describe('what goes wrong', () => {
     for (const [what, answer, code, reason, isFree] of cases)
       test(`${model}, ${what}: ${reason}`, async () => {
         server.answer = answer
-        assertFailure(await outcome(of(model)), code, reason, isFree)
+        assertFailure(await transcribe(of(model)), code, reason, isFree)
       })
 
   test('when to come back is passed on', async () => {
     server.answer = refused(429, own, null, { 'retry-after': '7' })
-    const found = await outcome(of('gpt-transcribe'))
+    const found = await transcribe(of('gpt-transcribe'))
     assert.equal(found.kind === 'failure' && found.failure.retryAfter, 7)
   })
 
   test('silence, before the first word and after it, longer for an answer that comes whole', async () => {
     server.answer = () => {}
-    assertFailure(await outcome(of('gpt-transcribe'), hasty), 'ai.failed', 'it sent nothing for 0.1 s', false)
-    assertFailure(await outcome(of('whisper-1'), hasty), 'ai.failed', 'it sent nothing for 0.2 s', false)
+    assertFailure(
+      await transcribe(of('gpt-transcribe'), hasty),
+      'ai.failed',
+      'it sent nothing for 0.1 s',
+      false,
+    )
+    assertFailure(await transcribe(of('whisper-1'), hasty), 'ai.failed', 'it sent nothing for 0.2 s', false)
     server.answer = begun(() => {})
-    assertFailure(await outcome(of('gpt-transcribe'), hasty), 'ai.failed', 'it sent nothing for 0.1 s', false)
+    assertFailure(
+      await transcribe(of('gpt-transcribe'), hasty),
+      'ai.failed',
+      'it sent nothing for 0.1 s',
+      false,
+    )
   })
 
   test('nobody there: nothing was sent', async () => {
@@ -364,7 +377,7 @@ describe('what goes wrong', () => {
         openai: { apiKey: 'k', baseUrl: `http://127.0.0.1:${await freePort()}/v1` },
       },
     }
-    const found = await outcome(of('gpt-transcribe'), createTranscriber({ ai: nobody }))
+    const found = await transcribe(of('gpt-transcribe'), createTranscriber({ ai: nobody }))
     assertFailure(found, 'ai.failed', 'the connection failed (ECONNREFUSED)', true)
   })
 
@@ -378,7 +391,7 @@ describe('what goes wrong', () => {
         closed = true
       }
     }
-    const found = await outcome(of('gpt-transcribe', { pieces: endless() }))
+    const found = await transcribe(of('gpt-transcribe', { pieces: endless() }))
     assertFailure(found, 'ai.refused', 'it does not accept OPENAI_API_KEY', true)
     await until('nothing more is read', () => closed)
   })
@@ -389,7 +402,7 @@ describe('what goes wrong', () => {
       throw fail('document.bytes_missing')
     }
     const asked = server.asked.length
-    await assert.rejects(outcome(of('gpt-transcribe', { pieces: broken() })), {
+    await assert.rejects(transcribe(of('gpt-transcribe', { pieces: broken() })), {
       code: 'document.bytes_missing',
     })
     assert.equal(server.asked.length, asked)
@@ -398,7 +411,7 @@ describe('what goes wrong', () => {
   test('without a key nothing is asked', async () => {
     const bare = createTranscriber(parse({}))
     const asked = server.asked.length
-    await assert.rejects(outcome(of('whisper-1'), bare), { code: 'ai.missing_key' })
+    await assert.rejects(transcribe(of('whisper-1'), bare), { code: 'ai.missing_key' })
     assert.equal(server.asked.length, asked)
   })
 

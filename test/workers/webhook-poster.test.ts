@@ -11,11 +11,11 @@ const receiver = await startReceiver()
 after(() => receiver.stop())
 const { port } = new URL(receiver.url)
 const LOOPBACK = ['127.0.0.0/8', '::1/128']
-const poster = (allowed: readonly string[] = LOOPBACK, timeoutMs = 10_000) =>
+const createPoster = (allowed: readonly string[] = LOOPBACK, timeoutMs = 10_000) =>
   createWebhookPoster({
     webhooks: { allowed, timeoutMs, retryMs: [], rates: { proved: null, unproved: null } },
   })
-const send = (url: string, post = poster(), signal = new AbortController().signal) =>
+const send = (url: string, post = createPoster(), signal = new AbortController().signal) =>
   post({ url, headers: { 'webhook-id': '1' }, body: '{"type":"t"}' }, signal)
 
 describe('an answer', () => {
@@ -47,14 +47,14 @@ describe('an answer', () => {
 
   test('that does not come in time is none', async () => {
     receiver.answer = () => {}
-    const { status, error } = await send(receiver.url, poster(LOOPBACK, 100))
+    const { status, error } = await send(receiver.url, createPoster(LOOPBACK, 100))
     assert.deepEqual([status, error], [null, 'No answer within 0.1 s'])
   })
 
   test('is not waited for after an abort', async () => {
     receiver.answer = () => {}
     const abort = new AbortController()
-    const sent = send(receiver.url, poster(), abort.signal)
+    const sent = send(receiver.url, createPoster(), abort.signal)
     abort.abort()
     assert.deepEqual((await sent).error, 'The attempt was cut short')
   })
@@ -63,7 +63,7 @@ describe('an answer', () => {
     receiver.answer = (response, { path }) => {
       if (path !== '/slow') response.writeHead(204).end()
     }
-    const post = poster(LOOPBACK, 5000)
+    const post = createPoster(LOOPBACK, 5000)
     const abort = new AbortController()
     const slow = Array.from({ length: 100 }, () => send(`${receiver.url}/slow`, post, abort.signal))
     const { status } = await send(`${receiver.url}/other`, post)
@@ -82,7 +82,7 @@ describe('what is private', () => {
   receiver.answer = answerWith(204)
   const PRIVATE = 'The address is private, and not allowed'
   // Some network is allowed here, as in a deployment, which also allows http.
-  const strict = poster(['10.99.0.0/16'])
+  const strict = createPoster(['10.99.0.0/16'])
 
   test('is not connected to, by address or by name', async () => {
     const before = receiver.received.length
@@ -109,6 +109,9 @@ describe('what is private', () => {
   })
 
   test('is not reached by http where nothing is allowed', async () => {
-    assert.equal((await send('http://example.com/', poster([]))).error, 'The URL must begin with https://')
+    assert.equal(
+      (await send('http://example.com/', createPoster([]))).error,
+      'The URL must begin with https://',
+    )
   })
 })

@@ -33,7 +33,7 @@ async function add(
   return refs.map((ref) => ref.jobId)
 }
 
-const allEnded = (ids: readonly string[], deadlineMs = 30_000) =>
+const waitForEnd = (ids: readonly string[], deadlineMs = 30_000) =>
   until(
     'all jobs have ended',
     async () => {
@@ -57,7 +57,7 @@ const numbers = (count: number): { n: number }[] => Array.from({ length: count }
 describe('a worker', { concurrency: false }, () => {
   test('tries again later and later, counts, and tells of all attempts', async () => {
     const [id] = await add('flaky.twice', [{}])
-    await allEnded([id!])
+    await waitForEnd([id!])
     const row = await help.row(id!)
     assert.deepEqual(
       [row.status, row.result, row.attempt, row.tries, row.error_code],
@@ -85,7 +85,7 @@ describe('a worker', { concurrency: false }, () => {
 
   test('gives up after the last try, and says why', async () => {
     const [id] = await add('flaky.always', [{}], { settings: jobSettings(9) })
-    await allEnded([id!])
+    await waitForEnd([id!])
     const row = await help.row(id!)
     assert.deepEqual(
       [row.status, row.tries, row.error_code, row.error_detail],
@@ -96,7 +96,7 @@ describe('a worker', { concurrency: false }, () => {
 
   test('starts a job no earlier than it was asked to', async () => {
     const [id] = await add('io.echo', [1], { delayMs: 1500 })
-    await allEnded([id!])
+    await waitForEnd([id!])
     const [row] = await query(
       `select started_at - created_at > interval '1.4 s' as late from job where id = $1`,
       [id],
@@ -118,7 +118,7 @@ describe('a worker', { concurrency: false }, () => {
       await query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
         and application_name like 'millrace-%'`)
     }
-    await allEnded(ids, 40_000)
+    await waitForEnd(ids, 40_000)
     await assertAllDoneOnce(ids)
   })
 })
@@ -132,10 +132,10 @@ test('a delivery that cannot be completed ends no worker, whatever its queue', a
   await query(`create trigger fail_twice before delete on graphile_worker._private_jobs for each row
     when (old.locked_by is not null) execute function graphile_worker.fail_twice()`)
   const ids = [...(await add('cpu.echo', [1])), ...(await add('io.echo', [1]))]
-  const failed = async () => Number((await query('select last_value from completion'))[0]!.last_value) > 2
-  await until('completions have failed', failed, 30_000)
+  const hasFailed = async () => Number((await query('select last_value from completion'))[0]!.last_value) > 2
+  await until('completions have failed', hasFailed, 30_000)
   ids.push(...(await add('cpu.echo', [2])), ...(await add('io.echo', [2])))
-  await allEnded(ids)
+  await waitForEnd(ids)
   await assertAllDoneOnce(ids)
   await query('drop trigger fail_twice on graphile_worker._private_jobs')
 })
@@ -162,7 +162,7 @@ describe('a worker that is late', { concurrency: false }, () => {
       return status === 'running' && attempt === 2 && interruptions === 0
     })
     await db.one(cancelJob(id!))
-    await allEnded([id!])
+    await waitForEnd([id!])
   })
 })
 
@@ -178,23 +178,23 @@ describe('a worker that computes', { concurrency: false }, () => {
       (await Promise.all(flood.map(help.status))).filter((status) => status === 'running')
     await until('the flood has all slots', async () => (await running()).length >= 2)
     const [id] = await add('cpu.echo', [1], { ownerId: other! })
-    await allEnded([id!])
+    await waitForEnd([id!])
     assert.equal((await running()).length, 2)
     for (const one of flood) await db.one(cancelJob(one))
-    await allEnded(flood)
+    await waitForEnd(flood)
   })
 })
 
 describe('a worker whose database went back in time', { concurrency: false }, () => {
   test('runs what is said to wait in the queue and is not there', async () => {
     const [done] = await add('io.echo', [1])
-    await allEnded([done!])
+    await waitForEnd([done!])
     await query(
       `update job set status = 'queued', attempt = 0, tries = 0, seq = 0, result = null, finished_at = null,
          started_at = null, run_at = now() - interval '1 minute', created_at = now() - interval '1 minute' where id = $1`,
       [done],
     )
-    await allEnded([done!])
+    await waitForEnd([done!])
     assert.deepEqual((await help.row(done!)).result, 1)
   })
 })
@@ -216,11 +216,11 @@ describe('a queue runner that ends by itself', { concurrency: false }, () => {
     )
     await until('they have begun', async () => (await help.status(slow.at(-1)!)) !== 'queued')
     const ids = [...slow, ...(await add('other.echo', numbers(300)))]
-    await allEnded(ids)
+    await waitForEnd(ids)
     await until('the runner is started again', () => warnings.some((line) => line.includes('restarting')))
     await query('drop trigger fail_completion on graphile_worker._private_jobs')
     const more = await add('other.echo', numbers(50))
-    await allEnded(more)
+    await waitForEnd(more)
     await assertAllDoneOnce([...ids, ...more])
     const again = await query('select count(*)::int as n from job where id = any($1) and attempt > 1', [
       [...ids, ...more],
@@ -238,7 +238,7 @@ describe('two workers', { concurrency: false }, () => {
     // A late worker finds no jobs left; it gets some of the next ones.
     await until('both have taken some', async () => {
       const ids = await add('shared.where', Array(60).fill({ ms: 40 }))
-      await allEnded(ids)
+      await waitForEnd(ids)
       await assertAllDoneOnce(ids)
       const threads = await query('select distinct result from job where id = any($1)', [ids])
       return threads.length > 2 // One worker has two.
@@ -251,7 +251,7 @@ describe('two workers', { concurrency: false }, () => {
       'flaky.turns',
       Array.from({ length: 45 }, (_, i) => ({ actor: actors[i % 3], ms: i % 4 })),
     )
-    await allEnded(ids)
+    await waitForEnd(ids)
     await assertAllDoneOnce(ids)
     for (const actor of actors) {
       const turns = await query(
