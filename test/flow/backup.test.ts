@@ -17,7 +17,7 @@ import { ledgerOf } from '../edge/ledger.ts'
 import { startOwnWorker } from '../edge/own-worker.ts'
 import { textPdf } from '../pdfs.ts'
 import { Client } from '../service.ts'
-import { differences } from '../sql/sums-help.ts'
+import { findDifferences } from '../sql/sums-help.ts'
 
 /** Backs up while the service works, and runs services on restored data. */
 
@@ -113,7 +113,11 @@ test('a backup under load is one moment, and a service goes on from it', async (
     'select count(*)::int as n from document d where not exists (select from blob b where b.sha256 = d.sha256)',
   )
   assert.equal(lost!.n, 0)
-  assert.deepEqual(await differences((text) => readRows(url, text)), {}, 'kept sums are those of the rows')
+  assert.deepEqual(
+    await findDifferences((text) => readRows(url, text)),
+    {},
+    'kept sums are those of the rows',
+  )
 
   const [late] = await readRows(url, 'select count(*)::int as n from partitions.audit_event_default')
   assert.equal(late!.n, 0, 'each event is in the partition of its month')

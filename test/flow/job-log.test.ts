@@ -10,7 +10,7 @@ const { admin, worker, ...service } = await sharedService()
 const owner = await service.client()
 const readDetails = async (client: Client, id: string) =>
   (await client.fetch(`/api/v1/jobs/${id}/details`)).json() as Promise<{
-    job: { readStatus: string }
+    job: { status: string }
     log: Record<string, unknown>[] | null
   }>
 
@@ -23,8 +23,8 @@ test('admins read what the log has, its owner does not', async () => {
   const { task_id: id } = (await (await owner.post('/api/v1/tasks/enqueue', json)).json()) as {
     task_id: string
   }
-  const status = async () => (await readDetails(owner, id)).job.readStatus
-  await until('it runs', async () => (await status()) === 'running')
+  const readStatus = async () => (await readDetails(owner, id)).job.status
+  await until('it runs', async () => (await readStatus()) === 'running')
   await owner.fetch(`/api/v1/jobs/${id}`, { method: 'DELETE' })
   const lines = await until('its log is there', async () => {
     const { log } = await readDetails(admin, id)

@@ -16,7 +16,7 @@ import type { Query } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { createReader } from '../../sql/reader.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
-import { assertListByIndex, assertReadByIndex, assertWriteByIndex, planned } from './plans-help.ts'
+import { assertListByIndex, assertReadByIndex, assertWriteByIndex, planRead } from './plans-help.ts'
 
 /** Lists find accounts for any combination of filters and orders, among 10,000 of them by an index. */
 
@@ -101,12 +101,12 @@ const asked = [
 const reads = ORDERS.flatMap((order) =>
   WAYS.flatMap((way) =>
     asked.map(([what, ...filters]) =>
-      planned(`${what}, by ${order}, ${way}`, readAccounts[order][way], ...filters, null, 0, 20),
+      planRead(`${what}, by ${order}, ${way}`, readAccounts[order][way], ...filters, null, 0, 20),
     ),
   ),
 )
 const ofHours = WAYS.map((way) =>
-  planned(`of a time, ${way}`, readAccounts.created_at[way], null, null, null, ...HOURS, null, 0, 20),
+  planRead(`of a time, ${way}`, readAccounts.created_at[way], null, null, null, ...HOURS, null, 0, 20),
 )
 describe('among 10,000', () => {
   before(async () => {
@@ -129,7 +129,7 @@ describe('among 10,000', () => {
 
   describe('by index', () => {
     let n = 100
-    const pending = async () =>
+    const readPendingChange = async () =>
       (await query('select id from email_change where account_id = $1', [++n]))[0]!.id as string
     const digest = () => createHash('sha256').update(`new${++n}`).digest()
     const change = () => ({
@@ -140,7 +140,7 @@ describe('among 10,000', () => {
       ['accounts that are due', () => dueAccounts(0, 1000, 'x:')],
       ['whether one is', () => isDue(++n)],
       ['begin a change of address', () => beginEmailChange(change())],
-      ['what its mails say', async () => pendingEmailChange(await pending(), 'new')],
+      ['what its mails say', async () => pendingEmailChange(await readPendingChange(), 'new')],
       ['confirm it', () => confirmEmailChange(digest())],
       ['refuse it', () => refuseEmailChange(digest())],
       ['take it back', () => cancelEmailChange(++n)],

@@ -27,7 +27,7 @@ import type { Query } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
-import { assertWriteByIndex, daysAgo, planned, testReads } from './plans-help.ts'
+import { assertWriteByIndex, daysAgo, planRead, testReads } from './plans-help.ts'
 
 /** Queries of conversations use an index, with 4,000 conversations and 16,000 messages. */
 
@@ -61,10 +61,10 @@ await vacuumAnalyze(query)
 
 const client = await connect({ url, applicationName: 'plans' })
 after(() => client.end())
-const one = async (text: string): Promise<string> => String(Object.values((await query(text))[0]!)[0])
-const conversation = await one('select id from ai_conversation limit 1')
-const answer = await one(`select id from ai_message where role = 'assistant' limit 1`)
-const job = await one(`select job_id from ai_message where role = 'assistant' limit 1`)
+const readOne = async (text: string): Promise<string> => String(Object.values((await query(text))[0]!)[0])
+const conversation = await readOne('select id from ai_conversation limit 1')
+const answer = await readOne(`select id from ai_message where role = 'assistant' limit 1`)
+const job = await readOne(`select job_id from ai_message where role = 'assistant' limit 1`)
 
 const ANY = [null, null] as const
 // The rows are from the last five days.
@@ -75,21 +75,21 @@ const reads = [
       const statement = readConversations.updated_at[way]
       const what = `(${way}, ${time === ANY ? 'of any time' : 'of some days'})`
       return [
-        planned(`conversations of an account ${what}`, statement, '5', 5, false, ...time, null, 0, 50),
-        planned(`conversations of nobody ${what}`, statement, 'api-user', null, true, ...time, null, 0, 50),
-        planned(`those that an admin sees ${what}`, statement, '5', 5, true, ...time, null, 0, 200),
+        planRead(`conversations of an account ${what}`, statement, '5', 5, false, ...time, null, 0, 50),
+        planRead(`conversations of nobody ${what}`, statement, 'api-user', null, true, ...time, null, 0, 50),
+        planRead(`those that an admin sees ${what}`, statement, '5', 5, true, ...time, null, 0, 200),
       ]
     }),
   ),
-  planned('a conversation', readConversation, conversation, null, 0, 200),
-  planned('whose it is', readConversationOwner, conversation),
-  planned('a turn by its answer', readTurn, answer),
-  planned('a turn by its job', readTurnOfJob, job),
-  planned('usage of a user', readUsageOf, null, null, 10, '5', null, false),
-  planned('usage of everybody', readUsage, null, null, 10),
-  planned('usage of some days', readUsage, ...DAYS, 10),
-  planned('how conversations went', readSentiment, true),
-  planned('how those of an account went', readSentimentOf, true, 5),
+  planRead('a conversation', readConversation, conversation, null, 0, 200),
+  planRead('whose it is', readConversationOwner, conversation),
+  planRead('a turn by its answer', readTurn, answer),
+  planRead('a turn by its job', readTurnOfJob, job),
+  planRead('usage of a user', readUsageOf, null, null, 10, '5', null, false),
+  planRead('usage of everybody', readUsage, null, null, 10),
+  planRead('usage of some days', readUsage, ...DAYS, 10),
+  planRead('how conversations went', readSentiment, true),
+  planRead('how those of an account went', readSentimentOf, true, 5),
 ]
 // A sequential scan of these small tables may be cheaper.
 const SMALL = ['ai_agent', 'llm_current']
@@ -120,7 +120,7 @@ describe('writes by index', () => {
     provider: 'openai',
     model: 'm',
   })
-  const about = async () => {
+  const readUnscored = async () => {
     const [row] = await query(
       'select id, unscored_since::text as since from ai_conversation where unscored_since is not null limit 1',
     )
@@ -135,7 +135,8 @@ describe('writes by index', () => {
     ['unscored conversations', () => unscoredConversations(300, 20, 50)],
     [
       'a judgement',
-      async () => storeJudgement(await about(), { sentiment: 'neutral', performance: 'good', score: 0 }),
+      async () =>
+        storeJudgement(await readUnscored(), { sentiment: 'neutral', performance: 'good', score: 0 }),
     ],
     [
       'what was used',
@@ -157,7 +158,8 @@ describe('writes by index', () => {
     ],
     [
       'deleting one',
-      async () => deleteConversation(await one('select id from ai_conversation order by id desc limit 1')),
+      async () =>
+        deleteConversation(await readOne('select id from ai_conversation order by id desc limit 1')),
     ],
   ]
   // There are few agents, so a sequential scan is allowed.

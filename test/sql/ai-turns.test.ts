@@ -107,14 +107,14 @@ const done = ({ jobId, answerId, conversationId }: Begun, attempt: number) =>
       }),
     },
   ])
-const message = async ({ answerId }: Begun) =>
+const readMessage = async ({ answerId }: Begun) =>
   (
     await query(
       'select status, content, provider, model, response_ms, error_detail from ai_message where id = $1',
       [answerId],
     )
   )[0]
-const usage = async ({ answerId }: Begun) =>
+const readUsage = async ({ answerId }: Begun) =>
   (
     await query(
       `select vendor, model, input_tokens::int as input, cached_tokens::int as cached, output_tokens::int as output,
@@ -122,7 +122,7 @@ const usage = async ({ answerId }: Begun) =>
       [answerId],
     )
   )[0]
-const conversation = async ({ conversationId }: Begun) =>
+const readConversation = async ({ conversationId }: Begun) =>
   (
     await query(
       'select provider, model, last_response_ms, unscored_since is not null as unscored from ai_conversation where id = $1',
@@ -138,7 +138,7 @@ describe('a turn is settled', () => {
     await emit(turn.jobId, first, [chunk('gone'), used()])
     assert.equal((await db.one(turnToAnswer(turn.answerId, 'assistant', 5, turn.jobId))).shown, true)
     await endJobs(db, [{ id: turn.jobId, attempt: first, outcome: 'release' }])
-    assert.equal((await message(turn))!.status, 'pending')
+    assert.equal((await readMessage(turn))!.status, 'pending')
     const second = await claim(turn)
     await emit(turn.jobId, second, [
       ['restart', {}],
@@ -147,7 +147,7 @@ describe('a turn is settled', () => {
       used({ cost: '0.20000000000000000001' }),
     ])
     await done(turn, second)
-    assert.deepEqual(await message(turn), {
+    assert.deepEqual(await readMessage(turn), {
       status: 'complete',
       content: 'all of it',
       provider: 'mistral',
@@ -155,7 +155,7 @@ describe('a turn is settled', () => {
       response_ms: 12.5,
       error_detail: null,
     })
-    assert.deepEqual(await usage(turn), {
+    assert.deepEqual(await readUsage(turn), {
       vendor: 'mistral',
       model: 'said',
       input: 20,
@@ -167,7 +167,7 @@ describe('a turn is settled', () => {
       success: true,
       action: 'chat',
     })
-    assert.deepEqual(await conversation(turn), {
+    assert.deepEqual(await readConversation(turn), {
       provider: 'mistral',
       model: 'said',
       last_response_ms: 12.5,
@@ -183,7 +183,7 @@ describe('a turn is settled', () => {
     const second = await claim(turn)
     await emit(turn.jobId, second, [used()])
     await done(turn, second)
-    const { cost, estimated } = (await usage(turn))!
+    const { cost, estimated } = (await readUsage(turn))!
     assert.deepEqual([cost, estimated], [null, true])
   })
 
@@ -194,10 +194,10 @@ describe('a turn is settled', () => {
     await endJobs(db, [
       { id: turn.jobId, attempt, outcome: 'failed', code: 'ai.interrupted', detail: 'It broke off' },
     ])
-    const { status, content, error_detail } = (await message(turn))!
+    const { status, content, error_detail } = (await readMessage(turn))!
     assert.deepEqual([status, content, error_detail], ['failed', 'Partial', 'It broke off'])
-    assert.equal((await usage(turn))!.success, false)
-    assert.deepEqual(await conversation(turn), {
+    assert.equal((await readUsage(turn))!.success, false)
+    assert.deepEqual(await readConversation(turn), {
       provider: 'openai',
       model: 'asked',
       last_response_ms: null,
@@ -212,18 +212,18 @@ describe('a turn is settled', () => {
     await emit(turn.jobId, attempt, [chunk('0123456789')])
     await endJobs(db, [{ id: turn.jobId, attempt, outcome: 'crashed', code: 'job.crashed', detail: 'x' }])
     assert.deepEqual(
-      [(await message(turn))!.status, (await message(turn))!.content],
+      [(await readMessage(turn))!.status, (await readMessage(turn))!.content],
       ['failed', '0123456789'],
     )
-    const { output, cost, estimated, success, model } = (await usage(turn))!
+    const { output, cost, estimated, success, model } = (await readUsage(turn))!
     assert.deepEqual([output, cost, estimated, success, model], [3, null, true, false, 'asked'])
   })
 
   test('by a stop: of one that had not begun nothing was used', async () => {
     const turn = await begin()
     await db.one(cancelJob(turn.jobId))
-    assert.deepEqual([(await message(turn))!.status, (await message(turn))!.content], ['stopped', ''])
-    assert.equal(await usage(turn), undefined)
+    assert.deepEqual([(await readMessage(turn))!.status, (await readMessage(turn))!.content], ['stopped', ''])
+    assert.equal(await readUsage(turn), undefined)
   })
 
   test('once, and also where the conversation is gone: what was used was used', async () => {
@@ -232,7 +232,7 @@ describe('a turn is settled', () => {
     await emit(turn.jobId, attempt, [used()])
     await query('delete from ai_conversation where id = $1', [turn.conversationId])
     await done(turn, attempt)
-    assert.equal((await usage(turn))!.input, 10)
+    assert.equal((await readUsage(turn))!.input, 10)
   })
 })
 
@@ -242,7 +242,7 @@ test('an answer that was stopped before its first word is not sent along with la
   await emit(blank.jobId, attempt, [chunk('\n\n'), used()])
   await db.one(cancelJob(blank.jobId))
   await endJobs(db, [{ id: blank.jobId, attempt, outcome: 'cancelled' }])
-  const { status, content } = (await message(blank))!
+  const { status, content } = (await readMessage(blank))!
   assert.deepEqual([status, content], ['stopped', '\n\n'])
   await query('update ai_message set conversation_id = $1 where conversation_id = $2', [
     blank.conversationId,
@@ -258,7 +258,7 @@ test('the messages that are shown are counted, whatever is written', async () =>
     `insert into ai_conversation (id, user_id, title, provider, model) select id, 'u', 't', 'p', 'm' from unnest($1::uuid[]) id`,
     [[one, other]],
   )
-  const counts = async () =>
+  const readCounts = async () =>
     (
       await query('select message_count as n from ai_conversation where id = any($1) order by id', [
         [one, other],
@@ -272,7 +272,7 @@ test('the messages that are shown are counted, whatever is written', async () =>
        ('assistant', 'failed', ''), ('assistant', 'pending', ''), ('assistant', 'pending', 'Wel')) m(role, status, content)`,
     [[one, other]],
   )
-  assert.deepEqual(await counts(), [2, 2])
+  assert.deepEqual(await readCounts(), [2, 2])
   for (const [change, expected] of [
     [`set status = 'complete', settled_at = now() where content = 'Wel'`, [3, 3]],
     [`set content = 'Sorry' where status = 'failed'`, [4, 4]],
@@ -282,12 +282,12 @@ test('the messages that are shown are counted, whatever is written', async () =>
   ] as const) {
     const given = change.replace('$1', `'${one}'`)
     await query(`update ai_message ${given} and conversation_id in ('${one}', '${other}')`)
-    assert.deepEqual(await counts(), expected, change)
+    assert.deepEqual(await readCounts(), expected, change)
   }
   await query(
     `delete from ai_message where content in ('Hello', '') and conversation_id in ('${one}', '${other}')`,
   )
-  assert.deepEqual(await counts(), [3, 2])
+  assert.deepEqual(await readCounts(), [3, 2])
   await query('delete from ai_conversation where id = $1', [one])
-  assert.deepEqual(await counts(), [2])
+  assert.deepEqual(await readCounts(), [2])
 })

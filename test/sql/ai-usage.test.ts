@@ -14,7 +14,7 @@ const DAYS = 6
 const HOUR = 3_600_000
 const START = Date.UTC(2025, 11, 29)
 /** A random time; half of them within a millisecond of the start of a day. */
-const moment = (): string => {
+const pickMoment = (): string => {
   const at = START + chance.between(0, DAYS * 24) * HOUR
   return new Date(
     (chance.happens(0.5) ? at - (at % (24 * HOUR)) : at) + chance.pick([-1, 0, 0, 1]),
@@ -44,7 +44,7 @@ const rows = Array.from({ length: 300 }, () => {
     cost: chance.happens(0.7) ? chance.between(0, 99) / 1000 : null,
     estimated: chance.happens(0.3),
     success: chance.happens(0.8),
-    created_at: moment(),
+    created_at: pickMoment(),
   }
 })
 const COLUMNS =
@@ -56,7 +56,7 @@ await query(
 await query(`update ai_usage set cost = null where model = 'f'`)
 
 // The statement without kept sums.
-const summed = (whose: string): string => `
+const withoutSums = (whose: string): string => `
   with model as (
     select vendor, model, count(*)::int as requests, sum(input_tokens + output_tokens)::int as tokens, sum(audio_seconds) as audio, sum(cost) as cost,
       count(*) filter (where cost is null)::int as unpriced, count(*) filter (where estimated)::int as estimated,
@@ -82,8 +82,8 @@ test('usage of any range of time is the sum of its rows, wherever in a day it be
   let met = 0
   for (let n = 0; n < numRuns; n++) {
     const { whose, read, values } = chance.pick(READS)
-    const range = [chance.happens(0.1) ? null : moment(), chance.happens(0.1) ? null : moment()]
-    const [row] = await query(summed(whose), range)
+    const range = [chance.happens(0.1) ? null : pickMoment(), chance.happens(0.1) ? null : pickMoment()]
+    const [row] = await query(withoutSums(whose), range)
     const [answer] = await query(read, [...range, 5, ...values])
     const { models, ...said } = JSON.parse(Object.values(answer!)[0] as string)
     const { requests, successes, ...sums } = row as Record<string, number>

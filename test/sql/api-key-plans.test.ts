@@ -18,7 +18,7 @@ import { uuidv7 } from '../../sql/ids.ts'
 import { deleteMember, hideOrganization } from '../../sql/orgs.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { testDatabase } from '../database.ts'
-import { assertWriteByIndex, fillOrganizations, planned, testReads } from './plans-help.ts'
+import { assertWriteByIndex, fillOrganizations, planRead, testReads } from './plans-help.ts'
 
 /** API keys and access checks use an index, with 2000 accounts and 5000 keys. */
 
@@ -46,10 +46,10 @@ const client = await connect({ url, applicationName: 'plans' })
 after(() => client.end())
 
 const reads = [
-  planned('a caller', readAccountState, 5),
-  planned('a key', readApiKey, '00'.repeat(32)),
-  planned('the keys of an account', readApiKeys, 5, null, 0, 100),
-  planned('the keys of an organization', readOrganizationKeys, 5, 21, null, 0, 100),
+  planRead('a caller', readAccountState, 5),
+  planRead('a key', readApiKey, '00'.repeat(32)),
+  planRead('the keys of an account', readApiKeys, 5, null, 0, 100),
+  planRead('the keys of an organization', readOrganizationKeys, 5, 21, null, 0, 100),
 ] as const
 
 describe('reads by index', () => {

@@ -25,14 +25,14 @@ import { newAccount, sharedDatabase } from './shared-database.ts'
 const { db, query, url } = await sharedDatabase()
 const account = () => newAccount({ query })
 
-async function key(accountId: number, organizationId: number | null = null): Promise<string> {
+async function addKey(accountId: number, organizationId: number | null = null): Promise<string> {
   const id = uuidv7()
   const more = { name: 'n', digest: digestOf(id), hint: id.slice(-4), scopes: ['*:write'], expiresAt: null }
   await db.one(insertApiKey({ id, accountId, organizationId, ...more }))
   return id
 }
 
-async function organization(...members: number[]): Promise<number> {
+async function addOrganization(...members: number[]): Promise<number> {
   const [row] = await query(`insert into organization (name, slug) values ('n', $1) returning id`, [
     `o-${randomUUID()}`,
   ])
@@ -61,14 +61,14 @@ describe('the end of a key tells every edge to forget its account', async () => 
 
   test('its deletion', async () => {
     const owner = await account()
-    assert.notEqual(await db.maybeOne(deleteApiKey(await key(owner))), null)
+    assert.notEqual(await db.maybeOne(deleteApiKey(await addKey(owner))), null)
     await assertTold(owner)
   })
 
   test('the end of a membership, for keys of that organization alone', async () => {
     const owner = await account()
-    const [left, stayed] = [await organization(owner, await account()), await organization(owner)]
-    const keys = [await key(owner), await key(owner, stayed), await key(owner, left)]
+    const [left, stayed] = [await addOrganization(owner, await account()), await addOrganization(owner)]
+    const keys = [await addKey(owner), await addKey(owner, stayed), await addKey(owner, left)]
     await query('delete from organization_member where organization_id = $1 and user_id = $2', [left, owner])
     await assertTold(owner)
     assert.deepEqual(await Promise.all(keys.map(isThere)), [true, true, false])
@@ -76,8 +76,8 @@ describe('the end of a key tells every edge to forget its account', async () => 
 
   test('the deletion of an organization, at once', async () => {
     const owner = await account()
-    const id = await organization(owner)
-    const [own, its] = [await key(owner), await key(owner, id)]
+    const id = await addOrganization(owner)
+    const [own, its] = [await addKey(owner), await addKey(owner, id)]
     await db.one(hideOrganization(id))
     await assertTold(owner)
     assert.deepEqual([await isThere(own), await isThere(its)], [true, false])
@@ -85,8 +85,8 @@ describe('the end of a key tells every edge to forget its account', async () => 
 })
 
 test('only a member has a key of an organization', async () => {
-  const id = await organization(await account())
-  await assert.rejects(key(await account(), id))
+  const id = await addOrganization(await account())
+  await assert.rejects(addKey(await account(), id))
 })
 
 const countKeys = (owner: number) =>
@@ -117,32 +117,32 @@ test('changes to the keys of an account wait for each other, and see what the ot
 })
 
 describe('the last use', () => {
-  const usedAt = async (id: string) =>
+  const readUsedAt = async (id: string) =>
     (await query('select last_used_at as at from api_key where id = $1', [id]))[0]!.at as Date | null
 
   test('is noted for several keys at once, and not again within half a minute', async () => {
     const owner = await account()
-    const [one, two, unused] = [await key(owner), await key(owner), await key(owner)]
+    const [one, two, unused] = [await addKey(owner), await addKey(owner), await addKey(owner)]
     await db.run(touchApiKeys([two, one, randomUUID()]))
-    const noted = await usedAt(one)
-    assert.ok(noted !== null && (await usedAt(two)) !== null)
-    assert.equal(await usedAt(unused), null)
+    const noted = await readUsedAt(one)
+    assert.ok(noted !== null && (await readUsedAt(two)) !== null)
+    assert.equal(await readUsedAt(unused), null)
     await db.run(touchApiKeys([one]))
-    assert.deepEqual(await usedAt(one), noted)
+    assert.deepEqual(await readUsedAt(one), noted)
     await query(`update api_key set last_used_at = now() - interval '31 seconds' where id = $1`, [one])
     await db.run(touchApiKeys([one]))
     // The clock's milliseconds may be equal.
-    assert.ok((await usedAt(one))! >= noted)
+    assert.ok((await readUsedAt(one))! >= noted)
   })
 
   test('is left to another edge that is noting it', async () => {
-    const one = await key(await account())
+    const one = await addKey(await account())
     const other = await connect({ url, applicationName: 'another edge' })
     try {
       await other.query('begin')
       await other.query('select from api_key where id = $1 for no key update', [one])
       await db.run(touchApiKeys([one]))
-      assert.equal(await usedAt(one), null)
+      assert.equal(await readUsedAt(one), null)
     } finally {
       await other.end()
     }
@@ -159,7 +159,7 @@ describe('requests of a key', () => {
   const given = ({ granted, remaining }: { granted: number; remaining: number }) => [granted, remaining]
 
   test('are given until there are no more', async () => {
-    const one = await key(await account())
+    const one = await addKey(await account())
     assert.deepEqual(given(await reserve(one, 10, 4)), [4, 6])
     assert.deepEqual(given(await reserve(one, 10, 4)), [4, 2])
     assert.deepEqual(given(await reserve(one, 10, 4)), [2, 0])
@@ -169,7 +169,7 @@ describe('requests of a key', () => {
   })
 
   test('are given anew in the next period, which begins with its first request', async () => {
-    const one = await key(await account())
+    const one = await addKey(await account())
     await reserve(one, 10, 10)
     await age(one, 3540)
     const late = await reserve(one, 10, 1)
@@ -182,7 +182,7 @@ describe('requests of a key', () => {
   })
 
   test('are never more than the limit, however many ask at once', async () => {
-    const one = await key(await account())
+    const one = await addKey(await account())
     const all = await Promise.all(Array.from({ length: 50 }, () => reserve(one, 100, 7)))
     assert.equal(
       all.reduce((sum, { granted }) => sum + granted, 0),
@@ -191,7 +191,7 @@ describe('requests of a key', () => {
   })
 
   test('a lower limit than what was given gives nothing more', async () => {
-    const one = await key(await account())
+    const one = await addKey(await account())
     await reserve(one, 100, 50)
     assert.deepEqual(given(await reserve(one, 20, 5)), [0, 0])
   })
@@ -199,7 +199,7 @@ describe('requests of a key', () => {
 
 test('keys are deleted 30 days after they have expired', async () => {
   const owner = await account()
-  const keys = [await key(owner), await key(owner), await key(owner)]
+  const keys = [await addKey(owner), await addKey(owner), await addKey(owner)]
   await query(`update api_key set expires_at = now() - interval '31 days' where id = $1`, [keys[0]])
   await query(`update api_key set expires_at = now() - interval '29 days' where id = $1`, [keys[1]])
   assert.deepEqual(await db.one(deleteExpiredApiKeys(10)), { count: 1 })

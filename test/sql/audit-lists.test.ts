@@ -4,7 +4,7 @@ import { readAudit } from '../../sql/audit.ts'
 import { connect } from '../../sql/driver.ts'
 import { createReader } from '../../sql/reader.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
-import { assertListByIndex, GENERIC_PLANS, planned, testReads } from './plans-help.ts'
+import { assertListByIndex, GENERIC_PLANS, planRead, testReads } from './plans-help.ts'
 
 /** Lists of the audit trail use an index for any combination of filters, with 12,000 events. */
 
@@ -28,16 +28,26 @@ const CURSOR = '["2026-01-02T03:00:00Z",2917]'
 const reads = WAYS.flatMap((way) => {
   const audit = readAudit.at[way]
   return [
-    planned(`of a time (${way})`, audit, null, null, null, ...HOURS, null, 0, 20),
+    planRead(`of a time (${way})`, audit, null, null, null, ...HOURS, null, 0, 20),
     ...[ANY, HOURS].flatMap((time) => {
       const how = `(${way}, ${time[0]})`
       return [
-        planned(`of a kind ${how}`, audit, 'member.added', null, null, ...time, null, 0, 20),
-        planned(`of an account ${how}`, audit, null, 5, null, ...time, null, 0, 20),
-        planned(`of an organization ${how}`, audit, null, null, 5, ...time, null, 0, 20),
-        planned(`of a kind and an account ${how}`, audit, 'member.added', 5, null, ...time, null, 0, 20),
-        planned(`of a kind and an organization ${how}`, audit, 'member.added', null, 5, ...time, null, 0, 20),
-        planned(`of all three ${how}`, audit, 'account.updated', 5, 5, ...time, CURSOR, 0, 20),
+        planRead(`of a kind ${how}`, audit, 'member.added', null, null, ...time, null, 0, 20),
+        planRead(`of an account ${how}`, audit, null, 5, null, ...time, null, 0, 20),
+        planRead(`of an organization ${how}`, audit, null, null, 5, ...time, null, 0, 20),
+        planRead(`of a kind and an account ${how}`, audit, 'member.added', 5, null, ...time, null, 0, 20),
+        planRead(
+          `of a kind and an organization ${how}`,
+          audit,
+          'member.added',
+          null,
+          5,
+          ...time,
+          null,
+          0,
+          20,
+        ),
+        planRead(`of all three ${how}`, audit, 'account.updated', 5, 5, ...time, CURSOR, 0, 20),
       ]
     }),
   ]

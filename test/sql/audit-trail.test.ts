@@ -16,7 +16,7 @@ const event = (more: Partial<AuditEvent> = {}): AuditEvent => ({
   requestId: 'r-1',
   ...more,
 })
-const trail = () => query('select * from audit_event order by id')
+const readTrail = () => query('select * from audit_event order by id')
 
 test('events keep their order and all that they say', async () => {
   await db.run(
@@ -25,7 +25,7 @@ test('events keep their order and all that they say', async () => {
       event({ kind: 'member.added', organizationId: 7, actorId: null, address: null, requestId: null }),
     ]),
   )
-  const rows = (await trail()).map(({ id: _, at, ...row }) => ({ ...row, at: at instanceof Date }))
+  const rows = (await readTrail()).map(({ id: _, at, ...row }) => ({ ...row, at: at instanceof Date }))
   assert.deepEqual(rows, [
     {
       kind: 'account.updated',
@@ -52,7 +52,7 @@ test('events keep their order and all that they say', async () => {
 
 test('no statement changes, removes or empties the trail, whatever it matches', async () => {
   await db.run(appendAudit([event()]))
-  const before = await trail()
+  const before = await readTrail()
   const attempts = [
     `update audit_event set kind = 'account.deleted'`,
     'update audit_event set at = now() where false',
@@ -71,18 +71,18 @@ test('no statement changes, removes or empties the trail, whatever it matches', 
       { code: '42501', message: 'The audit trail is append-only' },
       attempt,
     )
-  assert.deepEqual(await trail(), before)
+  assert.deepEqual(await readTrail(), before)
 })
 
 test('an event that is rolled back with what it tells of leaves nothing', async () => {
-  const before = await trail()
+  const before = await readTrail()
   await assert.rejects(
     db.transaction(async (tx) => {
       await tx.run(appendAudit([event()]))
       throw new Error('no')
     }),
   )
-  assert.deepEqual(await trail(), before)
+  assert.deepEqual(await readTrail(), before)
 })
 
 test('an event outlives the account that it tells of', async () => {
@@ -102,13 +102,13 @@ test('an event outlives the account that it tells of', async () => {
 })
 
 let made = 0
-const admin = async (): Promise<number> => {
+const addAdmin = async (): Promise<number> => {
   const email = `admin${++made}@example.com`
   const fields = { email, passwordHash: 'x', fullName: null, role: 'admin', isActive: true } as const
   return (await db.one(insertAccount(fields))).id
 }
-const refused = (error: unknown): boolean => error instanceof Failure && error.code === 'account.last_admin'
-const admins = async (): Promise<number> =>
+const isRefused = (error: unknown): boolean => error instanceof Failure && error.code === 'account.last_admin'
+const countAdmins = async (): Promise<number> =>
   (await query(`select count(*)::int as n from account where role = 'admin' and is_active`))[0]!.n as number
 
 const WAYS: Record<string, (id: number) => Query<unknown>> = {
@@ -119,26 +119,26 @@ const WAYS: Record<string, (id: number) => Query<unknown>> = {
 
 test('the last active admin is not demoted, deactivated or deleted; anything else of it may change', async () => {
   await query('delete from account')
-  const last = await admin()
-  for (const way of Object.values(WAYS)) await assert.rejects(db.run(way(last)), refused)
+  const last = await addAdmin()
+  for (const way of Object.values(WAYS)) await assert.rejects(db.run(way(last)), isRefused)
   await db.one(setRole(last, 'admin'))
   await db.one(setActive(last, true))
-  const inactive = await admin()
+  const inactive = await addAdmin()
   await db.one(setActive(inactive, false))
   for (const way of Object.values(WAYS))
-    await assert.rejects(db.run(way(last)), refused, 'an admin who is not active does not count')
+    await assert.rejects(db.run(way(last)), isRefused, 'an admin who is not active does not count')
   await db.one(setRole(inactive, 'user'))
-  const other = await admin()
+  const other = await addAdmin()
   await db.one(setRole(last, 'user'))
-  for (const way of Object.values(WAYS)) await assert.rejects(db.run(way(other)), refused)
-  assert.equal(await admins(), 1)
+  for (const way of Object.values(WAYS)) await assert.rejects(db.run(way(other)), isRefused)
+  assert.equal(await countAdmins(), 1)
 })
 
 test('however many admins go at once, one stays', { timeout: 60_000 }, async () => {
   const ways = Object.values(WAYS)
   for (let round = 0; round < rounds(25); round++) {
     await query(`delete from account where role <> 'admin' or not is_active`)
-    const all = await Promise.all(Array.from({ length: 6 }, admin))
+    const all = await Promise.all(Array.from({ length: 6 }, addAdmin))
     const [kept] = await query(`select array_agg(id) as ids from account where role = 'admin' and is_active`)
     const ids = kept!.ids as number[]
     const ends = await Promise.allSettled(
@@ -146,7 +146,7 @@ test('however many admins go at once, one stays', { timeout: 60_000 }, async () 
     )
     const failed = ends.filter((end) => end.status === 'rejected')
     assert.equal(failed.length, 1, `of ${all.length} and more one is refused`)
-    assert.ok(refused(failed[0]!.reason))
-    assert.equal(await admins(), 1)
+    assert.ok(isRefused(failed[0]!.reason))
+    assert.equal(await countAdmins(), 1)
   }
 })

@@ -37,7 +37,7 @@ import {
 import type { Query } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
-import { assertWriteByIndex, daysAgo, planned, testReads } from './plans-help.ts'
+import { assertWriteByIndex, daysAgo, planRead, testReads } from './plans-help.ts'
 
 /** Queries of the blog use an index, with 2,500 posts and 2,000 tags. */
 
@@ -68,21 +68,21 @@ after(() => client.end())
 // A position in the middle of the posts.
 const CURSOR = JSON.stringify([daysAgo(30), 7])
 const reads = [
-  planned('published posts', readPublished, null, 0, 20),
-  planned('a later page', readPublished, null, 500, 100),
-  planned('what follows a cursor', readPublished, CURSOR, 0, 20),
-  planned('published posts of a tag', readPublishedTagged, 'tag-5', null, 0, 20),
-  planned('all posts', readPosts, null, 0, 20),
-  planned('posts of a status', readPostsOf, 'draft', null, 0, 20),
-  planned('posts of a tag', readPostsTagged, 'tag-5', null, null, 0, 20),
-  planned('posts of a tag and status', readPostsTagged, 'tag-5', 'draft', null, 0, 20),
-  planned('a published post', readPublishedPost, 'post-5'),
-  planned('export', exportedAfter, 2500, null),
-  planned('export a status', exportedAfter, 2500, 'published'),
+  planRead('published posts', readPublished, null, 0, 20),
+  planRead('a later page', readPublished, null, 500, 100),
+  planRead('what follows a cursor', readPublished, CURSOR, 0, 20),
+  planRead('published posts of a tag', readPublishedTagged, 'tag-5', null, 0, 20),
+  planRead('all posts', readPosts, null, 0, 20),
+  planRead('posts of a status', readPostsOf, 'draft', null, 0, 20),
+  planRead('posts of a tag', readPostsTagged, 'tag-5', null, null, 0, 20),
+  planRead('posts of a tag and status', readPostsTagged, 'tag-5', 'draft', null, 0, 20),
+  planRead('a published post', readPublishedPost, 'post-5'),
+  planRead('export', exportedAfter, 2500, null),
+  planRead('export a status', exportedAfter, 2500, 'published'),
 ]
 
 /** Returns the plan of the first page of a list without other parameters. */
-async function firstPage(text: string): Promise<string> {
+async function planFirstPage(text: string): Promise<string> {
   const values = ['null::jsonb', '0', '20']
   const given = text.replace(/\$([123])::\w+/g, (_, n) => values[n - 1]!)
   const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain ${given}`)
@@ -93,13 +93,13 @@ describe('reads of the blog by index', () => {
   testReads(client, reads)
 
   test('the public list comes in the order of its index, without sorting or counting posts', async () => {
-    const plan = await firstPage(readPublished.text)
+    const plan = await planFirstPage(readPublished.text)
     assert.match(plan, /Index Only Scan using blog_post_published_idx on blog_post p/)
     assert.doesNotMatch(plan, /Seq Scan on blog_post\b|SubPlan/)
   })
 
   test('tags come in the order of theirs', async () => {
-    assert.match(await firstPage(readTags.text), /Index Scan using blog_tag_listed_idx/)
+    assert.match(await planFirstPage(readTags.text), /Index Scan using blog_tag_listed_idx/)
   })
 })
 

@@ -19,14 +19,14 @@ const other = await connect({ url, applicationName: 'other' })
 after(() => other.end())
 
 /** Counts the rows of a table that no other transaction has locked. */
-const free = async (table: string): Promise<number> =>
+const countUnlocked = async (table: string): Promise<number> =>
   (
     await other.query<{ n: number }>(
       `with free as (select from ${table} for update skip locked) select count(*)::int as n from free`,
     )
   ).rows[0]!.n
 /** Counts the posts whose tags agree with their rows of `blog_post_tag`. */
-const right = async (): Promise<unknown> =>
+const countCorrect = async (): Promise<unknown> =>
   (
     await query(`
       select count(*)::int as n from blog_post p where tags::jsonb = coalesce((
@@ -63,7 +63,7 @@ describe('a tag of many posts', () => {
       `insert into blog_post_tag (post_id, tag_id) select p.id, t.id from blog_post p, blog_tag t
        where t.slug = 'big' or p.id % 10 = 0`,
     )
-    assert.equal(await right(), POSTS)
+    assert.equal(await countCorrect(), POSTS)
   })
 
   for (const [what, change] of [
@@ -74,7 +74,7 @@ describe('a tag of many posts', () => {
       await db.run(change())
       await db.transaction(async (tx) => {
         assert.equal((await tx.one(applyTag(big, BATCH))).count, BATCH)
-        assert.equal(await free('blog_post'), POSTS - BATCH)
+        assert.equal(await countUnlocked('blog_post'), POSTS - BATCH)
         await other.query(`set lock_timeout = '1s'`)
         await other.query(`update blog_post set title = 'Edited' where slug = 'post-${POSTS}'`)
       })
@@ -95,7 +95,7 @@ describe('a tag of many posts', () => {
         [`Tag ${big}: posts`, 0, POSTS - FEW],
         [`Tag ${big}: posts`, 500, POSTS - FEW],
       ])
-      assert.equal(await right(), POSTS)
+      assert.equal(await countCorrect(), POSTS)
       assert.equal(await db.maybeOne(unappliedTag()), null)
       const left = await query('select name from blog_tag order by id')
       assert.deepEqual(left, what === 'deleted' ? [{ name: 'Small' }] : [{ name: 'A' }, { name: 'Small' }])
@@ -110,7 +110,7 @@ describe('a tag of many posts', () => {
     await assert.rejects(run(stop.signal))
     assert.deepEqual(await db.maybeOne(unappliedTag()), { id: big, posts: POSTS })
     assert.deepEqual(await run(), { posts: POSTS })
-    assert.equal(await right(), POSTS)
+    assert.equal(await countCorrect(), POSTS)
   })
 
   test('renamed again halfway, has its last name everywhere', async () => {
@@ -118,7 +118,7 @@ describe('a tag of many posts', () => {
     await db.one(applyTag(big, BATCH))
     await db.run(updateTag(big, 'B', null))
     await run()
-    assert.equal(await right(), POSTS)
+    assert.equal(await countCorrect(), POSTS)
     assert.equal((await query(`select 1 from blog_post where tags like '%"B"%'`)).length, POSTS)
   })
 
@@ -127,7 +127,7 @@ describe('a tag of many posts', () => {
     await db.one(applyTag(big, BATCH))
     await db.run(hideTag(big))
     await run()
-    assert.equal(await right(), POSTS)
+    assert.equal(await countCorrect(), POSTS)
     assert.equal((await query('select 1 from blog_post_tag where tag_id = $1', [big])).length, 0)
   })
 

@@ -8,7 +8,7 @@ import { sharedDatabase } from './shared-database.ts'
 
 const { db, query } = await sharedDatabase()
 
-async function linked(): Promise<{ post: number; tag: number }> {
+async function addLinkedPost(): Promise<{ post: number; tag: number }> {
   const [post] = await query(
     `insert into blog_post (title, slug) values ('t', 'post-' || gen_random_uuid()) returning id`,
   )
@@ -19,15 +19,15 @@ async function linked(): Promise<{ post: number; tag: number }> {
   return { post: Number(post!.id), tag: Number(tag!.id) }
 }
 
-const differing = () =>
+const findDifferences = () =>
   query(`select pt.* from blog_post_tag pt join blog_post p on p.id = pt.post_id
     where (pt.status, pt.created_at, pt.published_at) is distinct from (p.status, p.created_at, p.published_at)`)
 
 test('links follow a post when it is published, archived, or moved in time', async () => {
-  const { post } = await linked()
-  assert.deepEqual(await differing(), [])
+  const { post } = await addLinkedPost()
+  assert.deepEqual(await findDifferences(), [])
   await db.maybeOne(publishPost(post))
-  assert.deepEqual(await differing(), [])
+  assert.deepEqual(await findDifferences(), [])
   assert.equal(
     (await query('select status from blog_post_tag where post_id = $1', [post]))[0]!.status,
     'published',
@@ -37,12 +37,12 @@ test('links follow a post when it is published, archived, or moved in time', asy
     `update blog_post set created_at = now() - interval '1 year', published_at = now() where id = $1`,
     [post],
   )
-  assert.deepEqual(await differing(), [])
+  assert.deepEqual(await findDifferences(), [])
 })
 
 test('a link that is added while its post is published has its state', async () => {
-  const { post } = await linked()
-  const { tag } = await linked()
+  const { post } = await addLinkedPost()
+  const { tag } = await addLinkedPost()
   const added = db.transaction(async (tx) => {
     await tx.maybeOne(publishPost(post))
     const link = query('insert into blog_post_tag (post_id, tag_id) values ($1, $2)', [post, tag])
@@ -56,11 +56,11 @@ test('a link that is added while its post is published has its state', async () 
     return { link }
   })
   await (await added).link
-  assert.deepEqual(await differing(), [])
+  assert.deepEqual(await findDifferences(), [])
 })
 
 test('a post is published while its tag is deleted, and neither waits for the other in a circle', async () => {
-  const posts = await Promise.all(Array.from({ length: 4 }, linked))
+  const posts = await Promise.all(Array.from({ length: 4 }, addLinkedPost))
   for (const { tag } of posts) await db.run(hideTag(tag))
   await Promise.all(
     posts.flatMap(({ post, tag }) => [
@@ -69,5 +69,5 @@ test('a post is published while its tag is deleted, and neither waits for the ot
       db.maybeOne(archivePost(post)),
     ]),
   )
-  assert.deepEqual(await differing(), [])
+  assert.deepEqual(await findDifferences(), [])
 })

@@ -34,7 +34,7 @@ interface Sent {
 }
 
 /** Adds a message with its job, in the mailbox of its number. With `actor: null`, it is in its owner's mailbox. */
-async function message(fields: Fields & { readonly sendAt?: string } = {}): Promise<Sent> {
+async function addMessage(fields: Fields & { readonly sendAt?: string } = {}): Promise<Sent> {
   const { sendAt, ...more } = fields
   const delay_ms = sendAt === undefined ? null : (await db.one(msUntil(sendAt))).ms
   const job = spec({ actor: `sms:${randomUUID()}`, settle: SETTLE, delay_ms, ...more })
@@ -44,21 +44,24 @@ async function message(fields: Fields & { readonly sendAt?: string } = {}): Prom
   await db.run(insertSend({ ...row, recipients: ['+1'], message: { a: 1 }, sendAt: sendAt ?? null }))
   return { id, jobId: job.id }
 }
-const later = (): string => new Date(Date.now() + HOUR_MS).toISOString()
+const inAnHour = (): string => new Date(Date.now() + HOUR_MS).toISOString()
 const begin = ({ id, jobId }: Sent, attempt = 1) =>
   db.transaction(async (tx) =>
     (await tx.maybeOne(fenceJob(jobId, attempt))) === null
       ? null
       : tx.maybeOne(beginRequest(id, { id: jobId, attempt }, false)),
   )
-const claimed = async (fields: Fields = {}): Promise<Sent> => {
-  const one = await message(fields)
+const addClaimed = async (fields: Fields = {}): Promise<Sent> => {
+  const one = await addMessage(fields)
   assert.ok((await ledger.claim(one.jobId, await ledger.lease())) !== null)
   return one
 }
 const cancel = async ({ id }: Sent) => (await db.one(cancelSend(id))).status
-const both = async ({ id, jobId }: Sent) => [(await db.one(sendById(id))).status, await ledger.status(jobId)]
-const contentOf = async ({ id }: Sent) => (await db.one(sendById(id))).message
+const readStatuses = async ({ id, jobId }: Sent) => [
+  (await db.one(sendById(id))).status,
+  await ledger.status(jobId),
+]
+const readContent = async ({ id }: Sent) => (await db.one(sendById(id))).message
 
 describe('what waits for its time or its turn', () => {
   for (const [what, fields] of [
@@ -66,12 +69,12 @@ describe('what waits for its time or its turn', () => {
     ['in that of an owner', { actor: null }],
   ] as const)
     test(`is cancelled with its job, ${what}, and forgets what it said`, async () => {
-      for (const sendAt of [undefined, later()]) {
-        const one = await message({ ...fields, ...(sendAt === undefined ? {} : { sendAt }) })
-        assert.deepEqual(await both(one), [sendAt === undefined ? 'queued' : 'scheduled', 'queued'])
+      for (const sendAt of [undefined, inAnHour()]) {
+        const one = await addMessage({ ...fields, ...(sendAt === undefined ? {} : { sendAt }) })
+        assert.deepEqual(await readStatuses(one), [sendAt === undefined ? 'queued' : 'scheduled', 'queued'])
         assert.equal(await cancel(one), 'cancelled')
-        assert.deepEqual(await both(one), ['cancelled', 'cancelled'])
-        assert.equal(await contentOf(one), null)
+        assert.deepEqual(await readStatuses(one), ['cancelled', 'cancelled'])
+        assert.equal(await readContent(one), null)
         assert.equal(await begin(one), null)
         assert.equal(await cancel(one), 'cancelled', 'also a second time')
       }
@@ -79,18 +82,18 @@ describe('what waits for its time or its turn', () => {
 
   test('is cancelled when its job is', async () => {
     for (const actor of ['sms:x', null]) {
-      const one = await message({ actor, sendAt: later() })
+      const one = await addMessage({ actor, sendAt: inAnHour() })
       await db.one(cancelJob(one.jobId))
-      assert.deepEqual(await both(one), ['cancelled', 'cancelled'])
+      assert.deepEqual(await readStatuses(one), ['cancelled', 'cancelled'])
     }
   })
 
   test('for another try is cancelled, with nothing of the failure', async () => {
-    const one = await claimed()
+    const one = await addClaimed()
     await begin(one)
     await db.run(settleFailed(one.id, 1, 'telephony.failed', 'no'))
     await ledger.finish({ id: one.jobId, attempt: 1, outcome: 'retry', delay_ms: HOUR_MS })
-    assert.deepEqual(await both(one), ['failed', 'queued'])
+    assert.deepEqual(await readStatuses(one), ['failed', 'queued'])
     assert.equal(await cancel(one), 'cancelled')
     const [row] = await query('select error_code, detail from comms_send where id = $1', [one.id])
     assert.deepEqual(row, { error_code: null, detail: null })
@@ -98,53 +101,53 @@ describe('what waits for its time or its turn', () => {
 
   test('does not hold up others of its number', async () => {
     const actor = `sms:${randomUUID()}`
-    const [scheduled, next] = [await message({ actor, sendAt: later() }), await message({ actor })]
+    const [scheduled, next] = [await addMessage({ actor, sendAt: inAnHour() }), await addMessage({ actor })]
     const claim = await ledger.claim(next.jobId, await ledger.lease())
     assert.equal(claim?.id, next.jobId)
-    assert.deepEqual(await both(scheduled), ['scheduled', 'queued'])
+    assert.deepEqual(await readStatuses(scheduled), ['scheduled', 'queued'])
   })
 })
 
 describe('what is being sent', () => {
   test('is not cancelled, nor is its job', async () => {
-    const one = await claimed()
+    const one = await addClaimed()
     await begin(one)
     assert.equal(await cancel(one), 'sending')
     const { cancel_requested_at } = (await ledger.row(one.jobId)) as unknown as Record<string, unknown>
-    assert.deepEqual([await both(one), cancel_requested_at], [['sending', 'running'], null])
+    assert.deepEqual([await readStatuses(one), cancel_requested_at], [['sending', 'running'], null])
     await db.one(settleSent(one.id, { providerId: 'SM1', status: 'queued', detail: null }))
     assert.equal(await cancel(one), 'sent')
   })
 
   test('but whose request has not begun is cancelled at once, and never begins; its job ends when it is told', async () => {
     for (const actor of [`sms:${randomUUID()}`, null]) {
-      const one = await claimed({ actor })
+      const one = await addClaimed({ actor })
       assert.equal(await cancel(one), 'cancelled')
-      assert.deepEqual(await both(one), ['cancelled', 'running'])
+      assert.deepEqual(await readStatuses(one), ['cancelled', 'running'])
       assert.equal(await begin(one), null)
       await db.run(settleFailed(one.id, 1, 'telephony.failed', 'no'))
       await ledger.finish({ id: one.jobId, attempt: 1, outcome: 'cancelled' })
-      assert.deepEqual(await both(one), ['cancelled', 'cancelled'])
+      assert.deepEqual(await readStatuses(one), ['cancelled', 'cancelled'])
     }
   })
 
   test('is either cancelled or begun, when both are tried at once', async () => {
     const seen = new Set<string>()
     for (let n = 0; n < rounds(40); n++) {
-      const one = await claimed(n % 2 === 0 ? {} : { actor: null })
+      const one = await addClaimed(n % 2 === 0 ? {} : { actor: null })
       const tries = [() => cancel(one), () => begin(one)]
       const [status, begun] = await Promise.all(
         n % 4 < 2 ? tries.map((run) => run()) : tries.toReversed().map((run) => run()),
       ).then((all) => (n % 4 < 2 ? all : all.toReversed()))
       assert.equal(status === 'cancelled', begun === null)
-      assert.equal((await both(one))[0], begun === null ? 'cancelled' : 'sending')
+      assert.equal((await readStatuses(one))[0], begun === null ? 'cancelled' : 'sending')
       seen.add(String(status))
     }
     assert.ok(seen.size > 0)
   })
 
   test('is waited for: a request that begins in an open transaction decides', async () => {
-    const one = await claimed()
+    const one = await addClaimed()
     await withClient(url, async (client) => {
       await client.query('begin')
       await client.query('select job_fence($1, 1)', [one.jobId])
@@ -156,16 +159,16 @@ describe('what is being sent', () => {
       await client.query('commit')
       assert.equal(await cancelling, 'sending')
     })
-    assert.deepEqual(await both(one), ['sending', 'running'])
+    assert.deepEqual(await readStatuses(one), ['sending', 'running'])
   })
 })
 
 describe('the end of a job', () => {
   test('that failed before a request went out is that of its message, with its reason', async () => {
-    const one = await claimed()
+    const one = await addClaimed()
     const gone = { outcome: 'failed', code: 'job.timeout', detail: 'too long' } as const
     await ledger.finish({ id: one.jobId, attempt: 1, ...gone })
-    assert.deepEqual(await both(one), ['failed', 'failed'])
+    assert.deepEqual(await readStatuses(one), ['failed', 'failed'])
     const [row] = await query('select error_code, detail from comms_send where id = $1', [one.id])
     assert.deepEqual(row, { error_code: 'job.timeout', detail: 'too long' })
     assert.equal(await cancel(one), 'failed', 'then it is too late')
@@ -173,13 +176,13 @@ describe('the end of a job', () => {
 
   test('leaves alone what is known better, and a request that is under way', async () => {
     for (const outcome of ['cancelled', 'failed'] as const) {
-      const one = await claimed()
+      const one = await addClaimed()
       await begin(one)
       await ledger.finish({ id: one.jobId, attempt: 1, outcome, code: 'job.timeout' })
-      assert.deepEqual(await both(one), ['sending', outcome])
+      assert.deepEqual(await readStatuses(one), ['sending', outcome])
       await db.one(settleSent(one.id, { providerId: one.id, status: 'queued', detail: null }))
     }
-    const failed = await claimed()
+    const failed = await addClaimed()
     await begin(failed)
     await db.run(settleFailed(failed.id, 1, 'telephony.refused', 'why'))
     await ledger.finish({ id: failed.jobId, attempt: 1, outcome: 'failed', code: 'telephony.refused' })
@@ -188,19 +191,19 @@ describe('the end of a job', () => {
   })
 
   test('of a retry counts for the message that it sends', async () => {
-    const one = await claimed()
+    const one = await addClaimed()
     await ledger.finish({ id: one.jobId, attempt: 1, outcome: 'failed', code: 'job.timeout', detail: 'x' })
     const retry = await ledger.running({ actor: `sms:${randomUUID()}`, settle: SETTLE })
     const again = { id: one.id, jobId: retry.id }
     assert.notEqual(await begin(again), null)
     await query(`update comms_send set created_at = now() - interval '1 hour' where id = $1`, [one.id])
     await db.one(closeOrphans(10))
-    assert.deepEqual(await both(again), ['sending', 'running'], 'it is worked on')
+    assert.deepEqual(await readStatuses(again), ['sending', 'running'], 'it is worked on')
   })
 })
 
 test('what is scheduled and has lost its job, with its account, has failed', async () => {
-  const one = await message({ sendAt: later() })
+  const one = await addMessage({ sendAt: inAnHour() })
   await query('delete from job where id = $1', [one.jobId])
   await query(`update comms_send set created_at = now() - interval '1 minute' where id = $1`, [one.id])
   assert.equal(await cancel(one), 'scheduled', 'there is nothing to cancel')
@@ -220,7 +223,7 @@ test('webhooks tell of a cancelled message once', async () => {
     `insert into webhook_endpoint (account_id, url, host, events) values ($1, 'https://example.com/', 'example.com', '{send.changed}')`,
     [account!.id],
   )
-  const one = await message({ sendAt: later(), owner_id: account!.id as number })
+  const one = await addMessage({ sendAt: inAnHour(), owner_id: account!.id as number })
   await query('update comms_send set owner_id = $1 where id = $2', [account!.id, one.id])
   for (let n = 0; n < 2; n++) await cancel(one)
   const told = await query(`select body::json -> 'data' ->> 'status' as status from webhook_delivery`)

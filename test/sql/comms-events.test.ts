@@ -42,7 +42,7 @@ const eventOf = (sendId: string | null, status: Status, more: Partial<SendEvent>
   ...more,
 })
 const apply = async (...events: SendEvent[]): Promise<number> => (await db.one(applyEvents(events))).moved
-const statusOf = async (id: string): Promise<string> => (await db.one(sendById(id))).status
+const readStatus = async (id: string): Promise<string> => (await db.one(sendById(id))).status
 
 const accept = async (id: string, providerId: string | null = null): Promise<void> => {
   await db.one(beginRequest(id, { id, attempt: 1 }, false))
@@ -83,7 +83,7 @@ test('any order of events, repeated at will, in any portions, gives the same end
       // The first event carries our id; otherwise no event would match.
       events[0] = { ...events[0]!, sendId: id }
       while (events.length > 0) await apply(...events.splice(0, chance.between(1, events.length)))
-      assert.equal(await statusOf(id), expected, `${told} (seed ${SEED}, run ${run})`)
+      assert.equal(await readStatus(id), expected, `${told} (seed ${SEED}, run ${run})`)
     }
   }
 })
@@ -92,12 +92,12 @@ test('events of one message at once', async () => {
   for (let run = 0; run < 10; run++) {
     const ids = [await send(), await send(), await send()]
     const events = ids.flatMap((id) => RANKS.map((status) => eventOf(id, status)))
-    const shuffled = (seed: number) => {
+    const shuffle = (seed: number) => {
       const chance = chanceOf(SEED + run * 10 + seed)
       return events.toSorted(() => chance.next() - 0.5)
     }
-    await Promise.all([0, 1, 2, 3].map((seed) => apply(...shuffled(seed))))
-    for (const id of ids) assert.equal(await statusOf(id), 'complained')
+    await Promise.all([0, 1, 2, 3].map((seed) => apply(...shuffle(seed))))
+    for (const id of ids) assert.equal(await readStatus(id), 'complained')
   }
 })
 
@@ -121,7 +121,7 @@ describe('an event', () => {
     const id = await send('sms')
     await accept(id, `SM${id}`)
     assert.equal(await apply(eventOf(null, 'failed', { channel: 'sms', providerId: `SM${id}` })), 1)
-    assert.equal(await statusOf(id), 'failed')
+    assert.equal(await readStatus(id), 'failed')
   })
 
   test('of a message that is not here, of another channel or with another id of the provider changes nothing', async () => {
@@ -136,7 +136,7 @@ describe('an event', () => {
     ]
     for (const event of none) assert.equal(await apply(event), 0)
     assert.equal(await apply(...none), 0)
-    assert.deepEqual([await statusOf(mail), await statusOf(text)], ['sent', 'sent'])
+    assert.deepEqual([await readStatus(mail), await readStatus(text)], ['sent', 'sent'])
   })
 
   test('that comes before the answer settles a message, which no attempt sends or settles again', async () => {
@@ -151,7 +151,7 @@ describe('an event', () => {
         await db.maybeOne(settleUnknown(id, 'no answer'))
         await query(`update comms_send set created_at = now() - interval '1 hour' where id = $1`, [id])
         await db.one(closeOrphans(100))
-        assert.equal(await statusOf(id), status, `${status} from ${from}`)
+        assert.equal(await readStatus(id), status, `${status} from ${from}`)
       }
   })
 })

@@ -13,7 +13,7 @@ import { connect } from '../../sql/driver.ts'
 import { createReader } from '../../sql/reader.ts'
 import { liftSuppression, readSuppressions, suppressedAmong } from '../../sql/suppressions.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
-import { assertListByIndex, assertWriteByIndex, GENERIC_PLANS, planned, testReads } from './plans-help.ts'
+import { assertListByIndex, assertWriteByIndex, GENERIC_PLANS, planRead, testReads } from './plans-help.ts'
 
 /** Lists of the ledger use an index, with 8,000 sends, and all callers find the sends that they may see. */
 
@@ -65,13 +65,21 @@ const reads = [
   ...asked.flatMap(([what, ...filters]) =>
     WAYS.flatMap((way) =>
       [ANY, HOURS].map((time) =>
-        planned(`${what} (${way}, ${time[0]})`, readSends.created_at[way], ...filters, ...time, null, 0, 100),
+        planRead(
+          `${what} (${way}, ${time[0]})`,
+          readSends.created_at[way],
+          ...filters,
+          ...time,
+          null,
+          0,
+          100,
+        ),
       ),
     ),
   ),
-  planned('one', readSend, 5, false, id),
-  planned('how many have an unknown outcome', readUnknownCount),
-  planned('suppressed addresses', readSuppressions, null, 0, 100),
+  planRead('one', readSend, 5, false, id),
+  planRead('how many have an unknown outcome', readUnknownCount),
+  planRead('suppressed addresses', readSuppressions, null, 0, 100),
 ]
 describe('reads by index', () => testReads(client, reads))
 

@@ -31,7 +31,7 @@ async function send(channel: Channel = 'sms'): Promise<string> {
 }
 /** Attempt `n` of a new job. */
 const attempt = (n: number) => ({ id: randomUUID(), attempt: n })
-const statusOf = async (id: string): Promise<string> => (await db.one(sendById(id))).status
+const readStatus = async (id: string): Promise<string> => (await db.one(sendById(id))).status
 const taken = (providerId: string | null) => ({ providerId, status: 'queued', detail: null })
 
 /** Brings a send into each state. */
@@ -95,9 +95,9 @@ describe('every step, from every state', () => {
       for (const [from, to] of Object.entries(ends)) {
         const id = await send()
         await reach[from]!(id)
-        assert.equal(await statusOf(id), from)
+        assert.equal(await readStatus(id), from)
         await run(id)
-        assert.equal(await statusOf(id), to, `from ${from}`)
+        assert.equal(await readStatus(id), to, `from ${from}`)
       }
     })
   }
@@ -107,9 +107,9 @@ test('an attempt does not settle what a later one is sending', async () => {
   const id = await send()
   await db.one(beginRequest(id, attempt(2), false))
   await db.run(settleFailed(id, 1, 'telephony.failed', 'no'))
-  assert.equal(await statusOf(id), 'sending')
+  assert.equal(await readStatus(id), 'sending')
   await db.run(settleFailed(id, 2, 'telephony.failed', 'no'))
-  assert.equal(await statusOf(id), 'failed')
+  assert.equal(await readStatus(id), 'failed')
 })
 
 test('a request begins once at a time, and again only where that changes nothing', async () => {

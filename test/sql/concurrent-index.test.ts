@@ -20,18 +20,18 @@ after(async () => {
 })
 
 const run = (at = url) => migrate(at, { folder: pathToFileURL(`${folder}/`) })
-const given = (name: string, statement: string) =>
+const writeMigration = (name: string, statement: string) =>
   writeFileSync(join(folder, name), `-- not in a transaction\n-- Why.\n${statement};\n`)
-const validity = async (index: string): Promise<unknown> =>
+const readValidity = async (index: string): Promise<unknown> =>
   (await query('select indisvalid as valid from pg_index where indexrelid = to_regclass($1)', [index]))[0]
     ?.valid
-const recorded = async (name: string): Promise<number> =>
+const countRecorded = async (name: string): Promise<number> =>
   (await query('select 1 from migration where name = $1', [name])).length
 const insert = (slug: string) =>
   writer.query(`insert into organization (name, slug) values ('N', $1)`, [slug])
-const clock = async (): Promise<number> =>
+const readClock = async (): Promise<number> =>
   Number((await query('select extract(epoch from clock_timestamp()) * 1000 as ms'))[0]!.ms)
-const building = () =>
+const waitForBuild = () =>
   until('it waits for the transaction', async () => {
     const rows = await query(`select from pg_stat_activity where datname = current_database()
       and query ~ 'index concurrently' and wait_event_type = 'Lock'`)
@@ -41,67 +41,73 @@ const building = () =>
 describe('a migration in no transaction', { concurrency: false }, () => {
   test('builds its index while others write, and waits for who began before', async () => {
     const name = '000001-name.sql'
-    given(name, 'create index concurrently organization_name_idx on organization (name)')
+    writeMigration(name, 'create index concurrently organization_name_idx on organization (name)')
     const older = await connect({ url, applicationName: 'older' })
     try {
       await older.query('begin')
       await older.query(`insert into organization (name, slug) values ('N', 'older')`)
       const migrated = run()
-      await building()
+      await waitForBuild()
       await insert('meanwhile')
-      assert.equal(await recorded(name), 0)
+      assert.equal(await countRecorded(name), 0)
       await older.query('commit')
       assert.deepEqual(await migrated, [name])
     } finally {
       await older.end()
     }
-    assert.equal(await validity('organization_name_idx'), true)
+    assert.equal(await readValidity('organization_name_idx'), true)
     assert.deepEqual(await run(), [])
   })
 
   test('that failed in the middle is repaired by the next attempt', async () => {
     const name = '000002-description.sql'
-    given(name, 'create unique index concurrently organization_description_key on organization (description)')
+    writeMigration(
+      name,
+      'create unique index concurrently organization_description_key on organization (description)',
+    )
     await query(`update organization set description = 'twice'`)
     await assert.rejects(run(), (error: Error & { cause?: { code?: string } }) => {
       assert.match(error.message, /Migration 000002-description\.sql could not be applied/)
       assert.equal(error.cause?.code, '23505')
       return true
     })
-    assert.deepEqual([await validity('organization_description_key'), await recorded(name)], [false, 0])
+    assert.deepEqual(
+      [await readValidity('organization_description_key'), await countRecorded(name)],
+      [false, 0],
+    )
     await query(`update organization set description = slug`)
     assert.deepEqual(await run(), [name])
-    assert.equal(await validity('organization_description_key'), true)
+    assert.equal(await readValidity('organization_description_key'), true)
   })
 
   test('whose process was killed while it built is repaired, too', async () => {
     const name = '000003-created.sql'
-    given(name, 'create index concurrently organization_created_at_idx on organization (created_at)')
+    writeMigration(name, 'create index concurrently organization_created_at_idx on organization (created_at)')
     await writer.query('begin')
     await insert('open')
     const migrated = assert.rejects(run())
-    await building()
+    await waitForBuild()
     await query(
       `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'millrace-migrate'`,
     )
     await migrated
     await writer.query('commit')
-    assert.equal(await validity('organization_created_at_idx'), false)
+    assert.equal(await readValidity('organization_created_at_idx'), false)
     assert.deepEqual(await run(), [name])
-    assert.equal(await validity('organization_created_at_idx'), true)
+    assert.equal(await readValidity('organization_created_at_idx'), true)
   })
 
   test('takes as long as it takes, whatever limits statements have otherwise', async () => {
     const name = '000004-updated.sql'
-    given(name, 'create index concurrently organization_updated_at_idx on organization (updated_at)')
+    writeMigration(name, 'create index concurrently organization_updated_at_idx on organization (updated_at)')
     const limited = new URL(url)
     limited.searchParams.set('options', '-c lock_timeout=10ms -c statement_timeout=10ms')
     await writer.query('begin')
     await insert('slow')
     const migrated = run(limited.href)
-    await building()
-    const before = await clock()
-    await until('more than the limits have passed', async () => (await clock()) > before + 50)
+    await waitForBuild()
+    const before = await readClock()
+    await until('more than the limits have passed', async () => (await readClock()) > before + 50)
     await writer.query('commit')
     assert.deepEqual(await migrated, [name])
   })
@@ -114,7 +120,10 @@ describe('a migration in no transaction', { concurrency: false }, () => {
   })
 
   test('is applied once by several starts at the same time, which do not wait for each other for ever', async () => {
-    given('000005-slug.sql', 'create index concurrently organization_slug_idx on organization (slug, name)')
+    writeMigration(
+      '000005-slug.sql',
+      'create index concurrently organization_slug_idx on organization (slug, name)',
+    )
     const applied = await Promise.all([run(), run(), run()])
     assert.deepEqual(applied.flat(), ['000005-slug.sql'])
   })
@@ -125,10 +134,10 @@ describe('a migration in no transaction', { concurrency: false }, () => {
       'create index concurrently if not exists organization_x_idx on organization (name)',
       'update organization set name = name',
     ]) {
-      given('000006-x.sql', statement)
+      writeMigration('000006-x.sql', statement)
       await assert.rejects(run(), /000006-x\.sql: only "create index concurrently NAME on …"/)
     }
-    given(
+    writeMigration(
       '000006-x.sql',
       'create index concurrently organization_x_idx on organization (name); create index concurrently organization_y_idx on organization (name)',
     )
@@ -136,6 +145,6 @@ describe('a migration in no transaction', { concurrency: false }, () => {
       run(),
       (error: Error & { cause?: { code?: string } }) => error.cause?.code === '25001',
     )
-    assert.equal(await validity('organization_x_idx'), undefined)
+    assert.equal(await readValidity('organization_x_idx'), undefined)
   })
 })

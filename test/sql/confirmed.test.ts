@@ -10,7 +10,7 @@ import type { Reader } from '../../sql/reader.ts'
 
 const STATEMENT = { name: 's', text: 'select' }
 
-function world() {
+function createWorld() {
   const log: string[] = []
   let opened = 0
   // Like the real reader, it connects at the first read, and again after its connection has broken.
@@ -49,7 +49,7 @@ function world() {
 }
 
 test('the first answer of a connection is read again after a commit, later ones are not', async () => {
-  const { log, read, cut } = world()
+  const { log, read, cut } = createWorld()
   assert.equal(await read(), 'answer of 1')
   await read()
   assert.deepEqual(log, ['read 1', 'confirm', 'read 1', 'read 1'])
@@ -60,20 +60,20 @@ test('the first answer of a connection is read again after a commit, later ones 
 })
 
 test('reads at the same time wait for one commit', async () => {
-  const { log, read } = world()
+  const { log, read } = createWorld()
   await Promise.all([read(), read(), read()])
   assert.equal(log.filter((line) => line === 'confirm').length, 1)
 })
 
 test('nothing is answered while the commit fails; then all is', async () => {
-  const { read, fail } = world()
+  const { read, fail } = createWorld()
   fail(2)
   for (let n = 0; n < 2; n++) await assert.rejects(read(), /no standby/)
   assert.equal(await read(), 'answer of 1')
 })
 
 test('work whose connection was lost amid is done again', async () => {
-  const { log, read, cut, confirmed } = world()
+  const { log, read, cut, confirmed } = createWorld()
   await read()
   log.length = 0
   let runs = 0

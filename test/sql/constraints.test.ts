@@ -69,11 +69,11 @@ const webhook = (fields: Row = {}): Row => ({
 })
 const callbacks = (await insert('webhook_endpoint', webhook({ url: null, events: [] }))).id
 await insert('account_quota', { account_id: owner, kind: 'pages', quota: 2 })
-const told = (fields: Row = {}): Row => ({
+const delivery = (fields: Row = {}): Row => ({
   ...{ endpoint_id: callbacks, host: 'example.com', type: 't', body: '{}' },
   ...fields,
 })
-await insert('webhook_delivery', told())
+await insert('webhook_delivery', delivery())
 const callback = (fields: Row = {}): Row => ({
   ...{ job_id: callbackJob, endpoint_id: callbacks, host: 'example.com' },
   ...fields,
@@ -279,10 +279,10 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
     ['account_quota_pkey', { account_id: owner, kind: 'pages', quota: 1 }],
   ],
   webhook_delivery: [
-    ['webhook_delivery_status_check', told({ status: 'sent', due_at: null, ended_at: new Date() })],
-    ['webhook_delivery_due_check', told({ due_at: null })],
-    ['webhook_delivery_ended_check', told({ ended_at: new Date() })],
-    ['webhook_delivery_endpoint_id_fkey', told({ endpoint_id: 999_999 })],
+    ['webhook_delivery_status_check', delivery({ status: 'sent', due_at: null, ended_at: new Date() })],
+    ['webhook_delivery_due_check', delivery({ due_at: null })],
+    ['webhook_delivery_ended_check', delivery({ ended_at: new Date() })],
+    ['webhook_delivery_endpoint_id_fkey', delivery({ endpoint_id: 999_999 })],
   ],
   job_callback: [
     ['job_callback_pkey', callback({ url: 'https://example.com/' })],
@@ -443,13 +443,13 @@ describe('constraints', () => {
   }
 
   test('what can be there once only', async () => {
-    const twice = async (constraint: string, table: string, row: Row): Promise<void> => {
+    const assertUnique = async (constraint: string, table: string, row: Row): Promise<void> => {
       await insert(table, row)
       await assertBroken(constraint, insert(table, row))
     }
     await assertBroken('account_email_key', insert('account', account({ email: 'a1@example.com' })))
-    await twice('job_pkey', 'job', job())
-    await twice('account_export_pkey', 'account_export', exported())
+    await assertUnique('job_pkey', 'job', job())
+    await assertUnique('account_export_pkey', 'account_export', exported())
     const { id: changeId } = await insert('email_change', change())
     const unlike = { old_digest: bytes(32).fill(1), new_digest: bytes(32).fill(2) }
     const other = { ...unlike, account_id: (await insert('account', account())).id }
@@ -460,34 +460,34 @@ describe('constraints', () => {
       ['email_change_new_digest_key', change({ ...other, new_digest: bytes(32) })],
     ] as const)
       await assertBroken(constraint, insert('email_change', row))
-    await twice('job_event_row_pkey', 'job_event_row', {
+    await assertUnique('job_event_row_pkey', 'job_event_row', {
       job_id: randomUUID(),
       seq: 1,
       kind: 'k',
       data: '{}',
     })
-    await twice('worker_lease_pkey', 'worker_lease', {
+    await assertUnique('worker_lease_pkey', 'worker_lease', {
       id: randomUUID(),
       name: 'w',
       queues: [],
       expires_at: new Date(),
     })
-    await twice('setting_pkey', 'setting', { name: 'x', value: 1 })
-    await twice('webhook_rate_pkey', 'webhook_rate', {
+    await assertUnique('setting_pkey', 'setting', { name: 'x', value: 1 })
+    await assertUnique('webhook_rate_pkey', 'webhook_rate', {
       ...{ account_id: owner, host: 'example.com', slots: [], counts: [], expires_at: new Date() },
     })
-    await twice('schedule_control_pkey', 'schedule_control', { identifier: 'x' })
-    await twice('idempotency_key_pkey', 'idempotency_key', {
+    await assertUnique('schedule_control_pkey', 'schedule_control', { identifier: 'x' })
+    await assertUnique('idempotency_key_pkey', 'idempotency_key', {
       scope: 's',
       key: 'k',
       fingerprint: bytes(1),
       status: 204,
       body: '',
     })
-    await twice('document_page_pkey', 'document_page', page())
-    await twice('blob_chunk_pkey', 'blob_chunk', { blob_id: blob, ordinal: 0, bytes: bytes(1) })
-    await twice('blog_post_tag_pkey', 'blog_post_tag', { post_id: blogPost, tag_id: blogTag })
-    await twice('blog_upload_chunk_pkey', 'blog_upload_chunk', {
+    await assertUnique('document_page_pkey', 'document_page', page())
+    await assertUnique('blob_chunk_pkey', 'blob_chunk', { blob_id: blob, ordinal: 0, bytes: bytes(1) })
+    await assertUnique('blog_post_tag_pkey', 'blog_post_tag', { post_id: blogPost, tag_id: blogTag })
+    await assertUnique('blog_upload_chunk_pkey', 'blog_upload_chunk', {
       upload_id: blogUpload,
       ordinal: 0,
       bytes: bytes(1),
@@ -503,8 +503,8 @@ describe('constraints', () => {
         blogPost,
       ]),
     )
-    await twice('document_owner_id_sha256_key', 'document', document())
-    await twice('document_owner_id_sha256_key', 'document', document({ owner_id: owner }))
+    await assertUnique('document_owner_id_sha256_key', 'document', document())
+    await assertUnique('document_owner_id_sha256_key', 'document', document({ owner_id: owner }))
     await assertBroken(
       'blob_pkey',
       query('insert into blob (id) overriding system value values ($1)', [blob]),
@@ -531,7 +531,7 @@ describe('constraints', () => {
         `${table}_pkey`,
         query(`insert into ${table} overriding system value select * from ${table} limit 1`),
       )
-    await twice('refresh_token_pkey', 'refresh_token', token({ rotated_at: new Date() }))
+    await assertUnique('refresh_token_pkey', 'refresh_token', token({ rotated_at: new Date() }))
   })
 
   test('an actor has one running job; a mailbox with another limit, or none, may have several', async () => {

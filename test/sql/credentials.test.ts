@@ -46,7 +46,7 @@ test('it names every table that refers to accounts, but for those that do none o
 })
 
 /** Adds an account with both factors, with the statements that begin and end each of its sign-ins. */
-async function person() {
+async function addPerson() {
   const email = newAddress()
   const [row] = await query(`insert into account (email, password_hash) values ($1, 'hash') returning id`, [
     email,
@@ -79,7 +79,7 @@ async function person() {
 describe('it waits for a sign-in that is under way, without a deadlock', () => {
   for (const kind of ['code', 'passkey'] as const)
     test(`with a ${kind}`, async () => {
-      const { id, email, signIns } = await person()
+      const { id, email, signIns } = await addPerson()
       let attempts = 0
       let ending: Promise<void> | undefined
       const signedIn = await db.transaction(async (tx) => {

@@ -31,15 +31,16 @@ function open(
 }
 
 const select = sql.type(z.object({ n: z.number() }))`select 1 as n`
-const mark = (what: string) => sql.type(noRows)`insert into mark (what) values (${what})`
-const marks = async (what: string): Promise<number> =>
+const insertMark = (what: string) => sql.type(noRows)`insert into mark (what) values (${what})`
+const countMarks = async (what: string): Promise<number> =>
   (await query('select id from mark where what = $1', [what])).length
-const backends = (name: string) => query('select 1 from pg_stat_activity where application_name = $1', [name])
+const findBackends = (name: string) =>
+  query('select 1 from pg_stat_activity where application_name = $1', [name])
 const terminate = (name: string) =>
   query('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [name])
 // Waits for the caller's query. A new pool first queries types; if that is cut off, it fails in another way, or its
 // idle connection does.
-const sleeping = (name: string) =>
+const waitUntilAsleep = (name: string) =>
   until('it sleeps', async () => {
     const text = `select from pg_stat_activity where application_name = $1 and state = 'active' and query like '%pg_sleep(30)%'`
     return (await query(text, [name])).length > 0
@@ -50,9 +51,9 @@ const isDown = isFailure('database.down')
 describe('a database pool', () => {
   test('connects at its first query, and says who it is', async () => {
     const db = open('pool-lazy')
-    assert.deepEqual(await backends('pool-lazy'), [])
+    assert.deepEqual(await findBackends('pool-lazy'), [])
     assert.deepEqual(await db.one(select), { n: 1 })
-    assert.equal((await backends('pool-lazy')).length, 1)
+    assert.equal((await findBackends('pool-lazy')).length, 1)
     assert.deepEqual(db.usage(), { active: 0, idle: 1, waiting: 0 })
   })
 
@@ -63,7 +64,7 @@ describe('a database pool', () => {
     await until('all connections are in use', () => db.usage().active === 3)
     assert.ok(db.usage().waiting > 0)
     await all
-    assert.equal((await backends('pool-size')).length, 3)
+    assert.equal((await findBackends('pool-size')).length, 3)
   })
 
   test('without row validation rows pass as they are; numbers and times are what JSON can carry', async () => {
@@ -120,7 +121,7 @@ describe('a database pool', () => {
     const db = open('pool-idle')
     const cut = db.transaction(async (tx) => {
       await tx.any(sql.type(noRows)`select set_config('idle_in_transaction_session_timeout', '20', true)`)
-      await until('the database has ended it', async () => (await backends('pool-idle')).length === 0)
+      await until('the database has ended it', async () => (await findBackends('pool-idle')).length === 0)
       return tx.one(select)
     })
     await assert.rejects(cut, isDown)
@@ -130,12 +131,12 @@ describe('a database pool', () => {
   test('a query that is cut off fails as an outage; idle connections that were cut are not noticed for long', async () => {
     const db = open('pool-cut')
     const cut = assert.rejects(db.any(sql.type(noRows)`select pg_sleep(30)`), isDown)
-    await sleeping('pool-cut')
+    await waitUntilAsleep('pool-cut')
     await terminate('pool-cut')
     await cut
     await Promise.all([1, 2, 3, 4].map(() => db.one(select)))
     await terminate('pool-cut')
-    await until('they are gone', async () => (await backends('pool-cut')).length === 0)
+    await until('they are gone', async () => (await findBackends('pool-cut')).length === 0)
     const answers = await Promise.allSettled([1, 2, 3, 4, 5, 6].map(() => db.one(select)))
     for (const answer of answers)
       if (answer.status === 'rejected') assert.ok(isDown(answer.reason), String(answer.reason))
@@ -199,15 +200,15 @@ describe('a database pool', () => {
     const db = open('pool-cut-transaction')
     await assert.rejects(
       db.transaction(async (tx) => {
-        await tx.run(mark('cut'))
+        await tx.run(insertMark('cut'))
         await terminate('pool-cut-transaction')
-        await tx.run(mark('cut'))
+        await tx.run(insertMark('cut'))
       }),
       isDown,
     )
-    assert.equal(await marks('cut'), 0)
-    await db.transaction((tx) => tx.run(mark('whole')))
-    assert.equal(await marks('whole'), 1)
+    assert.equal(await countMarks('cut'), 0)
+    await db.transaction((tx) => tx.run(insertMark('whole')))
+    assert.equal(await countMarks('whole'), 1)
   })
 
   test('statements that wait too long for a lock, or are cancelled, are told so', async () => {
@@ -219,7 +220,7 @@ describe('a database pool', () => {
       await assert.rejects(waiting, { code: '55P03' })
     })
     const slow = assert.rejects(db.any(sql.type(noRows)`select pg_sleep(30)`), isFailure('database.too_slow'))
-    await sleeping('pool-busy')
+    await waitUntilAsleep('pool-busy')
     await query(`select pg_cancel_backend(pid) from pg_stat_activity where application_name = 'pool-busy'`)
     await slow
   })
@@ -239,7 +240,7 @@ describe('a database pool', () => {
     const used = createDatabase({ url, applicationName: 'pool-close', size: 2, validateRows: false })
     await used.one(select)
     await used.close()
-    await until('no backend is left', async () => (await backends('pool-close')).length === 0)
+    await until('no backend is left', async () => (await findBackends('pool-close')).length === 0)
     for (const closed of [db, used])
       await assert.rejects(closed.one(select), { code: 'database.down' }, 'as in an outage')
   })
@@ -250,16 +251,16 @@ describe('callers that wait for a connection', () => {
     const proxy = await startProxy(url)
     t.after(() => proxy.close())
     const db = open('pool-waiters', { at: proxy.url, size: 2 })
-    const callers = (call: () => Promise<unknown>): Promise<PromiseSettledResult<unknown>[]> =>
+    const callInParallel = (call: () => Promise<unknown>): Promise<PromiseSettledResult<unknown>[]> =>
       Promise.allSettled(Array.from({ length: 8 }, call))
     for (let round = 0; round < rounds(40); round++) {
-      const before = callers(() => db.any(sql.type(noRows)`select pg_sleep(0.01)`))
+      const before = callInParallel(() => db.any(sql.type(noRows)`select pg_sleep(0.01)`))
       if (round % 2) await delay(round % 7)
       await proxy.refuse()
-      const meanwhile = callers(() => db.one(select))
+      const meanwhile = callInParallel(() => db.one(select))
       if (round % 3) await delay(round % 5)
       await proxy.accept()
-      const all = Promise.all([before, meanwhile, callers(() => db.one(select))])
+      const all = Promise.all([before, meanwhile, callInParallel(() => db.one(select))])
       const ends = await Promise.race([all, delay(30_000, null, { ref: false })])
       assert.ok(ends !== null, `round ${round}: somebody waits for ever`)
       for (const end of ends.flat())
@@ -269,18 +270,18 @@ describe('callers that wait for a connection', () => {
 })
 
 test('an error of a connection is an outage, unless its cause says what else it is', () => {
-  const mapped = (cause: object): unknown =>
+  const mapError = (cause: object): unknown =>
     mapDatabaseError(new ConnectionError('No connection', { cause: Object.assign(new Error('Why'), cause) }))
   assert.ok(mapDatabaseError(new ConnectionError('Client is pending destroy.')) instanceof Failure)
-  assert.equal((mapped({}) as Failure).code, 'database.down')
-  assert.equal((mapped({ code: '57P03' }) as Failure).code, 'database.down')
-  assert.equal((mapped({ code: '53300' }) as Failure).code, 'database.busy')
+  assert.equal((mapError({}) as Failure).code, 'database.down')
+  assert.equal((mapError({ code: '57P03' }) as Failure).code, 'database.down')
+  assert.equal((mapError({ code: '53300' }) as Failure).code, 'database.busy')
   for (const code of ['53000', '53200', '53400'])
     assert.equal(
-      (mapped({ code }) as Failure).code,
+      (mapError({ code }) as Failure).code,
       'database.busy',
       'it may be the statement that takes too much',
     )
-  for (const code of ['53100', '58030']) assert.equal((mapped({ code }) as Failure).code, 'database.down')
-  assert.ok(mapped({ code: '28P01' }) instanceof ConnectionError, 'a wrong password does not pass')
+  for (const code of ['53100', '58030']) assert.equal((mapError({ code }) as Failure).code, 'database.down')
+  assert.ok(mapError({ code: '28P01' }) instanceof ConnectionError, 'a wrong password does not pass')
 })

@@ -17,7 +17,7 @@ test('two transactions that wait for each other both commit: the one that was cu
     let waiting = 0
     arrive = () => ++waiting === 2 && resolve()
   })
-  const inOrder = (first: number, second: number): Promise<void> =>
+  const addInOrder = (first: number, second: number): Promise<void> =>
     db.transaction(async (tx) => {
       runs++
       await tx.run(add(first))
@@ -25,7 +25,7 @@ test('two transactions that wait for each other both commit: the one that was cu
       await both
       await tx.run(add(second))
     })
-  await Promise.all([inOrder(1, 2), inOrder(2, 1)])
+  await Promise.all([addInOrder(1, 2), addInOrder(2, 1)])
   // The retried transaction may lock its row again before the waiting one wakes up, so there can be more runs.
   assert.ok(runs >= 3, String(runs))
   assert.deepEqual(await query('select n from pair order by id'), [{ n: 2 }, { n: 2 }])

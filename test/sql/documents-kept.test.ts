@@ -35,48 +35,48 @@ const KINDS = [
 ] as const
 
 /**
- * Errors of the losing write, which is rolled back completely. Causes: a cycle, a second successor of one document, a document
- * that the other write deletes, or a deadlock of two documents that supersede each other.
+ * Errors of the losing write, which is rolled back completely. It makes a cycle or a second successor of one document,
+ * references a document that the other write deletes, or deadlocks with it.
  */
 const REFUSALS = ['23514', '23505', '23503', '40P01']
 
 test('tags are counted and linked, and superseded documents known, whatever is written', async () => {
   const chance = chanceOf(SEED)
-  const tags = (): string[] => ['a', 'b', 'c'].filter(() => chance.happens(0.4))
-  const owner = (): number | null => chance.pick([1, 2, null])
-  const some = (): number => chance.between(1, 40)
+  const pickTags = (): string[] => ['a', 'b', 'c'].filter(() => chance.happens(0.4))
+  const pickOwner = (): number | null => chance.pick([1, 2, null])
+  const pickId = (): number => chance.between(1, 40)
   const write = (): Promise<unknown> => {
     const kind = chance.pick(KINDS)
     if (kind === 'add')
       return query(
         `insert into document (owner_id, title, media_type, byte_size, sha256, tags)
          select $1::int, 'T', 'text/plain', 1, sha256(gen_random_uuid()::text::bytea), $2::text[] from generate_series(1, $3)`,
-        [owner(), tags(), chance.between(1, 4)],
+        [pickOwner(), pickTags(), chance.between(1, 4)],
       )
-    if (kind === 'tag') return query('update document set tags = $2 where id = $1', [some(), tags()])
+    if (kind === 'tag') return query('update document set tags = $2 where id = $1', [pickId(), pickTags()])
     if (kind === 'change')
       return query(`update document set title = $2, kind = $3, document_date = $4 where id = $1`, [
-        some(),
+        pickId(),
         chance.pick(['Ä', 'b', 'C']),
         chance.pick(['x', 'y']),
         chance.pick([null, '2026-01-31']),
       ])
     if (kind === 'delete')
-      return query('update document set deleted_at = now(), expires_at = now() where id = $1', [some()])
+      return query('update document set deleted_at = now(), expires_at = now() where id = $1', [pickId()])
     if (kind === 'restore')
-      return query('update document set deleted_at = null, expires_at = null where id = $1', [some()])
+      return query('update document set deleted_at = null, expires_at = null where id = $1', [pickId()])
     if (kind === 'remove')
       return query(
         `delete from document d where id = $1 and supersedes_id is null
          and not exists (select from document s where s.supersedes_id = d.id)`,
-        [some()],
+        [pickId()],
       )
     return query(
       `update document d set supersedes_id = (select id from document older
          where owner_id is not distinct from d.owner_id and deleted_at is null and id <> d.id
            and $2::bigint is not null order by abs(id - $2) limit 1)
        where id = $1`,
-      [some(), chance.happens(0.3) ? null : some()],
+      [pickId(), chance.happens(0.3) ? null : pickId()],
     )
   }
   const attempt = (): Promise<unknown> =>
@@ -90,7 +90,7 @@ test('tags are counted and linked, and superseded documents known, whatever is w
   let maxSuperseded = 0
   for (let step = 0; step < 60; step++) {
     if (chance.happens(0.1))
-      await query('update document set tags = $2 where owner_id = $1', [owner(), tags()])
+      await query('update document set tags = $2 where owner_id = $1', [pickOwner(), pickTags()])
     // Two writes in parallel: neither loses the other's counts.
     else await Promise.all([attempt(), attempt()])
     assert.deepEqual(await query(COUNTED), await query(THERE))

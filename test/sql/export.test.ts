@@ -6,11 +6,11 @@ import { exportContent, exportedContents } from '../../sql/accounts/exports.ts'
 import { vacuumAnalyze } from '../database.ts'
 import { assertListed, lineOf } from '../listed.ts'
 import { assertWriteByIndex } from './plans-help.ts'
-import { purgeWorld } from './purge-help.ts'
+import { createPurgeWorld } from './purge-help.ts'
 
 /** An account's export has all rows that reference it, no secrets, and no data of others. */
 
-const { db, query, other, account } = await purgeWorld()
+const { db, query, other, account } = await createPurgeWorld()
 // More than a batch of each file.
 const MANY = 520
 const mine = await account(MANY)
@@ -50,7 +50,7 @@ test('every table that refers to an account is in its export, or there is a reas
 })
 
 /** Reads all rows of a file, in batches. */
-async function rowsOf(part: (typeof PARTS)[number], owner: number) {
+async function readRows(part: (typeof PARTS)[number], owner: number) {
   const found: { key: string; json: string }[] = []
   for (let key = part.rows.start; ; key = found.at(-1)!.key) {
     const batch = await db.any(part.rows.after(String(owner), key))
@@ -70,7 +70,7 @@ describe('each file', async () => {
   )
   for (const part of PARTS)
     test(`${part.file}: each row of the account once, on one line, and none of another`, async () => {
-      const [own, foreign] = [await rowsOf(part, mine), await rowsOf(part, theirs)]
+      const [own, foreign] = [await readRows(part, mine), await readRows(part, theirs)]
       assert.equal(new Set(own.map(({ key }) => key)).size, own.length)
       const keys = new Set(foreign.map(({ key }) => key))
       if (!part.file.startsWith('member') && !part.file.startsWith('audit'))
@@ -89,32 +89,32 @@ describe('each file', async () => {
     })
 
   test('audited events name nobody else, neither by address nor by where they called from', async () => {
-    const of = async (file: string) =>
-      (await rowsOf(PARTS.find((part) => part.file === file)!, mine)).map(({ json }) => JSON.parse(json))
-    const done = await of('audit-done.ndjson')
+    const parseRows = async (file: string) =>
+      (await readRows(PARTS.find((part) => part.file === file)!, mine)).map(({ json }) => JSON.parse(json))
+    const done = await parseRows('audit-done.ndjson')
     assert.equal(done.length, 2 * MANY)
     for (const { kind, address, data } of done) {
       assert.equal(address, '203.0.113.9')
       assert.equal('email' in data, kind === 'account.signed_in')
     }
-    const suffered = await of('audit-suffered.ndjson')
+    const suffered = await parseRows('audit-suffered.ndjson')
     assert.equal(suffered.length, MANY)
     for (const event of suffered) assert.ok(!('address' in event) && !('actor_id' in event))
   })
 
   test('has no column that is a secret', async () => {
     const fields = new Set<string>()
-    const below = async (part: (typeof PARTS)[number]) => {
-      const [first] = await rowsOf(part, mine)
+    const checkChildRows = async (part: (typeof PARTS)[number]) => {
+      const [first] = await readRows(part, mine)
       if (first === undefined) return
       for (const { rows } of part.below ?? [])
         for (const { json } of await db.any(rows.after(first.key, rows.start)))
           for (const name of Object.keys(JSON.parse(json))) fields.add(name)
     }
     for (const part of PARTS) {
-      for (const { json } of await rowsOf(part, mine))
+      for (const { json } of await readRows(part, mine))
         for (const name of Object.keys(JSON.parse(json))) fields.add(name)
-      await below(part)
+      await checkChildRows(part)
     }
     assert.ok(fields.size > 60)
     const secret = /digest|hash|password|secret(?!_rolled)|token(?!s$)|sealed|fingerprint/
@@ -131,7 +131,7 @@ test('what has left the trash is not in it', async () => {
      values ($1, 'kept', 't', 1, sha256('k'), now(), now() + interval '1 day'), ($1, 'gone', 't', 1, sha256('g'), now(), now())`,
     [theirs],
   )
-  const titles = (await rowsOf(PARTS.find(({ file }) => file === 'documents.ndjson')!, theirs)).map(
+  const titles = (await readRows(PARTS.find(({ file }) => file === 'documents.ndjson')!, theirs)).map(
     ({ json }) => JSON.parse(json).title,
   )
   assert.ok(titles.includes('kept') && !titles.includes('gone'))

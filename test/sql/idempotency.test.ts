@@ -30,7 +30,7 @@ const age = (key: string, interval: string) =>
   query('update idempotency_key set created_at = now() - $2::interval where key = $1', [key, interval])
 
 /** Claims a key over another connection, even while a transaction is open here. */
-const elsewhere = async (key: string, fingerprint: string, scope: string): Promise<Claim> => {
+const claimElsewhere = async (key: string, fingerprint: string, scope: string): Promise<Claim> => {
   const [row] = await query('select * from idempotency_claim($1, $2, $3)', [scope, key, print(fingerprint)])
   return row as unknown as Claim
 }
@@ -43,10 +43,10 @@ describe('idempotency keys', () => {
   test('while the transaction of the first request is open its key is taken, for others of the scope only', async () => {
     await db.transaction(async (tx) => {
       await claim('k2', 'same', 'scope', tx)
-      assert.deepEqual(await elsewhere('k2', 'same', 'scope'), { state: 'running', ...nothing })
-      assert.equal((await elsewhere('k2', 'other', 'scope')).state, 'running')
-      assert.equal((await elsewhere('k2', 'same', 'another')).state, 'first')
-      assert.equal((await elsewhere('k2x', 'same', 'scope')).state, 'first')
+      assert.deepEqual(await claimElsewhere('k2', 'same', 'scope'), { state: 'running', ...nothing })
+      assert.equal((await claimElsewhere('k2', 'other', 'scope')).state, 'running')
+      assert.equal((await claimElsewhere('k2', 'same', 'another')).state, 'first')
+      assert.equal((await claimElsewhere('k2x', 'same', 'scope')).state, 'first')
     })
     assert.equal((await claim('k2')).state, 'first')
   })

@@ -139,7 +139,7 @@ describe('the row of a job that waits is locked by others', () => {
     await query('delete from graphile_worker._private_jobs where id = $1', [deliveries[0]!.row])
     return claimed.map((one) => one.id)
   }
-  const putBack = async (actor: string | null) => {
+  const redeliver = async (actor: string | null) => {
     const job = await ledger.running({ actor }, lease)
     await query(`delete from graphile_worker._private_jobs where payload ->> 'mailbox' = $1`, [
       (await ledger.row(job.id)).mailbox,
@@ -149,13 +149,13 @@ describe('the row of a job that waits is locked by others', () => {
   }
 
   test('a job that was put back has another delivery, and is claimed by that', async () => {
-    const id = await putBack(null)
+    const id = await redeliver(null)
     assert.deepEqual(await whileLocked(id, 'share', () => claimAll(id)), [])
     assert.deepEqual(await claimAll(id), [id])
   })
 
   test('no message of its actor overtakes it', async () => {
-    const id = await putBack('locked')
+    const id = await redeliver('locked')
     await ledger.enqueue(spec({ actor: 'locked' }))
     assert.deepEqual(await whileLocked(id, 'share', () => claimAll(id)), [])
     const [delivery] = await ledger.deliveries(id)
@@ -164,7 +164,7 @@ describe('the row of a job that waits is locked by others', () => {
   })
 
   test('lines of its log and what refers to it do not keep it from being claimed', async () => {
-    const id = await putBack(null)
+    const id = await redeliver(null)
     assert.deepEqual(await whileLocked(id, 'key share', () => claimAll(id)), [id])
   })
 })

@@ -16,7 +16,7 @@ const [one, two] = [await ledger.lease(3_600_000, [], 'host/1'), await ledger.le
 const FREE = { paused_at: null, most_running: null }
 const BUSY = { code: 'database.busy', detail: 'The database is busy' }
 
-const outlines = (attempts: readonly Attempt[]) =>
+const outline = (attempts: readonly Attempt[]) =>
   attempts.map(({ attempt, worker, outcome, error }) => [attempt, worker, outcome, error?.code ?? null])
 
 /** Claims a job again, even if it is not due yet. */
@@ -54,7 +54,7 @@ describe('attempts', () => {
     await query('delete from worker_lease where id = $1', [lease])
     assert.deepEqual(await query('select from job_event_row where job_id = $1', [job.id]), [])
     const [attempt] = (await ledger.details(job.id)).attempts
-    assert.deepEqual(outlines([attempt!]), [[1, 'host/3', 'done', null]])
+    assert.deepEqual(outline([attempt!]), [[1, 'host/3', 'done', null]])
     const row = await ledger.row(job.id)
     assert.equal(attempt!.ended_at, row.finished_at!.toISOString())
     const ran = (row.finished_at!.getTime() - row.started_at!.getTime()) / 1000
@@ -74,7 +74,7 @@ describe('attempts', () => {
     await claimAgain(job.id, two)
     await ledger.finish({ id: job.id, attempt: 4, outcome: 'failed', code: 'internal', detail: 'Broken' })
     const { attempts } = await ledger.details(job.id)
-    assert.deepEqual(outlines(attempts), [
+    assert.deepEqual(outline(attempts), [
       [1, 'host/1', 'retry', 'database.busy'],
       [2, 'host/2', 'release', null],
       [3, 'host/1', 'interrupted', null],
@@ -98,15 +98,15 @@ describe('attempts', () => {
       [job.id],
     )
     await ledger.claim(job.id, one)
-    const waits = async () =>
+    const readWaits = async () =>
       (await ledger.details(job.id)).attempts.map((a) => Math.floor(a.waited_seconds / 60))
-    assert.deepEqual(await waits(), [5])
+    assert.deepEqual(await readWaits(), [5])
     await ledger.finish({ id: job.id, attempt: 1, outcome: 'retry', ...BUSY, delay_ms: 3_600_000 })
-    assert.deepEqual(await waits(), [5], 'also once it is due at another time')
+    assert.deepEqual(await readWaits(), [5], 'also once it is due at another time')
     await query(`update job set run_at = now() - interval '7 min' where id = $1`, [job.id])
     await ledger.claim(job.id, one)
     await ledger.finish({ id: job.id, attempt: 2, outcome: 'done', result: null })
-    assert.deepEqual(await waits(), [5, 7])
+    assert.deepEqual(await readWaits(), [5, 7])
   })
 
   test('one whose worker died is interrupted, and told with that worker', async () => {
@@ -114,7 +114,7 @@ describe('attempts', () => {
     const job = await ledger.running({}, dead)
     await query(`update worker_lease set expires_at = now() - interval '1 ms' where id = $1`, [dead])
     await db.any(recoverJobs(null))
-    assert.deepEqual(outlines((await ledger.details(job.id)).attempts), [
+    assert.deepEqual(outline((await ledger.details(job.id)).attempts), [
       [1, 'host/dead', 'interrupted', null],
     ])
   })
@@ -126,7 +126,7 @@ describe('attempts', () => {
     await ledger.finish({ ...job, outcome: 'crashed', ...why })
     await claimAgain(job.id, two)
     await ledger.finish({ id: job.id, attempt: 2, outcome: 'crashed', ...why })
-    assert.deepEqual(outlines((await ledger.details(job.id)).attempts), [
+    assert.deepEqual(outline((await ledger.details(job.id)).attempts), [
       [1, 'host/1', 'interrupted', null],
       [2, 'host/2', 'failed', 'job.crashed'],
     ])
@@ -136,9 +136,7 @@ describe('attempts', () => {
     const [running, waiting] = [await ledger.running({}, one), await ledger.running({}, one)]
     await db.one(cancelJob(running.id))
     await ledger.finish({ ...running, outcome: 'retry', ...BUSY })
-    assert.deepEqual(outlines((await ledger.details(running.id)).attempts), [
-      [1, 'host/1', 'cancelled', null],
-    ])
+    assert.deepEqual(outline((await ledger.details(running.id)).attempts), [[1, 'host/1', 'cancelled', null]])
     await ledger.finish({ ...waiting, outcome: 'retry', ...BUSY, delay_ms: 60_000 })
     const before = (await ledger.details(waiting.id)).attempts
     await db.one(cancelJob(waiting.id))
@@ -173,7 +171,11 @@ describe('what it waits for', () => {
     const [second, third] = [spec({ actor: 'x' }), spec({ actor: 'x' })]
     await ledger.enqueue(second, third, spec({ actor: 'y' }))
     const holding = [{ job_id: running.id, name: 'test.task' }]
-    assert.deepEqual((await ledger.details(second.id)).waits_for, { ahead: 0, queue: FREE, running: holding })
+    assert.deepEqual((await ledger.details(second.id)).waits_for, {
+      ahead: 0,
+      queue: FREE,
+      running: holding,
+    })
     assert.deepEqual((await ledger.details(third.id)).waits_for, { ahead: 1, queue: FREE, running: holding })
     assert.equal((await ledger.details(running.id)).waits_for, null)
   })
@@ -181,9 +183,9 @@ describe('what it waits for', () => {
   test('a mailbox without a limit is held up by nobody, and jobs ahead are counted up to a thousand', async () => {
     const many = Array.from({ length: 1100 }, () => spec({ mailbox: 'many' }))
     await ledger.enqueue(...many)
-    const ahead = async (n: number) => (await ledger.details(many[n]!.id)).waits_for
-    assert.deepEqual(await ahead(999), { ahead: 999, queue: FREE, running: [] })
-    assert.deepEqual(await ahead(1099), { ahead: 1000, queue: FREE, running: [] })
+    const readAhead = async (n: number) => (await ledger.details(many[n]!.id)).waits_for
+    assert.deepEqual(await readAhead(999), { ahead: 999, queue: FREE, running: [] })
+    assert.deepEqual(await readAhead(1099), { ahead: 1000, queue: FREE, running: [] })
   })
 
   test('a job of somebody else is counted, and not named', async () => {
@@ -208,9 +210,9 @@ test('a chain of retries is told from each of its jobs, also after the first is 
   const ids = Array.from({ length: 4 }, () => uuidv7())
   await ledger.enqueue(...ids.map((id) => spec({ id })))
   for (const [i, id] of ids.entries()) if (i > 0) await db.run(linkRetry(id, ids[i - 1]!))
-  const chain = async (n: number) => (await ledger.details(ids[n]!)).chain
-  assert.deepEqual(await chain(0), { retry_of: [], retried_by: ids.slice(1) })
-  assert.deepEqual(await chain(2), { retry_of: ids.slice(0, 2), retried_by: [ids[3]] })
+  const readChain = async (n: number) => (await ledger.details(ids[n]!)).chain
+  assert.deepEqual(await readChain(0), { retry_of: [], retried_by: ids.slice(1) })
+  assert.deepEqual(await readChain(2), { retry_of: ids.slice(0, 2), retried_by: [ids[3]] })
   await query('delete from job where id = $1', [ids[0]])
-  assert.deepEqual(await chain(3), { retry_of: ids.slice(0, 3), retried_by: [] })
+  assert.deepEqual(await readChain(3), { retry_of: ids.slice(0, 3), retried_by: [] })
 })

@@ -77,19 +77,19 @@ describe('job_enqueue', () => {
   test('a spec that says what it joins becomes the first job that holds it, live or waiting, and else waits', async () => {
     const job = (force: boolean, joins: object = force ? { force } : {}) =>
       spec({ actor: 'a5', when_busy: 'join', payload: { force, other: 1 }, joins })
-    const joinedBy = async (one: ReturnType<typeof job>) => (await ledger.enqueue(one))[0]!.job_id
+    const enqueueJoining = async (one: ReturnType<typeof job>) => (await ledger.enqueue(one))[0]!.job_id
     const first = await ledger.running(job(false))
-    assert.equal(await joinedBy(job(false)), first.id)
+    assert.equal(await enqueueJoining(job(false)), first.id)
     const forced = job(true)
-    assert.equal(await joinedBy(forced), forced.id, 'it does not become one that skips')
+    assert.equal(await enqueueJoining(forced), forced.id, 'it does not become one that skips')
     assert.deepEqual(await ledger.deliveries(forced.id), [])
-    assert.equal(await joinedBy(job(true)), forced.id)
-    assert.equal(await joinedBy(job(false)), first.id)
+    assert.equal(await enqueueJoining(job(true)), forced.id)
+    assert.equal(await enqueueJoining(job(false)), first.id)
     await db.one(cancelJob(first.id))
-    assert.equal(await joinedBy(job(false)), forced.id, 'the one that runs is about to end')
+    assert.equal(await enqueueJoining(job(false)), forced.id, 'the one that runs is about to end')
     await ledger.finish({ ...first, outcome: 'cancelled' })
     assert.equal((await ledger.deliveries(forced.id)).length, 1)
-    for (const force of [true, false]) assert.equal(await joinedBy(job(force)), forced.id)
+    for (const force of [true, false]) assert.equal(await enqueueJoining(job(force)), forced.id)
     assert.deepEqual(await query(`select count(*)::int as n from job where mailbox = 'a5'`), [{ n: 2 }])
   })
 

@@ -18,7 +18,7 @@ const add = (code: string, count: number, secondsAgo: number) =>
      from generate_series(1, $2)`,
     [code, count, secondsAgo],
   )
-const counted = async (filter: Record<string, string> = {}, seconds = 3600) => {
+const countFailures = async (filter: Record<string, string> = {}, seconds = 3600) => {
   const { total_is_exact, groups } = JSON.parse(
     (await reader.text(readFailures, [JSON.stringify(filter), seconds]))!,
   )
@@ -33,11 +33,17 @@ const counted = async (filter: Record<string, string> = {}, seconds = 3600) => {
 test('the latest failures are counted, up to a bound that the answer tells of; those of a filter beyond it', async () => {
   await add('storm', MAX_COUNTED - 10, 10)
   await add('quiet', 10, 600)
-  assert.deepEqual(await counted(), [true, { storm: [MAX_COUNTED - 10, MAX_COUNTED - 10], quiet: [10, 10] }])
+  assert.deepEqual(await countFailures(), [
+    true,
+    { storm: [MAX_COUNTED - 10, MAX_COUNTED - 10], quiet: [10, 10] },
+  ])
   await add('storm', 5, 5)
-  assert.deepEqual(await counted(), [false, { storm: [MAX_COUNTED - 5, MAX_COUNTED - 5], quiet: [5, 5] }])
-  assert.deepEqual(await counted({}, 300), [true, { storm: [MAX_COUNTED - 5, MAX_COUNTED - 5] }])
+  assert.deepEqual(await countFailures(), [
+    false,
+    { storm: [MAX_COUNTED - 5, MAX_COUNTED - 5], quiet: [5, 5] },
+  ])
+  assert.deepEqual(await countFailures({}, 300), [true, { storm: [MAX_COUNTED - 5, MAX_COUNTED - 5] }])
   await add('storm', 20, 5)
-  assert.deepEqual(await counted(), [false, { storm: [MAX_COUNTED, MAX_COUNTED] }])
-  assert.deepEqual(await counted({ code: 'quiet' }), [true, { quiet: [10, 10] }])
+  assert.deepEqual(await countFailures(), [false, { storm: [MAX_COUNTED, MAX_COUNTED] }])
+  assert.deepEqual(await countFailures({ code: 'quiet' }), [true, { quiet: [10, 10] }])
 })

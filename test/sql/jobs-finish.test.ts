@@ -10,7 +10,7 @@ const ledger = ledgerOf(base)
 const lease = await ledger.lease()
 
 /** A running job of an actor, and a message that waits behind it. */
-async function busyActor(actor: string) {
+async function addBusyActor(actor: string) {
   const first = await ledger.running({ actor }, lease)
   const next = spec({ actor })
   await ledger.enqueue(next)
@@ -133,7 +133,7 @@ describe('job_finish', () => {
 
   test('whatever ends it, the next message of the mailbox is sent, and only that one', async () => {
     for (const outcome of ['done', 'failed', 'cancelled'] as const) {
-      const { first, next } = await busyActor(`mailbox-${outcome}`)
+      const { first, next } = await addBusyActor(`mailbox-${outcome}`)
       const third = spec({ actor: `mailbox-${outcome}` })
       await ledger.enqueue(third)
       await ledger.finish({ ...first, outcome, code: 'internal', detail: '' })
@@ -146,7 +146,7 @@ describe('job_finish', () => {
 
   test('while it is tried again its actor stays busy', async () => {
     for (const outcome of ['retry', 'release', 'interrupted', 'crashed'] as const) {
-      const { first, next } = await busyActor(`busy-${outcome}`)
+      const { first, next } = await addBusyActor(`busy-${outcome}`)
       await ledger.finish({ ...first, outcome, delay_ms: 60_000 })
       assert.deepEqual([await ledger.state(first.id), await ledger.state(next.id)], ['delivered', 'queued'])
       assert.deepEqual(await ledger.deliveries(next.id), [])
@@ -191,7 +191,7 @@ describe('job_finish', () => {
 
   test('what was to run again after a cancel request is cancelled, and its mailbox goes on', async () => {
     for (const outcome of ['retry', 'release', 'interrupted', 'crashed'] as const) {
-      const { first, next } = await busyActor(`cancel-${outcome}`)
+      const { first, next } = await addBusyActor(`cancel-${outcome}`)
       await db.one(cancelJob(first.id))
       await ledger.finish({ ...first, outcome, delay_ms: 60_000 })
       assert.deepEqual(
@@ -246,7 +246,7 @@ describe('job_finish', () => {
   })
 
   test('many ends in one call: each its own, every idle actor goes on', async () => {
-    const busy = await Promise.all(Array.from({ length: 12 }, (_, i) => busyActor(`many-${i}`)))
+    const busy = await Promise.all(Array.from({ length: 12 }, (_, i) => addBusyActor(`many-${i}`)))
     const outcomes = ['done', 'retry', 'failed', 'release', 'cancelled', 'interrupted'] as const
     const entries: FinishEntry[] = busy.map(({ first }, i) => ({
       ...first,
@@ -268,7 +268,7 @@ describe('job_finish', () => {
   })
 
   test('calls for the same actors in other orders do not wait for each other for ever', async () => {
-    const jobs = await Promise.all(Array.from({ length: 40 }, (_, i) => busyActor(`cross-${i}`)))
+    const jobs = await Promise.all(Array.from({ length: 40 }, (_, i) => addBusyActor(`cross-${i}`)))
     const halves = [jobs, [...jobs].reverse()].map((some) =>
       some.map(({ first }) => ({ ...first, outcome: 'done' as const })),
     )

@@ -15,73 +15,74 @@ beforeEach(() =>
   query('truncate job, job_count, job_event_row, worker_lease, graphile_worker._private_jobs cascade'),
 )
 
-const added = async (count: number, fields: Fields = {}): Promise<string[]> => {
+const addJobs = async (count: number, fields: Fields = {}): Promise<string[]> => {
   const specs = Array.from({ length: count }, () => spec({ mailbox: 'm', ...fields }))
   await ledger.enqueue(...specs)
   return specs.map(({ id }) => id)
 }
 
 /** Handles the queue's next due delivery as a worker does. Returns the claimed jobs; null if no delivery is due. */
-const next = async (lease: string, places: number): Promise<readonly string[] | null> => {
+const handleNext = async (lease: string, places: number): Promise<readonly string[] | null> => {
   const [delivery] = (await ledger.deliveries()).toSorted((a, b) => a.run_at.getTime() - b.run_at.getTime())
   if (delivery === undefined) return null
   await query('delete from graphile_worker._private_jobs where id = $1', [delivery.row])
   return (await ledger.claimMany(lease, { delivery, places })).map(({ id }) => id)
 }
-const drained = async (places: number): Promise<(readonly string[])[]> => {
+const drain = async (places: number): Promise<(readonly string[])[]> => {
   const lease = await ledger.lease()
   const parts: (readonly string[])[] = []
-  for (let part = await next(lease, places); part !== null; part = await next(lease, places)) parts.push(part)
+  for (let part = await handleNext(lease, places); part !== null; part = await handleNext(lease, places))
+    parts.push(part)
   return parts
 }
 
 describe('a mailbox without a limit', () => {
   test('is claimed part by part, in order, each part with a delivery, and then has none', async () => {
-    const ids = await added(25)
-    const parts = await drained(10)
+    const ids = await addJobs(25)
+    const parts = await drain(10)
     assert.deepEqual(parts, [ids.slice(0, 10), ids.slice(10, 20), ids.slice(20)])
   })
 
   test('whose last part is full has one more delivery, which finds nothing', async () => {
-    const ids = await added(20)
-    assert.deepEqual(await drained(10), [ids.slice(0, 10), ids.slice(10)])
+    const ids = await addJobs(20)
+    assert.deepEqual(await drain(10), [ids.slice(0, 10), ids.slice(10)])
   })
 
   test('the next delivery begins behind what was claimed', async () => {
-    const ids = await added(6)
+    const ids = await addJobs(6)
     const lease = await ledger.lease()
-    assert.deepEqual(await next(lease, 4), ids.slice(0, 4))
+    assert.deepEqual(await handleNext(lease, 4), ids.slice(0, 4))
     const [delivery] = await ledger.deliveries()
     assert.equal(delivery!.id, ids[4])
     await query(`update job set status = 'queued', lease_id = null where id = any($1)`, [ids.slice(1, 4)])
-    assert.deepEqual(await next(lease, 9), ids.slice(4), 'from there on')
+    assert.deepEqual(await handleNext(lease, 9), ids.slice(4), 'from there on')
   })
 
   test('owners have their turns: the next part of a flood comes after what others have', async () => {
-    const flood = await added(30, { mailbox: 'flood' })
-    const [other] = await added(1, { mailbox: 'other' })
-    const parts = await drained(10)
+    const flood = await addJobs(30, { mailbox: 'flood' })
+    const [other] = await addJobs(1, { mailbox: 'other' })
+    const parts = await drain(10)
     assert.deepEqual(parts.slice(0, 2), [flood.slice(0, 10), [other]])
   })
 
   test('a job whose transaction has seen others wait, and commits when they are claimed, has a delivery then', async () => {
-    const [first] = await added(1)
+    const [first] = await addJobs(1)
     const late = spec({ mailbox: 'm' })
     const lease = await ledger.lease()
     await withClient(url, async (client) => {
       await client.query('begin')
       await client.query('select job_enqueue($1)', [JSON.stringify([late])])
-      assert.deepEqual(await next(lease, 10), [first])
-      assert.deepEqual(await next(lease, 10), [], 'nothing is seen to wait, and it is looked again')
+      assert.deepEqual(await handleNext(lease, 10), [first])
+      assert.deepEqual(await handleNext(lease, 10), [], 'nothing is seen to wait, and it is looked again')
       assert.equal((await ledger.deliveries()).length, 1)
       await client.query('commit')
     })
-    assert.deepEqual(await next(lease, 10), [late.id])
-    assert.equal(await next(lease, 10), null)
+    assert.deepEqual(await handleNext(lease, 10), [late.id])
+    assert.equal(await handleNext(lease, 10), null)
   })
 
   test('a job that is added while those before it are claimed waits for that, and has a delivery of its own', async () => {
-    const [first] = await added(1)
+    const [first] = await addJobs(1)
     const late = spec({ mailbox: 'm' })
     const lease = await ledger.lease()
     const [delivery] = await ledger.deliveries()
@@ -107,21 +108,21 @@ describe('a mailbox without a limit', () => {
   })
 
   test('what is put back is claimed by the next; of what has been claimed meanwhile nothing is', async () => {
-    const ids = await added(2)
+    const ids = await addJobs(2)
     const [delivery] = await ledger.deliveries()
     await query('delete from graphile_worker._private_jobs')
     await db.run(sendAgain([delivery!], 0))
-    assert.deepEqual(await drained(5), [ids])
+    assert.deepEqual(await drain(5), [ids])
     await db.run(sendAgain([delivery!], 0))
-    assert.deepEqual(await drained(5), [[]])
+    assert.deepEqual(await drain(5), [[]])
   })
 
   test('jobs that are not due are passed over, and come at their time', async () => {
-    const [later] = await added(1, { delay_ms: 60_000 })
-    const ids = await added(3)
+    const [later] = await addJobs(1, { delay_ms: 60_000 })
+    const ids = await addJobs(3)
     const lease = await ledger.lease()
-    assert.deepEqual(await next(lease, 2), ids.slice(0, 2))
-    assert.deepEqual(await next(lease, 2), ids.slice(2))
+    assert.deepEqual(await handleNext(lease, 2), ids.slice(0, 2))
+    assert.deepEqual(await handleNext(lease, 2), ids.slice(2))
     const [left, ...more] = await ledger.deliveries()
     assert.deepEqual([left!.id, more], [later, []])
   })
@@ -129,7 +130,7 @@ describe('a mailbox without a limit', () => {
 
 describe('jobs that wait for a time of their own', () => {
   test('have deliveries that end with them, and are claimed without a look at those that wait longer', async () => {
-    const later = await added(3, { delay_ms: 60_000 })
+    const later = await addJobs(3, { delay_ms: 60_000 })
     const lease = await ledger.lease()
     const [delivery, ...others] = await ledger.deliveries()
     const { ordinal } = await ledger.row(later[2]!)
@@ -143,15 +144,15 @@ describe('jobs that wait for a time of their own', () => {
   test('are no ground for others to have none', async () => {
     const { id } = await ledger.running({ mailbox: 'm' })
     await ledger.finish({ id, attempt: 1, outcome: 'release' })
-    const [next] = await added(1)
+    const [next] = await addJobs(1)
     assert.equal(await ledger.state(next!), 'delivered')
   })
 
   test('of a range that holds more than there is room for the rest has another delivery', async () => {
-    const ids = await added(5, { delay_ms: 60_000 })
+    const ids = await addJobs(5, { delay_ms: 60_000 })
     await query(`update job set run_at = now()`)
     await query(`update graphile_worker._private_jobs set run_at = now()`)
-    assert.deepEqual(await drained(2), [ids.slice(0, 2), ids.slice(2, 4), ids.slice(4)])
+    assert.deepEqual(await drain(2), [ids.slice(0, 2), ids.slice(2, 4), ids.slice(4)])
     assert.deepEqual(await ledger.deliveries(), [])
   })
 })
@@ -166,39 +167,39 @@ describe('a mailbox with a limit', () => {
     ledger.finish({ id, attempt: 1, outcome, delay_ms: 60_000, limited: 'm' })
 
   test('runs so many at once, and what ends sends the next', async () => {
-    const ids = await added(5, limited)
-    await drained(9)
+    const ids = await addJobs(5, limited)
+    await drain(9)
     assert.deepEqual(await running(), ids.slice(0, 3))
     await end(ids[1]!)
     assert.equal(await ledger.state(ids[3]!), 'delivered')
-    await drained(9)
+    await drain(9)
     assert.deepEqual(await running(), [ids[0], ids[2], ids[3]])
   })
 
   test('claims no more than its limit, however many deliveries and workers there are', async () => {
-    const ids = await added(12, limited)
+    const ids = await addJobs(12, limited)
     const deliveries = await ledger.deliveries()
     const leases = await Promise.all(Array.from({ length: 8 }, () => ledger.lease()))
     await Promise.all(leases.map((lease) => ledger.claimMany(lease, { delivery: deliveries[0]!, places: 5 })))
-    await drained(5)
+    await drain(5)
     assert.deepEqual(await running(), ids.slice(0, 3))
   })
 
   test('goes on where there is room for more than one worker has', async () => {
-    const ids = await added(5, limited)
-    await drained(1)
+    const ids = await addJobs(5, limited)
+    await drain(1)
     assert.deepEqual(await running(), ids.slice(0, 3))
   })
 
   test('one that waits for its next try leaves its place to others, and those that are not due wait apart', async () => {
-    const later = await added(4, { ...limited, delay_ms: 60_000 })
-    const ids = await added(4, limited)
+    const later = await addJobs(4, { ...limited, delay_ms: 60_000 })
+    const ids = await addJobs(4, limited)
     await query('delete from graphile_worker._private_jobs where run_at > now()')
-    await drained(9)
+    await drain(9)
     assert.deepEqual(await running(), ids.slice(0, 3))
     await end(ids[0]!, 'retry')
     await query('delete from graphile_worker._private_jobs where run_at > now()')
-    await drained(9)
+    await drain(9)
     assert.deepEqual(await running(), ids.slice(1))
     assert.deepEqual(
       await Promise.all(later.map(ledger.status)),
@@ -207,36 +208,36 @@ describe('a mailbox with a limit', () => {
   })
 
   test('a cancelled job makes room for none, and nobody waits for it', async () => {
-    const ids = await added(5, limited)
+    const ids = await addJobs(5, limited)
     await db.one(cancelJob(ids[0]!))
-    await drained(9)
+    await drain(9)
     assert.deepEqual(await running(), ids.slice(1, 4))
   })
 
   test('an actor keeps the order of its messages, also while the first is not due', async () => {
-    const [first, second] = await added(2, { mailbox_limit: 1 })
-    await drained(9)
+    const [first, second] = await addJobs(2, { mailbox_limit: 1 })
+    await drain(9)
     await end(first!, 'retry')
     const [delivery] = await ledger.deliveries()
     assert.equal(delivery!.id, first)
     assert.deepEqual(await ledger.claimMany(await ledger.lease(), { delivery: delivery!, places: 1 }), [])
     await query('update job set run_at = now() where id = $1', [first])
-    await drained(9)
+    await drain(9)
     assert.deepEqual(await running(), [first])
     await end(first!)
     assert.deepEqual(await running(), [first], 'the end of an attempt before says nothing')
     await ledger.finish({ id: first!, attempt: 2, outcome: 'done', limited: 'm' })
-    await drained(9)
+    await drain(9)
     assert.deepEqual(await running(), [second])
   })
 
   test('a message to an actor that was added for later holds up none, and comes at its time', async () => {
-    const later = await added(2, { mailbox_limit: 1, delay_ms: 60_000 })
-    const [first, second] = await added(2, { mailbox_limit: 1 })
+    const later = await addJobs(2, { mailbox_limit: 1, delay_ms: 60_000 })
+    const [first, second] = await addJobs(2, { mailbox_limit: 1 })
     const lease = await ledger.lease()
-    assert.deepEqual(await next(lease, 1), [first])
+    assert.deepEqual(await handleNext(lease, 1), [first])
     await ledger.finish({ id: first!, attempt: 1, outcome: 'done', limited: 'm' })
-    assert.deepEqual(await next(lease, 1), [second], 'what ends sends what is due')
+    assert.deepEqual(await handleNext(lease, 1), [second], 'what ends sends what is due')
     const dues = (await ledger.deliveries()).map(({ id, run_at }) => [id, run_at.getTime() > Date.now()])
     assert.deepEqual(
       dues,
@@ -244,9 +245,9 @@ describe('a mailbox with a limit', () => {
     )
     await query(`update job set run_at = now() where status = 'queued'`)
     await query('update graphile_worker._private_jobs set run_at = now()')
-    assert.deepEqual([await next(lease, 1), await next(lease, 1)], [[], []], 'it is busy')
+    assert.deepEqual([await handleNext(lease, 1), await handleNext(lease, 1)], [[], []], 'it is busy')
     await ledger.finish({ id: second!, attempt: 1, outcome: 'done', limited: 'm' })
-    assert.deepEqual(await next(lease, 1), [later[0]], 'the end of what was running sends it')
+    assert.deepEqual(await handleNext(lease, 1), [later[0]], 'the end of what was running sends it')
     await ledger.finish({ id: later[0]!, attempt: 1, outcome: 'retry', delay_ms: 60_000, limited: 'm' })
     const [delivery] = await ledger.deliveries()
     assert.equal(delivery!.id, later[0], 'what is tried again keeps its place')
@@ -255,10 +256,10 @@ describe('a mailbox with a limit', () => {
   })
 
   test('of two messages to an idle actor, added for later, the one that is due first comes first', async () => {
-    const [late] = await added(1, { mailbox_limit: 1, delay_ms: 60_000 })
-    const [soon] = await added(1, { mailbox_limit: 1, delay_ms: 30_000 })
+    const [late] = await addJobs(1, { mailbox_limit: 1, delay_ms: 60_000 })
+    const [soon] = await addJobs(1, { mailbox_limit: 1, delay_ms: 30_000 })
     await query('update job set run_at = now() where id = $1', [soon])
-    assert.deepEqual(await next(await ledger.lease(), 1), [soon])
+    assert.deepEqual(await handleNext(await ledger.lease(), 1), [soon])
     await ledger.finish({ id: soon!, attempt: 1, outcome: 'done', limited: 'm' })
     assert.deepEqual(
       (await ledger.deliveries()).map(({ id }) => id),
@@ -268,15 +269,15 @@ describe('a mailbox with a limit', () => {
   })
 
   test('messages of several tasks each come to a worker that knows theirs', async () => {
-    const [first] = await added(1, { mailbox_limit: 1, name: 'test.one' })
-    const [second] = await added(1, { mailbox_limit: 1, name: 'test.two' })
+    const [first] = await addJobs(1, { mailbox_limit: 1, name: 'test.one' })
+    const [second] = await addJobs(1, { mailbox_limit: 1, name: 'test.two' })
     const [delivery] = await ledger.deliveries()
     await db.one(cancelJob(first!))
     await query('delete from graphile_worker._private_jobs')
     const lease = await ledger.lease()
     assert.deepEqual(await ledger.claimMany(lease, { delivery: delivery!, places: 1 }), [])
     assert.equal((await ledger.deliveries())[0]!.task, 'test.two')
-    await drained(1)
+    await drain(1)
     assert.deepEqual(await running(), [second])
   })
 })

@@ -14,7 +14,7 @@ const alive = await ledger.lease()
 
 const recover = async (judge: Judge | null = null): Promise<string[]> =>
   (await db.any(recoverJobs(judge))).map((row) => row.id)
-const leases = async (): Promise<unknown[]> =>
+const readLeases = async (): Promise<unknown[]> =>
   (await query('select id from worker_lease')).map((row) => row.id)
 const expire = (lease: string) =>
   query(`update worker_lease set expires_at = now() - interval '1 ms' where id = $1`, [lease])
@@ -28,7 +28,7 @@ const lock = (pool: string, ids: readonly string[]) =>
   )
 
 /** Adds a running job whose lease is gone. */
-async function orphaned(fields: Fields = {}) {
+async function addOrphan(fields: Fields = {}) {
   const lease = await ledger.lease()
   const job = await ledger.running(fields, lease)
   await query('delete from worker_lease where id = $1', [lease])
@@ -59,24 +59,24 @@ describe('job_recover', () => {
       await ledger.assertSound(id)
     }
     assert.deepEqual([await ledger.status(kept.id), await ledger.status(waiting.id)], ['running', 'queued'])
-    assert.equal((await leases()).includes(dead), false)
-    assert.equal((await leases()).includes(alive), true)
+    assert.equal((await readLeases()).includes(dead), false)
+    assert.equal((await readLeases()).includes(alive), true)
     assert.deepEqual(await recover(), [])
   })
 
   test('a running job whose lease is nowhere is recovered, too', async () => {
-    const job = await orphaned()
+    const job = await addOrphan()
     assert.deepEqual(await recover(), [job.id])
     assert.equal(await ledger.state(job.id), 'delivered')
   })
 
   test('the whole is looked at when asked for, or when a lease has run out', async () => {
-    const orphan = await orphaned()
-    const partly = async (): Promise<string[]> =>
+    const orphan = await addOrphan()
+    const recoverPartly = async (): Promise<string[]> =>
       (await db.any(recoverJobs(null, false))).map((row) => row.id)
-    assert.deepEqual(await partly(), [])
+    assert.deepEqual(await recoverPartly(), [])
     await expire(await ledger.lease())
-    assert.deepEqual(await partly(), [orphan.id])
+    assert.deepEqual(await recoverPartly(), [orphan.id])
   })
 
   test('many are taken over some at a time, those that are left without the lease that has run out', async () => {
@@ -85,8 +85,14 @@ describe('job_recover', () => {
       Array.from({ length: 5 }, (_, i) => ledger.running({ actor: `m${i}` }, dead)),
     )
     await expire(dead)
-    const some = async (whole: boolean) => (await db.any(recoverJobs(null, whole, 2))).map((row) => row.id)
-    const found = [await some(false), await some(true), await some(true), await some(true)]
+    const recoverSome = async (whole: boolean) =>
+      (await db.any(recoverJobs(null, whole, 2))).map((row) => row.id)
+    const found = [
+      await recoverSome(false),
+      await recoverSome(true),
+      await recoverSome(true),
+      await recoverSome(true),
+    ]
     assert.deepEqual(
       found.map((ids) => ids.length),
       [2, 2, 1, 0],
@@ -98,7 +104,7 @@ describe('job_recover', () => {
   test('a worker judges others only when its own lease has been renewed in time for long enough', async () => {
     const lease = await ledger.lease(60_000)
     const use = { poolIds: [], threads: 0, busy: 0, memoryBytes: 0 }
-    const job = await orphaned()
+    const job = await addOrphan()
     const judge = (steadyMs: number): Promise<string[]> => recover({ lease, steadyMs })
     assert.deepEqual(await judge(60_000), [], 'it has just come')
     await query(`update worker_lease set steady_since = now() - interval '2 minutes' where id = $1`, [lease])
@@ -139,7 +145,7 @@ describe('job_recover', () => {
       return { recovering }
     })
     assert.deepEqual(await recovering.recovering, [])
-    assert.deepEqual([await ledger.status(job.id), (await leases()).includes(lease)], ['running', true])
+    assert.deepEqual([await ledger.status(job.id), (await readLeases()).includes(lease)], ['running', true])
   })
 
   test('a lost lease can not be renewed', async () => {
@@ -163,7 +169,7 @@ describe('job_recover', () => {
   })
 
   test('a job whose workers go down every time is a suspect, and is not given up for it', async () => {
-    const { id } = await orphaned()
+    const { id } = await addOrphan()
     for (let i = 0; i < 7; i++) {
       await recover()
       const lease = await ledger.lease()
@@ -179,7 +185,7 @@ describe('job_recover', () => {
   })
 
   test('what was to be cancelled is cancelled, and the mailbox goes on', async () => {
-    const job = await orphaned({ actor: 'c1' })
+    const job = await addOrphan({ actor: 'c1' })
     const next = spec({ actor: 'c1' })
     await ledger.enqueue(next)
     await db.one(cancelJob(job.id))
@@ -206,7 +212,7 @@ describe('job_recover', () => {
     const ids = await recover()
     assert.equal(ids.length, 3)
     await ledger.claim(first.id, alive)
-    const attempts = async (id: string) => (await ledger.details(id)).attempts
+    const readAttempts = async (id: string) => (await ledger.details(id)).attempts
     const seen = await db.any(lostAttempts(ids))
     for (const [{ id }, attempt, about] of [
       [first, 1, fields],
@@ -222,7 +228,7 @@ describe('job_recover', () => {
         attempt,
         worker: 'host/dead',
       })
-      const shown = (await attempts(id))[attempt - 1]!
+      const shown = (await readAttempts(id))[attempt - 1]!
       assert.deepEqual(
         [claimed_ms, ended_ms].map(Math.floor),
         [shown.claimed_at, shown.ended_at!].map(Date.parse),
@@ -230,7 +236,7 @@ describe('job_recover', () => {
       const difference = waited === null ? null : Math.abs(waited - shown.waited_seconds)
       assert.ok(id === cancelled.id ? difference === null : difference! < 0.001, `${attempt}: ${waited}`)
     }
-    assert.equal((await attempts(first.id)).length, 2)
+    assert.equal((await readAttempts(first.id)).length, 2)
     await ledger.finish({ id: first.id, attempt: 2, outcome: 'done' })
   })
 
@@ -245,10 +251,10 @@ describe('job_recover', () => {
     await lock('pool-alive', [c!])
     await expire(dead)
     assert.deepEqual(await recover(), [])
-    const locks = async () => (await ledger.deliveries(a!, b!, c!)).map((d) => d.locked_by)
-    assert.deepEqual(await locks(), [null, null, 'pool-alive'])
+    const readLocks = async () => (await ledger.deliveries(a!, b!, c!)).map((d) => d.locked_by)
+    assert.deepEqual(await readLocks(), [null, null, 'pool-alive'])
     await db.run(unlockPools(['pool-alive']))
-    assert.deepEqual(await locks(), [null, null, null])
+    assert.deepEqual(await readLocks(), [null, null, null])
     await query('delete from worker_lease where id = $1', [mine])
   })
 })

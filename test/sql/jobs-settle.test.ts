@@ -18,7 +18,7 @@ await query(`create function refuse(ended job) returns void language plpgsql as
 
 let actors = 0
 const job = (settle: string) => spec({ actor: `settled:${++actors}`, settle, max_tries: 3 })
-const settled = async (id: string) =>
+const readSettled = async (id: string) =>
   (await query('select status from settled where job_id = $1', [id])).map(({ status }) => status)
 const running = (settle: string) => ledger.running({ actor: `settled:${++actors}`, settle })
 
@@ -26,58 +26,58 @@ describe('a job is settled', () => {
   test('when it is done', async () => {
     const { id } = await running('note')
     await endJobs(db, [{ id, attempt: 1, outcome: 'done', result: '1' }])
-    assert.deepEqual(await settled(id), ['done'])
+    assert.deepEqual(await readSettled(id), ['done'])
   })
 
   test('when it is done, and it is said of which mailbox', async () => {
     const { id } = await running('note')
     const limited = `settled:${actors}`
     await endJobs(db, [{ id, attempt: 1, outcome: 'done', result: '1', limited }])
-    assert.deepEqual(await settled(id), ['done'])
+    assert.deepEqual(await readSettled(id), ['done'])
     await endJobs(db, [{ id, attempt: 1, outcome: 'done', result: '1', limited }])
-    assert.deepEqual(await settled(id), ['done'], 'once')
+    assert.deepEqual(await readSettled(id), ['done'], 'once')
   })
 
   test('when nothing limits its mailbox, too: done, or cancelled while it waits', async () => {
     const done = await ledger.running({ settle: 'note' })
     await endJobs(db, [{ id: done.id, attempt: 1, outcome: 'done', result: '1', limited: null }])
-    assert.deepEqual(await settled(done.id), ['done'])
+    assert.deepEqual(await readSettled(done.id), ['done'])
     const waiting = spec({ settle: 'note', delay_ms: 60_000 })
     await ledger.enqueue(waiting)
     await db.one(cancelJob(waiting.id))
-    assert.deepEqual(await settled(waiting.id), ['cancelled'])
+    assert.deepEqual(await readSettled(waiting.id), ['cancelled'])
   })
 
   test('when it fails for good, and not when it is tried again', async () => {
     const { id } = await running('note')
     await ledger.finish({ id, attempt: 1, outcome: 'retry', delay_ms: 0 })
-    assert.deepEqual(await settled(id), [])
+    assert.deepEqual(await readSettled(id), [])
     await ledger.claim(id, await ledger.lease())
     await ledger.finish({ id, attempt: 2, outcome: 'failed', code: 'internal' })
-    assert.deepEqual(await settled(id), ['failed'])
+    assert.deepEqual(await readSettled(id), ['failed'])
   })
 
   test('when it is cancelled while it waits, and while it runs only at its end', async () => {
     const waiting = job('note')
     await ledger.enqueue(waiting)
     await db.one(cancelJob(waiting.id))
-    assert.deepEqual(await settled(waiting.id), ['cancelled'])
+    assert.deepEqual(await readSettled(waiting.id), ['cancelled'])
     const { id } = await running('note')
     await db.one(cancelJob(id))
-    assert.deepEqual(await settled(id), [])
+    assert.deepEqual(await readSettled(id), [])
     await ledger.finish({ id, attempt: 1, outcome: 'cancelled' })
-    assert.deepEqual(await settled(id), ['cancelled'])
+    assert.deepEqual(await readSettled(id), ['cancelled'])
   })
 
   test('when it is given up, and when what was to be cancelled is found without its worker', async () => {
     const [one, two] = [await running('note'), await running('note')]
     await query('update job set interruptions = 4 where id = $1', [one.id])
     await ledger.finish({ id: one.id, attempt: 1, outcome: 'crashed', code: 'job.crashed' })
-    assert.deepEqual(await settled(one.id), ['failed'])
+    assert.deepEqual(await readSettled(one.id), ['failed'])
     await db.one(cancelJob(two.id))
     await query('delete from worker_lease')
     await db.any(recoverJobs(null))
-    assert.deepEqual(await settled(two.id), ['cancelled'])
+    assert.deepEqual(await readSettled(two.id), ['cancelled'])
   })
 
   test('or does not end: both are one transaction', async () => {

@@ -12,7 +12,7 @@ const help = ledgerOf(base)
 const reader = createReader({ url: base.url, applicationName: 'waiting' })
 after(() => reader.close())
 
-const waited = async (queue: string): Promise<number | null> => {
+const readWait = async (queue: string): Promise<number | null> => {
   const depths = JSON.parse((await reader.text(readQueueDepths, []))!) as {
     queue: string
     oldest_seconds: number | null
@@ -24,13 +24,13 @@ const addMany = (queue: string) =>
 
 test('what is due has waited, whatever was added before it for later', async () => {
   await addMany('documents')
-  assert.equal(await waited('documents'), null)
+  assert.equal(await readWait('documents'), null)
   const [added] = await help.enqueue(spec({ queue: 'documents' }))
   await base.query(
     `update job set created_at = created_at - interval '1 min', run_at = run_at - interval '1 min' where id = $1`,
     [added!.job_id],
   )
-  const seconds = await waited('documents')
+  const seconds = await readWait('documents')
   assert.ok(seconds !== null && seconds >= 60 && seconds < 300, `${seconds} s`)
 })
 
@@ -41,7 +41,7 @@ test('what was added for later has waited since it is due', async () => {
     `update job set created_at = now() - interval '1 hour', run_at = now() - interval '1 min' where id = $1`,
     [added!.job_id],
   )
-  const seconds = await waited('comms')
+  const seconds = await readWait('comms')
   assert.ok(seconds !== null && seconds >= 60 && seconds < 300, `${seconds} s`)
 })
 

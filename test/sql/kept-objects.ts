@@ -19,7 +19,7 @@ const CASES = { served, givenUp, beats }
 type Case = keyof typeof CASES
 
 /** Runs a case in a new thread; returns the number of objects that it kept. @throws the case's error. */
-export async function keptBy(name: Case, url = ''): Promise<number> {
+export async function countKept(name: Case, url = ''): Promise<number> {
   const thread = new Worker(new URL(import.meta.url), { workerData: { name, url } })
   try {
     const [kept] = await once(thread, 'message')

@@ -74,7 +74,7 @@ interface Held {
   readonly id: string
   readonly limited: string | null
   readonly attempt: number
-  said: number
+  lastProgress: number
 }
 
 export async function createWorld(base: TestDatabase) {
@@ -102,7 +102,7 @@ export async function createWorld(base: TestDatabase) {
       delivery,
       places,
     })) {
-      held.push({ id, limited: mailbox_limit === null ? null : mailbox, attempt, said: 0 })
+      held.push({ id, limited: mailbox_limit === null ? null : mailbox, attempt, lastProgress: 0 })
       assert.ok(!claims.has(`${id}/${attempt}`), `${id} was claimed once`)
       claims.set(`${id}/${attempt}`, lease)
       // A scheduled job runs at its time, among jobs that others have added since.
@@ -158,8 +158,8 @@ export async function createWorld(base: TestDatabase) {
       case 'progress': {
         const one = held[op.pick % (held.length || 1)]
         if (one === undefined) return
-        const from = one.said
-        one.said += op.events
+        const from = one.lastProgress
+        one.lastProgress += op.events
         const steps = Array.from({ length: op.events }, (_, i) => ({
           n: from + i + 1,
           data: { status: 'running', label: `${from + i + 1}`, attempt: one.attempt, n: from + i + 1 },

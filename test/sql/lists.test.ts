@@ -41,21 +41,21 @@ interface Page {
   readonly next: string | null
 }
 
-const decoded = (cursor: string | null): string | null =>
+const decodeCursor = (cursor: string | null): string | null =>
   cursor === null ? null : Buffer.from(cursor, 'base64url').toString()
 
-async function pageOf(list: List, kind: string | null, after: string | null, offset: number, size: number) {
+async function readPage(list: List, kind: string | null, after: string | null, offset: number, size: number) {
   const statement: OfThings = { name: nameOf(list), text: listText('things', list) }
-  const text = await reader.text(statement, [kind, decoded(after), offset, size])
+  const text = await reader.text(statement, [kind, decodeCursor(after), offset, size])
   return JSON.parse(text!) as Page
 }
 
 /** Reads a list page by page, following `next`. */
-async function followed(list: List, kind: string | null, size: number): Promise<readonly number[][]> {
+async function followPages(list: List, kind: string | null, size: number): Promise<readonly number[][]> {
   const pages: number[][] = []
   let next: string | null = null
   do {
-    const page: Page = await pageOf(list, kind, next, 0, size)
+    const page: Page = await readPage(list, kind, next, 0, size)
     pages.push([...page.things])
     next = page.next
   } while (next !== null)
@@ -63,14 +63,14 @@ async function followed(list: List, kind: string | null, size: number): Promise<
 }
 
 test('pages are numbered, and the last one has no next', async () => {
-  const first = await pageOf(THINGS, null, null, 0, 4)
+  const first = await readPage(THINGS, null, null, 0, 4)
   assert.deepEqual(
     { ...first, next: typeof first.next },
     { things: [10, 9, 8, 7], total: 10, total_is_exact: true, page: 1, page_size: 4, next: 'string' },
   )
-  const last = await pageOf(THINGS, null, null, 8, 4)
+  const last = await readPage(THINGS, null, null, 8, 4)
   assert.deepEqual([last.things, last.page, last.next], [[2, 1], 3, null])
-  const beyond = await pageOf(THINGS, null, null, 12, 4)
+  const beyond = await readPage(THINGS, null, null, 12, 4)
   assert.deepEqual([beyond.things, beyond.total, beyond.next], [[], 10, null])
 })
 
@@ -78,11 +78,11 @@ test('cursors lead through all rows once, in either direction and with every siz
   const all = [10, 9, 8, 7, 6, 5, 4, 3, 2, 1]
   const ascending: List = { ...THINGS, direction: 'asc' }
   for (const size of [1, 3, 5, 10, 11]) {
-    assert.deepEqual((await followed(THINGS, null, size)).flat(), all)
-    assert.deepEqual((await followed(ascending, null, size)).flat(), all.toReversed())
+    assert.deepEqual((await followPages(THINGS, null, size)).flat(), all)
+    assert.deepEqual((await followPages(ascending, null, size)).flat(), all.toReversed())
   }
-  assert.deepEqual(await followed(THINGS, null, 5), [all.slice(0, 5), all.slice(5)])
-  assert.deepEqual(await followed(THINGS, 'even', 2), [[10, 8], [6, 4], [2]])
+  assert.deepEqual(await followPages(THINGS, null, 5), [all.slice(0, 5), all.slice(5)])
+  assert.deepEqual(await followPages(THINGS, 'even', 2), [[10, 8], [6, 4], [2]])
 })
 
 test('a list without numbers has the same pages, with the rows of each in either order', async () => {
@@ -93,21 +93,21 @@ test('a list without numbers has the same pages, with the rows of each in either
     join: 'join thing same on same.id = t.id',
     item: 'same.id',
   }
-  const pages = await followed(THINGS, null, 4)
-  assert.deepEqual(await followed(list, null, 4), pages)
+  const pages = await followPages(THINGS, null, 4)
+  assert.deepEqual(await followPages(list, null, 4), pages)
   assert.deepEqual(
-    await followed({ ...list, reversed: true }, null, 4),
+    await followPages({ ...list, reversed: true }, null, 4),
     pages.map((page) => page.toReversed()),
   )
   assert.deepEqual(
-    await followed({ ...THINGS, reversed: true }, null, 4),
+    await followPages({ ...THINGS, reversed: true }, null, 4),
     pages.map((page) => page.toReversed()),
   )
 })
 
 test('pages count from the cursor', async () => {
-  const { next } = await pageOf(THINGS, null, null, 0, 3)
-  const second = await pageOf(THINGS, null, next, 3, 3)
+  const { next } = await readPage(THINGS, null, null, 0, 3)
+  const second = await readPage(THINGS, null, next, 3, 3)
   assert.deepEqual([second.things, second.page, second.total], [[4, 3, 2], 2, 10])
 })
 
@@ -116,22 +116,22 @@ test('several conditions make one list', async () => {
     ...THINGS,
     where: ["t.kind = 'even' and $1::text is null", 't.kind is null and t.id > 4'],
   }
-  assert.deepEqual(await followed(list, null, 3), [
+  assert.deepEqual(await followPages(list, null, 3), [
     [10, 9, 8],
     [7, 6, 5],
     [4, 2],
   ])
-  assert.deepEqual(await pageOf(list, null, null, 3, 3).then(({ things, total }) => [things, total]), [
+  assert.deepEqual(await readPage(list, null, null, 3, 3).then(({ things, total }) => [things, total]), [
     [7, 6, 5],
     8,
   ])
 })
 
 test('a cursor stays valid while rows come and go', async () => {
-  const { next } = await pageOf(THINGS, null, null, 0, 3)
+  const { next } = await readPage(THINGS, null, null, 0, 3)
   await query("insert into thing values (11, '2026-02-01', null)")
   await query('delete from thing where id in (8, 6)')
-  const after = await pageOf(THINGS, null, next, 0, 3)
+  const after = await readPage(THINGS, null, next, 0, 3)
   await query(
     "delete from thing where id = 11; insert into thing select n, timestamptz '2026-01-01' + n / 3 * interval '1.000001 s', 'even' from unnest(array[6, 8]) n",
   )
@@ -142,7 +142,7 @@ test('an array comes after the line of its cursor', async () => {
   const statement: OfThings = { name: 'array', text: arrayText(THINGS) }
   const [cursor, items] = (await reader.text(statement, [null, null, 0, 9]))!.split('\n')
   assert.deepEqual(JSON.parse(items!), [10, 9, 8, 7, 6, 5, 4, 3, 2])
-  assert.equal(await reader.text(statement, [null, decoded(cursor!), 0, 9]), '\n[1]')
+  assert.equal(await reader.text(statement, [null, decodeCursor(cursor!), 0, 9]), '\n[1]')
 })
 
 test('a total is exact as far as it is counted, and says so', async () => {
@@ -154,7 +154,7 @@ test('a total is exact as far as it is counted, and says so', async () => {
   ] as const) {
     const table = `(select n as id from generate_series(1, ${there}) n)`
     const list: List = { ...THINGS, table, where: '$1::text is null', order: { 't.id': 'bigint' } }
-    const page = await pageOf(list, null, null, 0, 2)
+    const page = await readPage(list, null, null, 0, 2)
     assert.deepEqual(
       [page.total, page.total_is_exact, page.things.length],
       [total, exact, Math.min(2, there)],

@@ -3,7 +3,7 @@ import { connect } from '../../sql/driver.ts'
 import { readCurrent, readModels, readPrices } from '../../sql/llm/reads.ts'
 import { priceOn } from '../../sql/llm.ts'
 import { testDatabase } from '../database.ts'
-import { assertReadByIndex, assertWriteByIndex, planned, testReads } from './plans-help.ts'
+import { assertReadByIndex, assertWriteByIndex, planRead, testReads } from './plans-help.ts'
 
 /** With all of models.dev in it, the catalog still finds its rows by an index. */
 
@@ -23,8 +23,8 @@ const client = await connect({ url, applicationName: 'plans' })
 after(() => client.end())
 
 const reads = [
-  planned('prices', readPrices, 'v3', 'model-7', 1000),
-  planned('the current model', readCurrent, 'v3', 'model-7', 0.7, 1000),
+  planRead('prices', readPrices, 'v3', 'model-7', 1000),
+  planRead('the current model', readCurrent, 'v3', 'model-7', 0.7, 1000),
 ]
 describe('reads by index', () => testReads(client, reads))
 

@@ -29,7 +29,7 @@ const listOf = (...models: ListedModel[]): ModelList => ({
 })
 const apply = async (day: string, ...models: ListedModel[]) =>
   (await db.one(applyList(listOf(...models), 'https://list.example', day))).applied
-const pricesOf = (modelId: string) =>
+const readPrices = (modelId: string) =>
   query(
     `select valid_from::text, input::text, output::text from llm_price where vendor = 'acme' and model_id = $1 order by 1`,
     [modelId],
@@ -70,31 +70,31 @@ test('a price holds from its day until the next, and is written when it changes'
 test('two lists of one day leave the prices of the second', async () => {
   await apply('2026-05-01', model({ model_id: 'same' }))
   await apply('2026-05-01', model({ model_id: 'same', price: { input: '9', output: '9', tiers: [] } }))
-  assert.deepEqual(await pricesOf('same'), [{ valid_from: '2026-05-01', input: '9', output: '9' }])
+  assert.deepEqual(await readPrices('same'), [{ valid_from: '2026-05-01', input: '9', output: '9' }])
 })
 
 test('a model that is new has no price when the list has none', async () => {
   await apply('2026-05-02', model({ model_id: 'free' }), model({ model_id: 'secret', price: null }))
-  assert.deepEqual(await pricesOf('secret'), [])
+  assert.deepEqual(await readPrices('secret'), [])
 })
 
 test('what a list no longer has is disabled and keeps its prices, and comes back', async () => {
-  const enabled = async () =>
+  const readEnabled = async () =>
     (await query(`select model_id from llm_model where not disabled order by 1`)).map((row) => row.model_id)
   const counts = await apply('2026-06-01', model({ model_id: 'a' }), model({ model_id: 'b' }))
   assert.deepEqual({ ...counts, gone: 0 }, { vendors: 1, models: 2, added: 2, gone: 0, repriced: 2 })
-  assert.deepEqual(await enabled(), ['a', 'b'])
+  assert.deepEqual(await readEnabled(), ['a', 'b'])
   assert.equal((await apply('2026-06-02', model({ model_id: 'b' }))).gone, 1)
-  assert.deepEqual(await enabled(), ['b'])
-  assert.equal((await pricesOf('a')).length, 1)
+  assert.deepEqual(await readEnabled(), ['b'])
+  assert.equal((await readPrices('a')).length, 1)
   assert.equal((await apply('2026-06-03', model({ model_id: 'a' }), model({ model_id: 'b' }))).added, 0)
-  assert.deepEqual(await enabled(), ['a', 'b'])
+  assert.deepEqual(await readEnabled(), ['a', 'b'])
   await apply(
     '2026-06-04',
     model({ model_id: 'a', disabled: true }),
     model({ model_id: 'b', title: 'Other' }),
   )
-  assert.deepEqual(await enabled(), ['b'])
+  assert.deepEqual(await readEnabled(), ['b'])
   const [row] = await query(`select title, modalities from llm_model where model_id = 'b'`)
   assert.deepEqual(row, { title: 'Other', modalities: ['text', 'image'] })
 })

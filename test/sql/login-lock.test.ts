@@ -12,7 +12,7 @@ const MAX = 5
 const LOCK_SECONDS = 900
 
 /** An address for sign-ins; the lock does not depend on whether it has an account. */
-function address() {
+function createAddress() {
   const subject = createHash('sha256').update(randomUUID()).digest()
   const end = async (matches: boolean, max = MAX): Promise<string> =>
     (await db.one(endLogin(subject, matches, max, LOCK_SECONDS))).outcome
@@ -31,35 +31,35 @@ function address() {
   }
 }
 
-async function times<T>(n: number, work: () => Promise<T>): Promise<T[]> {
+async function repeat<T>(n: number, work: () => Promise<T>): Promise<T[]> {
   const all: T[] = []
   for (let i = 0; i < n; i++) all.push(await work())
   return all
 }
 
 test('a known device counts apart, and is unlocked with its address', async () => {
-  const [one, other] = [address(), address()]
+  const [one, other] = [createAddress(), createAddress()]
   const device = createHash('sha256').update('a device').digest()
   const known = loginSubject(one.subject, device)
   assert.equal(known.length, 32)
   assert.deepEqual(loginSubject(one.subject, null), one.subject)
   const end = async (subject: Buffer) => (await db.one(endLogin(subject, false, 1, LOCK_SECONDS))).outcome
-  const locked = async (subject: Buffer) => (await db.maybeOne(lockedLogin(subject)))?.locked ?? false
+  const isLocked = async (subject: Buffer) => (await db.maybeOne(lockedLogin(subject)))?.locked ?? false
   assert.equal(await one.wrong(1), 'wrong, now locked')
-  assert.deepEqual([await locked(one.subject), await locked(known)], [true, false])
+  assert.deepEqual([await isLocked(one.subject), await isLocked(known)], [true, false])
   assert.equal(await end(known), 'wrong, now locked')
   assert.equal(await end(loginSubject(one.subject, createHash('sha256').digest())), 'wrong, now locked')
   assert.equal(await other.wrong(1), 'wrong, now locked')
   assert.equal(await db.run(unlockLogin(one.subject)), 3)
-  assert.deepEqual([await locked(known), await locked(other.subject)], [false, true])
+  assert.deepEqual([await isLocked(known), await isLocked(other.subject)], [false, true])
   await other.age(LOCK_SECONDS)
-  assert.equal(await locked(other.subject), false)
+  assert.equal(await isLocked(other.subject), false)
 })
 
 describe('failed logins', () => {
   test('exactly the last allowed failure locks, and then the right password is refused like a wrong one', async () => {
-    const one = address()
-    assert.deepEqual(await times(MAX - 1, one.wrong), Array(MAX - 1).fill('wrong'))
+    const one = createAddress()
+    assert.deepEqual(await repeat(MAX - 1, one.wrong), Array(MAX - 1).fill('wrong'))
     assert.equal(await one.wrong(), 'wrong, now locked')
     const before = await one.row()
     assert.deepEqual(
@@ -75,55 +75,55 @@ describe('failed logins', () => {
   })
 
   test('with one failure allowed, the first one locks', async () => {
-    const one = address()
+    const one = createAddress()
     assert.equal(await one.wrong(1), 'wrong, now locked')
     assert.equal(await one.right(), 'locked')
   })
 
   test('a success before that forgets the failures', async () => {
-    const one = address()
-    await times(MAX - 1, one.wrong)
+    const one = createAddress()
+    await repeat(MAX - 1, one.wrong)
     assert.equal(await one.right(), 'ok')
     assert.equal(await one.row(), undefined)
-    assert.deepEqual(await times(MAX - 1, one.wrong), Array(MAX - 1).fill('wrong'))
+    assert.deepEqual(await repeat(MAX - 1, one.wrong), Array(MAX - 1).fill('wrong'))
     assert.equal(await one.wrong(), 'wrong, now locked')
   })
 
   test('a lock lifts by itself, to the second, and the count starts anew', async () => {
-    const one = address()
-    await times(MAX, one.wrong)
+    const one = createAddress()
+    await repeat(MAX, one.wrong)
     await one.age(LOCK_SECONDS - 60)
     assert.equal(await one.right(), 'locked')
     await one.age(60)
     assert.equal(await one.right(), 'ok')
 
-    const other = address()
-    await times(MAX, other.wrong)
+    const other = createAddress()
+    await repeat(MAX, other.wrong)
     await other.age(LOCK_SECONDS)
-    assert.deepEqual(await times(MAX - 1, other.wrong), Array(MAX - 1).fill('wrong'))
+    assert.deepEqual(await repeat(MAX - 1, other.wrong), Array(MAX - 1).fill('wrong'))
     assert.equal(await other.wrong(), 'wrong, now locked')
   })
 
   test('failures older than a lock no longer count, younger ones do', async () => {
-    const [old, young] = [address(), address()]
-    await times(MAX - 1, old.wrong)
+    const [old, young] = [createAddress(), createAddress()]
+    await repeat(MAX - 1, old.wrong)
     await old.age(LOCK_SECONDS)
-    assert.deepEqual(await times(MAX - 1, old.wrong), Array(MAX - 1).fill('wrong'))
-    await times(MAX - 1, young.wrong)
+    assert.deepEqual(await repeat(MAX - 1, old.wrong), Array(MAX - 1).fill('wrong'))
+    await repeat(MAX - 1, young.wrong)
     await young.age(LOCK_SECONDS - 60)
     assert.equal(await young.wrong(), 'wrong, now locked')
   })
 
   test('addresses are counted apart, and a lock can be lifted by hand', async () => {
-    const [one, other] = [address(), address()]
-    await times(MAX, one.wrong)
+    const [one, other] = [createAddress(), createAddress()]
+    await repeat(MAX, one.wrong)
     assert.equal(await other.right(), 'ok')
     await db.run(unlockLogin(one.subject))
     assert.equal(await one.right(), 'ok')
   })
 
   test('of 100 wrong guesses at once exactly as many as allowed are told so, one of them with the lock', async () => {
-    const one = address()
+    const one = createAddress()
     const told = await Promise.all(Array.from({ length: 100 }, () => one.wrong()))
     const count = (outcome: string): number => told.filter((one) => one === outcome).length
     assert.deepEqual([count('wrong'), count('wrong, now locked'), count('locked')], [MAX - 1, 1, 100 - MAX])
@@ -131,7 +131,7 @@ describe('failed logins', () => {
 
   test('of 100 guesses at once, the right one among them, nobody is told more than one lock allows', async () => {
     for (let round = 0; round < rounds(12); round++) {
-      const one = address()
+      const one = createAddress()
       const told: { outcome: string; at: number; until: number }[] = []
       await Promise.all(
         Array.from({ length: 100 }, async (_, i) => {
@@ -153,7 +153,7 @@ describe('failed logins', () => {
   })
 
   test('a lock that came while the right password was decided on stays, and the password is refused', async (t) => {
-    const one = address()
+    const one = createAddress()
     const totpId = randomUUID()
     await query(
       `with a as (insert into account (email, password_hash) values ($2, 'x') returning id)
@@ -168,7 +168,7 @@ describe('failed logins', () => {
     // The sign-in has seen no failure, and waits for the second factor.
     const ending = db.one(endLogin(one.subject, true, MAX, LOCK_SECONDS, { totpId, step: 1, recovery: null }))
     await lockAwaited(query)
-    assert.equal((await times(MAX, one.wrong)).at(-1), 'wrong, now locked')
+    assert.equal((await repeat(MAX, one.wrong)).at(-1), 'wrong, now locked')
     await holder.query('commit')
     assert.equal((await ending).outcome, 'locked')
     assert.equal(await one.right(), 'locked')
@@ -176,11 +176,11 @@ describe('failed logins', () => {
 
   test('housekeeping removes failures past their time and ended locks, and no lock that holds', async () => {
     await query('truncate login_failure')
-    const [old, young, locked, ended] = [address(), address(), address(), address()]
+    const [old, young, locked, ended] = [createAddress(), createAddress(), createAddress(), createAddress()]
     await old.wrong()
     await old.age(LOCK_SECONDS + 1)
     await young.wrong()
-    for (const one of [locked, ended]) await times(MAX, one.wrong)
+    for (const one of [locked, ended]) await repeat(MAX, one.wrong)
     await query(`update login_failure set failed_at = now() - interval '2 h' where subject = $1`, [
       locked.subject,
     ])

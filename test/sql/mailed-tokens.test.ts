@@ -22,7 +22,7 @@ import { newAddress, sharedDatabase } from './shared-database.ts'
 const { db, query, url } = await sharedDatabase()
 const digest = (token: string): Buffer => createHash('sha256').update(token).digest()
 
-async function account(): Promise<{ id: number; email: string }> {
+async function addAccount(): Promise<{ id: number; email: string }> {
   const email = newAddress()
   const made = { email, passwordHash: 'first hash', fullName: null, role: 'user', isActive: true } as const
   const { id } = await db.one(insertAccount(made))
@@ -30,7 +30,7 @@ async function account(): Promise<{ id: number; email: string }> {
 }
 
 /** Stores a token as the task does; `again` repeats that attempt. */
-async function mailed(accountId: number, kind: MailedKind = 'reset', seconds = 60) {
+async function addToken(accountId: number, kind: MailedKind = 'reset', seconds = 60) {
   const id = randomUUID()
   const key = digest(id)
   const store = () => db.maybeOne(insertMailedToken(id, accountId, kind, key, seconds))
@@ -45,8 +45,8 @@ async function mailed(accountId: number, kind: MailedKind = 'reset', seconds = 6
 
 describe('mailed tokens', () => {
   test('one says whose it is, and is used once', async () => {
-    const owner = await account()
-    const token = await mailed(owner.id)
+    const owner = await addAccount()
+    const token = await addToken(owner.id)
     const whose = { account_id: owner.id, email: owner.email }
     assert.deepEqual(await token.look(), whose)
     assert.deepEqual(await token.look(), whose, 'looking does not use it')
@@ -55,21 +55,21 @@ describe('mailed tokens', () => {
   })
 
   test('of the wrong kind, expired, or unknown it is nobody’s, and stays what it is', async () => {
-    const { id } = await account()
-    const [reset, verify] = [await mailed(id, 'reset'), await mailed(id, 'verify')]
+    const { id } = await addAccount()
+    const [reset, verify] = [await addToken(id, 'reset'), await addToken(id, 'verify')]
     assert.deepEqual([await reset.look('verify'), await reset.use('verify')], [null, null])
     assert.deepEqual([await verify.look('reset'), await verify.use('reset')], [null, null])
     assert.ok((await reset.look()) !== null && (await verify.look()) !== null)
-    const expired = await mailed(id, 'reset', -1)
+    const expired = await addToken(id, 'reset', -1)
     assert.deepEqual([await expired.look(), await expired.use()], [null, null])
     assert.notEqual(await reset.look(), null, 'nor does an expired one use up the others')
     assert.equal(await db.maybeOne(useMailedToken('reset', digest('unknown'))), null)
   })
 
   test('using one uses up the others of its kind and account', async () => {
-    const [one, other] = [await account(), await account()]
-    const [first, second] = [await mailed(one.id), await mailed(one.id)]
-    const [verify, foreign] = [await mailed(one.id, 'verify'), await mailed(other.id)]
+    const [one, other] = [await addAccount(), await addAccount()]
+    const [first, second] = [await addToken(one.id), await addToken(one.id)]
+    const [verify, foreign] = [await addToken(one.id, 'verify'), await addToken(other.id)]
     await second.use()
     assert.equal(await first.use(), null)
     assert.ok((await verify.use()) !== null && (await foreign.use()) !== null)
@@ -77,7 +77,7 @@ describe('mailed tokens', () => {
 
   test('of 20 uses at once one gets it', async () => {
     for (let round = 0; round < rounds(15); round++) {
-      const token = await mailed((await account()).id)
+      const token = await addToken((await addAccount()).id)
       const used = await Promise.all(Array.from({ length: 20 }, () => token.use()))
       assert.equal(used.filter((one) => one !== null).length, 1)
     }
@@ -86,8 +86,8 @@ describe('mailed tokens', () => {
   test('two tokens of one account, used at once, neither both work nor wait for each other', async () => {
     const [before] = await query('select deadlocks from pg_stat_database where datname = current_database()')
     for (let round = 0; round < rounds(20); round++) {
-      const { id } = await account()
-      const tokens = await Promise.all(Array.from({ length: 4 }, () => mailed(id)))
+      const { id } = await addAccount()
+      const tokens = await Promise.all(Array.from({ length: 4 }, () => addToken(id)))
       // The transaction continues after the token, as a password reset does.
       const used = await Promise.all(
         tokens.map((token) =>
@@ -106,7 +106,7 @@ describe('mailed tokens', () => {
   })
 
   test('a repeated attempt stores it anew while it is unused, and never brings a used one back', async () => {
-    const token = await mailed((await account()).id)
+    const token = await addToken((await addAccount()).id)
     await query(`update account_token set expires_at = now() + interval '1 s' where id = $1`, [token.id])
     assert.notEqual(await token.again(), null)
     const [row] = await query(
@@ -121,16 +121,16 @@ describe('mailed tokens', () => {
 
   test('they go with their account, and housekeeping removes the expired, used or not', async () => {
     await query('delete from account_token')
-    const [gone, owner] = [await account(), await account()]
-    const orphan = await mailed(gone.id)
+    const [gone, owner] = [await addAccount(), await addAccount()]
+    const orphan = await addToken(gone.id)
     await db.one(deleteAccount(gone.id))
     assert.deepEqual([await orphan.look(), await orphan.use()], [null, null])
     await query('delete from account where id = $1', [gone.id])
     assert.deepEqual([await orphan.look(), await orphan.use()], [null, null])
-    const live = await mailed(owner.id, 'verify')
-    const used = await mailed(owner.id)
+    const live = await addToken(owner.id, 'verify')
+    const used = await addToken(owner.id)
     await used.use()
-    for (let i = 0; i < 3; i++) await mailed(owner.id, 'reset', -1)
+    for (let i = 0; i < 3; i++) await addToken(owner.id, 'reset', -1)
     const counts: number[] = []
     for (let i = 0; i < 3; i++) counts.push((await db.one(deleteExpiredMailedTokens(2))).count)
     assert.deepEqual(counts, [2, 1, 0])
@@ -142,7 +142,7 @@ describe('mailed tokens', () => {
 
 describe('a token for an address', () => {
   test('is only stored while the account has that address, also when it changes meanwhile', async () => {
-    const { id, email } = await account()
+    const { id, email } = await addAccount()
     const store = (address: string) =>
       db.maybeOne(insertMailedToken(randomUUID(), id, 'reset', digest(randomUUID()), 60, address))
     assert.notEqual(await store(email), null)
@@ -164,7 +164,7 @@ describe('a token for an address', () => {
 
 describe('passwords', () => {
   test('one that changed since it was compared signs nobody in, and is not changed again', async () => {
-    const { id, email } = await account()
+    const { id, email } = await addAccount()
     assert.deepEqual(await db.maybeOne(touchLogin(id, { passwordHash: 'first hash', totpId: null })), {
       role: 'user',
       is_active: true,

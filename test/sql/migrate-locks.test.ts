@@ -17,7 +17,8 @@ const { url, query } = await testDatabase()
 const folder = mkdtempSync(join(tmpdir(), 'millrace-migrations-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 
-const given = (name: string, statement: string) => writeFileSync(join(folder, name), `${statement};\n`)
+const writeMigration = (name: string, statement: string) =>
+  writeFileSync(join(folder, name), `${statement};\n`)
 
 interface Run {
   readonly applied: Promise<readonly string[]>
@@ -40,7 +41,7 @@ function run(wait: Partial<LockWait> = {}): Run {
 }
 
 /** Runs `work` while another program's transaction has read a table. */
-async function whileRead(table: string, work: (older: Client) => Promise<void>): Promise<void> {
+async function withOpenRead(table: string, work: (older: Client) => Promise<void>): Promise<void> {
   const older = await connect({ url, applicationName: 'a long report' })
   try {
     await older.query(`begin; select from ${table} limit 1`)
@@ -50,22 +51,22 @@ async function whileRead(table: string, work: (older: Client) => Promise<void>):
   }
 }
 
-const waiting = () =>
+const waitForLock = () =>
   until('the migration waits for a lock', async () => {
     const rows = await query(`select from pg_stat_activity where datname = current_database()
       and application_name = 'millrace-migrate' and wait_event_type = 'Lock'`)
     return rows.length > 0
   })
-const columns = async (name: string): Promise<number> =>
+const countColumns = async (name: string): Promise<number> =>
   (await query(`select from pg_attribute where attrelid = 'organization'::regclass and attname = $1`, [name]))
     .length
 
 describe('a migration that waits for a lock', { concurrency: false }, () => {
   test('keeps others waiting for a moment, then tries again', async () => {
-    given('000001-first.sql', 'alter table organization add column first text')
-    await whileRead('organization', async (older) => {
+    writeMigration('000001-first.sql', 'alter table organization add column first text')
+    await withOpenRead('organization', async (older) => {
       const { applied, log, isOver } = run({ waitMs: 300, pauseMs: 50 })
-      await waiting()
+      await waitForLock()
       // This read queues behind the migration, which waits for the transaction.
       await query('select from organization limit 1')
       assert.equal(isOver(), false)
@@ -77,15 +78,15 @@ describe('a migration that waits for a lock', { concurrency: false }, () => {
       await older.query('commit')
       assert.deepEqual(await applied, ['000001-first.sql'])
     })
-    assert.equal(await columns('first'), 1)
+    assert.equal(await countColumns('first'), 1)
   })
 
   test('gives up after its time with a sentence, and leaves nothing of itself', async () => {
-    given(
+    writeMigration(
       '000002-second.sql',
       'alter table account add column second text; alter table organization add column second text',
     )
-    await whileRead('organization', async () => {
+    await withOpenRead('organization', async () => {
       const { applied } = run({ waitMs: 20, pauseMs: 20, limitMs: 200 })
       await assert.rejects(applied, (error: Error) => {
         assert.match(
@@ -97,7 +98,7 @@ describe('a migration that waits for a lock', { concurrency: false }, () => {
       })
     })
     assert.deepEqual(await query(`select from migration where name = '000002-second.sql'`), [])
-    assert.equal(await columns('second'), 0)
+    assert.equal(await countColumns('second'), 0)
     assert.deepEqual(await run().applied, ['000002-second.sql'])
   })
 

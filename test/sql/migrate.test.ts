@@ -24,11 +24,11 @@ async function create(template = 'template0'): Promise<string> {
   return base!.replace(/\/postgres($|\?)/, `/${name}$1`)
 }
 
-const empty = () => create()
+const createEmpty = () => create()
 /** Creates a migrated database, from the run's template; returns its URL. */
-const migrated = () => create(process.env.TEST_TEMPLATE)
+const createMigrated = () => create(process.env.TEST_TEMPLATE)
 
-const rowsOf = (url: string, text: string) =>
+const readRows = (url: string, text: string) =>
   withClient(url, async (client) => (await client.query<Record<string, unknown>>(text)).rows)
 const names = await migrationNames()
 
@@ -43,18 +43,18 @@ async function assertNoConnection(url: string): Promise<void> {
 
 describe('migrate', () => {
   test('of several at once one brings an empty database to the schema, in the order of the numbers', async () => {
-    const url = await empty()
+    const url = await createEmpty()
     const applied = await Promise.all([migrate(url), migrate(url), migrate(url)])
     assert.deepEqual(
       applied.filter((one) => one.length > 0),
       [names],
     )
-    const recorded = await rowsOf(url, 'select name from migration order by applied_at, name')
+    const recorded = await readRows(url, 'select name from migration order by applied_at, name')
     assert.deepEqual(
       recorded.map((row) => row.name),
       names,
     )
-    const [queue] = await rowsOf(
+    const [queue] = await readRows(
       url,
       `select to_regclass('graphile_worker._private_jobs') is not null as there`,
     )
@@ -63,61 +63,61 @@ describe('migrate', () => {
   })
 
   test('done twice, it changes nothing', async () => {
-    const url = await migrated()
-    const before = [await dumpSchema(url), await rowsOf(url, 'select * from migration order by name')]
+    const url = await createMigrated()
+    const before = [await dumpSchema(url), await readRows(url, 'select * from migration order by name')]
     assert.deepEqual(await migrate(url), [])
     assert.deepEqual(
-      [await dumpSchema(url), await rowsOf(url, 'select * from migration order by name')],
+      [await dumpSchema(url), await readRows(url, 'select * from migration order by name')],
       before,
     )
   })
 
   test('one that fails says which, and leaves nothing of itself', async () => {
-    const url = await empty()
-    await rowsOf(url, 'create table job_event (nothing integer)')
+    const url = await createEmpty()
+    await readRows(url, 'create table job_event (nothing integer)')
     await assert.rejects(migrate(url), (error: Error & { cause?: { code?: string } }) => {
       assert.match(error.message, /Migration 000000-baseline could not be applied/)
       assert.equal(error.cause?.code, '42P07')
       return true
     })
-    assert.deepEqual(await rowsOf(url, 'select name from migration'), [])
-    const [left] = await rowsOf(
+    assert.deepEqual(await readRows(url, 'select name from migration'), [])
+    const [left] = await readRows(
       url,
       `select to_regclass('job') as job, to_regclass('worker_lease') as lease, to_regclass('account') as account`,
     )
     assert.deepEqual(left, { job: null, lease: null, account: null })
-    await rowsOf(url, 'drop table job_event')
+    await readRows(url, 'drop table job_event')
     assert.deepEqual(await migrate(url), names)
   })
 
   test('one that is applied in part goes on where it stopped', async () => {
-    const url = await migrated()
+    const url = await createMigrated()
     // A migration that cannot be applied twice.
     const seeds = names[1]!
-    await rowsOf(url, `delete from migration where name = '${seeds}'`)
+    await readRows(url, `delete from migration where name = '${seeds}'`)
     await assert.rejects(migrate(url), new RegExp(seeds))
-    assert.equal((await rowsOf(url, 'select name from migration')).length, names.length - 1)
+    assert.equal((await readRows(url, 'select name from migration')).length, names.length - 1)
   })
 
   test('the tables of the queue are migrated even when nothing else is new', async () => {
-    const url = await migrated()
-    await rowsOf(url, 'drop schema graphile_worker cascade')
+    const url = await createMigrated()
+    await readRows(url, 'drop schema graphile_worker cascade')
     assert.deepEqual(await migrate(url), [])
-    await rowsOf(url, 'select from graphile_worker.jobs')
+    await readRows(url, 'select from graphile_worker.jobs')
   })
 
   // Such a migration of the queue's tables would stop workers of the previous version.
   test('the tables of the queue have no breaking migration after 1.0.0', async () => {
-    const url = await migrated()
-    const [last] = await rowsOf(url, 'select max(id) as id from graphile_worker.migrations where breaking')
+    const url = await createMigrated()
+    const [last] = await readRows(url, 'select max(id) as id from graphile_worker.migrations where breaking')
     const hint = 'such a release needs all workers stopped: say so in CHANGELOG.md, and its number here'
     assert.equal(last!.id, 19, hint)
   })
 
   test('functions that have changed are applied anew, an area as a whole', async () => {
-    const url = await migrated()
+    const url = await createMigrated()
     const before = await dumpSchema(url)
-    await rowsOf(
+    await readRows(
       url,
       `create or replace function job_fence(job_id uuid, of_attempt integer) returns boolean language sql as 'select false';
        alter function job_send reset all; drop trigger job_gone on job;
@@ -129,8 +129,8 @@ describe('migrate', () => {
   })
 
   test('functions that cannot be applied say of which area they are', async () => {
-    const url = await migrated()
-    await rowsOf(
+    const url = await createMigrated()
+    await readRows(
       url,
       `drop function idempotency_claim; update migration_functions set digest = 'of before' where area = 'idempotency';
        create function idempotency_claim(scope text, key text, fingerprint bytea) returns text language sql as 'select 1'`,
@@ -139,8 +139,8 @@ describe('migrate', () => {
   })
 
   test('a database that is older than the baseline is refused, and left as it is', async () => {
-    const url = await empty()
-    await rowsOf(
+    const url = await createEmpty()
+    await readRows(
       url,
       `create table migration (name text primary key); insert into migration values ('000001-accounts.sql')`,
     )
@@ -148,12 +148,12 @@ describe('migrate', () => {
       migrate(url),
       /before 1\.0\.0 created this database, which can't be migrated: start with an empty one/,
     )
-    assert.deepEqual(await rowsOf(url, 'select name from migration'), [{ name: '000001-accounts.sql' }])
+    assert.deepEqual(await readRows(url, 'select name from migration'), [{ name: '000001-accounts.sql' }])
   })
 
   test('leaves no connection behind when it fails', async () => {
-    const url = await migrated()
-    await rowsOf(url, `delete from migration`)
+    const url = await createMigrated()
+    await readRows(url, `delete from migration`)
     await assert.rejects(migrate(url))
     await assertNoConnection(url)
   })

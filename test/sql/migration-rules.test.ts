@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { migrationNames, migrationText } from '../../sql/migrations.ts'
 import { contractingChanges, EXPANDING } from '../versions.ts'
-import { refusals } from './migration-rules.ts'
+import { findViolations } from './migration-rules.ts'
 
 /** Migrations run next to processes of the previous version. */
 
@@ -23,7 +23,7 @@ test('no migration breaks what runs beside it, or says from which release on not
   const texts = await Promise.all(names.map((name) => migrationText(name)))
   for (const [n, name] of names.entries()) {
     const earlier = texts.slice(0, n)
-    assert.deepEqual(refusals(texts[n]!, { released, earlier, rowTypes }), [], name)
+    assert.deepEqual(findViolations(texts[n]!, { released, earlier, rowTypes }), [], name)
   }
 })
 
@@ -82,30 +82,30 @@ const ALLOWED: readonly string[] = [
 describe('a migration', () => {
   for (const [statement, reason] of REFUSED)
     test(`is refused: ${statement}`, () => {
-      const found = refusals(`${statement};`, { released, rowTypes })
+      const found = findViolations(`${statement};`, { released, rowTypes })
       assert.equal(found.length, 1, String(found))
       assert.match(found[0]!, reason)
     })
 
   for (const statement of ALLOWED)
     test(`is allowed: ${statement}`, () =>
-      assert.deepEqual(refusals(`${statement};`, { released, rowTypes }), []))
+      assert.deepEqual(findViolations(`${statement};`, { released, rowTypes }), []))
 
   test('may contract what no process has used since a release, not since one to come', () => {
     const text = '-- Superseded.\n-- contracts: 1.1.0\nalter table job drop column label;\n'
-    assert.deepEqual(refusals(text, { released: ['1.1.0', '1.0.0'] }), [])
-    assert.deepEqual(refusals(text, { released: ['1.0.0'] }), [
+    assert.deepEqual(findViolations(text, { released: ['1.1.0', '1.0.0'] }), [])
+    assert.deepEqual(findViolations(text, { released: ['1.0.0'] }), [
       'contracts: 1.1.0 is no release of CHANGELOG.md',
     ])
-    assert.equal(refusals(text.replace('-- contracts', '--'), { released }).length, 1)
+    assert.equal(findViolations(text.replace('-- contracts', '--'), { released }).length, 1)
   })
 
   test('may set not null what an earlier one has checked and validated', () => {
     const text = 'alter table job alter owner_id set not null;'
     const check = 'alter table job add constraint job_owner_check check (owner_id is not null) not valid;'
     const validated = 'alter table job validate constraint job_owner_check;'
-    assert.deepEqual(refusals(text, { released, earlier: [check, validated] }), [])
-    assert.equal(refusals(text, { released, earlier: [check] }).length, 1)
+    assert.deepEqual(findViolations(text, { released, earlier: [check, validated] }), [])
+    assert.equal(findViolations(text, { released, earlier: [check] }).length, 1)
   })
 
   test('of the versions that other tests make keeps the rules', () => {
@@ -114,9 +114,9 @@ describe('a migration', () => {
         .filter((path) => path.startsWith('sql/migrations/'))
         .map((path) => String(changes[path]))
     for (const text of migrations(EXPANDING))
-      assert.deepEqual(refusals(text, { released, rowTypes }), [], text)
+      assert.deepEqual(findViolations(text, { released, rowTypes }), [], text)
     const [contracting] = migrations(contractingChanges('1.1.0'))
-    assert.deepEqual(refusals(contracting!, { released: ['1.1.0'] }), [])
-    assert.equal(refusals(contracting!.replace('contracts', ''), { released }).length, 3)
+    assert.deepEqual(findViolations(contracting!, { released: ['1.1.0'] }), [])
+    assert.equal(findViolations(contracting!.replace('contracts', ''), { released }).length, 3)
   })
 })

@@ -48,13 +48,16 @@ const ACTIONS: readonly Rule[] = [
 ]
 
 /** Returns the migration's violations; none if it may run next to the previous version. */
-export function refusals(text: string, { released, earlier = [], rowTypes = new Set() }: Known): string[] {
+export function findViolations(
+  text: string,
+  { released, earlier = [], rowTypes = new Set() }: Known,
+): string[] {
   const contracts = /^(?:--.*\n)*-- contracts: (\S+)\n/.exec(text)?.[1]
   if (contracts !== undefined)
     return released.includes(contracts) ? [] : [`contracts: ${contracts} is no release of CHANGELOG.md`]
-  const statements = statementsOf(text)
-  const isNew = newTables(statements)
-  const before = [...earlier.flatMap(statementsOf), ...statements].join('; ')
+  const statements = splitStatements(text)
+  const isNew = findNewTables(statements)
+  const before = [...earlier.flatMap(splitStatements), ...statements].join('; ')
   return statements.flatMap((statement) => {
     const reasons = STATEMENTS.filter(({ pattern }) => pattern.test(statement)).map(({ reason }) => reason)
     const [, table, actions] = /^alter table (?:if exists )?(?:only )?(\S+) (.*)$/.exec(statement) ?? []
@@ -86,7 +89,7 @@ function requiresScan(action: string, before: string): boolean {
   )
 }
 
-function newTables(statements: readonly string[]): (table: string) => boolean {
+function findNewTables(statements: readonly string[]): (table: string) => boolean {
   const made = statements.map(
     (statement) => /^create table (?:if not exists )?([^\s(]+)/.exec(statement)?.[1],
   )
@@ -94,7 +97,7 @@ function newTables(statements: readonly string[]): (table: string) => boolean {
 }
 
 /** Splits text into statements: lower case, one line each, without comments and contents of strings. */
-function statementsOf(text: string): string[] {
+function splitStatements(text: string): string[] {
   const plain = text
     .replace(/(\$\w*\$)[\s\S]*?\1/g, "''")
     .replace(/'(?:[^']|'')*'/g, "''")

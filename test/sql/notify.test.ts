@@ -40,7 +40,7 @@ function open() {
 }
 
 const ids = (count: number): string[] => Array.from({ length: count }, () => uuidv7())
-const named = (): string[] => heard.flatMap(({ payload }) => payload.split(' '))
+const receivedIds = (): string[] => heard.flatMap(({ payload }) => payload.split(' '))
 
 describe('a publisher', { concurrency: false }, () => {
   test('sends the first of a burst at once, and the rest together', async () => {
@@ -52,8 +52,8 @@ describe('a publisher', { concurrency: false }, () => {
     await until('the first is heard', () => heard.length === 1)
     for (const id of rest) publisher.notify(id)
     await publisher.close()
-    await until('all are heard', () => named().length === 100)
-    assert.deepEqual(named().sort(), [first!, ...rest].sort())
+    await until('all are heard', () => receivedIds().length === 100)
+    assert.deepEqual(receivedIds().sort(), [first!, ...rest].sort())
     assert.equal(statements.length, 2)
   })
 
@@ -65,7 +65,7 @@ describe('a publisher', { concurrency: false }, () => {
       if (i % 20 === 19) await delay(10)
     }
     await publisher.close()
-    await until('all are heard', () => new Set(named()).size === 1000)
+    await until('all are heard', () => new Set(receivedIds()).size === 1000)
     const gaps = statements.slice(1).map((at, i) => at - statements[i]!)
     // Each of the two timers in a gap may fire a millisecond early.
     assert.ok(
@@ -82,7 +82,7 @@ describe('a publisher', { concurrency: false }, () => {
     await publisher.close()
     const last = uuidv7()
     await db.run(jobsChanged([last]))
-    await until('what was sent after all is heard', () => named().includes(last))
+    await until('what was sent after all is heard', () => receivedIds().includes(last))
     assert.deepEqual(
       heard.map(({ payload }) => payload),
       [id, last],
@@ -93,7 +93,7 @@ describe('a publisher', { concurrency: false }, () => {
     const { publisher, statements } = open()
     for (const id of ids(9_000)) publisher.notify(id)
     await publisher.close()
-    await until('all are heard', () => named().length === 9_000)
+    await until('all are heard', () => receivedIds().length === 9_000)
     assert.ok(heard.every(({ payload }) => Buffer.byteLength(payload) < 8000))
     assert.equal(statements.length, 1)
     heard.length = 0
@@ -116,7 +116,7 @@ describe('a publisher', { concurrency: false }, () => {
     const id = uuidv7()
     publisher.notify(id)
     await until('it is heard', () => heard.length === 1)
-    assert.deepEqual([named(), errors.length], [[id], 1])
+    assert.deepEqual([receivedIds(), errors.length], [[id], 1])
     await publisher.close()
   })
 
@@ -128,13 +128,13 @@ describe('a publisher', { concurrency: false }, () => {
       await delay(1)
     }
     await publisher.close()
-    await until('all are heard', () => new Set(named()).size === 40)
+    await until('all are heard', () => new Set(receivedIds()).size === 40)
     await publisher.close()
   })
 })
 
 /** A publisher with a mocked clock: `after` advances it and returns the number of statements so far. */
-function clocked(t: TestContext) {
+function createClockedPublisher(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout', 'Date'] })
   let sent = 0
   const db = { run: () => Promise.resolve(++sent) } as unknown as Database
@@ -148,7 +148,7 @@ function clocked(t: TestContext) {
 }
 
 test('jobs just added are told of 25 ms later, or with what a statement of another kind has told', async (t) => {
-  const { publisher, after, sent } = clocked(t)
+  const { publisher, after, sent } = createClockedPublisher(t)
   publisher.notify('added', 'later')
   await turn()
   assert.deepEqual([sent(), await after(2), await after(22), await after(1)], [0, 0, 0, 1])
@@ -168,7 +168,7 @@ test('jobs just added are told of 25 ms later, or with what a statement of anoth
 })
 
 test('what somebody waits for word by word goes out within 2 ms of the last, other things within 25', async (t) => {
-  const { publisher, after, sent } = clocked(t)
+  const { publisher, after, sent } = createClockedPublisher(t)
   publisher.notify('a')
   await turn()
   assert.equal(sent(), 1)

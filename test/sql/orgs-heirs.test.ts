@@ -14,7 +14,7 @@ const { db, query } = await testDatabase()
 const account = () => newAccount({ query })
 
 /** Adds an organization whose members joined in the given order, a day apart, the last one now. */
-async function organization(...members: readonly [user: number, role: OrgRole][]): Promise<number> {
+async function addOrganization(...members: readonly [user: number, role: OrgRole][]): Promise<number> {
   const [row] = await query(`insert into organization (name, slug) values ('N', $1) returning id`, [
     `s-${randomUUID()}`,
   ])
@@ -25,7 +25,7 @@ async function organization(...members: readonly [user: number, role: OrgRole][]
     )
   return row!.id as number
 }
-const roles = async (id: number) =>
+const readRoles = async (id: number) =>
   Object.fromEntries(
     (await query('select user_id, role from organization_member where organization_id = $1', [id])).map(
       (row) => [row.user_id, row.role],
@@ -37,37 +37,37 @@ const exists = async (id: number): Promise<boolean> =>
 describe('account_delete', () => {
   test('the heir is the highest-ranked, longest-standing other member', async () => {
     const [gone, late, early, member] = await Promise.all([account(), account(), account(), account()])
-    const id = await organization([member, 'member'], [gone, 'owner'], [early, 'admin'], [late, 'admin'])
-    const plain = await organization([gone, 'owner'], [late, 'member'], [early, 'member'])
+    const id = await addOrganization([member, 'member'], [gone, 'owner'], [early, 'admin'], [late, 'admin'])
+    const plain = await addOrganization([gone, 'owner'], [late, 'member'], [early, 'member'])
     const { inherited, deleted } = await db.one(deleteAccount(gone))
     assert.deepEqual(inherited, [
       { organization_id: id, heir_id: early },
       { organization_id: plain, heir_id: late },
     ])
     assert.deepEqual(deleted, [])
-    assert.deepEqual(await roles(id), { [early]: 'owner', [late]: 'admin', [member]: 'member' })
-    assert.deepEqual(await roles(plain), { [late]: 'owner', [early]: 'member' })
+    assert.deepEqual(await readRoles(id), { [early]: 'owner', [late]: 'admin', [member]: 'member' })
+    assert.deepEqual(await readRoles(plain), { [late]: 'owner', [early]: 'member' })
   })
 
   test('a deleted organization, whose members are still to be purged, has no heir', async () => {
     const [gone, member] = await Promise.all([account(), account()])
-    const id = await organization([gone, 'owner'], [member, 'member'])
+    const id = await addOrganization([gone, 'owner'], [member, 'member'])
     await db.one(hideOrganization(id))
     const { inherited, deleted } = await db.one(deleteAccount(gone))
     assert.deepEqual([inherited, deleted], [[], []])
-    assert.deepEqual(await roles(id), { [member]: 'member' })
+    assert.deepEqual(await readRoles(id), { [member]: 'member' })
   })
 
   test('whoever joined at the same time: the first row', async () => {
     const [gone, one, two] = await Promise.all([account(), account(), account()])
-    const id = await organization([gone, 'owner'], [two, 'admin'], [one, 'admin'])
+    const id = await addOrganization([gone, 'owner'], [two, 'admin'], [one, 'admin'])
     await query('update organization_member set joined_at = now() where organization_id = $1', [id])
     assert.equal((await db.one(deleteAccount(gone))).inherited[0]!.heir_id, two)
   })
 
   test('without another member it goes, with its invites', async () => {
     const gone = await account()
-    const id = await organization([gone, 'owner'])
+    const id = await addOrganization([gone, 'owner'])
     await query(
       `insert into organization_invite (organization_id, email, role, expires_at) values ($1, 'i@example.com', 'member', now())`,
       [id],
@@ -83,19 +83,19 @@ describe('account_delete', () => {
 
   test('what others own too, or it does not own, is left alone', async () => {
     const [gone, other] = await Promise.all([account(), account()])
-    const shared = await organization([gone, 'owner'], [other, 'owner'])
-    const foreign = await organization([other, 'owner'], [gone, 'admin'])
-    const nobodys = await organization([gone, 'member'], [other, 'member'])
+    const shared = await addOrganization([gone, 'owner'], [other, 'owner'])
+    const foreign = await addOrganization([other, 'owner'], [gone, 'admin'])
+    const nobodys = await addOrganization([gone, 'member'], [other, 'member'])
     const { inherited, deleted } = await db.one(deleteAccount(gone))
     assert.deepEqual([inherited, deleted], [[], []])
-    assert.deepEqual(await roles(shared), { [other]: 'owner' })
-    assert.deepEqual(await roles(foreign), { [other]: 'owner' })
-    assert.deepEqual(await roles(nobodys), { [other]: 'member' })
+    assert.deepEqual(await readRoles(shared), { [other]: 'owner' })
+    assert.deepEqual(await readRoles(foreign), { [other]: 'owner' })
+    assert.deepEqual(await readRoles(nobodys), { [other]: 'member' })
   })
 
   test('invites that it sent stay, without saying by whom', async () => {
     const [gone, other] = await Promise.all([account(), account()])
-    const id = await organization([other, 'owner'], [gone, 'admin'])
+    const id = await addOrganization([other, 'owner'], [gone, 'admin'])
     await query(
       `insert into organization_invite (organization_id, email, role, invited_by, expires_at) values ($1, 'i@example.com', 'member', $2, now())`,
       [id, gone],
@@ -118,7 +118,7 @@ describe('account_delete', () => {
       const users = await Promise.all(Array.from({ length: 6 }, account))
       const orgs = await Promise.all(
         [0, 1, 2, 3].map((shift) =>
-          organization(
+          addOrganization(
             ...users.map((_, i): [number, OrgRole] => [
               users[(i + shift) % 6]!,
               (['owner', 'admin'] as const)[i] ?? 'member',
@@ -133,7 +133,7 @@ describe('account_delete', () => {
           .map((user) => db.transaction((tx) => tx.one(deleteAccount(user)))),
       )
       assert.equal(answers.flatMap(({ deleted }) => deleted).length, 0)
-      for (const id of orgs) assert.deepEqual(await roles(id), { [spared]: 'owner' })
+      for (const id of orgs) assert.deepEqual(await readRoles(id), { [spared]: 'owner' })
       assert.equal((await db.one(deleteAccount(spared))).deleted.length, 4)
     }
   })

@@ -25,7 +25,7 @@ const assertFails = (code: string, action: Promise<unknown>) =>
   assert.rejects(action, (error) => error instanceof Failure && error.code === code)
 
 /** Adds an organization with this many owners and one plain member. */
-async function owned(owners: number) {
+async function addOrganization(owners: number) {
   const ids = await Promise.all(Array.from({ length: owners }, account))
   const { id } = await db.one(
     insertOrganization({
@@ -41,7 +41,7 @@ async function owned(owners: number) {
   await db.one(insertMember(id, other, 'member'))
   return { id, owners: ids, other }
 }
-const ownersOf = async (id: number): Promise<number> =>
+const countOwners = async (id: number): Promise<number> =>
   (
     await query(
       `select count(*)::int as n from organization_member where organization_id = $1 and role = 'owner'`,
@@ -50,7 +50,7 @@ const ownersOf = async (id: number): Promise<number> =>
   )[0]!.n as number
 
 /** Counts statements that wait for a lock. */
-const waiting = async (): Promise<number> =>
+const countWaiting = async (): Promise<number> =>
   (
     await query(
       `select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
@@ -58,7 +58,7 @@ const waiting = async (): Promise<number> =>
   )[0]!.n as number
 
 /** Runs `first` in a transaction, starts `second`, and runs `last` once `second` waits for the transaction. */
-async function inBetween<T>(
+async function runInBetween<T>(
   first: (tx: Queries) => Promise<unknown>,
   second: () => Promise<T>,
   last: (tx: Queries) => Promise<unknown> = async () => {},
@@ -70,7 +70,7 @@ async function inBetween<T>(
   const done = db.transaction(async (tx) => {
     await first(tx)
     begun()
-    await until('one waits', async () => (await waiting()) === 1)
+    await until('one waits', async () => (await countWaiting()) === 1)
     await last(tx)
   })
   await hasBegun
@@ -79,7 +79,7 @@ async function inBetween<T>(
 
 describe('an organization keeps an owner', () => {
   test('whoever demotes, removes or moves the last one, by whatever statement', async () => {
-    const { id, owners, other } = await owned(1)
+    const { id, owners, other } = await addOrganization(1)
     const [last] = owners as [number]
     for (const role of ['admin', 'member'] as const)
       await assertFails('org.last_owner', db.one(setMemberRole(id, last, role)))
@@ -87,19 +87,19 @@ describe('an organization keeps an owner', () => {
     const statements = [
       'delete from organization_member where organization_id = $1',
       `update organization_member set role = 'admin' where organization_id = $1`,
-      `update organization_member set organization_id = ${(await owned(1)).id} where organization_id = $1 and role = 'owner'`,
+      `update organization_member set organization_id = ${(await addOrganization(1)).id} where organization_id = $1 and role = 'owner'`,
       `delete from account where id in (select user_id from organization_member where organization_id = $1)`,
     ]
     for (const statement of statements)
       await assert.rejects(query(statement, [id]), { constraint: 'organization_owner' })
-    assert.equal(await ownersOf(id), 1)
+    assert.equal(await countOwners(id), 1)
     await db.one(setMemberRole(id, other, 'owner'))
     await db.run(deleteMember(id, last))
     await assertFails('org.last_owner', db.run(deleteMember(id, other)))
   })
 
   test('owners may change places in one transaction, the new one first', async () => {
-    const { id, owners, other } = await owned(1)
+    const { id, owners, other } = await addOrganization(1)
     await db.transaction(async (tx) => {
       await tx.one(setMemberRole(id, other, 'owner'))
       await tx.one(setMemberRole(id, owners[0]!, 'admin'))
@@ -109,7 +109,7 @@ describe('an organization keeps an owner', () => {
 
   test('but goes with its members, also while one of them leaves', async () => {
     for (let round = 0; round < rounds(10); round++) {
-      const { id, owners } = await owned(1)
+      const { id, owners } = await addOrganization(1)
       const [gone, left] = await Promise.allSettled([
         db.one(hideOrganization(id)),
         db.run(deleteMember(id, owners[0]!)),
@@ -118,38 +118,38 @@ describe('an organization keeps an owner', () => {
       if (gone.status === 'rejected') await db.one(hideOrganization(id))
       assert.ok(left.status === 'fulfilled' || left.reason instanceof Failure)
       await purge(db)
-      assert.equal(await ownersOf(id), 0)
+      assert.equal(await countOwners(id), 0)
     }
   })
 
   test('of two owners that step down at once the second one waits for the first, and stays', async () => {
     for (const step of [deleteMember, (id: number, user: number) => setMemberRole(id, user, 'member')]) {
-      const { id, owners } = await owned(2)
+      const { id, owners } = await addOrganization(2)
       const [a, b] = owners as [number, number]
-      await inBetween(
+      await runInBetween(
         (tx) => tx.run(step(id, a)),
         () => assertFails('org.last_owner', db.run(step(id, b))),
       )
-      assert.equal(await ownersOf(id), 1)
+      assert.equal(await countOwners(id), 1)
     }
   })
 
   test('of many that all go at once, one stays', async () => {
     for (let round = 0; round < 5; round++) {
-      const { id, owners } = await owned(7)
+      const { id, owners } = await addOrganization(7)
       const done = await Promise.allSettled(owners.map((user) => db.run(deleteMember(id, user))))
       assert.equal(done.filter(({ status }) => status === 'fulfilled').length, 6)
-      assert.equal(await ownersOf(id), 1)
+      assert.equal(await countOwners(id), 1)
     }
   })
 })
 
 test('a lock answers the role that the caller has by then', async () => {
-  const { id, owners, other } = await owned(1)
+  const { id, owners, other } = await addOrganization(1)
   assert.equal(await db.maybeOne(lockOrganization(999_999, other)), null)
   assert.deepEqual(await db.one(lockOrganization(id, null)), { role: null })
   assert.deepEqual(await db.one(lockOrganization(id, owners[0]!)), { role: 'owner' })
-  const role = await inBetween(
+  const role = await runInBetween(
     (tx) => tx.one(lockOrganization(id, owners[0]!)),
     () => db.one(lockOrganization(id, other)),
     (tx) => tx.one(setMemberRole(id, other, 'admin')),

@@ -29,7 +29,7 @@ import {
   updateOrganization,
 } from '../../sql/orgs.ts'
 import { testDatabase } from '../database.ts'
-import { assertWriteByIndex, planned, testReads } from './plans-help.ts'
+import { assertWriteByIndex, planRead, testReads } from './plans-help.ts'
 
 /** Queries of organizations use an index, in tables of 2000 rows and more. */
 
@@ -58,16 +58,16 @@ const client = await connect({ url, applicationName: 'plans' })
 after(() => client.end())
 
 const reads = [
-  planned('an organization', readOrganization, 5, 6),
-  planned('an organization without authentication', readOrganization, 5, null),
-  planned('members', readMembers, 5, 6, null, 0, 1000),
-  planned('members with details', readMemberDetails, 5, 6, null, 0, 100),
-  planned('invites', readInvites, 5, 6, null, 0, 1000),
-  planned('organizations of an account', readOrganizationsOf, 6, null, 0, 1000),
-  planned('a page of organizations', readOrganizations, null, 0, 20),
-  planned('a later page of organizations', readOrganizations, '[1500]', 100, 20),
-  planned('a page of memberships', readMemberships, null, 0, 100),
-  planned('a later page of memberships', readMemberships, '[350,1]', 100, 100),
+  planRead('an organization', readOrganization, 5, 6),
+  planRead('an organization without authentication', readOrganization, 5, null),
+  planRead('members', readMembers, 5, 6, null, 0, 1000),
+  planRead('members with details', readMemberDetails, 5, 6, null, 0, 100),
+  planRead('invites', readInvites, 5, 6, null, 0, 1000),
+  planRead('organizations of an account', readOrganizationsOf, 6, null, 0, 1000),
+  planRead('a page of organizations', readOrganizations, null, 0, 20),
+  planRead('a later page of organizations', readOrganizations, '[1500]', 100, 20),
+  planRead('a page of memberships', readMemberships, null, 0, 100),
+  planRead('a later page of memberships', readMemberships, '[350,1]', 100, 100),
 ]
 
 describe('reads of organizations by index', () => {

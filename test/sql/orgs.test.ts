@@ -102,12 +102,12 @@ describe('constraints of organizations', () => {
   }
 
   test('what can be there once only', async () => {
-    const twice = async (constraint: string, table: string, row: Row): Promise<void> => {
+    const assertUnique = async (constraint: string, table: string, row: Row): Promise<void> => {
       await insert(table, row)
       await assertBroken(constraint, insert(table, row))
     }
-    await twice('organization_slug_key', 'organization', organization())
-    await twice(
+    await assertUnique('organization_slug_key', 'organization', organization())
+    await assertUnique(
       'organization_member_organization_id_user_id_key',
       'organization_member',
       member({ user_id: await account() }),
@@ -119,7 +119,7 @@ describe('constraints of organizations', () => {
       { status: 'accepted', accepted_at: new Date() },
     ]
     for (const fields of [...over, ...over]) await insert('organization_invite', { ...pending, ...fields })
-    await twice('organization_invite_pending_key', 'organization_invite', pending)
+    await assertUnique('organization_invite_pending_key', 'organization_invite', pending)
     const again = await insert('organization_invite', { ...pending, status: 'revoked' })
     await assertBroken(
       'organization_invite_pending_key',

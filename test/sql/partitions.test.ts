@@ -17,7 +17,7 @@ after(() => Promise.all([client.end(), reader.close()]))
 const keep = (days = 0) => db.one(keepPartitions('audit_event', days))
 const EVENT = `insert into audit_event (kind, account_id, at) select 'account.updated', n % 100`
 /** Offsets of the months with partitions; 0 is the current month. */
-const months = async (): Promise<unknown[]> =>
+const readMonths = async (): Promise<unknown[]> =>
   (
     await query(`select (extract(year from m) * 12 + extract(month from m) - extract(year from now() at time zone 'utc') * 12
         - extract(month from now() at time zone 'utc'))::int as n
@@ -37,7 +37,7 @@ describe('partitions', { concurrency: false }, () => {
   })
 
   test('are there for this month and the next two, as soon as there is a database', async () => {
-    assert.deepEqual(await months(), [0, 1, 2])
+    assert.deepEqual(await readMonths(), [0, 1, 2])
     assert.deepEqual(await keep(), { made: 0, dropped: 0 })
     await db.run(appendAudit([{ kind: 'account.updated', actorId: null, address: null, requestId: null }]))
     assert.equal(await count('partitions.audit_event_default'), 0)
@@ -50,7 +50,7 @@ describe('partitions', { concurrency: false }, () => {
     assert.deepEqual(await keep(), { made: 7, dropped: 0 })
     assert.equal(await count('partitions.audit_event_default'), 0)
     assert.deepEqual(await query('select * from audit_event order by id'), before)
-    assert.equal((await months()).length, 10)
+    assert.equal((await readMonths()).length, 10)
   })
 
   test('are dropped when their last day is old enough, with what they have', async () => {
@@ -103,7 +103,7 @@ describe('partitions', { concurrency: false }, () => {
     await query(`${EVENT}, ${years}`)
     await keep()
     await vacuumAnalyze(query)
-    assert.ok((await months()).length > 12)
+    assert.ok((await readMonths()).length > 12)
     await client.query(`prepare audit as ${readAudit.at.desc.text}`)
     // A custom plan, as for all lists.
     await client.query('set plan_cache_mode = force_custom_plan')

@@ -17,7 +17,7 @@ import {
 } from '../../sql/passkeys.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { testDatabase } from '../database.ts'
-import { assertWriteByIndex, fillOrganizations, planned, testReads } from './plans-help.ts'
+import { assertWriteByIndex, fillOrganizations, planRead, testReads } from './plans-help.ts'
 
 /** Sign-ins use an index, with 2000 accounts and 5000 passkeys. */
 
@@ -41,8 +41,8 @@ after(() => client.end())
 
 describe('reads by index', () => {
   const reads = [
-    planned('the passkeys of an account', readPasskeys, 5, null, 0, 100),
-    planned('the one-time codes of an account', readTotp, 5),
+    planRead('the passkeys of an account', readPasskeys, 5, null, 0, 100),
+    planRead('the one-time codes of an account', readTotp, 5),
   ] as const
   testReads(client, reads)
 })

@@ -9,7 +9,7 @@ import { testDatabase } from '../database.ts'
 import type { TestEvent } from '../payment-events.ts'
 import { LIVES, type Life, lifeOf } from '../payment-lives.ts'
 import { runs } from '../runs.ts'
-import { paymentRows } from './payment-rows.ts'
+import { readPaymentRows } from './payment-rows.ts'
 
 /** Events in any order, with any number of repetitions and in parallel, lead to the same final state. */
 
@@ -39,7 +39,7 @@ before(async () => {
   for (const life of LIVES) {
     const name = `told${++names}x`
     await applyAll(lifeOf(life, name), 1)
-    expected.set(life, await paymentRows(database, name))
+    expected.set(life, await readPaymentRows(database, name))
   }
 })
 
@@ -62,7 +62,7 @@ test('events in any order, up to five times each and eight at once, leave the sa
         .map(({ event }) => event)
       await applyAll(events, AT_ONCE)
       for (const { life, name } of lives)
-        assert.deepEqual(await paymentRows(database, name), expected.get(life), life)
+        assert.deepEqual(await readPaymentRows(database, name), expected.get(life), life)
     }),
     // The interleaving differs from run to run, so shrinking would find another example.
     { ...runs(15), endOnFailure: true, includeErrorInReport: true },
@@ -70,12 +70,12 @@ test('events in any order, up to five times each and eight at once, leave the sa
 })
 
 test('they leave what has happened', () => {
-  const seen = (life: Life, kind: string): Record<string, unknown>[] =>
+  const rowsOfKind = (life: Life, kind: string): Record<string, unknown>[] =>
     (expected.get(life) as { kind: string; row: Record<string, unknown> }[])
       .filter((row) => row.kind === kind)
       .map(({ row }) => row)
   const state = (life: Life) =>
-    seen(life, 'transaction').map(({ type, status, amount }) => [type, status, amount])
+    rowsOfKind(life, 'transaction').map(({ type, status, amount }) => [type, status, amount])
   assert.deepEqual(state('payment'), [['charge', 'succeeded', 2000]])
   assert.deepEqual(state('declined'), [['charge', 'failed', 2000]])
   assert.deepEqual(state('recovered'), [['subscription', 'succeeded', 1500]])
@@ -92,7 +92,7 @@ test('they leave what has happened', () => {
     ['refund', 'succeeded', 500],
   ])
   const subscriptions = LIVES.flatMap((life) =>
-    seen(life, 'subscription').map(({ status, cancel_at_period_end: ends }) => [life, status, ends]),
+    rowsOfKind(life, 'subscription').map(({ status, cancel_at_period_end: ends }) => [life, status, ends]),
   )
   assert.deepEqual(subscriptions, [
     ['recovered', 'active', false],
@@ -100,7 +100,7 @@ test('they leave what has happened', () => {
     ['renewal', 'active', false],
   ])
   const disputes = LIVES.flatMap((life) =>
-    seen(life, 'dispute').map(({ status, event_type }) => [status, event_type]),
+    rowsOfKind(life, 'dispute').map(({ status, event_type }) => [status, event_type]),
   )
   assert.deepEqual(disputes, [
     ['lost', 'charge.dispute.closed'],

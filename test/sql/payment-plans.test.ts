@@ -11,7 +11,7 @@ import {
   readTransactions,
 } from '../../sql/payments.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
-import { assertWriteByIndex, planned, testReads } from './plans-help.ts'
+import { assertWriteByIndex, planRead, testReads } from './plans-help.ts'
 
 /** Queries of payments use an index, in tables of 1000 rows and more. */
 
@@ -47,8 +47,8 @@ const lists = (by: 'created_at' | 'amount', from: string | null, to: string | nu
       const what = `transactions by ${by}, ${way}, ${from}, ${status}`
       const { own, all } = readTransactions[by][way]
       return [
-        planned(`own ${what}`, own, owner, status, from, to, null, 0, 20),
-        planned(what, all, null, status, from, to, null, 0, 20),
+        planRead(`own ${what}`, own, owner, status, from, to, null, 0, 20),
+        planRead(what, all, null, status, from, to, null, 0, 20),
       ]
     }),
   )
@@ -57,19 +57,19 @@ const reads = [
   ...lists('created_at', null, null),
   ...lists('created_at', '2023-11-14T22:13:21Z', '2023-11-14T22:13:25Z'),
   ...lists('amount', null, null),
-  planned('an own transaction', readTransaction.own, owner, id),
-  planned('a transaction', readTransaction.all, null, id),
-  planned('own subscriptions', readSubscriptions.own, owner, null, null, 0, 20),
-  planned('own subscriptions of a status', readSubscriptions.own, owner, 'unpaid', null, 0, 20),
-  planned('own disputes', readDisputes.own, owner, null, null, 0, 20),
-  planned('own disputes of a status', readDisputes.own, owner, 'won', null, 0, 20),
-  planned('own open disputes', readDisputes.own, owner, 'open', null, 0, 20),
-  planned('open disputes', readDisputes.all, null, 'open', null, 0, 20),
-  planned('an own dispute', readDispute.own, owner, 5),
-  planned('an own summary', readSummary.own, owner, true, true),
-  planned('an own series', readRevenue.own, owner, 30, null),
-  planned('a summary', readSummary.all, null, true, true),
-  planned('a series', readRevenue.all, null, 30, null),
+  planRead('an own transaction', readTransaction.own, owner, id),
+  planRead('a transaction', readTransaction.all, null, id),
+  planRead('own subscriptions', readSubscriptions.own, owner, null, null, 0, 20),
+  planRead('own subscriptions of a status', readSubscriptions.own, owner, 'unpaid', null, 0, 20),
+  planRead('own disputes', readDisputes.own, owner, null, null, 0, 20),
+  planRead('own disputes of a status', readDisputes.own, owner, 'won', null, 0, 20),
+  planRead('own open disputes', readDisputes.own, owner, 'open', null, 0, 20),
+  planRead('open disputes', readDisputes.all, null, 'open', null, 0, 20),
+  planRead('an own dispute', readDispute.own, owner, 5),
+  planRead('an own summary', readSummary.own, owner, true, true),
+  planRead('an own series', readRevenue.own, owner, 30, null),
+  planRead('a summary', readSummary.all, null, true, true),
+  planRead('a series', readRevenue.all, null, 30, null),
 ]
 
 describe('reads by index', () => testReads(client, reads))

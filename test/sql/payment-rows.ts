@@ -4,7 +4,10 @@ import type { TestDatabase } from '../database.ts'
  * All payment rows with this name, in a form that two lives can be compared by. Rows reference each other by the
  * provider's ids instead of their own, which depend on the order of inserts, and the name is removed.
  */
-export async function paymentRows({ query }: Pick<TestDatabase, 'query'>, name: string): Promise<unknown> {
+export async function readPaymentRows(
+  { query }: Pick<TestDatabase, 'query'>,
+  name: string,
+): Promise<unknown> {
   const like = `%\\_${name}%`
   const rows = await query(
     `select 'customer' as kind, c.provider_customer_id as key, null::text as parent, to_jsonb(c) - 'id' - 'created_at' as row

@@ -110,7 +110,7 @@ describe('constraints', () => {
     const [ann, bob] = (await query(
       `insert into payment_customer (provider_customer_id) values ('cus_ann'), ('cus_bob') returning id`,
     )) as [{ id: number }, { id: number }]
-    const paymentOf = async (customer: number | null): Promise<number> => {
+    const addPayment = async (customer: number | null): Promise<number> => {
       const [row] = await query('insert into payment_transaction (customer_id) values ($1) returning id', [
         customer,
       ])
@@ -124,7 +124,7 @@ describe('constraints', () => {
       [ann.id],
     )
     assert.equal(await customer(), null)
-    const [known, unknown] = [await paymentOf(ann.id), await paymentOf(null)]
+    const [known, unknown] = [await addPayment(ann.id), await addPayment(null)]
     const write = (set: string, value: number | null) =>
       query(`update payment_dispute set ${set} = $1 where provider_dispute_id = 'du_owned'`, [value])
     await write('transaction_id', known)

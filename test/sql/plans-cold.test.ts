@@ -26,7 +26,7 @@ async function query(text: string, values: unknown[] = []): Promise<Record<strin
 }
 
 /** Rows of the ledger that were read without an index so far. */
-async function read(): Promise<number> {
+async function countReads(): Promise<number> {
   await query('select pg_stat_force_next_flush()')
   const [row] = await query(`select seq_tup_read::int as n from pg_stat_user_tables where relname = 'job'`)
   return row!.n as number
@@ -45,7 +45,7 @@ interface Attempt {
 }
 
 /** Index entries of the ledger that were read so far. */
-async function visited(): Promise<number> {
+async function countVisits(): Promise<number> {
   await query('select pg_stat_force_next_flush()')
   const [row] = await query(
     `select sum(idx_tup_read)::int as n from pg_stat_user_indexes where relname = 'job'`,
@@ -82,7 +82,7 @@ beforeEach(async () => {
 })
 
 test('a flood does not make claims, progress and ends read the whole ledger', async () => {
-  const cycle = async (): Promise<void> => {
+  const runCycle = async (): Promise<void> => {
     const claimed = await claim()
     const entries = claimed.map((job) => ({ ...job, n: 1, kind: 'status', data: { label: 'x' } }))
     await query('select job_progress($1::jsonb)', [JSON.stringify(entries)])
@@ -97,15 +97,15 @@ test('a flood does not make claims, progress and ends read the whole ledger', as
   // Often enough for the server to choose generic plans.
   for (let i = 0; i < 8; i++) {
     await enqueue(FEW)
-    await cycle()
+    await runCycle()
   }
   await enqueue(FLOOD)
-  const before = await read()
-  const visitsBefore = await visited()
-  await cycle()
+  const before = await countReads()
+  const visitsBefore = await countVisits()
+  await runCycle()
   await enqueue(FEW)
-  assert.ok((await visited()) - visitsBefore < 1000, 'nor all that waits')
-  assert.equal((await read()) - before, 0)
+  assert.ok((await countVisits()) - visitsBefore < 1000, 'nor all that waits')
+  assert.equal((await countReads()) - before, 0)
 })
 
 test('what is scheduled ahead for an actor is not read by those who add, claim and end messages of it', async () => {
@@ -122,14 +122,14 @@ test('what is scheduled ahead for an actor is not read by those who add, claim a
   }
   for (let i = 0; i < 8; i++) await message()
   await query('select job_enqueue($1::jsonb)', [JSON.stringify(scheduled)])
-  const [before, visitsBefore] = [await read(), await visited()]
+  const [before, visitsBefore] = [await countReads(), await countVisits()]
   for (let i = 0; i < 8; i++) await message()
-  assert.ok((await visited()) - visitsBefore < 1000)
-  assert.equal((await read()) - before, 0)
+  assert.ok((await countVisits()) - visitsBefore < 1000)
+  assert.equal((await countReads()) - before, 0)
 })
 
 test('a batch finds its jobs by their ids, however few of a kind the statistics know of', async () => {
-  const used = async (): Promise<number> => {
+  const countScans = async (): Promise<number> => {
     await query('select pg_stat_force_next_flush()')
     const [row] = await query(
       `select sum(idx_scan)::int as n from pg_stat_user_indexes where indexrelname in ('job_running_idx', 'job_mailbox_idx')`,
@@ -143,14 +143,14 @@ test('a batch finds its jobs by their ids, however few of a kind the statistics 
   await query('vacuum analyze job')
   // By its statistics, no job is running and hardly any is waiting.
   const claimed = await claim()
-  const before = await used()
+  const before = await countScans()
   const entries = claimed.map((job) => ({ ...job, n: 1, kind: 'status', data: { label: 'x' } }))
   await query('select job_progress($1::jsonb)', [JSON.stringify(entries)])
   assert.deepEqual(await end(claimed.splice(0, FEW / 2)), [])
   const ends = claimed.map((job) => ({ ...job, outcome: 'release' }))
   await query('select job_finish($1::jsonb, 2, 5)', [JSON.stringify(ends)])
   await query('select job_send($1::uuid[], null)', [ids])
-  assert.equal(await used(), before)
+  assert.equal(await countScans(), before)
 })
 
 test('the reader plans anew from time to time', async () => {
@@ -162,10 +162,10 @@ test('the reader plans anew from time to time', async () => {
   for (let i = 0; i < 8; i++) await job(first!)
   const ids = await enqueue(FLOOD)
   await until('a read goes by the index', async () => {
-    const before = await read()
+    const before = await countReads()
     await job(ids[0]!)
     await reader.texts({ name: 'flush', text: `select pg_stat_force_next_flush()::text` }, [])
-    return (await read()) === before
+    return (await countReads()) === before
   })
   await reader.close()
 })

@@ -17,10 +17,10 @@ interface Node {
 }
 
 /** The tables that a plan scans sequentially, without catalogs, whose size follows the schema. */
-function scanned(node: Node): string[] {
+function findScannedTables(node: Node): string[] {
   const name = node['Relation Name'] ?? ''
   const own = node['Node Type'] === 'Seq Scan' && !name.startsWith('pg_') ? [name] : []
-  return [...own, ...(node.Plans ?? []).flatMap(scanned)]
+  return [...own, ...(node.Plans ?? []).flatMap(findScannedTables)]
 }
 
 const literal = (value: ReadValue): string => {
@@ -56,7 +56,7 @@ const EMPTY_MONTHS = `select relname as name from pg_class where relnamespace = 
 type Planned = readonly [what: string, WireStatement, ...ReadValue[]]
 
 /** A read with values of its types. */
-export const planned = <P extends readonly ReadValue[] = []>(
+export const planRead = <P extends readonly ReadValue[] = []>(
   what: string,
   statement: ReadStatement<P>,
   ...values: P
@@ -81,7 +81,7 @@ export async function assertReadByIndex(
   values: readonly ReadValue[],
   modes: readonly PlanMode[] = FORCED_MODES,
 ): Promise<void> {
-  await explained(client, statement, values, async (execute) => {
+  await prepareAndExplain(client, statement, values, async (execute) => {
     await client.query(execute)
     for (const mode of modes) {
       await client.query(`set plan_cache_mode = ${mode}`)
@@ -102,7 +102,7 @@ export async function assertListByIndex(
   values: readonly ReadValue[],
   bufferLimit: number,
 ): Promise<void> {
-  await explained(client, statement, values, async (execute) => {
+  await prepareAndExplain(client, statement, values, async (execute) => {
     const plan = await planOf(client, `explain (analyze, buffers, format json) ${execute}`)
     await assertNoneScanned(client, plan, 'force_custom_plan')
     const buffers = plan['Shared Hit Blocks']! + plan['Shared Read Blocks']!
@@ -111,7 +111,7 @@ export async function assertListByIndex(
 }
 
 /** Prepares a statement and calls back with the text that executes it. The server plans it for its values. */
-async function explained(
+async function prepareAndExplain(
   client: Client,
   { text }: WireStatement,
   values: readonly ReadValue[],
@@ -130,7 +130,7 @@ async function planOf(client: Client, explain: string): Promise<Node> {
 }
 
 async function assertNoneScanned(client: Client, plan: Node, mode: PlanMode): Promise<void> {
-  const tables = scanned(plan).filter((table) => !FEW.includes(table))
+  const tables = findScannedTables(plan).filter((table) => !FEW.includes(table))
   if (tables.length === 0) return
   const { rows: months } = await client.query<{ name: string }>(EMPTY_MONTHS)
   const full = tables.filter((table) => !months.some(({ name }) => name === table))
@@ -150,9 +150,9 @@ export async function assertWriteByIndex(
   for (let run = 0; run < 7; run++) {
     const { sql, values } = await make()
     await client.query('begin')
-    const before = await scans(client, tables)
+    const before = await countScans(client, tables)
     await client.query({ text: sql.replaceAll('$slonik_', '$'), values: values as unknown[] })
-    const after = await scans(client, tables)
+    const after = await countScans(client, tables)
     await client.query('commit')
     assert.deepEqual(after, before, 'counts of scans from end to end')
   }
@@ -162,7 +162,7 @@ export async function assertWriteByIndex(
  * Counts this session's sequential scans; other sessions update the tables' counts up to ten seconds late. Reads the
  * functions behind `pg_stat_xact_user_tables`, which would sum up all indexes on each call.
  */
-async function scans(client: Client, tables: readonly string[]): Promise<Record<string, unknown>[]> {
+async function countScans(client: Client, tables: readonly string[]): Promise<Record<string, unknown>[]> {
   const { rows } = await client.query<Record<string, unknown>>({
     name: 'scans',
     text: `select relname, pg_stat_get_xact_numscans(oid) as seq_scan from pg_class

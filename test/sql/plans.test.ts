@@ -67,7 +67,7 @@ import { readSchedules } from '../../sql/schedules.ts'
 import { readNamedQueues } from '../../sql/tasks.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { IDLE, spec } from './ledger-help.ts'
-import { assertWriteByIndex, FORCED_MODES, planned, testReads } from './plans-help.ts'
+import { assertWriteByIndex, FORCED_MODES, planRead, testReads } from './plans-help.ts'
 
 /** Frequent queries use an index, in tables of 1500 rows and more. */
 
@@ -131,9 +131,9 @@ await vacuumAnalyze(query)
 
 const client = await connect({ url, applicationName: 'plans' })
 after(() => client.end())
-const one = async (text: string): Promise<string> => String(Object.values((await query(text))[0]!)[0])
-const job = await one('select min(id::text) from job where owner_id = 5 and finished_at is not null')
-const waiting = await one(`select id from job where owner_id = 5 and status = 'queued' limit 1`)
+const readOne = async (text: string): Promise<string> => String(Object.values((await query(text))[0]!)[0])
+const job = await readOne('select min(id::text) from job where owner_id = 5 and finished_at is not null')
+const waiting = await readOne(`select id from job where owner_id = 5 and status = 'queued' limit 1`)
 
 /** No kind, no tags, any day. */
 const ALL = [null, null, null, null] as const
@@ -143,12 +143,24 @@ const OF_TIME = [null, 3600, '2026-01-01T00:00:00Z', '2036-01-01T00:00:00Z'] as 
 const ORDERS = ['received_at', 'document_date', 'title'] as const
 
 const reads = [
-  planned('an account', readAccount, 5),
-  planned('a document', readDocument, 5, 5),
+  planRead('an account', readAccount, 5),
+  planRead('a document', readDocument, 5, 5),
   ...ORDERS.flatMap((order) => [
-    planned(`documents by ${order}`, readDocuments[order].asc, 5, null, null, null, null, false, null, 0, 50),
-    planned(`documents by ${order}, downwards`, readDocuments[order].desc, 5, ...ALL, false, null, 0, 50),
-    planned(
+    planRead(
+      `documents by ${order}`,
+      readDocuments[order].asc,
+      5,
+      null,
+      null,
+      null,
+      null,
+      false,
+      null,
+      0,
+      50,
+    ),
+    planRead(`documents by ${order}, downwards`, readDocuments[order].desc, 5, ...ALL, false, null, 0, 50),
+    planRead(
       `documents with a tag by ${order}`,
       readTaggedDocuments[order].desc,
       5,
@@ -159,8 +171,8 @@ const reads = [
       50,
     ),
   ]),
-  planned("nobody's documents", readDocuments.received_at.desc, null, ...ALL, false, null, 0, 50),
-  planned(
+  planRead("nobody's documents", readDocuments.received_at.desc, null, ...ALL, false, null, 0, 50),
+  planRead(
     'documents of a kind',
     readDocuments.received_at.desc,
     5,
@@ -173,7 +185,7 @@ const reads = [
     100,
     50,
   ),
-  planned(
+  planRead(
     'documents of some days',
     readDocuments.document_date.asc,
     5,
@@ -186,7 +198,7 @@ const reads = [
     0,
     50,
   ),
-  planned(
+  planRead(
     'documents with two tags',
     readTaggedDocuments.title.asc,
     5,
@@ -199,8 +211,8 @@ const reads = [
     0,
     50,
   ),
-  planned('documents with a word', searchDocuments.rank.desc, 5, ...ALL, true, 'titl -x', true, null, 0, 50),
-  planned(
+  planRead('documents with a word', searchDocuments.rank.desc, 5, ...ALL, true, 'titl -x', true, null, 0, 50),
+  planRead(
     'documents with a word, by title',
     searchDocuments.title.asc,
     5,
@@ -212,7 +224,7 @@ const reads = [
     0,
     50,
   ),
-  planned(
+  planRead(
     "nobody's documents with a word",
     searchDocuments.rank.desc,
     null,
@@ -224,22 +236,22 @@ const reads = [
     0,
     50,
   ),
-  planned('a page of the trash', readTrash, 5, ...ALL, null, 0, 50),
-  planned("nobody's trash", readTrash, null, ...ALL, null, 0, 50),
-  planned('tags', readTags, 5),
-  planned('the pages of a document', readPages, 5, 5, null, 0, 1000),
-  planned('a page', readPage, 5, 5, 1),
-  planned('the extraction of a document', readExtraction, 5, 5),
-  planned('whether the bytes of a document are there', readHasBytes, 5, 5),
-  planned('a job', readJob, 5, false, job, 3600),
-  planned('schedules', readSchedules, '[{"name":"s1"},{"name":"s2"},{"name":"new"}]', 3600),
-  planned('the details of a job', readJobDetails, 5, false, job, 3600),
-  planned('the details of a job that waits', readJobDetails, null, true, waiting, 3600),
-  planned('jobs of an account', readJobs.own, 5, null, 3600, null, null, null, 100),
-  planned('jobs of an account that has none', readJobs.own, 200, null, 3600, null, null, null, 100),
-  planned('all jobs', readJobs.all, null, null, 3600, null, null, null, 100),
+  planRead('a page of the trash', readTrash, 5, ...ALL, null, 0, 50),
+  planRead("nobody's trash", readTrash, null, ...ALL, null, 0, 50),
+  planRead('tags', readTags, 5),
+  planRead('the pages of a document', readPages, 5, 5, null, 0, 1000),
+  planRead('a page', readPage, 5, 5, 1),
+  planRead('the extraction of a document', readExtraction, 5, 5),
+  planRead('whether the bytes of a document are there', readHasBytes, 5, 5),
+  planRead('a job', readJob, 5, false, job, 3600),
+  planRead('schedules', readSchedules, '[{"name":"s1"},{"name":"s2"},{"name":"new"}]', 3600),
+  planRead('the details of a job', readJobDetails, 5, false, job, 3600),
+  planRead('the details of a job that waits', readJobDetails, null, true, waiting, 3600),
+  planRead('jobs of an account', readJobs.own, 5, null, 3600, null, null, null, 100),
+  planRead('jobs of an account that has none', readJobs.own, 200, null, 3600, null, null, null, 100),
+  planRead('all jobs', readJobs.all, null, null, 3600, null, null, null, 100),
   ...(['asc', 'desc'] as const).flatMap((way) => [
-    planned(
+    planRead(
       `sorted jobs of an account, ${way}`,
       readJobsInOrder.created_at[way].own,
       5,
@@ -247,25 +259,25 @@ const reads = [
       null,
       100,
     ),
-    planned(`sorted jobs, ${way}`, readJobsInOrder.created_at[way].all, null, ...OF_TIME, null, 100),
+    planRead(`sorted jobs, ${way}`, readJobsInOrder.created_at[way].all, null, ...OF_TIME, null, 100),
   ]),
-  planned('jobs of a time', readJobs.own, 5, ...OF_TIME, null, 100),
-  planned('found jobs', readFound['-created_at'], '{}', null, 50),
-  planned('found jobs that failed', readFound['-finished_at'], '{"status":"failed"}', null, 50),
-  planned('found jobs that ended', readFound['-finished_at'], '{}', '["2026-01-31T12:00:00Z",5]', 50),
-  planned('the failures of an hour', readFailures, '{}', 3600),
-  planned('failed jobs', readJobs.own, 5, 'failed', 3600, null, null, null, 100),
-  planned('waiting jobs', readJobs.own, 5, 'queued', 3600, null, null, null, 1000),
-  planned('events after a cursor', readEventsAfter, [job], [1]),
-  planned('states of jobs', readStates, [job]),
-  planned('the state of a job', readVisibleState, 5, false, job, 3600),
-  planned('live jobs', readLiveIds.own, 5),
-  planned('all live jobs', readLiveIds.all, null),
-  planned('jobs that have ended since', readEndedIds, 5, false, Date.now() - 5000, job),
-  planned('all jobs that have ended since', readEndedIds, null, true, Date.now() - 5000, job),
-  planned('queue depths', readQueueDepths),
-  planned('what the monitor shows', readMonitor, 3600),
-  planned('how the named queues stand', readNamedQueues, ['documents', 'system']),
+  planRead('jobs of a time', readJobs.own, 5, ...OF_TIME, null, 100),
+  planRead('found jobs', readFound['-created_at'], '{}', null, 50),
+  planRead('found jobs that failed', readFound['-finished_at'], '{"status":"failed"}', null, 50),
+  planRead('found jobs that ended', readFound['-finished_at'], '{}', '["2026-01-31T12:00:00Z",5]', 50),
+  planRead('the failures of an hour', readFailures, '{}', 3600),
+  planRead('failed jobs', readJobs.own, 5, 'failed', 3600, null, null, null, 100),
+  planRead('waiting jobs', readJobs.own, 5, 'queued', 3600, null, null, null, 1000),
+  planRead('events after a cursor', readEventsAfter, [job], [1]),
+  planRead('states of jobs', readStates, [job]),
+  planRead('the state of a job', readVisibleState, 5, false, job, 3600),
+  planRead('live jobs', readLiveIds.own, 5),
+  planRead('all live jobs', readLiveIds.all, null),
+  planRead('jobs that have ended since', readEndedIds, 5, false, Date.now() - 5000, job),
+  planRead('all jobs that have ended since', readEndedIds, null, true, Date.now() - 5000, job),
+  planRead('queue depths', readQueueDepths),
+  planRead('what the monitor shows', readMonitor, 3600),
+  planRead('how the named queues stand', readNamedQueues, ['documents', 'system']),
 ]
 
 describe('reads by index', () =>
@@ -292,7 +304,7 @@ const newDocument = (owner: number | null, sha256: Buffer) => ({
 })
 
 describe('writes by index', () => {
-  const sha = (n: number): Promise<string> => one(`select encode(sha256('${n}'), 'hex')`)
+  const sha = (n: number): Promise<string> => readOne(`select encode(sha256('${n}'), 'hex')`)
   const writes: readonly [what: string, () => Promise<Query<unknown>>][] = [
     [
       'enqueue',
@@ -314,7 +326,7 @@ describe('writes by index', () => {
       async () =>
         storeProgress([
           {
-            id: await one(`select id from job where status = 'running' limit 1`),
+            id: await readOne(`select id from job where status = 'running' limit 1`),
             attempt: 0,
             n: 1,
             kind: 'k',
@@ -326,7 +338,7 @@ describe('writes by index', () => {
       'done',
       async () => {
         const [id, limited] = (
-          await one(`select id || ' ' || mailbox from job where status = 'running' limit 1`)
+          await readOne(`select id || ' ' || mailbox from job where status = 'running' limit 1`)
         ).split(' ')
         return finishDone([{ id: id!, attempt: 0, outcome: 'done', result: '1', limited: limited! }])
       },
@@ -336,7 +348,7 @@ describe('writes by index', () => {
       async () =>
         finishJobs([
           {
-            id: await one(`select id from job where status = 'running' limit 1`),
+            id: await readOne(`select id from job where status = 'running' limit 1`),
             attempt: 0,
             outcome: 'cancelled',
           },
@@ -349,7 +361,7 @@ describe('writes by index', () => {
     ],
     ['recover', async () => recoverJobs(null)],
     ['lost attempts', async () => lostAttempts([job])],
-    ['cancel', async () => cancelJob(await one(`select id from job where status = 'queued' limit 1`))],
+    ['cancel', async () => cancelJob(await readOne(`select id from job where status = 'queued' limit 1`))],
     ['fence', async () => fenceJob(job, 1)],
     ['renew', async () => renewLease(lease, IDLE, 60_000)],
     ['the history of a job', async () => jobHistory(job, 100)],
@@ -388,7 +400,7 @@ describe('writes by index', () => {
       async () =>
         refreshSession(
           binary(
-            await one(`select encode(digest, 'hex') from refresh_token where rotated_at is null limit 1`),
+            await readOne(`select encode(digest, 'hex') from refresh_token where rotated_at is null limit 1`),
           ),
           randomBytes(32),
           60,

@@ -7,8 +7,8 @@ export interface Proxy {
   /** Closes all connections and refuses new ones. */
   refuse(): Promise<void>
   accept(): Promise<void>
-  /** Keeps all connections open and forwards nothing; with `forGood`, new connections get the same. */
-  swallow(forGood?: boolean): void
+  /** Keeps all connections open and forwards nothing; with `permanently`, new connections get the same. */
+  swallow(permanently?: boolean): void
   close(): Promise<void>
   readonly connections: number
 }

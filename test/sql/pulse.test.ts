@@ -10,7 +10,7 @@ import { type DatabaseState, startPulse } from '../../sql/pulse.ts'
 import { createReader } from '../../sql/reader.ts'
 import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
-import { keptBy, TIMES } from './kept-objects.ts'
+import { countKept, TIMES } from './kept-objects.ts'
 import { startProxy } from './proxy.ts'
 
 const { url, query } = await testDatabase()
@@ -130,7 +130,7 @@ test('a server that is not there when the pulse starts is an error', async () =>
 })
 
 test('a beat leaves nothing behind in memory', async () => {
-  const kept = await keptBy('beats', url)
+  const kept = await countKept('beats', url)
   assert.ok(kept < TIMES / 5, `${kept} objects of ${TIMES} beats`)
 })
 

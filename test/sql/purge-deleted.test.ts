@@ -8,11 +8,11 @@ import { OF_COLLECTION, OF_ORGANIZATION, PURGE_BATCH, purgeRows, removeAccount }
 import { lockAwaited } from '../database.ts'
 import { purge } from '../purge.ts'
 import { spec } from './ledger-help.ts'
-import { MANY, purgeWorld, tablesOf } from './purge-help.ts'
+import { createPurgeWorld, MANY, tablesOf } from './purge-help.ts'
 
 /** Visibility of deleted accounts, organizations and collections until their rows are gone. */
 
-const { db, query, other, account, count, free } = await purgeWorld()
+const { db, query, other, account, count, countUnlocked } = await createPurgeWorld()
 
 describe('a deleted account', () => {
   let documents = 0
@@ -70,7 +70,7 @@ describe('a deleted account', () => {
     )
     const first = await db.transaction(async (tx) => {
       const gone = await tx.one(deleteAccount(id))
-      assert.equal((await count('organization')) - (await free('organization')), LEAVE_BATCH)
+      assert.equal((await count('organization')) - (await countUnlocked('organization')), LEAVE_BATCH)
       return gone
     })
     assert.equal(first.inherited.length + first.deleted.length, LEAVE_BATCH)
@@ -134,7 +134,7 @@ test('a deleted organization loses its members and invites a batch at a time', a
     const before = await count(some.table)
     await db.transaction(async (tx) => {
       assert.equal((await tx.one(purgeRows(some, id))).count, PURGE_BATCH)
-      assert.equal(before - (await free(some.table)), PURGE_BATCH)
+      assert.equal(before - (await countUnlocked(some.table)), PURGE_BATCH)
     })
   }
   assert.deepEqual(await purge(db), { accounts: 0, organizations: 1, rows: 2 * (MANY - PURGE_BATCH) })
@@ -161,7 +161,7 @@ test('a deleted collection loses its files and their chunks a batch at a time', 
     const before = await Promise.all(tablesOf(files).map((table) => count(table)))
     await db.transaction(async (tx) => {
       n = (await tx.one(purgeRows(files, id))).count
-      const unlocked = await Promise.all(tablesOf(files).map(free))
+      const unlocked = await Promise.all(tablesOf(files).map(countUnlocked))
       for (const i of [0, 1]) assert.ok(before[i]! - unlocked[i]! <= files.max!)
     })
   }

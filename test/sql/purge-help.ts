@@ -75,11 +75,11 @@ export interface PurgeWorld extends TestDatabase {
   /** Counts rows; `from` is a table, or a table with a condition. */
   count(from: string): Promise<number>
   /** Counts the rows of a table that no other transaction has locked. */
-  free(table: string): Promise<number>
+  countUnlocked(table: string): Promise<number>
 }
 
 /** Call it at the top of the file, not in a hook. */
-export async function purgeWorld(): Promise<PurgeWorld> {
+export async function createPurgeWorld(): Promise<PurgeWorld> {
   const database = await testDatabase()
   const { url, query } = database
   const other = await connect({ url, applicationName: 'other' })
@@ -101,7 +101,7 @@ export async function purgeWorld(): Promise<PurgeWorld> {
       return id
     },
     count: async (from) => (await query(`select count(*)::int as n from ${from}`))[0]!.n as number,
-    free: async (table) => {
+    countUnlocked: async (table) => {
       const text = `with free as (select from ${table} for update skip locked) select count(*)::int as n from free`
       return (await other.query<{ n: number }>(text)).rows[0]!.n
     },

@@ -4,11 +4,11 @@ import { OF_ACCOUNT, OF_COLLECTION, OF_ORGANIZATION, PURGE_BATCH, purgeRows } fr
 import { vacuumAnalyze } from '../database.ts'
 import { assertListed, lineOf } from '../listed.ts'
 import { assertWriteByIndex } from './plans-help.ts'
-import { MANY, purgeWorld } from './purge-help.ts'
+import { createPurgeWorld, MANY } from './purge-help.ts'
 
 /** Tables that may have many rows are deleted in batches, and each deletion uses an index. */
 
-const { query, other, account } = await purgeWorld()
+const { query, other, account } = await createPurgeWorld()
 const id = await account(MANY)
 const organization = (await query(`select id from organization`))[0]!.id as number
 await vacuumAnalyze(query)

@@ -3,12 +3,12 @@ import { before, describe, test } from 'node:test'
 import { deleteAccount } from '../../sql/accounts.ts'
 import { type Belongings, OF_ACCOUNT, PURGE_BATCH, purgeRows } from '../../sql/purge.ts'
 import { type Progress, purge } from '../purge.ts'
-import { FEWER, MANY, purgeWorld, tablesOf } from './purge-help.ts'
+import { createPurgeWorld, FEWER, MANY, tablesOf } from './purge-help.ts'
 
 /** Rows of a deleted account are deleted in batches. */
 
-const { db, other, account, count, free } = await purgeWorld()
-const manyOf = ({ max }: Belongings): number => (max === undefined ? MANY : FEWER)
+const { db, other, account, count, countUnlocked } = await createPurgeWorld()
+const rowsPerKind = ({ max }: Belongings): number => (max === undefined ? MANY : FEWER)
 
 describe('at most a batch of each table is locked at once', () => {
   let id = 0
@@ -21,13 +21,13 @@ describe('at most a batch of each table is locked at once', () => {
     test(some.label, async () => {
       const max = some.max ?? PURGE_BATCH
       const all = await count(some.table)
-      assert.equal(await count(`${some.table} where ${some.by} = ${id}`), manyOf(some))
+      assert.equal(await count(`${some.table} where ${some.by} = ${id}`), rowsPerKind(some))
       for (const table of tablesOf(some)) assert.ok((await count(table)) > max, table)
       for (let n = 1; n > 0; ) {
         const before = await Promise.all(tablesOf(some).map((table) => count(table)))
         await db.transaction(async (tx) => {
           n = (await tx.one(purgeRows(some, id))).count
-          const unlocked = await Promise.all(tablesOf(some).map(free))
+          const unlocked = await Promise.all(tablesOf(some).map(countUnlocked))
           for (const [i, table] of tablesOf(some).entries())
             assert.ok(before[i]! - unlocked[i]! <= max, `${table}: ${before[i]} - ${unlocked[i]}`)
         })

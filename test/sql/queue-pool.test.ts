@@ -18,7 +18,7 @@ const pool = await openQueuePool({
 after(() => pool.end())
 
 /** Subscribes to new jobs as a runner does. */
-function runner(): { heard: string[]; release: () => void } {
+function subscribe(): { heard: string[]; release: () => void } {
   const heard: string[] = []
   let release = (): void => {}
   pool.connect((error, client, done) => {
@@ -31,13 +31,13 @@ function runner(): { heard: string[]; release: () => void } {
 }
 
 const notify = (payload: string) => query(`select pg_notify('jobs:insert', $1)`, [payload])
-const listening = () =>
+const findListeners = () =>
   query(
     `select pid from pg_stat_activity where datname = current_database() and application_name = 'queue-listen'`,
   )
 
 test('all runners hear of jobs over one connection, which is not of the pool', async () => {
-  const [first, second] = [runner(), runner()]
+  const [first, second] = [subscribe(), subscribe()]
   await notify('one')
   await until('both hear it', () => first.heard.length === 1 && second.heard.length === 1)
   assert.deepEqual(first.heard, ['jobs:insert one'])
@@ -45,7 +45,7 @@ test('all runners hear of jobs over one connection, which is not of the pool', a
   await notify('two')
   await until('the other hears it', () => second.heard.length === 2)
   assert.equal(first.heard.length, 1)
-  assert.equal((await listening()).length, 1)
+  assert.equal((await findListeners()).length, 1)
   // The pool's only connection is free, for a client as well as for a query.
   const client = await pool.connect()
   assert.equal((await client.query('show synchronous_commit')).rows[0].synchronous_commit, 'off')
@@ -55,8 +55,8 @@ test('all runners hear of jobs over one connection, which is not of the pool', a
 })
 
 test('runners look again after the connection was lost', async () => {
-  const { heard, release } = runner()
-  const [{ pid }] = (await listening()) as [{ pid: number }]
+  const { heard, release } = subscribe()
+  const [{ pid }] = (await findListeners()) as [{ pid: number }]
   await query('select pg_terminate_backend($1)', [pid])
   await until('there is another', () => heard.length === 1)
   assert.deepEqual(heard, ['jobs:insert {"count":1}'])

@@ -80,7 +80,7 @@ interface Use {
   readonly setting: string
 }
 
-async function uses(account: number, quotas = DEFAULT_QUOTAS): Promise<ReadonlyMap<QuotaKind, Use>> {
+async function readUses(account: number, quotas = DEFAULT_QUOTAS): Promise<ReadonlyMap<QuotaKind, Use>> {
   const text = await reader.text(readQuotas, [account, QUOTA_NAMES, QUOTA_NAMES.map((kind) => quotas[kind])])
   return new Map((JSON.parse(text!) as { quotas: Use[] }).quotas.map((use) => [use.kind, use]))
 }
@@ -92,38 +92,38 @@ for (const kind of QUOTA_NAMES) {
       const [owner, other] = [await newAccount({ query }), await newAccount({ query })]
       await query(add, [other])
       for (let i = 0; i < 3; i++) await query(add, [owner])
-      assert.equal((await uses(owner)).get(kind)!.used, 3 * each)
+      assert.equal((await readUses(owner)).get(kind)!.used, 3 * each)
       await query(remove, [owner])
-      assert.equal((await uses(owner)).get(kind)!.used, 0)
-      assert.equal((await uses(other)).get(kind)!.used, each)
+      assert.equal((await readUses(owner)).get(kind)!.used, 0)
+      assert.equal((await readUses(other)).get(kind)!.used, each)
     })
 
     test('is what the account may have, when many transactions add some at once', async () => {
       const owner = await newAccount({ query })
       const quotas = { ...DEFAULT_QUOTAS, [kind]: 4 * each }
-      const adding = async (tx: Transaction): Promise<void> => {
+      const addOne = async (tx: Transaction): Promise<void> => {
         await tx.run({ ...sql.type(noRows)`select`, sql: add, values: [owner] } as never)
         await requireQuota(tx, owner, [kind], quotas)
       }
-      const added = await Promise.allSettled(Array.from({ length: 12 }, () => db.transaction(adding)))
+      const added = await Promise.allSettled(Array.from({ length: 12 }, () => db.transaction(addOne)))
       const refused = added.flatMap((each) => (each.status === 'rejected' ? [each.reason.code] : []))
       assert.deepEqual(refused, new Array(8).fill(`quota.${kind}`))
-      assert.equal((await uses(owner)).get(kind)!.used, 4 * each)
+      assert.equal((await readUses(owner)).get(kind)!.used, 4 * each)
     })
   })
 }
 
 test('a quota of an account takes the place of the setting, which null restores; 0 is any number, and admins have none', async () => {
   const owner = await newAccount({ query })
-  const keys = async () => (await uses(owner, { ...DEFAULT_QUOTAS, keys: 5 })).get('keys')
+  const keys = async () => (await readUses(owner, { ...DEFAULT_QUOTAS, keys: 5 })).get('keys')
   const shown = { kind: 'keys', used: 0, setting: 'QUOTA_KEYS' }
   assert.deepEqual(await keys(), { ...shown, quota: 5, own: null })
   await db.run(setQuotas(owner, { keys: 7, collections: 0 }))
   assert.deepEqual(await keys(), { ...shown, quota: 7, own: 7 })
-  assert.equal((await uses(owner)).get('collections')!.quota, null)
+  assert.equal((await readUses(owner)).get('collections')!.quota, null)
   await db.run(setQuotas(owner, { keys: null }))
   assert.deepEqual(await keys(), { ...shown, quota: 5, own: null })
-  assert.equal((await uses(owner)).get('collections')!.own, 0)
+  assert.equal((await readUses(owner)).get('collections')!.own, 0)
   await query(`update account set role = 'admin' where id = $1`, [owner])
   assert.equal((await keys())!.quota, null)
   await query(CHANGES.keys.add, [owner])
@@ -133,7 +133,7 @@ test('a quota of an account takes the place of the setting, which null restores;
 describe('jobs', () => {
   const jobs = (owner: number | null, count: number) =>
     Array.from({ length: count }, () => ({ ...spec(), id: uuidv7(), owner_id: owner }))
-  const waiting = async (owner: number) => (await uses(owner)).get('waiting_jobs')!.used
+  const countWaiting = async (owner: number) => (await readUses(owner)).get('waiting_jobs')!.used
 
   test('beyond the quota are refused together, those of others in the same statement as well', async () => {
     const [owner, other] = [await newAccount({ query }), await newAccount({ query })]
@@ -141,7 +141,7 @@ describe('jobs', () => {
     await assert.rejects(db.any(enqueueJobs([...jobs(other, 1), ...jobs(owner, 1)], 3)), {
       code: 'quota.waiting_jobs',
     })
-    assert.deepEqual([await waiting(owner), await waiting(other)], [3, 0])
+    assert.deepEqual([await countWaiting(owner), await countWaiting(other)], [3, 0])
     await db.any(enqueueJobs([...jobs(other, 1), ...jobs(null, 9)], 3))
   })
 
@@ -153,7 +153,7 @@ describe('jobs', () => {
     await db.any(enqueueJobs(jobs(owner, 2), 0))
     await db.run(setQuotas(owner, { waiting_jobs: 0 }))
     await db.any(enqueueJobs(jobs(owner, 3), 1))
-    assert.equal(await waiting(owner), 5)
+    assert.equal(await countWaiting(owner), 5)
   })
 
   test('of many requests at once are as many as the quota', async () => {
@@ -162,6 +162,6 @@ describe('jobs', () => {
       Array.from({ length: 12 }, () => db.any(enqueueJobs(jobs(owner, 2), 9))),
     )
     assert.equal(added.filter(({ status }) => status === 'fulfilled').length, 4)
-    assert.equal(await waiting(owner), 8)
+    assert.equal(await countWaiting(owner), 8)
   })
 })

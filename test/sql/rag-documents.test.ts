@@ -19,7 +19,7 @@ const ALL: Selection = { tag: null, kind: null, ids: null, search: null }
 const account = () => newAccount({ query })
 const open = async (name: string, owner: number | null, more: Partial<Selection> = {}) =>
   (await db.one(openDocuments(name, owner, { ...ALL, ...more }))).id
-const affected = async (owner: number | null, ...documents: readonly number[]) =>
+const findAffected = async (owner: number | null, ...documents: readonly number[]) =>
   (await db.any(affectedCollections(owner, documents))).map(({ name }) => name)
 
 describe('a collection', () => {
@@ -71,14 +71,14 @@ describe('a collection', () => {
       await open(name, owner)
     await query(`insert into rag_collection (name) values ('seen3')`)
     await query(`update rag_collection set version = 1 where name like 'seen%'`)
-    const seen = async (seesAll: boolean, owner: number | null): Promise<string[]> => {
+    const listVisible = async (seesAll: boolean, owner: number | null): Promise<string[]> => {
       const names = await reader.text(readCollections, [seesAll, owner, '["seen"]', 0, 3])
       return JSON.parse(names!.slice(names!.indexOf('\n') + 1))
     }
-    assert.deepEqual(await seen(false, one), ['seen1', 'seen3'])
-    assert.deepEqual(await seen(false, other), ['seen2', 'seen3'])
-    assert.deepEqual(await seen(false, null), ['seen3'])
-    assert.deepEqual(await seen(true, null), ['seen1', 'seen2', 'seen3'])
+    assert.deepEqual(await listVisible(false, one), ['seen1', 'seen3'])
+    assert.deepEqual(await listVisible(false, other), ['seen2', 'seen3'])
+    assert.deepEqual(await listVisible(false, null), ['seen3'])
+    assert.deepEqual(await listVisible(true, null), ['seen1', 'seen2', 'seen3'])
   })
 })
 
@@ -91,16 +91,16 @@ describe('a change of documents', () => {
     await open('c4', other)
     const hidden = await open('c5', one)
     await db.run(hideCollection(hidden!))
-    assert.deepEqual(await affected(one, 2), ['c1', 'c2'])
-    assert.deepEqual(await affected(one, 3, 4), ['c1', 'c3'])
-    assert.deepEqual(await affected(one, 5), ['c1'])
-    assert.deepEqual(await affected(other, 1), ['c4'])
-    assert.deepEqual(await affected(await account(), 1), [])
+    assert.deepEqual(await findAffected(one, 2), ['c1', 'c2'])
+    assert.deepEqual(await findAffected(one, 3, 4), ['c1', 'c3'])
+    assert.deepEqual(await findAffected(one, 5), ['c1'])
+    assert.deepEqual(await findAffected(other, 1), ['c4'])
+    assert.deepEqual(await findAffected(await account(), 1), [])
   })
 
   test('of nobody concerns those of nobody', async () => {
     await open('c6', null)
-    const found = await affected(null, 1)
+    const found = await findAffected(null, 1)
     assert.ok(found.includes('c6') && !found.includes('c1'))
   })
 
@@ -149,12 +149,12 @@ test('a chunk of a document that was deleted, or is of somebody else, has no con
      select unnest($1::bigint[]), 0, 'text', 0, 4, 1, 1, ''`,
     [files],
   )
-  const contents = async (): Promise<unknown[]> => {
+  const readContents = async (): Promise<unknown[]> => {
     const texts = await reader.texts(readChunks, [files, files.map(() => 0)])
     const byFile = new Map(texts.map((text) => [JSON.parse(text).file, JSON.parse(text).content]))
     return files.map((file) => byFile.get(file))
   }
-  assert.deepEqual(await contents(), ['text', 'text', null, null, 'text'])
+  assert.deepEqual(await readContents(), ['text', 'text', null, null, 'text'])
   await db.one(deleteDocuments([documents[1]!], owner, 30))
-  assert.deepEqual(await contents(), ['text', null, null, null, 'text'])
+  assert.deepEqual(await readContents(), ['text', null, null, null, 'text'])
 })

@@ -32,7 +32,7 @@ import {
   unembeddedFiles,
 } from '../../sql/rag.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
-import { assertWriteByIndex, planned, testReads } from './plans-help.ts'
+import { assertWriteByIndex, planRead, testReads } from './plans-help.ts'
 
 /** Constraints of the retrieval tables, and queries of them, which use an index. */
 
@@ -76,14 +76,14 @@ const files = (
 
 describe('reads by index', () =>
   testReads(client, [
-    planned('a collection', readCollection, 'c77', false, owner),
-    planned('collections', readCollections, false, owner, null, 0, 100),
-    planned('collections of all', readCollections, true, owner, null, 0, 100),
-    planned('its files', readFiles, 'c77', false, owner, null, 0, 1000),
-    planned('its state', readState, 'c77', false, owner),
-    planned('its kind', readKind, 'mine7', false, owner),
-    planned('documents', readSelected, owner, null, null, null, null, false, null, 0, 100),
-    planned(
+    planRead('a collection', readCollection, 'c77', false, owner),
+    planRead('collections', readCollections, false, owner, null, 0, 100),
+    planRead('collections of all', readCollections, true, owner, null, 0, 100),
+    planRead('its files', readFiles, 'c77', false, owner, null, 0, 1000),
+    planRead('its state', readState, 'c77', false, owner),
+    planRead('its kind', readKind, 'mine7', false, owner),
+    planRead('documents', readSelected, owner, null, null, null, null, false, null, 0, 100),
+    planRead(
       'documents with a tag',
       readSelectedTagged,
       owner,
@@ -96,8 +96,8 @@ describe('reads by index', () =>
       0,
       100,
     ),
-    planned('documents with ids', readSelected, owner, 'other', null, null, null, true, documents, 0, 100),
-    planned(
+    planRead('documents with ids', readSelected, owner, 'other', null, null, null, true, documents, 0, 100),
+    planRead(
       'chunks',
       readChunks,
       files,

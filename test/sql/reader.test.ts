@@ -32,7 +32,7 @@ const locked = statement<[text: string]>('select $1::text from pg_advisory_xact_
 
 const terminate = (name: string) =>
   query('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [name])
-const connections = async (name: string): Promise<number> =>
+const countConnections = async (name: string): Promise<number> =>
   (await query('select pid from pg_stat_activity where application_name = $1', [name])).length
 
 const isFailure = (code: string) => (error: unknown) => error instanceof Failure && error.code === code
@@ -104,7 +104,7 @@ describe('a reader', () => {
       ),
       { ...runs(40), endOnFailure: true },
     )
-    assert.equal(await connections('reader-many'), 1)
+    assert.equal(await countConnections('reader-many'), 1)
   })
 
   test('answers in order of the callers, not of the work: none waits for a connection', async () => {
@@ -135,7 +135,7 @@ describe('a reader', () => {
       Array.from({ length: 200 }, (_, i) => String(i)),
     )
     assert.equal(await reader.text(echo, ['after']), 'after')
-    await until('the other one is gone', async () => (await connections('reader-cut')) === 1)
+    await until('the other one is gone', async () => (await countConnections('reader-cut')) === 1)
   })
 
   test('terminated again and again under load, it loses no read', async () => {
@@ -169,7 +169,7 @@ describe('a reader', () => {
     const reader = await open('reader-idle')
     await reader.text(echo, ['x'])
     await terminate('reader-idle')
-    await until('it is gone', async () => (await connections('reader-idle')) === 0)
+    await until('it is gone', async () => (await countConnections('reader-idle')) === 0)
     assert.equal(await reader.text(echo, ['y']), 'y')
   })
 
@@ -232,7 +232,7 @@ describe('a reader', () => {
     await reader.close()
     assert.equal(await last, 'last')
     await assert.rejects(reader.text(echo, ['x']))
-    await until('it is closed', async () => (await connections('reader-close')) === 0)
+    await until('it is closed', async () => (await countConnections('reader-close')) === 0)
   })
 })
 

@@ -11,26 +11,30 @@ const THIEVES = 3
 test('whatever clients, thieves, lost answers and crashes do at once: replays end sessions, honest clients keep theirs', {
   timeout: 90_000,
 }, async () => {
-  const of = <T>(step: fc.Arbitrary<T>, lanes: number) =>
+  const laneSteps = <T>(step: fc.Arbitrary<T>, lanes: number) =>
     fc.array(fc.array(step, { minLength: 5, maxLength: 25 }), { minLength: lanes, maxLength: lanes })
   await fc.assert(
-    fc.asyncProperty(of(clientStep, CLIENTS), of(thiefStep, THIEVES), async (clientLanes, thiefLanes) => {
-      await base.query('delete from account')
-      const world = await createWorld(base)
-      const clients = await Promise.all(clientLanes.map(world.signIn))
-      // The last client is never stolen from, so one always stays honest.
-      const victims = clients.slice(0, -1)
-      const busy = Promise.all([
-        ...clientLanes.map(async (steps, i) => {
-          for (const step of steps) await world.run(clients[i]!, step)
-        }),
-        ...thiefLanes.map(async (steps) => {
-          for (const step of steps) await world.steal(victims, step)
-        }),
-      ])
-      await Promise.all([busy, world.watch(busy)])
-      await world.check(clients)
-    }),
+    fc.asyncProperty(
+      laneSteps(clientStep, CLIENTS),
+      laneSteps(thiefStep, THIEVES),
+      async (clientLanes, thiefLanes) => {
+        await base.query('delete from account')
+        const world = await createWorld(base)
+        const clients = await Promise.all(clientLanes.map(world.signIn))
+        // The last client is never stolen from, so one always stays honest.
+        const victims = clients.slice(0, -1)
+        const busy = Promise.all([
+          ...clientLanes.map(async (steps, i) => {
+            for (const step of steps) await world.run(clients[i]!, step)
+          }),
+          ...thiefLanes.map(async (steps) => {
+            for (const step of steps) await world.steal(victims, step)
+          }),
+        ])
+        await Promise.all([busy, world.watch(busy)])
+        await world.check(clients)
+      },
+    ),
     // The interleaving differs from run to run, so shrinking would find another example.
     { ...runs(12), endOnFailure: true, includeErrorInReport: true },
   )

@@ -57,8 +57,8 @@ interface Family {
   readonly tokens: string[]
   readonly presentations: Presentation[]
   /** True if a thief has used one of the family's tokens. */
-  stolen: boolean
-  signedOut: boolean
+  isStolen: boolean
+  isSignedOut: boolean
 }
 
 export interface Client {
@@ -92,7 +92,7 @@ export async function createWorld({ db, query }: TestDatabase) {
         device: null,
       }),
     )
-    const family = { id, tokens: [token], presentations: [], stolen: false, signedOut: false }
+    const family = { id, tokens: [token], presentations: [], isStolen: false, isSignedOut: false }
     families.push(family)
     return { family, token, pending: null }
   }
@@ -102,7 +102,7 @@ export async function createWorld({ db, query }: TestDatabase) {
     one.outcome = row === null ? 'refused' : row.replayed ? 'replay' : 'exchanged'
   }
 
-  const present = async (
+  const presentToken = async (
     family: Family,
     token: string,
     successor: string,
@@ -128,14 +128,14 @@ export async function createWorld({ db, query }: TestDatabase) {
   const run = async (client: Client, step: ClientStep): Promise<void> => {
     const { family } = client
     if (step === 'sign out') {
-      family.signedOut = true
+      family.isSignedOut = true
       await db.any(revokeSession(digestOf(client.token), null))
       Object.assign(client, await signIn())
       return
     }
     client.pending ??= randomUUID()
     const successor = successorOf(SECRET, client.token, client.pending)
-    const send = (): Promise<boolean> => present(family, client.token, successor, step === 'crash')
+    const send = (): Promise<boolean> => presentToken(family, client.token, successor, step === 'crash')
     const answers = await Promise.all(step.startsWith('doubled') ? [send(), send()] : [send()])
     if (step === 'crash') return
     if (answers.every(Boolean)) {
@@ -144,7 +144,7 @@ export async function createWorld({ db, query }: TestDatabase) {
       client.pending = null
       return
     }
-    assert.ok(family.stolen, 'no honest client is signed out')
+    assert.ok(family.isStolen, 'no honest client is signed out')
     Object.assign(client, await signIn())
   }
 
@@ -159,19 +159,19 @@ export async function createWorld({ db, query }: TestDatabase) {
       const { family } = clients[step.pick % clients.length]!
       const one = family.presentations[step.pick % (family.presentations.length || 1)]
       if (one === undefined) return
-      family.stolen = true
-      await present(family, one.token, one.successor)
+      family.isStolen = true
+      await presentToken(family, one.token, one.successor)
     } else if (loot.length > 0) {
       const [{ family, token }] = loot.splice(step.pick % loot.length, 1) as [(typeof loot)[0]]
-      family.stolen = true
+      family.isStolen = true
       const successor = `stolen ${randomUUID()}`
-      if (await present(family, token, successor)) loot.push({ family, token: successor })
+      if (await presentToken(family, token, successor)) loot.push({ family, token: successor })
     }
   }
 
   /** Asserts the invariants of every committed state, and that ended families stay as they were. */
   const endedWith = new Map<string, number>()
-  const look = async (): Promise<void> => {
+  const checkState = async (): Promise<void> => {
     const rows = (await query(
       `select s.id, s.ended_at is not null as ended, s.revoked_at is not null as revoked, count(t)::int as tokens,
         count(*) filter (where t.rotated_at is null)::int as current
@@ -190,10 +190,10 @@ export async function createWorld({ db, query }: TestDatabase) {
     void until.finally(() => {
       over = true
     })
-    while (!over) await look()
+    while (!over) await checkState()
   }
 
-  const standing = async (): Promise<ReadonlySet<string>> => {
+  const readEnded = async (): Promise<ReadonlySet<string>> => {
     const [row] = await query(readAccountState.text, [account.id])
     const { ended } = JSON.parse(Object.values(row!)[0] as string) as { ended: string[] }
     return new Set(ended)
@@ -220,23 +220,24 @@ export async function createWorld({ db, query }: TestDatabase) {
         replays((one, use) => use.begun < one.ended),
         'and nothing else does',
       )
-    if (!family.stolen) assert.equal(ended, false)
+    if (!family.isStolen) assert.equal(ended, false)
   }
 
   /** Checks the final state: honest clients are still signed in, and replays end the remaining families. */
   const check = async (clients: readonly Client[]): Promise<void> => {
-    await look()
-    const ended = await standing()
+    await checkState()
+    const ended = await readEnded()
     for (const family of families) await checkFamily(family, ended.has(family.id))
-    for (const client of clients) if (!client.family.stolen) await run(client, 'refresh')
+    for (const client of clients) if (!client.family.isStolen) await run(client, 'refresh')
     for (const family of families) {
       const current = family.tokens.at(-1)!
-      for (const token of family.tokens.slice(0, -1)) await present(family, token, `late ${randomUUID()}`)
+      for (const token of family.tokens.slice(0, -1))
+        await presentToken(family, token, `late ${randomUUID()}`)
       const replayed = family.tokens.length > 1
-      assert.equal((await standing()).has(family.id), replayed || ended.has(family.id))
-      if (replayed) assert.equal(await present(family, current, `late ${randomUUID()}`), false)
+      assert.equal((await readEnded()).has(family.id), replayed || ended.has(family.id))
+      if (replayed) assert.equal(await presentToken(family, current, `late ${randomUUID()}`), false)
     }
-    await look()
+    await checkState()
   }
 
   return { signIn, run, steal, watch, check }

@@ -12,8 +12,8 @@ import { assertWriteByIndex } from './plans-help.ts'
 
 const { url, db, query } = await testDatabase()
 const { sweep } = SWEPT.find(({ table }) => table === 'search_word')!
-const swept = (max = 100) => db.one(sweep(30, max))
-const words = async (): Promise<string> =>
+const sweepWords = (max = 100) => db.one(sweep(30, max))
+const readWords = async (): Promise<string> =>
   (await query('select word from search_word order by word')).map(({ word }) => word).join(' ')
 const age = (days: number) =>
   query(`update search_word set seen_at = now() - make_interval(days => $1)`, [days])
@@ -35,28 +35,32 @@ describe('words', { concurrency: false }, () => {
     await query(PAGE, [id, 1, `Quagga o'neill back\\slash`])
     const gone = await document('other words')
     await query('update document set deleted_at = now(), expires_at = now() where id = $1', [gone])
-    const all = await words()
+    const all = await readWords()
     assert.equal(all, `back neill o other quagga slash title words`)
     await age(29)
-    assert.deepEqual(await swept(), { count: 0, deleted: 0 })
+    assert.deepEqual(await sweepWords(), { count: 0, deleted: 0 })
     await age(31)
-    assert.deepEqual(await swept(), { count: 3 + 2, deleted: 2 }, 'two documents and a page, and two words')
-    assert.equal(await words(), 'back neill o quagga slash title')
-    assert.deepEqual(await swept(), { count: 0, deleted: 0 }, 'those that were found count as seen')
+    assert.deepEqual(
+      await sweepWords(),
+      { count: 3 + 2, deleted: 2 },
+      'two documents and a page, and two words',
+    )
+    assert.equal(await readWords(), 'back neill o quagga slash title')
+    assert.deepEqual(await sweepWords(), { count: 0, deleted: 0 }, 'those that were found count as seen')
     await query('delete from document_page')
     await age(31)
-    await swept()
-    assert.equal(await words(), 'title')
+    await sweepWords()
+    assert.equal(await readWords(), 'title')
   })
 
   test('come back with a document that is restored', async () => {
     const id = await document('title')
     await query('update document set deleted_at = now(), expires_at = now() where id = $1', [id])
     await age(31)
-    await swept()
-    assert.equal(await words(), '')
+    await sweepWords()
+    assert.equal(await readWords(), '')
     await query('update document set deleted_at = null, expires_at = null where id = $1', [id])
-    assert.equal(await words(), 'title')
+    assert.equal(await readWords(), 'title')
   })
 
   test('are looked for in as many texts at a time as told, from where the last time ended', async () => {
@@ -64,11 +68,11 @@ describe('words', { concurrency: false }, () => {
       const id = await document(title)
       for (const page of [1, 2, 3]) await query(PAGE, [id, page, `${title}${page}`])
     }
-    const kept = await words()
+    const kept = await readWords()
     await query(`insert into search_word (word) select 'gone' || n from generate_series(1, 12) n`)
     await age(31)
     const batches: { count: number; deleted: number }[] = []
-    for (let full = true; full; full = batches.at(-1)!.count >= 5) batches.push(await swept(5))
+    for (let full = true; full; full = batches.at(-1)!.count >= 5) batches.push(await sweepWords(5))
     assert.deepEqual(batches, [
       { count: 5, deleted: 0 },
       { count: 5, deleted: 0 },
@@ -76,20 +80,20 @@ describe('words', { concurrency: false }, () => {
       { count: 5, deleted: 5 },
       { count: 2, deleted: 2 },
     ])
-    assert.equal(await words(), kept)
+    assert.equal(await readWords(), kept)
     assert.deepEqual(await query('select * from search_pass'), [])
   })
 
   test('are marked when they are written again, at most once in three days', async () => {
     await document('title')
-    const seen = async () =>
+    const wasSeenLately = async () =>
       (await query('select now() - seen_at < $1::interval as lately from search_word', ['1 hour']))[0]!.lately
     await age(2)
     await document('title')
-    assert.equal(await seen(), false)
+    assert.equal(await wasSeenLately(), false)
     await age(4)
     await document('title')
-    assert.equal(await seen(), true)
+    assert.equal(await wasSeenLately(), true)
   })
 
   test('stay when a page with them is written while they are looked for', async () => {
@@ -100,12 +104,12 @@ describe('words', { concurrency: false }, () => {
     stopAfterFile(() => other.end())
     await other.query('begin')
     await other.query(PAGE, [id, 1, 'okapi'])
-    const sweeping = swept()
+    const sweeping = sweepWords()
     // The deletion waits for the row that the page's transaction has marked.
     await lockAwaited(query)
     await other.query('commit')
     assert.deepEqual(await sweeping, { count: 1, deleted: 0 }, 'it has looked at the document')
-    assert.equal(await words(), 'okapi t')
+    assert.equal(await readWords(), 'okapi t')
   })
 
   test('are found by an index, whether they are stored, looked for or deleted', async () => {

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { createSemaphore } from '../../sql/semaphore.ts'
-import { keptBy, TIMES } from './kept-objects.ts'
+import { countKept, TIMES } from './kept-objects.ts'
 
 /** Work that takes permits of a semaphore. */
 
-function workers(places: number) {
+function createWorkers(places: number) {
   const semaphore = createSemaphore(places)
   const begun: string[] = []
   const ends = new Map<string, () => void>()
@@ -26,7 +26,7 @@ function workers(places: number) {
 }
 
 test('as many work as there are places, the others in their order', async () => {
-  const { semaphore, begun, begin, end } = workers(2)
+  const { semaphore, begun, begin, end } = createWorkers(2)
   const all = ['a', 'b', 'c', 'd'].map(begin)
   await turn()
   assert.deepEqual([begun, semaphore.active, semaphore.waiting], [['a', 'b'], 2, 2])
@@ -38,7 +38,7 @@ test('as many work as there are places, the others in their order', async () => 
 })
 
 test('work that fails gives its place back, too', async () => {
-  const { semaphore } = workers(1)
+  const { semaphore } = createWorkers(1)
   await assert.rejects(
     semaphore.run(() => Promise.reject(new Error('no'))),
     /no/,
@@ -68,11 +68,11 @@ test('who waits longer than it may gives up, in whatever order, and takes no pla
 })
 
 test('nothing stays of those who were served, even where somebody always waits', async () => {
-  const kept = await keptBy('served')
+  const kept = await countKept('served')
   assert.ok(kept < TIMES / 5, `${kept} promises of ${TIMES}`)
 })
 
 test('nothing stays of those who gave up, even where no place becomes free', async () => {
-  const kept = await keptBy('givenUp')
+  const kept = await countKept('givenUp')
   assert.ok(kept < TIMES / 5, `${kept} promises of ${TIMES}`)
 })

@@ -13,7 +13,7 @@ import { newAccount, sharedDatabase } from './shared-database.ts'
 const { db, query, url } = await sharedDatabase()
 const owner = await newAccount({ query })
 
-async function session(): Promise<string> {
+async function addSession(): Promise<string> {
   const id = uuidv7()
   const origin = { address: '10.0.0.1', place: 'Oslo', userAgent: null, device: null }
   await db.run(insertSession(id, owner, digestOf(id), 60, origin))
@@ -35,7 +35,7 @@ const useOf = async (id: string): Promise<Use> =>
 const from = (id: string, address: string | null, place: string | null = null) => ({ id, address, place })
 
 test('it is noted for several sessions at once, and not again within half a minute', async () => {
-  const [one, two, unused] = [await session(), await session(), await session()]
+  const [one, two, unused] = [await addSession(), await addSession(), await addSession()]
   await db.run(touchSessions([from(two, '10.0.0.2'), from(one, '10.0.0.3', 'Rome'), from(randomUUID(), 'x')]))
   const noted = await useOf(one)
   assert.ok(noted.at !== null)
@@ -53,7 +53,7 @@ test('it is noted for several sessions at once, and not again within half a minu
 })
 
 test('an address that is not known leaves the last one, with its place', async () => {
-  const one = await session()
+  const one = await addSession()
   await db.run(touchSessions([from(one, '10.0.0.3', 'Rome')]))
   await query(`update session set last_used_at = now() - interval '31 seconds' where id = $1`, [one])
   await db.run(touchSessions([from(one, null)]))
@@ -63,7 +63,7 @@ test('an address that is not known leaves the last one, with its place', async (
 })
 
 test('it is left to another edge that is noting it', async () => {
-  const [one, two] = [await session(), await session()]
+  const [one, two] = [await addSession(), await addSession()]
   const other = await connect({ url, applicationName: 'another edge' })
   try {
     await other.query('begin')
@@ -77,7 +77,7 @@ test('it is left to another edge that is noting it', async () => {
 })
 
 test('whatever a header may hold is an address, in part', async () => {
-  const [one, two] = [await session(), await session()]
+  const [one, two] = [await addSession(), await addSession()]
   await db.run(touchSessions([from(one, '"\\\'; drop table session; --'), from(two, 'ü'.repeat(5000))]))
   assert.equal((await useOf(one)).address, '"\\\'; drop table session; --')
   assert.equal((await useOf(two)).address, 'ü'.repeat(100))

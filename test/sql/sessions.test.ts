@@ -20,7 +20,7 @@ const { db, query } = await sharedDatabase()
 
 const digest = (token: string): Buffer => createHash('sha256').update(token).digest()
 
-async function account(fields: { isActive?: boolean } = {}): Promise<number> {
+async function addAccount(fields: { isActive?: boolean } = {}): Promise<number> {
   const row = await db.one(
     insertAccount({
       email: newAddress(),
@@ -34,9 +34,9 @@ async function account(fields: { isActive?: boolean } = {}): Promise<number> {
 }
 
 /** Adds a session with its first token. */
-async function session(accountId?: number, seconds = 60) {
+async function addSession(accountId?: number, seconds = 60) {
   const id = randomUUID()
-  const owner = accountId ?? (await account())
+  const owner = accountId ?? (await addAccount())
   const token = `first ${id}`
   await db.run(
     insertSession(id, owner, digest(token), seconds, {
@@ -51,11 +51,11 @@ async function session(accountId?: number, seconds = 60) {
 
 const refresh = (presented: string, successor: string, seconds = 60) =>
   db.maybeOne(refreshSession(digest(presented), digest(successor), seconds))
-const revoked = async (id: string): Promise<boolean> =>
+const isRevoked = async (id: string): Promise<boolean> =>
   (await query('select revoked_at is not null as r from session where id = $1', [id]))[0]!.r as boolean
 
 test('a session ends when it has lasted longest, whatever was used in between', async () => {
-  const { id, token } = await session()
+  const { id, token } = await addSession()
   const exchange = (presented: string, successor: string, longest: number | null) =>
     db.maybeOne(refreshSession(digest(presented), digest(successor), 1000, longest))
   const age = (seconds: number) =>
@@ -63,30 +63,30 @@ test('a session ends when it has lasted longest, whatever was used in between', 
       id,
       seconds,
     ])
-  const left = async (presented: string, successor: string, longest: number | null) =>
+  const readSecondsLeft = async (presented: string, successor: string, longest: number | null) =>
     (await exchange(presented, successor, longest))!.seconds_left
-  const expiresIn = async (of: string) =>
+  const readSecondsToExpiry = async (of: string) =>
     (
       await query(
         'select extract(epoch from expires_at - now())::int as s from refresh_token where digest = $1',
         [digest(of)],
       )
     )[0]!.s as number
-  assert.equal(await left(token, `2 ${id}`, null), null)
+  assert.equal(await readSecondsLeft(token, `2 ${id}`, null), null)
   await age(500)
-  assert.ok([499, 500].includes((await left(`2 ${id}`, `3 ${id}`, 1000))!))
-  assert.ok((await expiresIn(`3 ${id}`)) <= 500)
+  assert.ok([499, 500].includes((await readSecondsLeft(`2 ${id}`, `3 ${id}`, 1000))!))
+  assert.ok((await readSecondsToExpiry(`3 ${id}`)) <= 500)
   await age(499)
-  assert.ok([0, 1].includes((await left(`3 ${id}`, `4 ${id}`, 1000))!))
+  assert.ok([0, 1].includes((await readSecondsLeft(`3 ${id}`, `4 ${id}`, 1000))!))
   await age(1)
   assert.equal(await exchange(`4 ${id}`, `5 ${id}`, 1000), null)
   assert.equal(await exchange(`4 ${id}`, `5 ${id}`, 999), null)
-  assert.equal(await revoked(id), false)
+  assert.equal(await isRevoked(id), false)
 })
 
 describe('sessions', () => {
   test('a token is exchanged for its successor, which lives as long again', async () => {
-    const { id, owner, token } = await session(undefined, 10)
+    const { id, owner, token } = await addSession(undefined, 10)
     assert.deepEqual(await refresh(token, 'second', 1000), {
       account_id: owner,
       session_id: id,
@@ -107,11 +107,11 @@ describe('sessions', () => {
   })
 
   test('a replay tells only that it is one, and ends the family: the thief and the owner both', async () => {
-    const { id, owner, token } = await session()
+    const { id, owner, token } = await addSession()
     await refresh(token, 'current')
     const replay = { account_id: owner, session_id: id, role: '', replayed: true, seconds_left: null }
     assert.deepEqual(await refresh(token, 'stolen'), replay)
-    assert.equal(await revoked(id), true)
+    assert.equal(await isRevoked(id), true)
     assert.equal(await refresh(token, 'stolen'), null, 'which is told once')
     assert.equal(await refresh('current', 'next'), null)
     assert.deepEqual(
@@ -121,25 +121,25 @@ describe('sessions', () => {
   })
 
   test('replay of one session leaves others of the account alone', async () => {
-    const owner = await account()
-    const [one, two] = [await session(owner), await session(owner)]
+    const owner = await addAccount()
+    const [one, two] = [await addSession(owner), await addSession(owner)]
     await refresh(one.token, 'one more')
     await refresh(one.token, 'replay')
-    assert.deepEqual([await revoked(one.id), await revoked(two.id)], [true, false])
+    assert.deepEqual([await isRevoked(one.id), await isRevoked(two.id)], [true, false])
     assert.notEqual(await refresh(two.token, 'two more'), null)
   })
 
   test('unknown, expired, revoked, and of an account that is not active or is gone: nothing, and no replay', async () => {
     assert.equal(await refresh('never heard of', 'x1'), null)
-    const expired = await session(undefined, -1)
+    const expired = await addSession(undefined, -1)
     assert.equal(await refresh(expired.token, 'x2'), null)
-    assert.equal(await revoked(expired.id), false)
-    const inactive = await session(await account({ isActive: false }))
+    assert.equal(await isRevoked(expired.id), false)
+    const inactive = await addSession(await addAccount({ isActive: false }))
     assert.equal(await refresh(inactive.token, 'x3'), null)
-    const over = await session()
+    const over = await addSession()
     await db.run(revokeSession(null, over.id))
     assert.equal(await refresh(over.token, 'x4'), null)
-    const gone = await session()
+    const gone = await addSession()
     await db.one(deleteAccount(gone.owner))
     assert.equal(await refresh(gone.token, 'x5'), null)
     assert.deepEqual(await db.any(revokeSession(null, gone.id)), [])
@@ -152,14 +152,14 @@ describe('sessions', () => {
   })
 
   test('a token is not its own successor', async () => {
-    const { token } = await session()
+    const { token } = await addSession()
     await assert.rejects(refresh(token, token))
     assert.notEqual(await refresh(token, 'another'), null)
   })
 
   test('of many exchanges of one token at once one wins, and what it got is the only token that can still be valid', async () => {
     for (let round = 0; round < rounds(15); round++) {
-      const { id, token } = await session()
+      const { id, token } = await addSession()
       const names = Array.from({ length: 8 }, (_, i) => `${id} ${i}`)
       const answers = await Promise.all(names.map((name) => refresh(token, name)))
       assert.equal(answers.filter((answer) => answer?.replayed === false).length, 1)
@@ -173,7 +173,7 @@ describe('sessions', () => {
         current.map((row) => row.digest),
         [digest(winner)],
       )
-      assert.equal(await revoked(id), true, 'the others were replays')
+      assert.equal(await isRevoked(id), true, 'the others were replays')
       assert.deepEqual(
         (await Promise.all([token, ...names].map((name) => refresh(name, `late ${name}`)))).filter(Boolean),
         [],
@@ -183,7 +183,7 @@ describe('sessions', () => {
 
   test('tokens of one family, used at once by many: never two that are valid', async () => {
     for (let round = 0; round < rounds(10); round++) {
-      const { id, token } = await session()
+      const { id, token } = await addSession()
       const known = [token]
       await Promise.all(
         Array.from({ length: 6 }, async (_, user) => {
@@ -203,20 +203,20 @@ describe('sessions', () => {
   })
 
   test('signing out by refresh token or by session; either may be absent', async () => {
-    const [one, two, three] = [await session(), await session(), await session()]
+    const [one, two, three] = [await addSession(), await addSession(), await addSession()]
     await db.run(revokeSession(digest(one.token), null))
     await db.run(revokeSession(null, two.id))
     await db.run(revokeSession(null, null))
     await db.run(revokeSession(digest('unknown'), randomUUID()))
-    assert.deepEqual(await Promise.all([one, two, three].map(({ id }) => revoked(id))), [true, true, false])
+    assert.deepEqual(await Promise.all([one, two, three].map(({ id }) => isRevoked(id))), [true, true, false])
     await refresh(three.token, 'three more')
     await db.run(revokeSession(digest(three.token), null))
-    assert.equal(await revoked(three.id), true, 'by a token that was exchanged already, too')
+    assert.equal(await isRevoked(three.id), true, 'by a token that was exchanged already, too')
   })
 
   test('expired tokens are removed in batches, sessions with their last', async () => {
     await query('delete from session')
-    const [old, mixed] = [await session(undefined, -10), await session(undefined, -10)]
+    const [old, mixed] = [await addSession(undefined, -10), await addSession(undefined, -10)]
     await query(
       `insert into refresh_token (digest, session_id, expires_at, rotated_at) select sha256(n::text::bytea), $1, now() - interval '1 h', now() from generate_series(1, 25) n`,
       [old.id],

@@ -9,7 +9,7 @@ const { url, query } = await testDatabase()
 const LIMIT_MS = 30_000
 
 /** Runs one probe, as the health check does. */
-async function beat({ probe, onProbe }: ReturnType<typeof createSettled>): Promise<void> {
+async function runProbe({ probe, onProbe }: ReturnType<typeof createSettled>): Promise<void> {
   const [row] = await query(`select ${probe} as probe`)
   onProbe(row!.probe as string)
 }
@@ -23,11 +23,11 @@ test('nothing is settled that is as old as a transaction that is open, even befo
   const { rows } = await open.query('select extract(epoch from now()) * 1000 as ms')
   const begun = Number(rows[0].ms)
   await until('it is some seconds old', () => Date.now() > begun + 2_500)
-  await beat(settled)
+  await runProbe(settled)
   assert.ok(settled.until() <= begun)
   assert.ok(settled.until() > begun - LIMIT_MS, 'what is older is')
   await open.query('commit')
-  await beat(settled)
+  await runProbe(settled)
   assert.ok(settled.until() > begun)
 })
 

@@ -146,17 +146,23 @@ describe('tables', { concurrency: false }, () => {
   test('say what retention would free: a few rows counted, many estimated', async () => {
     const limit = { comms_send: 830, ai_usage: 90, payment_event: 800, voice_preview: 80 }
     const { of } = await read({ ...limit, voice_preview_chunk: 80 })
-    const freed = (name: string) => of.get(name)!.retention!
+    const readRetention = (name: string) => of.get(name)!.retention!
     // Rows are ten hours apart, so rows 1992 to 2000 are older than 830 days.
-    assert.equal(freed('comms_send').rows, 9)
+    assert.equal(readRetention('comms_send').rows, 9)
     const { bytes, rows } = of.get('comms_send')!
-    assert.equal(freed('comms_send').bytes, Math.round((bytes * 9) / rows))
+    assert.equal(readRetention('comms_send').bytes, Math.round((bytes * 9) / rows))
     // Waiting payment events are not counted.
-    assert.equal(freed('payment_event').rows, 41)
-    assert.ok(Math.abs(freed('ai_usage').rows! - 1785) < 50, `${freed('ai_usage').rows}`)
-    assert.deepEqual([freed('voice_preview').rows, freed('voice_preview_chunk').rows], [33, 165])
-    assert.deepEqual([freed('comms_send').setting, freed('comms_send').days], ['COMMS_SEND', 830])
-    assert.deepEqual(freed('document'), { setting: 'DOCUMENT', days: null, rows: null, bytes: null })
+    assert.equal(readRetention('payment_event').rows, 41)
+    assert.ok(Math.abs(readRetention('ai_usage').rows! - 1785) < 50, `${readRetention('ai_usage').rows}`)
+    assert.deepEqual(
+      [readRetention('voice_preview').rows, readRetention('voice_preview_chunk').rows],
+      [33, 165],
+    )
+    assert.deepEqual(
+      [readRetention('comms_send').setting, readRetention('comms_send').days],
+      ['COMMS_SEND', 830],
+    )
+    assert.deepEqual(readRetention('document'), { setting: 'DOCUMENT', days: null, rows: null, bytes: null })
     assert.equal(of.get('blog_post')!.retention, null)
   })
 

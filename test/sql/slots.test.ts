@@ -5,17 +5,17 @@ import { createSlots } from '../../sql/slots.ts'
 const LONG = 60_000
 
 /** Slots, with a record of each owner and its slots, in order. */
-function opened(count: number) {
+function createRecordedSlots(count: number) {
   const slots = createSlots(count)
   const given: [owner: number, n: number][] = []
   const ask = (owner: number, max: number, waitMs = LONG) =>
     slots.reserve(owner, max, waitMs).then((n) => void given.push([owner, n]))
   return { slots, given, ask }
 }
-const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 test('a lone owner has all slots, and no more', async () => {
-  const { slots, given, ask } = opened(4)
+  const { slots, given, ask } = createRecordedSlots(4)
   await ask(1, 3)
   await ask(1, 3)
   await ask(1, 3, 5)
@@ -28,7 +28,7 @@ test('a lone owner has all slots, and no more', async () => {
 })
 
 test('one slot is left for an owner who has none', async () => {
-  const { slots, given, ask } = opened(4)
+  const { slots, given, ask } = createRecordedSlots(4)
   await ask(1, 9)
   await ask(2, 9)
   await ask(3, 9, 5)
@@ -41,14 +41,14 @@ test('one slot is left for an owner who has none', async () => {
 })
 
 test('what becomes free goes to who has the fewest, and of equals to who waits longest', async () => {
-  const { slots, given, ask } = opened(4)
+  const { slots, given, ask } = createRecordedSlots(4)
   await ask(1, 9)
   await ask(2, 1)
   given.length = 0
   const all = [ask(1, 9), ask(2, 1), ask(3, 1), ask(4, 1)]
   for (let i = 0; i < 4; i++) {
     slots.release(1, 1)
-    await settled()
+    await nextTurn()
   }
   assert.deepEqual(given, [
     [3, 1],
@@ -61,7 +61,7 @@ test('what becomes free goes to who has the fewest, and of equals to who waits l
 })
 
 test('several that wait share what becomes free at once', async () => {
-  const { slots, given, ask } = opened(8)
+  const { slots, given, ask } = createRecordedSlots(8)
   await ask(1, 8)
   given.length = 0
   const all = [ask(1, 8), ask(1, 8)]
@@ -74,7 +74,7 @@ test('several that wait share what becomes free at once', async () => {
 })
 
 test('closed: who waits or comes gets none, and it is over when the last is free', async () => {
-  const { slots, given, ask } = opened(1)
+  const { slots, given, ask } = createRecordedSlots(1)
   await ask(1, 1)
   const waiting = ask(1, 1)
   let closed = 0

@@ -36,7 +36,7 @@ const locked: ReadStatement<[text: string]> = {
   text: 'select $1::text from pg_advisory_xact_lock_shared(1)',
 }
 const isFailure = (code: string) => (error: unknown) => error instanceof Failure && error.code === code
-const running = async (name: string): Promise<number> =>
+const countRunning = async (name: string): Promise<number> =>
   (
     await query(
       `select from pg_stat_activity where application_name = $1 and state = 'active' and query like '%pg_sleep%'`,
@@ -61,9 +61,9 @@ test('one caller has so many reads under way, and another one does not wait for 
     reads.of(ONE, 'search').text(sleep, [`${n}`, 10]),
   )
   const ended = Promise.allSettled(flood)
-  await until('so many run', async () => (await running('slow-turns')) === CONNECTIONS)
+  await until('so many run', async () => (await countRunning('slow-turns')) === CONNECTIONS)
   assert.equal(await reads.of(OTHER, 'search').text(sleep, ['other', 0]), 'other')
-  assert.equal(await running('slow-turns'), CONNECTIONS)
+  assert.equal(await countRunning('slow-turns'), CONNECTIONS)
   // Cancels the remaining reads.
   const stop = setInterval(
     () =>

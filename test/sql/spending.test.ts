@@ -5,7 +5,7 @@ import { connect } from '../../sql/driver.ts'
 import { createReader } from '../../sql/reader.ts'
 import { readSpending } from '../../sql/spending.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
-import { planned, testReads } from './plans-help.ts'
+import { planRead, testReads } from './plans-help.ts'
 
 /** Daily costs of models and sends from kept sums equal those of the rows. */
 
@@ -109,6 +109,6 @@ describe('both are found by an index', () => {
   })
   testReads(
     client,
-    [1, 30].map((days) => planned(`of ${days} days`, readSpending, days)),
+    [1, 30].map((days) => planRead(`of ${days} days`, readSpending, days)),
   )
 })

@@ -2,7 +2,7 @@ import ts from 'typescript'
 import { indentedTokens } from './structure-parse.ts'
 
 /** Functions of more lines than `max`, as `name: lines`. */
-export function longFunctions(file: string, text: string, max: number): string[] {
+export function findLongFunctions(file: string, text: string, max: number): string[] {
   if (!hasLongStatement(text, max)) return []
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true)
   const found: string[] = []

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import { describe, test } from 'node:test'
-import { longFunctions } from './structure-functions.ts'
+import { findLongFunctions } from './structure-functions.ts'
 import { importsOf, plainCode } from './structure-parse.ts'
 
 /** The rooms and their allowed imports. A forbidden import, a vendor library in two files or a cycle fails here. */
@@ -91,10 +91,10 @@ const files = globSync('{sql,tasks,workers,edge}/**/*.ts', { cwd: root }).sort()
 const texts = new Map(files.map((file) => [file, readFileSync(new URL(file, root), 'utf8')]))
 const imports = [...texts].flatMap(([file, text]) => importsOf(text).map((found) => ({ ...found, file })))
 
-const room = (file: string): string => file.split('/')[0]!
+const roomOf = (file: string): string => file.split('/')[0]!
 const isRelative = (target: string): boolean => target.startsWith('.')
 const resolve = (file: string, target: string): string => posix.join(posix.dirname(file), target)
-const library = (target: string): string =>
+const libraryOf = (target: string): string =>
   target
     .split('/')
     .slice(0, target.startsWith('@') ? 2 : 1)
@@ -104,7 +104,7 @@ describe('the structure', () => {
   test('has files in all four rooms, and the parser sees their imports', () => {
     for (const name of Object.keys(MAY_IMPORT))
       assert.ok(
-        files.some((file) => room(file) === name),
+        files.some((file) => roomOf(file) === name),
         name,
       )
     assert.ok(imports.length > files.length, 'most files import something')
@@ -117,7 +117,7 @@ describe('the structure', () => {
   test('imports go one way: sql <- tasks <- edge, sql <- tasks <- workers', () => {
     const wrong = imports.filter(
       ({ file, target }) =>
-        isRelative(target) && !MAY_IMPORT[room(file)]!.includes(room(resolve(file, target))),
+        isRelative(target) && !MAY_IMPORT[roomOf(file)]!.includes(roomOf(resolve(file, target))),
     )
     assert.deepEqual(
       wrong.map(({ file, target }) => `${file} -> ${target}`),
@@ -127,7 +127,7 @@ describe('the structure', () => {
 
   test('edge and workers never name each other, except for the script that the start runs', () => {
     const named = [...texts].flatMap(([file, text]) => {
-      const other = { edge: 'workers', workers: 'edge' }[room(file)]
+      const other = { edge: 'workers', workers: 'edge' }[roomOf(file)]
       if (other === undefined) return []
       return [...text.matchAll(new RegExp(`['"\`](?:\\.\\./)+${other}/[^'"\`]*['"\`]`, 'g'))].map(
         ([path]) => `${file}: ${path}`,
@@ -154,9 +154,9 @@ describe('the structure', () => {
   })
 
   test('no function has more than 60 lines', () => {
-    const long = [...texts].flatMap(([file, text]) => longFunctions(file, text, 60))
+    const long = [...texts].flatMap(([file, text]) => findLongFunctions(file, text, 60))
     assert.deepEqual(long, [])
-    assert.deepEqual(longFunctions('a.ts', 'const f = () => {\n}\nclass A { b() {\n\n} }', 1), [
+    assert.deepEqual(findLongFunctions('a.ts', 'const f = () => {\n}\nclass A { b() {\n\n} }', 1), [
       'a.ts, f: 2',
       'a.ts, b: 3',
     ])
@@ -205,10 +205,10 @@ describe('the structure', () => {
         target === '' ||
         isRelative(target) ||
         target.startsWith('node:') ||
-        EVERYWHERE.has(library(target))
+        EVERYWHERE.has(libraryOf(target))
       )
         continue
-      importers.set(library(target), (importers.get(library(target)) ?? new Set()).add(file))
+      importers.set(libraryOf(target), (importers.get(libraryOf(target)) ?? new Set()).add(file))
     }
     for (const [name, users] of importers) {
       const allowed = VENDORS[name]
@@ -231,7 +231,7 @@ describe('the structure', () => {
       const isOwn = erased && resolve(file, target) === file.replace(/-run\.ts$/, '.ts')
       if (isRelative(target) && !isOwn) edges.get(file)!.add(resolve(file, target))
     }
-    assert.deepEqual(cycle(edges), [])
+    assert.deepEqual(findCycle(edges), [])
   })
 
   test(`no file passes ${MAX_LINES} lines`, () => {
@@ -252,7 +252,7 @@ describe('the structure', () => {
 })
 
 /** The files of one cycle, in order; empty if there is none. */
-function cycle(edges: ReadonlyMap<string, ReadonlySet<string>>): string[] {
+function findCycle(edges: ReadonlyMap<string, ReadonlySet<string>>): string[] {
   const done = new Set<string>()
   const path: string[] = []
   const visit = (file: string): string[] => {

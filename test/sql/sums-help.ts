@@ -5,7 +5,7 @@ import type { TestDatabase } from '../database.ts'
 
 /** The tables of kept sums, and their correct contents. */
 
-const WHOSE = (column: string): string =>
+const OWNERS = (column: string): string =>
   `(select 0 as whose union all select ${column} where ${column} is not null)`
 const DAY = `(created_at at time zone 'utc')::date`
 
@@ -21,7 +21,7 @@ const SUMS: Readonly<Record<string, readonly [key: string, sums: readonly string
     ['scores', 'score'],
     `select whose, sentiment, performance, count(*), sum(score::numeric)
      from ai_sentiment s join ai_conversation c on c.id = s.conversation_id
-     cross join lateral ${WHOSE('c.owner_id')} w group by 1, 2, 3`,
+     cross join lateral ${OWNERS('c.owner_id')} w group by 1, 2, 3`,
   ],
   ai_usage_sum: [
     'user_id, owner_id, day, vendor, model',
@@ -71,7 +71,7 @@ const SUMS: Readonly<Record<string, readonly [key: string, sums: readonly string
   payment_subscription_count: [
     'customer_id',
     ['subscriptions'],
-    `select whose, count(*) from payment_subscription, lateral ${WHOSE('customer_id')} w
+    `select whose, count(*) from payment_subscription, lateral ${OWNERS('customer_id')} w
      where status in ('active', 'trialing') group by 1`,
   ],
   payment_sum: [
@@ -80,14 +80,14 @@ const SUMS: Readonly<Record<string, readonly [key: string, sums: readonly string
     `select whose, currency, ${DAY}, count(*), count(*) filter (where paid),
        coalesce(sum(amount - least(refunded, amount)) filter (where paid), 0)
      from (select *, charge_id is null and status in ('succeeded', 'refunded', 'partially_refunded') as paid
-       from payment_transaction where shown) t, lateral ${WHOSE('customer_id')} w group by 1, 2, 3`,
+       from payment_transaction where shown) t, lateral ${OWNERS('customer_id')} w group by 1, 2, 3`,
   ],
 }
 
 export const SUM_TABLES = Object.keys(SUMS)
 
 /** Differences between kept and computed sums, by table. */
-export async function differences(query: TestDatabase['query']): Promise<Record<string, unknown[]>> {
+export async function findDifferences(query: TestDatabase['query']): Promise<Record<string, unknown[]>> {
   const found: Record<string, unknown[]> = {}
   for (const [table, [key, sums, rows]] of Object.entries(SUMS)) {
     const kept = `select ${key}, ${sums.map((name) => `sum(${name})`)} from ${table} group by ${key}
@@ -109,7 +109,7 @@ export async function run(
 }
 
 /** Adds a row to each table that has sums; each call adds to the same sums. */
-export async function rowOfEach(client: Client): Promise<void> {
+export async function addRowOfEach(client: Client): Promise<void> {
   const name = randomUUID()
   const fact = (value: unknown): readonly unknown[] => ['', value]
   const paid = { money: fact({ amount: 5, currency: 'usd' }), created: fact(0), outcome: fact('succeeded') }

@@ -5,7 +5,7 @@ import { type Client, connect } from '../../sql/driver.ts'
 import { type Chance, chanceOf } from '../chance.ts'
 import { testDatabase } from '../database.ts'
 import { runs } from '../runs.ts'
-import { differences, rowOfEach, run, SUM_TABLES } from './sums-help.ts'
+import { addRowOfEach, findDifferences, run, SUM_TABLES } from './sums-help.ts'
 import { type Ids, LATEST_IDS, randomWrite } from './sums-writes.ts'
 
 /** Kept sums equal those of the rows, after any writes and any concurrency. */
@@ -21,7 +21,7 @@ after(() => Promise.all(clients.map((client) => client.end())))
 // Errors that roll a transaction back: refunds beyond the payment, duplicates, missing owners, deadlocks.
 const REFUSALS = ['23514', '23505', '23503', '40P01']
 
-const latest = async (): Promise<Ids> => {
+const readLatestIds = async (): Promise<Ids> => {
   const [row] = await query(`select ${LATEST_IDS}`)
   return Object.fromEntries(Object.entries(row!).map(([table, ids]) => [table, ids ?? [1]])) as Ids
 }
@@ -48,9 +48,9 @@ test('kept sums are those of the rows, whatever is written at once', async () =>
   let [begun, refused] = [0, 0]
   await fc.assert(
     fc.asyncProperty(fc.integer(), async (seed) => {
-      const ids = await latest()
+      const ids = await readLatestIds()
       const all = await Promise.all(clients.map((client, i) => writeSome(client, chanceOf(seed + i), ids)))
-      assert.deepEqual(await differences(query), {})
+      assert.deepEqual(await findDifferences(query), {})
       begun += AT_ONCE * TRANSACTIONS
       for (const n of all) refused += n
       for (const table of unseen)
@@ -65,21 +65,21 @@ test('kept sums are those of the rows, whatever is written at once', async () =>
 
 test('transactions that add to the same sums do not wait for each other, and what is rolled back leaves nothing', async () => {
   const [one, other] = [clients[0]!, clients[1]!]
-  const rows = async (): Promise<unknown[]> =>
+  const readRows = async (): Promise<unknown[]> =>
     Promise.all(SUM_TABLES.map((table) => query(`select * from ${table} order by id`)))
-  await rowOfEach(one)
-  const before = await rows()
+  await addRowOfEach(one)
+  const before = await readRows()
   for (const client of [one, other]) {
     await client.query('begin')
     // A transaction that had to wait would fail.
     await client.query('set local lock_timeout = 1')
-    await rowOfEach(client)
+    await addRowOfEach(client)
   }
-  assert.deepEqual(await rows(), before, 'nobody else sees what is not committed')
+  assert.deepEqual(await readRows(), before, 'nobody else sees what is not committed')
   await one.query('rollback')
   await other.query('commit')
-  assert.notDeepEqual(await rows(), before)
-  assert.deepEqual(await differences(query), {})
+  assert.notDeepEqual(await readRows(), before)
+  assert.deepEqual(await findDifferences(query), {})
 })
 
 test('a sum has one row again after the next change, however many changed it at once', async () => {

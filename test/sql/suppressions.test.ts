@@ -11,7 +11,7 @@ import { runs, SEED } from '../runs.ts'
 
 const { db, query } = await testDatabase()
 
-async function mail(): Promise<string> {
+async function addMail(): Promise<string> {
   const id = randomUUID()
   await db.run(
     insertSend({
@@ -48,7 +48,7 @@ test('any order of events, repeated at will, in any portions, gives the same lis
   const chance = chanceOf(SEED)
   for (let run = 0; run < runs(30).numRuns; run++) {
     await query('delete from comms_suppression')
-    const sends = [await mail(), await mail()]
+    const sends = [await addMail(), await addMail()]
     const events = Array.from({ length: chance.between(1, 8) }, (_, n) => {
       const status = chance.pick(['bounced', 'complained'] as const)
       return eventOf(
@@ -78,15 +78,15 @@ test('any order of events, repeated at will, in any portions, gives the same lis
 
 test('events of several mails at once', async () => {
   await query('delete from comms_suppression')
-  const ids = await Promise.all(Array.from({ length: 6 }, mail))
+  const ids = await Promise.all(Array.from({ length: 6 }, addMail))
   const events = ids.flatMap((id, n) =>
     ['a', 'b', 'c'].map((name) =>
       eventOf(id, n % 2 ? 'bounced' : 'complained', `${name}@example.com`, `msg_${n}${name}`),
     ),
   )
   const chance = chanceOf(SEED)
-  const shuffled = () => events.toSorted(() => chance.next() - 0.5)
-  await Promise.all(Array.from({ length: 8 }, () => apply(...shuffled())))
+  const shuffle = () => events.toSorted(() => chance.next() - 0.5)
+  await Promise.all(Array.from({ length: 8 }, () => apply(...shuffle())))
   const addresses = ['a@example.com', 'b@example.com', 'c@example.com']
   assert.deepEqual(
     await list(),
@@ -96,7 +96,7 @@ test('events of several mails at once', async () => {
 
 test('what an admin has lifted stays lifted when the event comes again, and not when another one does', async () => {
   await query('delete from comms_suppression')
-  const id = await mail()
+  const id = await addMail()
   const [first, second] = [
     eventOf(id, 'bounced', 'Gone@example.com', 'msg_1'),
     eventOf(id, 'bounced', 'gone@example.com', 'msg_2'),

@@ -61,16 +61,16 @@ describe('the files of a run', () => {
 })
 
 describe('the files that a change concerns', () => {
-  const concerned = (...changed: string[]): string[] => [...concernedBy(changed)].sort()
+  const selectFiles = (...changed: string[]): string[] => [...concernedBy(changed)].sort()
 
   test('are a changed test itself, and tests that import a changed helper', () => {
-    assert.ok(concerned('test/edge/blog-slugs.test.ts').includes('test/edge/blog-slugs.test.ts'))
-    const files = concerned('test/edge/totp-help.ts')
+    assert.ok(selectFiles('test/edge/blog-slugs.test.ts').includes('test/edge/blog-slugs.test.ts'))
+    const files = selectFiles('test/edge/totp-help.ts')
     assert.ok(files.includes('test/edge/totp.test.ts') && !files.includes('test/edge/blog-slugs.test.ts'))
   })
 
   test('are those of its area when only a registry leads to it, and those about all areas', () => {
-    const files = concerned('edge/routes/blog/posts.ts')
+    const files = selectFiles('edge/routes/blog/posts.ts')
     for (const file of [
       'test/edge/blog-posts.test.ts',
       'test/edge/matrix.test.ts',
@@ -81,18 +81,18 @@ describe('the files that a change concerns', () => {
   })
 
   test('are the callers of an SQL function, and all with a database for a table', () => {
-    const callers = concerned('sql/functions/documents/search_terms.sql')
+    const callers = selectFiles('sql/functions/documents/search_terms.sql')
     assert.ok(callers.includes('test/edge/documents-search.test.ts'))
     assert.ok(!callers.includes('test/sql/totp.test.ts'))
-    assert.ok(concerned('sql/schema/11-payments.sql').includes('test/sql/totp.test.ts'))
+    assert.ok(selectFiles('sql/schema/11-payments.sql').includes('test/sql/totp.test.ts'))
   })
 
   test('are those that name a file that is no code, and all for one that nothing names', () => {
-    const files = concerned('Procfile')
+    const files = selectFiles('Procfile')
     assert.ok(files.includes('test/tasks/procfile.test.ts') && files.length < 30)
     const unnamed = `sql/${['named', 'by', 'nobody'].join('-')}.txt`
-    assert.equal(concerned(unnamed).length, allFiles().length)
+    assert.equal(selectFiles(unnamed).length, allFiles().length)
   })
 
-  test('are none for no change', () => assert.deepEqual(concerned(), []))
+  test('are none for no change', () => assert.deepEqual(selectFiles(), []))
 })

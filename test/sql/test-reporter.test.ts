@@ -16,7 +16,7 @@ const folder = (): string => mkdtempSync(join(tmpdir(), 'reporter-'))
 describe('a run', () => {
   for (const [name, body] of Object.entries(SUITES))
     test(`fails with ${name}, and says with what`, () => {
-      const { status, stdout, failed } = report(body)
+      const { status, stdout, failed } = runReporter(body)
       assert.match(stdout, /failing tests:[\s\S]*what failed/)
       assert.match(stdout, /^ℹ fail 0$/m, 'node:test counts it by now: the reporter can be its own')
       assert.equal(status, 1)
@@ -28,14 +28,14 @@ describe('a run', () => {
       suite('inner', () => { test('fails', () => { throw new Error('no') }); test('holds', () => {}) })
       test('fails, too', () => { throw new Error('no') }) })
     suite('b.test.ts', () => { test('holds', () => {}) })`
-    assert.deepEqual(report(body).failed, [
+    assert.deepEqual(runReporter(body).failed, [
       { file: 'a.test.ts', name: 'fails' },
       { file: 'a.test.ts', name: 'fails, too' },
     ])
   })
 
   test('of which all holds succeeds', () => {
-    const { status, stdout, failed } = report(`suite('file', () => { test('holds', () => {}) })`)
+    const { status, stdout, failed } = runReporter(`suite('file', () => { test('holds', () => {}) })`)
     assert.match(stdout, /^ℹ pass 1$/m)
     assert.deepEqual([status, failed], [0, []])
   })
@@ -52,14 +52,14 @@ describe('the second look', () => {
     test('always holds', () => {})`
 
   test('lets a run pass whose failure does not come again, and counts it', () => {
-    const { status, stdout, file } = look((at) => FLAKE(join(at, 'mark')))
+    const { status, stdout, file } = runWithSecondLook((at) => FLAKE(join(at, 'mark')))
     assert.match(stdout, new RegExp(`^Failed, and now run alone: ${file}$`, 'm'))
     assert.match(stdout, new RegExp(`^1 flaky: ${file}: holds the second time$`, 'm'))
     assert.equal(status, 0)
   })
 
   test('fails a run whose failure comes again', () => {
-    const { status, stdout } = look(
+    const { status, stdout } = runWithSecondLook(
       () => `import { test } from 'node:test'\ntest('never holds', () => { throw new Error('no') })`,
     )
     assert.match(stdout, /now run alone/)
@@ -68,7 +68,9 @@ describe('the second look', () => {
   })
 
   test('is not taken when all holds', () => {
-    const { status, stdout } = look(() => `import { test } from 'node:test'\ntest('holds', () => {})`)
+    const { status, stdout } = runWithSecondLook(
+      () => `import { test } from 'node:test'\ntest('holds', () => {})`,
+    )
     assert.doesNotMatch(stdout, /flaky|alone/)
     assert.equal(status, 0)
   })
@@ -84,7 +86,7 @@ interface Reported {
 }
 
 /** Runs suites with the reporter alone. */
-function report(body: string): Reported {
+function runReporter(body: string): Reported {
   const at = folder()
   const [file, failures] = [join(at, 'suite.mjs'), join(at, 'failures.json')]
   writeFileSync(file, `import { after, suite, test } from 'node:test'\n${body}\n`)
@@ -95,7 +97,11 @@ function report(body: string): Reported {
 }
 
 /** Runs a test file as `run.ts` does, without a database. */
-function look(write: (folder: string) => string): { status: number | null; stdout: string; file: string } {
+function runWithSecondLook(write: (folder: string) => string): {
+  status: number | null
+  stdout: string
+  file: string
+} {
   const at = folder()
   const file = join(at, 'one.test.mjs')
   writeFileSync(file, write(at))

@@ -17,7 +17,7 @@ const [MAX, LOCK_SECONDS] = [3, 900]
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
 
 /** Adds an account with one-time codes; `end` ends a login whose password matched. */
-async function person() {
+async function addPerson() {
   const email = newAddress()
   const [row] = await query(`insert into account (email, password_hash) values ($1, 'hash') returning id`, [
     email,
@@ -37,14 +37,14 @@ async function person() {
         }),
       )
     ).outcome
-  const failures = async () =>
+  const readFailures = async () =>
     (await query('select failures from login_failure where subject = $1', [digest(email)]))[0]?.failures ?? 0
-  return { id, email, totpId, end, failures }
+  return { id, email, totpId, end, failures: readFailures }
 }
 
 describe('a login with a second factor', () => {
   test('is incomplete without it, which changes nothing', async () => {
-    const { end, failures } = await person()
+    const { end, failures } = await addPerson()
     assert.equal(await end(), 'incomplete')
     assert.equal(await end({ step: -1 }), 'wrong')
     assert.equal(await end(), 'incomplete')
@@ -52,14 +52,14 @@ describe('a login with a second factor', () => {
   })
 
   test('takes later steps only', async () => {
-    const { end } = await person()
+    const { end } = await addPerson()
     const ends = []
     for (const step of [100, 101, 101, 100, 103, 102]) ends.push(await end({ step }))
     assert.deepEqual(ends, ['wrong', 'ok', 'wrong', 'wrong', 'ok', 'wrong'])
   })
 
   test('takes each recovery code once, and leaves the steps', async () => {
-    const { id, end } = await person()
+    const { id, end } = await addPerson()
     assert.equal(await end({ recovery: digest('one') }), 'ok')
     assert.equal(await end({ recovery: digest('one') }), 'wrong')
     assert.equal(await end({ recovery: digest('two') }), 'ok')
@@ -71,7 +71,7 @@ describe('a login with a second factor', () => {
   })
 
   test('uses nothing up with a wrong password, or while the address is locked', async () => {
-    const { end } = await person()
+    const { end } = await addPerson()
     for (const expected of ['wrong', 'wrong', 'wrong, now locked'])
       assert.equal(await end({ step: 101 }, false), expected)
     assert.equal(await end({ step: 101 }), 'locked')
@@ -83,7 +83,7 @@ describe('a login with a second factor', () => {
   })
 
   test('of many at once with the same code is right once', async () => {
-    const { end } = await person()
+    const { end } = await addPerson()
     for (const given of [{ step: 101 }, { recovery: digest('one') }]) {
       const ends = await Promise.all(Array.from({ length: 12 }, () => end(given)))
       assert.equal(ends.filter((one) => one === 'ok').length, 1, `${ends}`)
@@ -92,7 +92,7 @@ describe('a login with a second factor', () => {
   })
 
   test('that was replaced is wrong', async () => {
-    const { id, end } = await person()
+    const { id, end } = await addPerson()
     await db.one(deleteTotp(id))
     await db.run(insertTotp(randomUUID(), id))
     assert.equal(await end({ step: 101 }), 'wrong')
@@ -131,7 +131,7 @@ describe('what was checked is what counts', () => {
   })
 
   test('a login with codes that are off by now is refused, and changes nothing', async () => {
-    const { id, totpId } = await person()
+    const { id, totpId } = await addPerson()
     await db.one(deleteTotp(id))
     assert.equal(await db.maybeOne(touchLogin(id, { ...checked, totpId })), null)
     const [row] = await query('select last_login from account where id = $1', [id])
@@ -139,7 +139,7 @@ describe('what was checked is what counts', () => {
   })
 
   test('a hash by other rules takes the place of the one that was compared, and no other', async () => {
-    const { id, totpId, email } = await person()
+    const { id, totpId, email } = await addPerson()
     const touch = (passwordHash: string, rehashed: string) =>
       db.maybeOne(touchLogin(id, { passwordHash, totpId, rehashed }))
     assert.notEqual(await touch('hash', 'new hash'), null)
@@ -152,7 +152,7 @@ describe('what was checked is what counts', () => {
 })
 
 test('what is on is not begun anew, and has the recovery codes that it was given last', async () => {
-  const { id, totpId } = await person()
+  const { id, totpId } = await addPerson()
   await db.run(insertTotp(randomUUID(), id))
   assert.deepEqual(await db.maybeOne(totpOf(id)), { id: totpId, is_on: true })
   await db.run(setRecoveryCodes(totpId, [digest('three')]))

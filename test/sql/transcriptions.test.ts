@@ -88,23 +88,23 @@ const RESULT = {
   cost: 0.00055,
   completed_at: '2026-01-02T03:04:05.678Z',
 }
-const limited = ({ documentId }: Begun): string => `transcription:${documentId}`
+const mailboxOf = ({ documentId }: Begun): string => `transcription:${documentId}`
 const finish = (of: Begun, attempt: number) =>
   endJobs(db, [
-    { id: of.jobId, attempt, outcome: 'done', limited: limited(of), result: JSON.stringify(RESULT) },
+    { id: of.jobId, attempt, outcome: 'done', limited: mailboxOf(of), result: JSON.stringify(RESULT) },
   ])
-const breakDown = (of: Begun, attempt: number) =>
+const loseLease = (of: Begun, attempt: number) =>
   endJobs(db, [
     {
-      ...{ id: of.jobId, attempt, outcome: 'failed' as const, limited: limited(of) },
+      ...{ id: of.jobId, attempt, outcome: 'failed' as const, limited: mailboxOf(of) },
       ...{ code: 'ai.refused', detail: 'no' },
     },
   ])
-const shown = async ({ id }: Begun) => {
+const readShown = async ({ id }: Begun) => {
   const text = (await query(readTranscription.text, [id, null, true]))[0]
   return text === undefined ? null : JSON.parse(Object.values(text)[0] as string)
 }
-const usage = async () =>
+const readUsage = async () =>
   query(
     `select owner_id, user_id, action, vendor, model, input_tokens::int as input, audio_seconds::float8 as audio, cost::float8 as cost,
       estimated, success from ai_usage order by id`,
@@ -118,56 +118,56 @@ const COUNTED = {
 }
 const REPORTED = { ...COUNTED, input: 3, audio: 5.5, cost: 0.00055, estimated: false, success: true }
 const LOST = { ...COUNTED, input: 0, audio: 0, cost: null, estimated: true, success: false }
-const fresh = () => query('delete from ai_usage')
+const clearUsage = () => query('delete from ai_usage')
 
 describe('a transcription is settled', () => {
   test('by what its job has made, at the time that the result says', async () => {
-    await fresh()
+    await clearUsage()
     const of = await begin()
-    assert.equal((await shown(of)).status, 'pending')
+    assert.equal((await readShown(of)).status, 'pending')
     const attempt = await claim(of)
     const found = await call(of)
     assert.deepEqual([found!.requested_language, found!.prompt, found!.shown], ['de', 'Zoë', false])
     await report(of.jobId, attempt)
     await finish(of, attempt)
-    const { created_at, ...rest } = await shown(of)
+    const { created_at, ...rest } = await readShown(of)
     assert.match(created_at, /Z$/)
     assert.deepEqual(rest, {
       ...{ id: of.id, status: 'done', job_id: of.jobId, document_id: of.documentId },
       ...{ provider: 'openai', model: 'whisper-1', requested_language: 'de', error: null, ...RESULT },
     })
-    assert.deepEqual(await usage(), [REPORTED])
+    assert.deepEqual(await readUsage(), [REPORTED])
   })
 
   test('without an owner', async () => {
-    await fresh()
+    await clearUsage()
     const of = await begin(null)
     const attempt = await claim(of)
     await call(of)
     await report(of.jobId, attempt, { cost: null })
     await finish(of, attempt)
-    assert.deepEqual(await usage(), [{ ...REPORTED, owner_id: null, user_id: 'api-user', cost: null }])
+    assert.deepEqual(await readUsage(), [{ ...REPORTED, owner_id: null, user_id: 'api-user', cost: null }])
   })
 
   test('by a failure, after each request that it made', async () => {
-    await fresh()
+    await clearUsage()
     const of = await begin()
     const first = await claim(of)
     await call(of)
     await report(of.jobId, first, { success: false, cost: '0' })
     await endJobs(db, [{ id: of.jobId, attempt: first, outcome: 'release' }])
-    assert.equal((await shown(of)).status, 'pending')
+    assert.equal((await readShown(of)).status, 'pending')
     const second = await claim(of)
     await call(of)
     await report(of.jobId, second, { success: false, cost: null, estimated: true })
-    await breakDown(of, second)
-    const { status, error, text, segments, cost } = await shown(of)
+    await loseLease(of, second)
+    const { status, error, text, segments, cost } = await readShown(of)
     assert.deepEqual(
       { status, error, text, segments, cost },
       { status: 'failed', error: { code: 'ai.refused', detail: 'no' }, text: null, segments: [], cost: null },
     )
     assert.deepEqual(
-      (await usage()).map(({ cost, success }) => [cost, success]),
+      (await readUsage()).map(({ cost, success }) => [cost, success]),
       [
         [0, false],
         [null, false],
@@ -176,24 +176,24 @@ describe('a transcription is settled', () => {
   })
 
   test('by a cancellation before it began, which counts nothing', async () => {
-    await fresh()
+    await clearUsage()
     const of = await begin()
     await db.run(cancelJob(of.jobId))
-    assert.equal((await shown(of)).status, 'cancelled')
-    assert.deepEqual(await usage(), [])
+    assert.equal((await readShown(of)).status, 'cancelled')
+    assert.deepEqual(await readUsage(), [])
   })
 
   test('by a failure before the provider was asked, which counts nothing', async () => {
-    await fresh()
+    await clearUsage()
     const of = await begin()
-    await breakDown(of, await claim(of))
-    assert.deepEqual(await usage(), [])
+    await loseLease(of, await claim(of))
+    assert.deepEqual(await readUsage(), [])
   })
 })
 
 describe('a request of which nobody learned the end', () => {
   test('counts as one of unknown cost, beside the one that succeeded', async () => {
-    await fresh()
+    await clearUsage()
     const of = await begin()
     const first = await claim(of)
     await call(of)
@@ -202,39 +202,39 @@ describe('a request of which nobody learned the end', () => {
     await call(of)
     await report(of.jobId, second)
     await finish(of, second)
-    assert.deepEqual(await usage(), [REPORTED, LOST])
+    assert.deepEqual(await readUsage(), [REPORTED, LOST])
   })
 
   test('counts if it was deleted meanwhile, too', async () => {
-    await fresh()
+    await clearUsage()
     const of = await begin()
     const attempt = await claim(of)
     await call(of)
     assert.equal((await db.maybeOne(stopTranscription(of.id, owner, false)))?.job_id, of.jobId)
     assert.equal((await db.maybeOne(deleteTranscription(of.id, owner, false)))?.id, of.id)
-    await endJobs(db, [{ id: of.jobId, attempt, outcome: 'cancelled', limited: limited(of) }])
-    assert.equal(await shown(of), null)
-    assert.deepEqual(await usage(), [LOST])
+    await endJobs(db, [{ id: of.jobId, attempt, outcome: 'cancelled', limited: mailboxOf(of) }])
+    assert.equal(await readShown(of), null)
+    assert.deepEqual(await readUsage(), [LOST])
     assert.equal(await call(of), null)
   })
 })
 
 test('a retry of a failed one makes it after all, and counts its own requests only', async () => {
-  await fresh()
+  await clearUsage()
   const of = await begin()
   const attempt = await claim(of)
   await call(of)
   await report(of.jobId, attempt, { success: false, cost: '0' })
-  await breakDown(of, attempt)
+  await loseLease(of, attempt)
   const again = { ...of, jobId: await addJob(of.id, of.documentId, owner) }
   const next = await claim(again)
   await call(again)
-  assert.equal((await shown(of)).status, 'pending')
+  assert.equal((await readShown(of)).status, 'pending')
   await report(again.jobId, next)
   await finish(again, next)
-  const { status, job_id, text, error } = await shown(of)
+  const { status, job_id, text, error } = await readShown(of)
   assert.deepEqual([status, job_id, text, error], ['done', again.jobId, 'Hallo', null])
-  assert.equal((await usage()).length, 2)
+  assert.equal((await readUsage()).length, 2)
   // A finished transcription stays.
   assert.equal(await call(of), null)
 })
@@ -258,7 +258,7 @@ test('others can neither read, stop nor delete it', async () => {
     assert.equal(await db.maybeOne(stopTranscription(of.id, whose, false)), null)
     assert.equal(await db.maybeOne(deleteTranscription(of.id, whose, false)), null)
   }
-  assert.equal((await shown(of)).status, 'pending')
+  assert.equal((await readShown(of)).status, 'pending')
 })
 
 describe('it is found by an index', () => {

@@ -61,7 +61,7 @@ test('that it was used is noted once a day', async () => {
   await db.run(wantPreview(digest, speech))
   await db.one(beginPreview(digest))
   await query('update voice_preview set byte_size = 1 where digest = $1', [digest])
-  const used = async (ago: string) => {
+  const markUsed = async (ago: string) => {
     await query(`update voice_preview set used_at = now() - $2::interval where digest = $1`, [digest, ago])
     await db.one(findPreview(digest))
     const [row] = await query(
@@ -70,8 +70,8 @@ test('that it was used is noted once a day', async () => {
     )
     return row!.noted
   }
-  assert.equal(await used('23 hours'), false)
-  assert.equal(await used('25 hours'), true)
+  assert.equal(await markUsed('23 hours'), false)
+  assert.equal(await markUsed('25 hours'), true)
 })
 
 test('of more than so many, those that were not used for longest go', async () => {

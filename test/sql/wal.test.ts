@@ -26,7 +26,7 @@ const At = z.object({ at: z.string() })
 // Minimum size of a commit record.
 const COMMIT_BYTES = 34
 const insert = () => sql.type(noRows)`insert into written values (${++n})`
-const flushed = async () =>
+const readFlushed = async () =>
   parsePosition(String((await query('select pg_current_wal_flush_lsn() as at'))[0]!.at))!
 
 test('a position is read and written as PostgreSQL does, and anything else is none', () => {
@@ -85,7 +85,7 @@ for (const [through, more] of [
 
 test('what a covering read has returned is before the end', async () => {
   await query('insert into written values (2000)')
-  const min = await flushed()
+  const min = await readFlushed()
   const covering = wal.covering(reader)
   assert.equal(
     await covering.text({ name: 'count', text: `select 'x' from written where n = 2000` }, []),
@@ -99,7 +99,7 @@ test('the floor is where the WAL was that long ago, and moves', async () => {
   const first = wal.floor()!
   assert.match(wal.lineage, /^\d+\/1$/)
   await query('insert into written select generate_series(10000, 20000)')
-  const grown = await flushed()
+  const grown = await readFlushed()
   assert.ok(wal.floor()! < grown)
   await until('it is older', () => wal.floor()! >= grown)
   assert.ok(wal.floor()! > first)

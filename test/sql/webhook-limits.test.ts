@@ -10,35 +10,35 @@ import {
   updateEndpoint,
 } from '../../sql/webhooks.ts'
 import { DEFAULT_QUOTAS } from '../job-settings.ts'
-import { webhookWorld } from './webhooks-help.ts'
+import { createWebhookWorld } from './webhooks-help.ts'
 
 /** Webhooks do not amplify: limits of deliveries, and the end of those that an API key created. */
 
-const world = await webhookWorld()
+const world = await createWebhookWorld()
 const { db, query, ledger, account, endpoint, delivery, deliveries, callback, ended, settle, take } = world
 beforeEach(() => world.fresh())
 
 describe('rates', () => {
   const FEW = { proved: { max: 5, seconds: 60 }, unproved: { max: 2, seconds: 60 } }
-  const many = async (id: number, n: number) => {
+  const addDeliveries = async (id: number, n: number) => {
     for (let i = 0; i < n; i++) await delivery(id)
   }
   const prove = (id: number) => db.run(proveEndpoint(id, 'https://example.com/'))
-  const pastMinute = () =>
+  const skipMinute = () =>
     query('update webhook_rate set slots = array(select s - 61 from unnest(slots) s), rests_until = now()')
 
   test('hold for the account and host together, and the rest waits without being looked at', async () => {
     const [one, two] = [await endpoint(['job.done']), await endpoint(['job.done'])]
-    await many(one, 4)
-    await many(two, 4)
+    await addDeliveries(one, 4)
+    await addDeliveries(two, 4)
     assert.equal((await take(one, 8, FEW)).length, 2)
     assert.equal((await take(two, 8, FEW)).length, 0)
     assert.deepEqual(await db.any(dueEndpoints()), [], 'the host rests')
     const other = await endpoint(['job.done'], await account())
-    await many(other, 1)
+    await addDeliveries(other, 1)
     assert.deepEqual(await db.any(dueEndpoints()), [{ id: other, host: 'example.com' }])
     assert.equal((await take(other, 8, FEW)).length, 1)
-    await pastMinute()
+    await skipMinute()
     assert.equal((await db.any(dueEndpoints())).length, 2)
     assert.equal((await take(two, 8, FEW)).length, 2)
     assert.equal((await take(one, 8, FEW)).length, 0)
@@ -47,8 +47,8 @@ describe('rates', () => {
   test('are greater for an endpoint that has proved itself, and for callbacks at its host', async () => {
     const [proved, unproved] = [await endpoint(['job.done']), await endpoint(['job.done'])]
     await prove(proved)
-    await many(proved, 3)
-    await many(unproved, 3)
+    await addDeliveries(proved, 3)
+    await addDeliveries(unproved, 3)
     assert.equal((await take(proved, 8, FEW)).length, 3)
     assert.equal((await take(unproved, 8, FEW)).length, 0, 'they are counted together')
     const job = await ledger.add(world.owner)
@@ -66,21 +66,21 @@ describe('rates', () => {
   test('are those of the URL: another one is to be proved, and takes along what waits', async () => {
     const id = await endpoint(['job.done'])
     await prove(id)
-    await many(id, 1)
+    await addDeliveries(id, 1)
     await db.one(updateEndpoint(id, { description: 'the same' }))
-    const provedAt = async () =>
+    const readProvedAt = async () =>
       (await query('select proved_at from webhook_endpoint where id = $1', [id]))[0]!.proved_at
-    assert.notEqual(await provedAt(), null)
+    assert.notEqual(await readProvedAt(), null)
     await db.one(updateEndpoint(id, { url: 'https://moved.example.com/', host: 'moved.example.com' }))
-    assert.equal(await provedAt(), null)
+    assert.equal(await readProvedAt(), null)
     await prove(id)
-    assert.equal(await provedAt(), null, 'the echo of a challenge for the former URL')
+    assert.equal(await readProvedAt(), null, 'the echo of a challenge for the former URL')
     assert.deepEqual(await db.any(dueEndpoints()), [{ id, host: 'moved.example.com' }])
   })
 
   test('of 0 are none, and none is exceeded by many takers at once', async () => {
     const id = await endpoint(['job.done'])
-    await many(id, 12)
+    await addDeliveries(id, 12)
     const taken = await Promise.all(
       Array.from({ length: 6 }, () => take(id, 2, { ...FEW, unproved: { max: 7, seconds: 60 } })),
     )
@@ -90,11 +90,11 @@ describe('rates', () => {
 })
 
 describe('pending deliveries', () => {
-  const setting = (value: number) =>
+  const limitPending = (value: number) =>
     db.run(storePendingQuota({ ...DEFAULT_QUOTAS, pending_deliveries: value }))
 
   test('are as many as the quota, give or take one event: those beyond it are not recorded, and nothing fails', async () => {
-    await setting(2)
+    await limitPending(2)
     const [first, second] = [await endpoint(['job.done']), await endpoint(['job.done'])]
     await ended()
     await ended()
@@ -112,12 +112,12 @@ describe('pending deliveries', () => {
     ])
     await ended()
     assert.equal((await deliveries()).length, 7)
-    await setting(0)
+    await limitPending(0)
   })
 })
 
 describe('what an API key has made', () => {
-  const keyed = async (expiresAt: string | null = null) => {
+  const addKeyed = async (expiresAt: string | null = null) => {
     const id = randomUUID()
     await query(
       `insert into api_key (id, account_id, name, digest, hint, scopes, expires_at)
@@ -139,7 +139,7 @@ describe('what an API key has made', () => {
     (await query('select from webhook_endpoint where id = $1 and deleted_at is null', [id])).length === 1
 
   test('ends with the key, whatever deletes it; what others made stays', async () => {
-    const [one, other, own] = [await keyed(), await keyed(), await endpoint(['job.done'])]
+    const [one, other, own] = [await addKeyed(), await addKeyed(), await endpoint(['job.done'])]
     const job = await ledger.add(world.owner)
     await db.run(callback(job, 'https://a.example.com/', one.key))
     await db.run(callback(job, 'https://b.example.com/', other.key))
@@ -149,7 +149,7 @@ describe('what an API key has made', () => {
   })
 
   test('ends when the key expires', async () => {
-    const [past, future] = [await keyed('2020-01-01'), await keyed('2999-01-01')]
+    const [past, future] = [await addKeyed('2020-01-01'), await addKeyed('2999-01-01')]
     await db.run(endExpiredEndpoints())
     assert.deepEqual([await isThere(past.endpoint), await isThere(future.endpoint)], [false, true])
   })

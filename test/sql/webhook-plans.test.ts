@@ -25,7 +25,7 @@ import {
   updateEndpoint,
 } from '../../sql/webhooks.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
-import { assertWriteByIndex, fillOrganizations, planned, testReads } from './plans-help.ts'
+import { assertWriteByIndex, fillOrganizations, planRead, testReads } from './plans-help.ts'
 
 /** Endpoints, deliveries and callbacks use an index, with 2000 endpoints and 10,000 deliveries. */
 
@@ -55,12 +55,12 @@ after(() => client.end())
 
 const ALL = [null, 0, 100] as const
 const reads = [
-  planned('the endpoints of an account', readEndpoints, 5, ...ALL),
-  planned('the endpoints of an organization', readOrganizationEndpoints, 5, 21, ...ALL),
-  planned('an endpoint', readEndpoint, 5, 5, false, null),
-  planned('deliveries', readDeliveries, 5, 5, false, null, null, ...ALL),
-  planned('deliveries of a status', readDeliveries, 5, 5, false, null, 'failed', ...ALL),
-  planned('a delivery', readDelivery, 5, 5, false, null, 4),
+  planRead('the endpoints of an account', readEndpoints, 5, ...ALL),
+  planRead('the endpoints of an organization', readOrganizationEndpoints, 5, 21, ...ALL),
+  planRead('an endpoint', readEndpoint, 5, 5, false, null),
+  planRead('deliveries', readDeliveries, 5, 5, false, null, null, ...ALL),
+  planRead('deliveries of a status', readDeliveries, 5, 5, false, null, 'failed', ...ALL),
+  planRead('a delivery', readDelivery, 5, 5, false, null, 4),
 ] as const
 
 describe('reads by index', () => {

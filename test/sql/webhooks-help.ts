@@ -20,7 +20,7 @@ interface DeliveryRow {
   readonly answers: object[]
 }
 
-export async function webhookWorld() {
+export async function createWebhookWorld() {
   const database = await testDatabase()
   const { db, query } = database
   const ledger = ledgerOf(database)

@@ -14,14 +14,14 @@ import {
   settleDelivery,
   updateEndpoint,
 } from '../../sql/webhooks.ts'
-import { ANSWER, WAITS, webhookWorld } from './webhooks-help.ts'
+import { ANSWER, createWebhookWorld, WAITS } from './webhooks-help.ts'
 
 /** Deliveries that rows lead to: their content, receivers and times. */
 
-const world = await webhookWorld()
+const world = await createWebhookWorld()
 const { db, query, ledger, insert, account, endpoint, delivery, deliveries, callback, ended, settle, take } =
   world
-const typesOf = async (endpointId?: number) => (await deliveries(endpointId)).map(({ type }) => type)
+const readTypes = async (endpointId?: number) => (await deliveries(endpointId)).map(({ type }) => type)
 let [owner, count] = [0, 0]
 
 beforeEach(async () => {
@@ -42,8 +42,8 @@ describe('the end of a job', () => {
     await ended('failed', { code: 'internal', detail: 'd' })
     const cancelled = await ledger.add(owner)
     await db.one(cancelJob(cancelled))
-    assert.deepEqual(await typesOf(all), ['job.done', 'job.failed', 'job.cancelled'])
-    assert.deepEqual(await typesOf(failures), ['job.failed'])
+    assert.deepEqual(await readTypes(all), ['job.done', 'job.failed', 'job.cancelled'])
+    assert.deepEqual(await readTypes(failures), ['job.failed'])
     assert.equal((await deliveries()).length, 4)
     const { type, data } = JSON.parse((await deliveries(all))[0]!.body)
     assert.deepEqual([type, data.job_id, data.status], ['job.done', done, 'done'])
@@ -54,7 +54,7 @@ describe('the end of a job', () => {
     const job = await ledger.add(owner)
     await ledger.claim(job)
     await ledger.finish(job, 'retry', { code: 'internal', detail: 'd' })
-    assert.deepEqual(await typesOf(id), [])
+    assert.deepEqual(await readTypes(id), [])
   })
 
   test('is told without a result that is long', async () => {
@@ -109,7 +109,7 @@ describe('other events', () => {
       ),
       ['sent', 'delivered', 'bounced'],
     )
-    assert.deepEqual(new Set(await typesOf(id)), new Set(['send.changed']))
+    assert.deepEqual(new Set(await readTypes(id)), new Set(['send.changed']))
   })
 
   test('payments, subscriptions and disputes of its customer', async () => {
@@ -153,7 +153,7 @@ describe('other events', () => {
   })
 })
 
-const stateOf = async (id: number) =>
+const readState = async (id: number) =>
   (
     await query(
       `select is_active, failures, rests_until > now() as rests, switched_off_at is not null as off
@@ -209,14 +209,14 @@ describe('deliveries', () => {
     const id = await endpoint(['job.done'])
     const one = await delivery(id)
     await query(`update webhook_delivery set since = now() - interval '601 seconds' where id = $1`, [one])
-    const again = async () => {
+    const failAgain = async () => {
       await query('update webhook_delivery set due_at = now() where id = $1', [one])
       assert.equal((await take(id)).length, 1)
       return settle(one)
     }
-    assert.deepEqual([await again(), await again()], ['pending', 'pending'])
+    assert.deepEqual([await failAgain(), await failAgain()], ['pending', 'pending'])
     await query(`update webhook_delivery set since = now() - interval '601 seconds' where id = $1`, [one])
-    assert.equal(await again(), 'failed')
+    assert.equal(await failAgain(), 'failed')
   })
 
   test('of accounts and endpoints that are not active wait', async () => {
@@ -238,15 +238,15 @@ describe('an endpoint', () => {
     const ids: number[] = []
     for (let n = 0; n < RESTS_FROM + 2; n++) ids.push(await delivery(id))
     for (const one of ids.slice(0, RESTS_FROM - 1)) await settle(one)
-    assert.equal((await stateOf(id))!.rests, null)
+    assert.equal((await readState(id))!.rests, null)
     await settle(ids[RESTS_FROM - 1]!)
-    assert.deepEqual(await stateOf(id), { is_active: true, failures: RESTS_FROM, rests: true, off: false })
+    assert.deepEqual(await readState(id), { is_active: true, failures: RESTS_FROM, rests: true, off: false })
     assert.deepEqual([await db.any(dueEndpoints()), await take(id)], [[], []])
     await query('update webhook_endpoint set rests_until = now()')
     const probe = await take(id)
     assert.equal(probe.length, 1)
     assert.equal(await settle(probe[0]!.id, 'delivered'), 'delivered')
-    assert.deepEqual(await stateOf(id), { is_active: true, failures: 0, rests: null, off: false })
+    assert.deepEqual(await readState(id), { is_active: true, failures: 0, rests: null, off: false })
     assert.equal((await take(id)).length, 1)
   })
 
@@ -256,7 +256,7 @@ describe('an endpoint', () => {
     await settle(one)
     await query(`update webhook_endpoint set failing_since = now() - interval '601 seconds'`)
     assert.equal(await settle(two), 'switched_off')
-    assert.equal((await stateOf(id))!.off, true)
+    assert.equal((await readState(id))!.off, true)
     assert.equal(await settle(one), 'pending', 'once')
   })
 
@@ -269,7 +269,7 @@ describe('an endpoint', () => {
       [callbacks],
     )
     assert.equal(await settle(called, 'gone'), 'failed')
-    assert.deepEqual(await stateOf(callbacks), { is_active: true, failures: 0, rests: null, off: false })
+    assert.deepEqual(await readState(callbacks), { is_active: true, failures: 0, rests: null, off: false })
   })
 
   test('of an organization ends with the membership of its account, and with the organization', async () => {

@@ -24,7 +24,7 @@ const { db, query } = database
 const log = { info: () => {}, error: () => {}, warn: () => {} }
 let count = 0
 
-async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+async function* yieldOnce(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes
 }
 
@@ -34,7 +34,7 @@ for (const kind of await storeKinds(database))
     const seen: [string, number | undefined, number | undefined][] = []
 
     /** An export job that can run several times. */
-    function job(signal = new AbortController().signal) {
+    function createJob(signal = new AbortController().signal) {
       const id = randomUUID() as string
       const context = {
         ...{ db, blobs, log, signal, settings: parse({}) },
@@ -46,7 +46,7 @@ for (const kind of await storeKinds(database))
       return { id, run: (account_id: number) => exportAccount.run(context, { account_id }) }
     }
 
-    async function account(): Promise<number> {
+    async function addAccount(): Promise<number> {
       const email = `${kind.name}${++count}@example.com`
       const [row] = await query(
         `insert into account (email, password_hash, full_name) values ($1, 'the hash', 'Ann') returning id`,
@@ -55,8 +55,8 @@ for (const kind of await storeKinds(database))
       return row!.id as number
     }
 
-    async function document(owner: number, title: string, bytes: Buffer, mediaType = 'text/plain') {
-      const blob = await blobs.store(only(bytes))
+    async function addDocument(owner: number, title: string, bytes: Buffer, mediaType = 'text/plain') {
+      const blob = await blobs.store(yieldOnce(bytes))
       const made = await db.transaction(async (tx) => {
         await sealUpload(tx, blob, null)
         const { sha256, byteSize } = blob
@@ -72,7 +72,7 @@ for (const kind of await storeKinds(database))
       return made.id
     }
 
-    async function bytesOf(exportId: string): Promise<Buffer> {
+    async function readArchive(exportId: string): Promise<Buffer> {
       const [row] = await query(
         `select b.id::int, x.byte_size::int from account_export x join blob b on b.sha256 = x.sha256 where x.id = $1`,
         [exportId],
@@ -83,8 +83,8 @@ for (const kind of await storeKinds(database))
       return Buffer.concat(pieces)
     }
 
-    async function filesOf(exportId: string): Promise<Map<string, Buffer>> {
-      const zip = await fromBufferPromise(await bytesOf(exportId), { lazyEntries: true })
+    async function readFiles(exportId: string): Promise<Map<string, Buffer>> {
+      const zip = await fromBufferPromise(await readArchive(exportId), { lazyEntries: true })
       const files = new Map<string, Buffer>()
       for await (const entry of zip.eachEntry()) {
         const chunks: Buffer[] = []
@@ -101,15 +101,15 @@ for (const kind of await storeKinds(database))
         .split('\n')
         .slice(0, -1)
         .map((line) => JSON.parse(line))
-    const unsealed = async () =>
+    const countUnsealed = async () =>
       (await query('select count(*)::int as n from blob where sha256 is null'))[0]!.n as number
 
     test('has a file for each kind of rows, and documents as they were stored', async () => {
-      const [id, other] = [await account(), await account()]
+      const [id, other] = [await addAccount(), await addAccount()]
       const large = randomBytes(700_000)
-      const first = await document(id, 'Brief: 12/2025.txt', Buffer.from(`${kind.name} `.repeat(100_000)))
-      const second = await document(id, '../../etc/passwd', large, 'application/pdf')
-      await document(other, 'not mine', randomBytes(10))
+      const first = await addDocument(id, 'Brief: 12/2025.txt', Buffer.from(`${kind.name} `.repeat(100_000)))
+      const second = await addDocument(id, '../../etc/passwd', large, 'application/pdf')
+      await addDocument(other, 'not mine', randomBytes(10))
       await query(
         `insert into document_page (document_id, page_number, status, method, text, job_id)
          select $1, n, 'read', 'text_layer', 'page' || chr(10) || n, gen_random_uuid() from generate_series(1, 45) n`,
@@ -128,11 +128,11 @@ for (const kind of await storeKinds(database))
         [id, `the key ${kind.name}`],
       )
       seen.length = 0
-      const one = job()
+      const one = createJob()
       const result = await one.run(id)
-      const bytes = await bytesOf(one.id)
+      const bytes = await readArchive(one.id)
       assert.deepEqual(result, { export_id: one.id, byte_size: bytes.length })
-      const files = await filesOf(one.id)
+      const files = await readFiles(one.id)
       const rows = PARTS.flatMap(({ file, below = [] }) => [file, ...below.map((part) => part.file)])
       assert.deepEqual(
         [...files.keys()],
@@ -186,31 +186,31 @@ for (const kind of await storeKinds(database))
     })
 
     test('of somebody who has nothing is small, and has all files', async () => {
-      const one = job()
-      await one.run(await account())
-      const files = await filesOf(one.id)
+      const one = createJob()
+      await one.run(await addAccount())
+      const files = await readFiles(one.id)
       for (const { file } of PARTS) assert.equal(files.get(file)!.length, 0, file)
       assert.ok(!files.has('missing-documents.json'))
     })
 
     test('names the documents whose bytes the store has lost', async () => {
-      const id = await account()
-      const lost = await document(id, 'lost', randomBytes(50))
+      const id = await addAccount()
+      const lost = await addDocument(id, 'lost', randomBytes(50))
       await query(`delete from blob_chunk`)
       await kind.lose()
-      const gone = await document(id, 'without a row', randomBytes(50))
+      const gone = await addDocument(id, 'without a row', randomBytes(50))
       await query(`delete from blob where sha256 = (select sha256 from document where id = $1)`, [gone])
-      const kept = await document(id, 'kept', randomBytes(50))
-      const one = job()
+      const kept = await addDocument(id, 'kept', randomBytes(50))
+      const one = createJob()
       await one.run(id)
-      const files = await filesOf(one.id)
+      const files = await readFiles(one.id)
       assert.deepEqual(JSON.parse(files.get('missing-documents.json')!.toString()), [lost, gone])
       assert.ok(files.has(`documents/${kept}/kept.txt`))
     })
 
     test('that was done before its attempt was cut short is the same one', async () => {
-      const id = await account()
-      const one = job()
+      const id = await addAccount()
+      const one = createJob()
       const first = await one.run(id)
       await query(`insert into session (id, account_id) values (gen_random_uuid(), $1)`, [id])
       assert.deepEqual(await one.run(id), first)
@@ -219,11 +219,11 @@ for (const kind of await storeKinds(database))
     })
 
     test('that is cut short leaves nothing, and ends with the reason', async () => {
-      const id = await account()
-      for (let n = 0; n < 5; n++) await document(id, `d${n}`, randomBytes(100_000), 'application/pdf')
-      const [before, stored] = [await kind.count(), await unsealed()]
+      const id = await addAccount()
+      for (let n = 0; n < 5; n++) await addDocument(id, `d${n}`, randomBytes(100_000), 'application/pdf')
+      const [before, stored] = [await kind.count(), await countUnsealed()]
       const abort = new AbortController()
-      const one = job(abort.signal)
+      const one = createJob(abort.signal)
       const reason = new Error('cancelled')
       const read = blobs.read.bind(blobs)
       let reads = 0
@@ -233,14 +233,14 @@ for (const kind of await storeKinds(database))
       }
       await assert.rejects(one.run(id), reason)
       blobs.read = read
-      assert.deepEqual([await kind.count(), await unsealed()], [before, stored])
+      assert.deepEqual([await kind.count(), await countUnsealed()], [before, stored])
       assert.deepEqual(await query('select 1 from account_export where id = $1', [one.id]), [])
     })
 
     test('fails as the store fails, and leaves nothing', async () => {
-      const id = await account()
-      await document(id, 'd', randomBytes(100_000), 'application/pdf')
-      const [before, stored] = [await kind.count(), await unsealed()]
+      const id = await addAccount()
+      await addDocument(id, 'd', randomBytes(100_000), 'application/pdf')
+      const [before, stored] = [await kind.count(), await countUnsealed()]
       const read = blobs.read.bind(blobs)
       blobs.read = async function* (at, from, length) {
         for await (const piece of read(at, from, length)) {
@@ -248,26 +248,26 @@ for (const kind of await storeKinds(database))
           throw new Error('the wire was cut')
         }
       }
-      await assert.rejects(job().run(id), { code: 'document.store_failed' })
+      await assert.rejects(createJob().run(id), { code: 'document.store_failed' })
       blobs.read = read
-      assert.deepEqual([await kind.count(), await unsealed()], [before, stored])
+      assert.deepEqual([await kind.count(), await countUnsealed()], [before, stored])
     })
 
     test('of an account that is gone is none', async () => {
-      await assert.rejects(job().run(2_147_483_647), { code: 'account.missing' })
+      await assert.rejects(createJob().run(2_147_483_647), { code: 'account.missing' })
     })
 
     test('keeps its bytes until it is old, and no longer', async () => {
-      const one = job()
-      await one.run(await account())
-      const ran = () =>
+      const one = createJob()
+      await one.run(await addAccount())
+      const runCollection = () =>
         collect.run({ db, blobs, signal: new AbortController().signal, log } as unknown as TaskContext, {})
       await query(`update blob set created_at = created_at - interval '10 days'`)
-      await ran()
-      assert.ok((await filesOf(one.id)).size > 0)
+      await runCollection()
+      assert.ok((await readFiles(one.id)).size > 0)
       await query('delete from account_export where id = $1', [one.id])
       const before = await kind.count()
-      await ran()
+      await runCollection()
       assert.ok((await kind.count()) < before)
     })
   })

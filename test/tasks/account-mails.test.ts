@@ -22,7 +22,7 @@ const { db, query } = await testDatabase()
 const SECRET = 'a secret for tests, long enough to be one'
 
 /** A job of a mail task that can run several times, with its mails and its provider's failures. */
-function job(settings: Record<string, string> = {}) {
+function createJob(settings: Record<string, string> = {}) {
   const sent: EmailMessage[] = []
   const warnings: string[] = []
   const state = { failure: null as Error | null, id: randomUUID() as string }
@@ -47,24 +47,24 @@ function job(settings: Record<string, string> = {}) {
   }
 }
 
-async function account(fields: { isActive?: boolean } = {}): Promise<{ id: number; email: string }> {
+async function addAccount(fields: { isActive?: boolean } = {}): Promise<{ id: number; email: string }> {
   const email = `${randomUUID()}@example.com`
   const made = { email, passwordHash: 'x', fullName: 'Ann', role: 'user', isActive: true, ...fields } as const
   return { id: (await db.one(insertAccount(made))).id, email }
 }
-const tokens = async (): Promise<number> =>
+const countTokens = async (): Promise<number> =>
   (await query('select count(*)::int as n from account_token'))[0]!.n as number
 const tokenIn = ({ text }: EmailMessage): string => /token is: (\S+)/.exec(text!)![1]!
 
 for (const kind of ['reset', 'verify'] as const) {
   const task = kind === 'reset' ? passwordReset : verification
-  const run = (one: ReturnType<typeof job>, owner: { id: number; email: string }) =>
+  const run = (one: ReturnType<typeof createJob>, owner: { id: number; email: string }) =>
     kind === 'reset' ? one.reset(owner.email) : one.verify(owner.id)
 
   describe(task.name, () => {
     test('mails a token that works, of which nothing usable is stored', async () => {
-      const owner = await account()
-      const one = job()
+      const owner = await addAccount()
+      const one = createJob()
       assert.deepEqual(await run(one, owner), {})
       const [mail] = one.sent
       assert.deepEqual([mail!.id, mail!.to, one.sent.length], [one.id, [owner.email], 1])
@@ -82,8 +82,8 @@ for (const kind of ['reset', 'verify'] as const) {
     })
 
     test('an address gets ten an hour, however many are asked for; other addresses get theirs', async () => {
-      const [owner, other] = [await account(), await account()]
-      const jobs = Array.from({ length: 12 }, () => job())
+      const [owner, other] = [await addAccount(), await addAccount()]
+      const jobs = Array.from({ length: 12 }, () => createJob())
       for (const one of jobs) assert.deepEqual(await run(one, owner), {})
       assert.deepEqual(
         jobs.map(({ sent }) => sent.length),
@@ -92,24 +92,24 @@ for (const kind of ['reset', 'verify'] as const) {
       assert.deepEqual(jobs.at(-1)!.warnings, [
         'Email dropped: the address received 10 such emails within an hour',
       ])
-      const one = job()
+      const one = createJob()
       await run(one, other)
       assert.equal(one.sent.length, 1)
       await query(
         `update request_limit set hits = array(select hit - interval '1 hour' from unnest(hits) hit)`,
       )
-      const later = job()
+      const later = createJob()
       await run(later, owner)
       assert.equal(later.sent.length, 1)
     })
 
     test('a repeated attempt mails the same token in the same message, and none once it is sent', async () => {
-      const owner = await account()
-      const one = job()
+      const owner = await addAccount()
+      const one = createJob()
       one.state.failure = fail('email.failed', { reason: 'x' })
       await assert.rejects(run(one, owner), (error) => error === one.state.failure)
       one.state.failure = null
-      const before = await tokens()
+      const before = await countTokens()
       await run(one, owner)
       await run(one, owner)
       assert.equal(one.sent.length, 2)
@@ -120,13 +120,13 @@ for (const kind of ['reset', 'verify'] as const) {
         ['sent', 2, [owner.email], null],
       )
       assert.ok(!JSON.stringify(row).includes(tokenIn(one.sent[0]!)))
-      assert.equal(await tokens(), before)
+      assert.equal(await countTokens(), before)
       assert.notEqual(await db.maybeOne(mailedToken(kind, digestOf(tokenIn(one.sent[0]!)))), null)
     })
 
     test('is refused before it is sent, where mail to the address is suppressed', async () => {
-      const owner = await account()
-      const one = job()
+      const owner = await addAccount()
+      const one = createJob()
       await query(`insert into comms_suppression (address, reason, send_id) values ($1, 'complained', $2)`, [
         owner.email,
         randomUUID(),
@@ -138,8 +138,8 @@ for (const kind of ['reset', 'verify'] as const) {
     })
 
     test('another job mails another token, and both are good', async () => {
-      const owner = await account()
-      const [one, other] = [job(), job()]
+      const owner = await addAccount()
+      const [one, other] = [createJob(), createJob()]
       await run(one, owner)
       await run(other, owner)
       const [first, second] = [tokenIn(one.sent[0]!), tokenIn(other.sent[0]!)]
@@ -149,8 +149,8 @@ for (const kind of ['reset', 'verify'] as const) {
     })
 
     test('a token that was used meanwhile is neither mailed again nor good again', async () => {
-      const owner = await account()
-      const one = job()
+      const owner = await addAccount()
+      const one = createJob()
       await run(one, owner)
       const digest = digestOf(tokenIn(one.sent[0]!))
       await db.maybeOne(useMailedToken(kind, digest))
@@ -160,8 +160,8 @@ for (const kind of ['reset', 'verify'] as const) {
     })
 
     test('its time counts from the attempt that mailed it', async () => {
-      const owner = await account()
-      const one = job({ RESET_TOKEN_MINUTES: '30', VERIFY_TOKEN_HOURS: '2' })
+      const owner = await addAccount()
+      const one = createJob({ RESET_TOKEN_MINUTES: '30', VERIFY_TOKEN_HOURS: '2' })
       one.state.failure = fail('email.failed', { reason: 'x' })
       await assert.rejects(run(one, owner))
       one.state.failure = null
@@ -176,17 +176,17 @@ for (const kind of ['reset', 'verify'] as const) {
     })
 
     test('for nobody it does nothing, and does not tell', async () => {
-      const before = await tokens()
-      const one = job()
+      const before = await countTokens()
+      const one = createJob()
       assert.deepEqual(await run(one, { id: 2_000_000_000, email: 'nobody@example.com' }), {})
-      const owner = await account()
+      const owner = await addAccount()
       if (kind === 'reset') await db.maybeOne(setActive(owner.id, false))
       else await db.run(setVerified(owner.id))
       assert.deepEqual(await run(one, owner), {})
-      const gone = await account()
+      const gone = await addAccount()
       await db.one(deleteAccount(gone.id))
       assert.deepEqual(await run(one, gone), {})
-      assert.deepEqual([one.sent.length, await tokens()], [0, before])
+      assert.deepEqual([one.sent.length, await countTokens()], [0, before])
     })
 
     test('what it stores of a job is an address or an id, never a token', () => {
@@ -200,9 +200,9 @@ for (const kind of ['reset', 'verify'] as const) {
 
 describe('a notice', () => {
   test('names what has changed and what to do, whatever it was', async () => {
-    const owner = await account()
+    const owner = await addAccount()
     for (const what of NOTICES) {
-      const one = job()
+      const one = createJob()
       await one.notify(owner.id, what, what === 'totp_disabled' ? undefined : 'the <b>phone\n of')
       const [{ to, subject, text, html }] = one.sent as [EmailMessage]
       assert.deepEqual(to, [owner.email])
@@ -214,16 +214,16 @@ describe('a notice', () => {
   })
 
   test('is not sent to an account that is gone, and ten an hour are enough', async () => {
-    const owner = await account()
+    const owner = await addAccount()
     const all = []
     for (let i = 0; i < 12; i++) {
-      const one = job()
+      const one = createJob()
       await one.notify(owner.id, 'key_created', 'k')
       all.push(one)
     }
     assert.equal(all.filter(({ sent }) => sent.length === 1).length, 10)
     await db.one(deleteAccount(owner.id))
-    const late = job()
+    const late = createJob()
     await late.notify(owner.id, 'key_created', 'k')
     assert.deepEqual(late.sent, [])
   })

@@ -9,7 +9,7 @@ import type { Search } from '../../tasks/rag/searcher.ts'
 const drawing = { collection: 'facts', top_k: 5, sees_all: false }
 
 /** Searches with a provider that never returns vectors. */
-async function searched(signal: AbortSignal, asking: () => void): Promise<Search[]> {
+async function runSearch(signal: AbortSignal, asking: () => void): Promise<Search[]> {
   const searches: Search[] = []
   await contextFor(
     {
@@ -45,14 +45,14 @@ test('a question that a provider does not embed in time is searched for by its w
     limits.push(ms)
     return late.signal
   })
-  const searches = await searched(new AbortController().signal, () => late.abort())
+  const searches = await runSearch(new AbortController().signal, () => late.abort())
   assert.deepEqual([limits, searches.map(({ vector }) => vector)], [[5000], [null]])
 })
 
 test('an abort meanwhile ends the attempt', async () => {
   const abort = new AbortController()
   await assert.rejects(
-    searched(abort.signal, () => abort.abort('cancelled')),
+    runSearch(abort.signal, () => abort.abort('cancelled')),
     (reason) => reason === 'cancelled',
   )
 })

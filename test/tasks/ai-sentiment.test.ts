@@ -36,7 +36,7 @@ async function run(answer: (question: Question) => string | Failure, env: Record
   )
 }
 
-async function conversation(said: string, minutesAgo = 10, owner: number | null = null): Promise<string> {
+async function addConversation(said: string, minutesAgo = 10, owner: number | null = null): Promise<string> {
   const id = randomUUID()
   await query(
     `insert into ai_conversation (id, user_id, owner_id, title, provider, model, unscored_since, updated_at)
@@ -50,7 +50,7 @@ async function conversation(said: string, minutesAgo = 10, owner: number | null 
   )
   return id
 }
-const tomorrow = (id: string) =>
+const ageADay = (id: string) =>
   query(`update ai_conversation set unscored_since = unscored_since - interval '1 day' where id = $1`, [id])
 const verdict = (sentiment: string, performance: string, score: number): string =>
   JSON.stringify({ sentiment, performance, score })
@@ -69,9 +69,9 @@ describe('judging conversations', () => {
   })
 
   test('those that are quiet, once; what the model says is stored, and what it used', async () => {
-    const happy = await conversation('Thank you!')
-    const angry = await conversation('THIS IS WRONG AGAIN')
-    await conversation('just now', 1)
+    const happy = await addConversation('Thank you!')
+    const angry = await addConversation('THIS IS WRONG AGAIN')
+    await addConversation('just now', 1)
     const judge = ({ messages }: Question): string =>
       messages[0]!.content.includes('Thank')
         ? verdict('positive', 'good', 0.9)
@@ -104,20 +104,20 @@ describe('judging conversations', () => {
   })
 
   test('nonsense is no judgement, and is asked for again after a day', async () => {
-    const odd = await conversation('odd', 20)
+    const odd = await addConversation('odd', 20)
     for (const answer of ['no idea', '{}', verdict('sad', 'good', 0), verdict('neutral', 'good', 2)]) {
       assert.deepEqual(await run(() => answer), { scored: 0, failed: 1 })
-      await tomorrow(odd)
+      await ageADay(odd)
     }
     assert.deepEqual(await run(() => fail('ai.refused', { reason: 'x' })), { scored: 0, failed: 1 })
     assert.deepEqual(await run(() => ''), { scored: 0, failed: 0 }, 'each time it is asked costs')
     assert.equal(asked.length, 0)
-    await tomorrow(odd)
+    await ageADay(odd)
     assert.deepEqual(await run(() => verdict('neutral', 'acceptable', 0)), { scored: 1, failed: 0 })
   })
 
   test('a provider that fails ends the run', async () => {
-    await conversation('later')
+    await addConversation('later')
     await assert.rejects(
       run(() => fail('ai.failed', { reason: 'x' })),
       { code: 'ai.failed' },
@@ -134,7 +134,7 @@ describe('judging conversations', () => {
   test('an account sees its own, an admin all', async () => {
     const admin = await api.register('admin@example.com')
     const user = await api.register('user@example.com')
-    await conversation('mine', 10, user.id)
+    await addConversation('mine', 10, user.id)
     await run(() => verdict('negative', 'poor', -0.5))
     const own = (await api.get(STATS, { token: user.token })).json
     assert.deepEqual([own.total, own.recent_negatives.length, own.average_score], [1, 1, -0.5])

@@ -15,7 +15,7 @@ const { db, query } = database
 const kinds = await storeKinds(database)
 const MB = 1024 * 1024
 
-async function* inPieces(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
+async function* splitBytes(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
 }
 
@@ -26,14 +26,14 @@ async function readAll(blobs: Blobs, at: BlobAt, from: number, length: number): 
 }
 
 const isMissing = (error: unknown) => error instanceof Failure && error.code === 'document.bytes_missing'
-const rows = async () => (await query('select count(*)::int as n from blob'))[0]!.n
+const countRows = async () => (await query('select count(*)::int as n from blob'))[0]!.n
 
 for (const kind of kinds) {
   describe(`a store of kind ${kind.name}`, { concurrency: false }, () => {
     const blobs = createBlobs(db, parse(kind.env))
     /** Number of bytes that the store writes or reads together. */
     const unit = kind.name === 's3' ? 5 * MB : 256 * 1024
-    const put = (bytes: Uint8Array, pieceSize = 70_001) => blobs.store(inPieces(bytes, pieceSize))
+    const put = (bytes: Uint8Array, pieceSize = 70_001) => blobs.store(splitBytes(bytes, pieceSize))
 
     test('keeps what it is given, whatever its size and in whatever pieces it comes', async () => {
       const sizes = [
@@ -120,11 +120,11 @@ for (const kind of kinds) {
     test('leaves nothing of an upload that breaks off, wherever it does', async () => {
       for (const size of [1, 100_000, unit, unit + 1, 2 * unit + MB]) {
         const broken = async function* () {
-          yield* inPieces(randomBytes(size), 65_536)
+          yield* splitBytes(randomBytes(size), 65_536)
           throw new Failure('request.incomplete', 'gone')
         }
         await assert.rejects(blobs.store(broken()), { code: 'request.incomplete' })
-        assert.deepEqual([await kind.count(), await rows()], [0, 0], `${size} bytes`)
+        assert.deepEqual([await kind.count(), await countRows()], [0, 0], `${size} bytes`)
       }
     })
 
@@ -132,7 +132,7 @@ for (const kind of kinds) {
       const { at } = await put(randomBytes(unit + MB))
       assert.equal(await kind.count(), 1)
       await blobs.discard(at)
-      assert.deepEqual([await kind.count(), await rows()], [0, 0])
+      assert.deepEqual([await kind.count(), await countRows()], [0, 0])
       await blobs.discard(at)
       await blobs.remove(at)
     })
@@ -174,7 +174,7 @@ for (const kind of kinds) {
 test('bytes in a store that is not configured any more are missing, and stay where they are', async () => {
   const s3 = kinds.find(({ name }) => name === 's3')!
   const before = createBlobs(db, parse(s3.env))
-  const { at } = await before.store(inPieces(Buffer.from('elsewhere'), 4))
+  const { at } = await before.store(splitBytes(Buffer.from('elsewhere'), 4))
   const blobs = createBlobs(db, parse({}))
   assert.equal(await blobs.exists(at, 9), false)
   await assert.rejects(readAll(blobs, at, 0, 9), isMissing)

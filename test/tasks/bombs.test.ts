@@ -9,7 +9,7 @@ import { documentBombs } from '../document-bombs.ts'
 const { pool, importBomb, checkPosts, checkIndexed, checkDocument, importGoodPost, readGoodDocument } =
   bombReaders()
 
-function named(bombs: readonly Bomb[], ...names: readonly string[]): Bomb[] {
+function pickBombs(bombs: readonly Bomb[], ...names: readonly string[]): Bomb[] {
   return names.map((name) => {
     const bomb = bombs.find((one) => one.name === name)
     assert.ok(bomb, `No bomb is named ${name}`)
@@ -37,23 +37,23 @@ const DOCUMENTS = [
 
 describe('posts', () => {
   before(importGoodPost)
-  for (const bomb of named([...postBombs, ...zipBombs], ...POSTS)) test(bomb.name, () => checkPosts(bomb))
+  for (const bomb of pickBombs([...postBombs, ...zipBombs], ...POSTS)) test(bomb.name, () => checkPosts(bomb))
 
   test('an import has a CPU limit for all its files together', async () => {
-    const [bomb] = named(zipBombs, 'files that take a second each')
+    const [bomb] = pickBombs(zipBombs, 'files that take a second each')
     const outcome = await importBomb(bomb!, { limits: { cpuMs: 20_000 }, wholeCpuMs: 500 })
     assert.equal(outcome, 'The file cannot be imported: it takes more than 1 s of computing')
   })
 })
 
 describe('files to index', () => {
-  for (const bomb of named(indexBombs(2 ** 17), 'headings as .md', 'open divisions as .html'))
+  for (const bomb of pickBombs(indexBombs(2 ** 17), 'headings as .md', 'open divisions as .html'))
     test(bomb.name, () => checkIndexed(bomb))
 })
 
 describe('documents', () => {
   before(readGoodDocument)
-  for (const bomb of named(documentBombs, ...DOCUMENTS)) test(bomb.name, () => checkDocument(bomb))
+  for (const bomb of pickBombs(documentBombs, ...DOCUMENTS)) test(bomb.name, () => checkDocument(bomb))
 })
 
 test('the children still serve, and their memory stays small', async () => {

@@ -21,7 +21,7 @@ const base = mkdtempSync(join(tmpdir(), 'code-cache-'))
 after(() => rmSync(base, { recursive: true, force: true }))
 
 let count = 0
-function program() {
+function createProgram() {
   const root = join(base, String(++count))
   const temporary = join(root, 'tmp')
   mkdirSync(join(root, 'tasks'), { recursive: true })
@@ -30,11 +30,11 @@ function program() {
   writeFileSync(join(root, 'package.json'), '{ "type": "module" }')
   const main = "import { keepCode } from './tasks/code-cache.ts'\nkeepCode()\nawait import('./said.ts')\n"
   writeFileSync(join(root, 'main.ts'), main)
-  const say = (code: string): void => writeFileSync(join(root, 'said.ts'), code)
-  say("const word: string = 'one'\nconsole.log(word)\n")
+  const writeSaid = (code: string): void => writeFileSync(join(root, 'said.ts'), code)
+  writeSaid("const word: string = 'one'\nconsole.log(word)\n")
   return {
     temporary,
-    say,
+    say: writeSaid,
     own: join(temporary, `millrace-code-${process.getuid?.() ?? 'all'}`),
     kept: () => globSync('**/stripped/*', { cwd: root }).map((file) => join(root, file)),
     run: (options: { flags?: string[]; env?: NodeJS.ProcessEnv } = {}) =>
@@ -51,7 +51,7 @@ function program() {
 
 describe('stripped files', () => {
   test('are kept by the first start, and good for the next', () => {
-    const { run, kept } = program()
+    const { run, kept } = createProgram()
     assert.equal(run(), 'one')
     const files = kept()
     assert.equal(files.length, 1)
@@ -63,7 +63,7 @@ describe('stripped files', () => {
   })
 
   test('of another text are made anew, in their place', () => {
-    const { run, say, kept } = program()
+    const { run, say, kept } = createProgram()
     assert.equal(run(), 'one')
     say("const word: string = 'two'\nconsole.log(word)\n")
     assert.equal(run(), 'two')
@@ -71,7 +71,7 @@ describe('stripped files', () => {
   })
 
   test('that are damaged are made anew', () => {
-    const { run, kept } = program()
+    const { run, kept } = createProgram()
     run()
     const [file] = kept()
     const text = readFileSync(file!, 'utf8')
@@ -88,7 +88,7 @@ describe('stripped files', () => {
   })
 
   test('have their places in stack traces', () => {
-    const { run, say } = program()
+    const { run, say } = createProgram()
     say(
       "interface Word { text: string }\nconst at = (word: Word): string => new Error(word.text).stack!\nconsole.log(/said\\.ts:(\\d+:\\d+)/.exec(at({ text: 'here' }))![1])\n",
     )
@@ -102,13 +102,13 @@ describe('stripped files', () => {
 describe('nothing is kept, and everything runs', () => {
   test('where others could write, or could have written', { skip: process.getuid === undefined }, () => {
     for (const mode of [0o770, 0o707, 0o777]) {
-      const { run, own, kept } = program()
+      const { run, own, kept } = createProgram()
       mkdirSync(own)
       chmodSync(own, mode)
       assert.equal(run(), 'one')
       assert.deepEqual([kept(), globSync(`${own}/*`)], [[], []])
     }
-    const { run, own, temporary, kept } = program()
+    const { run, own, temporary, kept } = createProgram()
     const elsewhere = join(temporary, 'elsewhere')
     mkdirSync(elsewhere, { mode: 0o700 })
     symlinkSync(elsewhere, own)
@@ -117,19 +117,19 @@ describe('nothing is kept, and everything runs', () => {
   })
 
   test('where there is no room', () => {
-    const { run, kept } = program()
+    const { run, kept } = createProgram()
     assert.equal(run({ env: { TMPDIR: '/nowhere/at/all', TEMP: '/nowhere/at/all' } }), 'one')
     assert.deepEqual(kept(), [])
   })
 
   test('when Node is told to keep nothing', () => {
-    const { run, kept } = program()
+    const { run, kept } = createProgram()
     assert.equal(run({ env: { NODE_DISABLE_COMPILE_CACHE: '1' } }), 'one')
     assert.deepEqual(kept(), [])
   })
 
   test('when another loader was asked for', () => {
-    const { run, kept } = program()
+    const { run, kept } = createProgram()
     const loader = 'data:text/javascript,'
     assert.equal(run({ flags: ['--import', loader] }), 'one')
     assert.equal(run({ env: { NODE_OPTIONS: `--import=${loader}` } }), 'one')
@@ -138,7 +138,7 @@ describe('nothing is kept, and everything runs', () => {
 })
 
 test('NODE_COMPILE_CACHE says where', () => {
-  const { run, temporary, kept } = program()
+  const { run, temporary, kept } = createProgram()
   const folder = join(temporary, 'chosen')
   assert.equal(run({ env: { NODE_COMPILE_CACHE: folder } }), 'one')
   assert.equal(kept().length, 1)

@@ -23,7 +23,7 @@ const runWith = (blobs: unknown, signal = new AbortController().signal) =>
   collect.run({ db, blobs, signal, log } as unknown as TaskContext, {})
 const count = async (what: string) => (await query(`select count(*)::int as n from ${what}`))[0]!.n
 
-async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+async function* yieldOnce(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes
 }
 
@@ -39,7 +39,7 @@ const FIELDS = {
 }
 
 /** Creates the document of an upload whose bytes are stored; returns its id. */
-async function become({ at, sha256, byteSize }: UploadedBlob): Promise<number> {
+async function addDocument({ at, sha256, byteSize }: UploadedBlob): Promise<number> {
   const { id } = await db.transaction(async (tx) => {
     await tx.run(lockDigest(sha256))
     await tx.maybeOne(sealBlob(at.blob_id, sha256, byteSize))
@@ -59,7 +59,7 @@ const age = async (seconds: number): Promise<void> => {
 }
 const TRASH_DAYS = 30
 const TRASH_SECONDS = TRASH_DAYS * 86_400
-const pages = (document: number, n: number) =>
+const addPages = (document: number, n: number) =>
   query(
     `insert into document_page (document_id, page_number, status, method, text, job_id)
        select $1, p, 'read', 'text_layer', 'text', gen_random_uuid() from generate_series(1, $2) p`,
@@ -70,7 +70,7 @@ for (const kind of kinds) {
   describe(`collecting from ${kind.name}`, { concurrency: false }, () => {
     const blobs = createBlobs(db, parse(kind.env))
     const run = () => runWith(blobs)
-    const put = (bytes: Uint8Array = randomBytes(1000)) => blobs.store(only(bytes))
+    const put = (bytes: Uint8Array = randomBytes(1000)) => blobs.store(yieldOnce(bytes))
 
     beforeEach(async () => {
       await query('truncate document, blob cascade')
@@ -80,7 +80,7 @@ for (const kind of kinds) {
 
     test('leaves alone what a document needs, however old it is', async () => {
       const stored = await put()
-      await become(stored)
+      await addDocument(stored)
       await age(100 * GRACE_SECONDS)
       assert.deepEqual(await run(), { documents: 0, blobs: 0, failed: 0 })
       assert.equal(await blobs.exists(stored.at, 1000), true)
@@ -88,8 +88,8 @@ for (const kind of kinds) {
 
     test('leaves alone what is in the trash, and what is restored from it', async () => {
       const stored = await put()
-      const id = await become(stored)
-      await pages(id, 3)
+      const id = await addDocument(stored)
+      await addPages(id, 3)
       await db.run(deleteDocuments([id], null, TRASH_DAYS))
       await age(TRASH_SECONDS - 60)
       assert.deepEqual(await run(), { documents: 0, blobs: 0, failed: 0 })
@@ -101,8 +101,8 @@ for (const kind of kinds) {
 
     test('removes the pages and the bytes of a document that left the trash a day ago, and not before', async () => {
       const stored = await put()
-      const id = await become(stored)
-      await pages(id, 3)
+      const id = await addDocument(stored)
+      await addPages(id, 3)
       await db.run(deleteDocuments([id], null, TRASH_DAYS))
       await age(TRASH_SECONDS + GRACE_SECONDS - 60)
       assert.deepEqual(await run(), { documents: 0, blobs: 0, failed: 0 })
@@ -116,10 +116,10 @@ for (const kind of kinds) {
 
     test('keeps bytes that another document has', async () => {
       const stored = await put()
-      const first = await become(stored)
+      const first = await addDocument(stored)
       await db.run(deleteDocuments([first], null, 0))
       await age(2 * GRACE_SECONDS)
-      await become(await put())
+      await addDocument(await put())
       const again = await db.one(insertDocument({ ...FIELDS, byteSize: 1000, sha256: stored.sha256 }))
       assert.equal(again.created, true)
       assert.deepEqual(await run(), { documents: 1, blobs: 0, failed: 0 })
@@ -127,7 +127,7 @@ for (const kind of kinds) {
     })
 
     test('removes bytes whose documents are gone with their owner', async () => {
-      await become(await put())
+      await addDocument(await put())
       await query('delete from document')
       assert.deepEqual(await run(), { documents: 0, blobs: 0, failed: 0 })
       await age(GRACE_SECONDS + 60)
@@ -148,10 +148,10 @@ for (const kind of kinds) {
     test('an upload of the same bytes that is committing while they are collected keeps its bytes', async () => {
       for (let round = 0; round < 5; round++) {
         const bytes = randomBytes(500)
-        await db.run(deleteDocuments([await become(await put(bytes))], null, 0))
+        await db.run(deleteDocuments([await addDocument(await put(bytes))], null, 0))
         await age(2 * GRACE_SECONDS)
         const second = await put(bytes)
-        const [id] = await Promise.all([become(second), run(), run()])
+        const [id] = await Promise.all([addDocument(second), run(), run()])
         await blobs.discard(second.at)
         await run()
         const [row] = await query(`select b.id from blob b join document d using (sha256) where d.id = $1`, [
@@ -184,8 +184,8 @@ describe('collecting', { concurrency: false }, () => {
 
   test('an upload that comes first is waited for; one that comes second stores its own bytes', async () => {
     const bytes = randomBytes(100)
-    const first = await blobs.store(only(bytes))
-    await db.run(deleteDocuments([await become(first)], null, 0))
+    const first = await blobs.store(yieldOnce(bytes))
+    await db.run(deleteDocuments([await addDocument(first)], null, 0))
     await age(2 * GRACE_SECONDS)
     const { promise: committed, resolve: commit } = Promise.withResolvers<void>()
     const { promise: locked, resolve: hasLock } = Promise.withResolvers<void>()
@@ -212,7 +212,7 @@ describe('collecting', { concurrency: false }, () => {
   })
 
   test('an upload that took so long that it was given up can not be sealed', async () => {
-    const stored = await blobs.store(only(randomBytes(10)))
+    const stored = await blobs.store(yieldOnce(randomBytes(10)))
     await query('update blob set deleted = true')
     assert.equal(await db.maybeOne(sealBlob(stored.at.blob_id, stored.sha256, 10)), null)
   })
@@ -241,7 +241,7 @@ describe('collecting', { concurrency: false }, () => {
   })
 
   test('an abort ends it', async () => {
-    await blobs.store(only(randomBytes(10)))
+    await blobs.store(yieldOnce(randomBytes(10)))
     await age(2 * GRACE_SECONDS)
     const abort = new AbortController()
     abort.abort()

@@ -10,7 +10,7 @@ after(closeVision)
 
 const lines = pageLines(1, 1, { sentences: 3 })
 
-async function shareOfWords(bytes: Uint8Array, mediaType: string): Promise<number> {
+async function measureWordShare(bytes: Uint8Array, mediaType: string): Promise<number> {
   const reader = await openPages(bytes, mediaType, { sight: 'local' })
   const { text } = await reader.read(1)
   await reader.close()
@@ -25,8 +25,8 @@ for (const [what, colours] of Object.entries({
   'white on blue': { inks: ['#fff'], paper: '#0050a0' },
 })) {
   test(`${what} is read, from a picture and from a page of a PDF`, async (t) => {
-    const picture = await shareOfWords(scanImage(lines, 200, 80, colours).bytes, 'image/jpeg')
-    const page = await shareOfWords(await scanPdf(1, { sentences: 3, colours }), 'application/pdf')
+    const picture = await measureWordShare(scanImage(lines, 200, 80, colours).bytes, 'image/jpeg')
+    const page = await measureWordShare(await scanPdf(1, { sentences: 3, colours }), 'application/pdf')
     t.diagnostic(`${picture} and ${page} of the words`)
     assert.ok(picture >= 0.95 && page >= 0.95, `${picture} and ${page} of the words`)
   })

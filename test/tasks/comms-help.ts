@@ -12,7 +12,7 @@ import type { TestDatabase } from '../database.ts'
  * The provider's response to a request: an answer, or an error to throw. `dies` simulates a worker that is killed
  * meanwhile.
  */
-export type Does = Handed | Promise<Handed> | Failure | 'dies' | 'dies before'
+export type Behaviour = Handed | Promise<Handed> | Failure | 'dies' | 'dies before'
 
 export class Died extends Error {}
 
@@ -21,13 +21,13 @@ export interface Bench {
   /** Requests that reached the provider. */
   requests: number
   /** Lookups that reached the provider. */
-  looks: number
-  does: Does
+  lookups: number
+  behaviour: Behaviour
   /** The provider's list of messages, or its failure. */
   list: readonly Found[] | Failure | ((look: number) => readonly Found[] | Promise<readonly Found[]>)
-  repeatable: boolean
+  isRepeatable: boolean
   /** True if the attempt is no longer the running one. */
-  superseded: boolean
+  isSuperseded: boolean
   readonly abort: AbortController
   readonly context: TaskContext
   row(): Promise<Send & { requests: number; error_code: string | null }>
@@ -47,7 +47,7 @@ const MESSAGES = {
   call: { to: '+14155552671', script_url: 'https://example.com/' },
 }
 
-export async function benchOf(
+export async function createBench(
   { db, query }: TestDatabase,
   channel: Channel,
   recipients: readonly string[] = channel === 'email' ? ['a@example.com'] : ['+14155552671'],
@@ -56,21 +56,21 @@ export async function benchOf(
   const message = channel === 'email' ? MESSAGES.email : { ...MESSAGES[channel], to: recipients[0] }
   await db.run(insertSend({ id, channel, ownerId: null, jobId: randomUUID(), recipients, message }))
   const hand = async (request: Request): Promise<Handed> => {
-    if (bench.does === 'dies before') throw new Died()
+    if (bench.behaviour === 'dies before') throw new Died()
     await request.begin()
     bench.requests++
-    if (bench.does === 'dies') throw new Died()
-    if (bench.does instanceof Failure) throw bench.does
-    return bench.does
+    if (bench.behaviour === 'dies') throw new Died()
+    if (bench.behaviour instanceof Failure) throw bench.behaviour
+    return bench.behaviour
   }
   const find = async (): Promise<readonly Found[]> => {
-    bench.looks++
+    bench.lookups++
     if (bench.list instanceof Failure) throw bench.list
-    return typeof bench.list === 'function' ? bench.list(bench.looks) : bench.list
+    return typeof bench.list === 'function' ? bench.list(bench.lookups) : bench.list
   }
   const comms: Comms = {
     get emailRepeatable() {
-      return bench.repeatable
+      return bench.isRepeatable
     },
     email: (_message, request) => hand(request),
     sms: (_message, request) => hand(request),
@@ -91,16 +91,16 @@ export async function benchOf(
     progress: () => {},
     providers: { comms },
     fenced: (work: Parameters<TaskContext['fenced']>[0]) =>
-      bench.superseded ? Promise.reject(fail('job.superseded')) : db.transaction(work),
+      bench.isSuperseded ? Promise.reject(fail('job.superseded')) : db.transaction(work),
   } as unknown as TaskContext
   const bench: Bench = {
     id,
     requests: 0,
-    looks: 0,
-    does: taken(),
+    lookups: 0,
+    behaviour: taken(),
     list: [],
-    repeatable: false,
-    superseded: false,
+    isRepeatable: false,
+    isSuperseded: false,
     abort,
     context,
     row: async () => {

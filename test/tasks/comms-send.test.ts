@@ -8,7 +8,7 @@ import type { Handed } from '../../tasks/comms/ports.ts'
 import { sms } from '../../tasks/comms/sms.ts'
 import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
-import { type Bench, benchOf, Died, taken, unknown } from './comms-help.ts'
+import { type Bench, createBench, Died, taken, unknown } from './comms-help.ts'
 
 /** A message is sent once, whatever happens to the attempts to send it. */
 
@@ -19,21 +19,21 @@ const newNumber = (): string => `+1415555${String(++numbers).padStart(4, '0')}`
 
 const CHANNELS = {
   email: {
-    make: () => benchOf(database, 'email'),
+    make: () => createBench(database, 'email'),
     run: ({ context, id }: Bench) => email.run(context, { send_id: id }),
     failed: () => fail('email.failed', { reason: 'x' }),
     refused: () => fail('email.refused', { reason: 'x' }),
     looks: false,
   },
   sms: {
-    make: () => benchOf(database, 'sms', [newNumber()]),
+    make: () => createBench(database, 'sms', [newNumber()]),
     run: ({ context, id }: Bench) => sms.run(context, { send_id: id, to: TO, segments: 2 }),
     failed: () => fail('telephony.failed', { reason: 'x' }),
     refused: () => fail('telephony.refused', { reason: 'x' }),
     looks: true,
   },
   call: {
-    make: () => benchOf(database, 'call', [newNumber()]),
+    make: () => createBench(database, 'call', [newNumber()]),
     run: ({ context, id }: Bench) => call.run(context, { send_id: id, to: TO }),
     failed: () => fail('telephony.failed', { reason: 'x' }),
     refused: () => fail('telephony.refused', { reason: 'x' }),
@@ -42,7 +42,7 @@ const CHANNELS = {
 }
 
 for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANNELS)) {
-  const fails = async (one: Bench): Promise<unknown> =>
+  const expectFailure = async (one: Bench): Promise<unknown> =>
     run(one).then(
       (result) => assert.fail(`It did not fail: ${inspect(result)}`),
       (error: unknown) => error,
@@ -60,11 +60,11 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
 
     test('that was certainly not taken is tried again', async () => {
       const one = await make()
-      one.does = failed()
-      assert.equal(await fails(one), one.does)
+      one.behaviour = failed()
+      assert.equal(await expectFailure(one), one.behaviour)
       const row = await one.row()
-      assert.deepEqual([row.status, row.error_code], ['failed', (one.does as Failure).code])
-      one.does = taken()
+      assert.deepEqual([row.status, row.error_code], ['failed', (one.behaviour as Failure).code])
+      one.behaviour = taken()
       await run(one)
       assert.deepEqual(
         [one.requests, (await one.row()).status, (await one.row()).error_code],
@@ -74,27 +74,27 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
 
     test('that was refused says so in the ledger', async () => {
       const one = await make()
-      one.does = refused()
-      assert.equal(await fails(one), one.does)
-      assert.deepEqual([(await one.row()).status, one.looks], ['failed', 0])
+      one.behaviour = refused()
+      assert.equal(await expectFailure(one), one.behaviour)
+      assert.deepEqual([(await one.row()).status, one.lookups], ['failed', 0])
     })
 
     test('whose worker dies before a request goes out is sent by the next', async () => {
       const one = await make()
-      one.does = 'dies before'
-      assert.ok((await fails(one)) instanceof Died)
+      one.behaviour = 'dies before'
+      assert.ok((await expectFailure(one)) instanceof Died)
       assert.deepEqual([(await one.row()).status, (await one.row()).requests], ['queued', 0])
-      one.does = taken()
+      one.behaviour = taken()
       await run(one)
       assert.equal(one.requests, 1)
     })
 
     test('whose worker dies with a request under way is not sent again', async () => {
       const one = await make()
-      one.does = 'dies'
-      assert.ok((await fails(one)) instanceof Died)
+      one.behaviour = 'dies'
+      assert.ok((await expectFailure(one)) instanceof Died)
       assert.equal((await one.row()).status, 'sending')
-      one.does = taken()
+      one.behaviour = taken()
       const result = await run(one)
       assert.deepEqual([one.requests, result.status], [1, 'unknown'])
       assert.match(result.message, /outcome of the send is unknown: .* not retried/)
@@ -106,29 +106,29 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
 
     test('that may have been taken is unknown, and not sent again', async () => {
       const one = await make()
-      one.does = unknown()
+      one.behaviour = unknown()
       assert.equal((await run(one)).status, 'unknown')
-      assert.deepEqual([one.requests, one.looks], [1, looks ? 3 : 0])
+      assert.deepEqual([one.requests, one.lookups], [1, looks ? 3 : 0])
       assert.notEqual((await one.row()).message, null, 'a look-up later needs it')
     })
 
     test('that another worker has taken over is not sent', async () => {
       const one = await make()
-      one.superseded = true
-      const error = await fails(one)
+      one.isSuperseded = true
+      const error = await expectFailure(one)
       assert.ok(error instanceof Failure && error.code === 'job.superseded')
       assert.deepEqual([one.requests, (await one.row()).status], [0, 'queued'])
     })
 
     test('that is cancelled with a request under way is unknown; that is stopped is for the next attempt', async () => {
       const cancelled = await make()
-      cancelled.does = unknown()
+      cancelled.behaviour = unknown()
       cancelled.abort.abort('cancelled')
       assert.equal((await run(cancelled)).status, 'unknown')
       const stopped = await make()
-      stopped.does = unknown()
+      stopped.behaviour = unknown()
       stopped.abort.abort('stopping')
-      assert.equal(await fails(stopped), 'stopping')
+      assert.equal(await expectFailure(stopped), 'stopping')
       assert.equal((await stopped.row()).status, 'sending')
     })
 
@@ -146,10 +146,10 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
           return Promise.reject(fail('database.down'))
         },
       } as Bench['context']
-      const late = fails({ ...one, context: first })
+      const late = expectFailure({ ...one, context: first })
       await begins.promise
       const second = { ...context, job: { ...context.job, attempt: 2 } }
-      one.does = answer.promise
+      one.behaviour = answer.promise
       const next = run({ ...one, context: second })
       await until('the next has begun', async () => (await one.row()).status === 'sending')
       held.resolve()
@@ -164,7 +164,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
     test('whose answer comes late, to an attempt that was given up, is sent after all', async () => {
       const one = await make()
       const answer = Promise.withResolvers<Handed>()
-      one.does = answer.promise
+      one.behaviour = answer.promise
       const frozen = run(one)
       await until('its request is out', async () => (await one.row()).status === 'sending')
       // Another worker claims the job and cannot determine the outcome.
@@ -181,29 +181,29 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
   describe(`${name}, looked up`, () => {
     test('is found after a crash', async () => {
       const one = await make()
-      one.does = 'dies'
-      await fails(one)
+      one.behaviour = 'dies'
+      await expectFailure(one)
       one.list = [made(`X${one.id}`)]
       const result = await run(one)
       assert.deepEqual([result.status, 'sid' in result && result.sid], ['delivered', `X${one.id}`])
-      assert.deepEqual([one.requests, one.looks, (await one.row()).status], [1, 1, 'sent'])
+      assert.deepEqual([one.requests, one.lookups, (await one.row()).status], [1, 1, 'sent'])
     })
 
     test('is found after a time-out, also late', async () => {
       const one = await make()
-      one.does = unknown()
+      one.behaviour = unknown()
       one.list = (look) => (look < 2 ? [] : [made(`X${one.id}`)])
       assert.equal((await run(one)).status, 'delivered')
-      assert.equal(one.looks, 2)
+      assert.equal(one.lookups, 2)
     })
 
     test('is sent when the attempt that was taken over learns meanwhile that it was not', async () => {
       const one = await make()
       const answer = Promise.withResolvers<Handed>()
-      one.does = answer.promise
-      const frozen = fails(one)
+      one.behaviour = answer.promise
+      const frozen = expectFailure(one)
       await until('its request is out', async () => (await one.row()).status === 'sending')
-      one.does = taken(`X${one.id}`)
+      one.behaviour = taken(`X${one.id}`)
       one.list = async (look) => {
         if (look === 1) answer.reject(failed())
         await until('it is known', async () => (await one.row()).status !== 'sending')
@@ -217,18 +217,18 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
 
     test('is not what another send has been answered with', async () => {
       const first = await make()
-      first.does = taken(`X${first.id}`)
+      first.behaviour = taken(`X${first.id}`)
       await run(first)
       const [{ recipients }] = (await database.query('select recipients from comms_send where id = $1', [
         first.id,
       ])) as [{ recipients: string[] }]
-      const second = await benchOf(database, name as 'sms' | 'call', recipients)
-      second.does = unknown()
+      const second = await createBench(database, name as 'sms' | 'call', recipients)
+      second.behaviour = unknown()
       second.list = [made(`X${first.id}`)]
       assert.equal((await run(second)).status, 'unknown')
-      second.does = taken()
-      const third = await benchOf(database, name as 'sms' | 'call', recipients)
-      third.does = unknown()
+      second.behaviour = taken()
+      const third = await createBench(database, name as 'sms' | 'call', recipients)
+      third.behaviour = unknown()
       third.list = [made(`X${first.id}`), made(`X${third.id}`), made('later')]
       const result = await run(third)
       assert.equal('sid' in result && result.sid, `X${third.id}`)
@@ -236,18 +236,18 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
 
     test('after an answered failure is sent again if the provider does not have it', async () => {
       const one = await make()
-      one.does = unknown(true)
-      const error = await fails(one)
+      one.behaviour = unknown(true)
+      const error = await expectFailure(one)
       assert.ok(error instanceof Failure && error.code === 'telephony.failed' && error.retryable)
-      assert.deepEqual([one.looks, (await one.row()).status], [3, 'failed'])
-      one.does = taken()
+      assert.deepEqual([one.lookups, (await one.row()).status], [3, 'failed'])
+      one.behaviour = taken()
       await run(one)
       assert.equal(one.requests, 2)
     })
 
     test('after an answered failure is sent if the provider does have it', async () => {
       const one = await make()
-      one.does = unknown(true)
+      one.behaviour = unknown(true)
       one.list = [made(`X${one.id}`)]
       assert.equal((await run(one)).status, 'delivered')
       assert.equal(one.requests, 1)
@@ -255,10 +255,10 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
 
     test('where the provider can not be asked is unknown', async () => {
       const one = await make()
-      one.does = unknown()
+      one.behaviour = unknown()
       one.list = fail('telephony.failed', { reason: 'x' })
       assert.equal((await run(one)).status, 'unknown')
-      assert.deepEqual([one.requests, one.looks], [1, 3])
+      assert.deepEqual([one.requests, one.lookups], [1, 3])
     })
   })
 }
@@ -280,25 +280,25 @@ test('mail to an address that has bounced meanwhile is refused before it is sent
 
 describe('a mail server that knows a mail again', () => {
   const { make, run } = CHANNELS.email
-  const repeatable = async (): Promise<Bench> => Object.assign(await make(), { repeatable: true })
+  const makeRepeatable = async (): Promise<Bench> => Object.assign(await make(), { isRepeatable: true })
 
   test('is given it again after a crash and after a time-out', async () => {
-    const one = await repeatable()
-    one.does = 'dies'
+    const one = await makeRepeatable()
+    one.behaviour = 'dies'
     await assert.rejects(run(one), Died)
-    one.does = unknown()
+    one.behaviour = unknown()
     await assert.rejects(run(one), (error) => error instanceof Failure && error.retryable)
     assert.equal((await one.row()).status, 'sending')
-    one.does = taken(null)
+    one.behaviour = taken(null)
     assert.equal((await run(one)).status, 'sent')
     assert.deepEqual([one.requests, (await one.row()).requests], [3, 3])
   })
 
   test('and does not answer any more leaves open what it took before', async () => {
-    const one = await repeatable()
-    one.does = unknown()
+    const one = await makeRepeatable()
+    one.behaviour = unknown()
     await assert.rejects(run(one), Failure)
-    one.does = fail('email.failed', { reason: 'ECONNREFUSED' })
+    one.behaviour = fail('email.failed', { reason: 'ECONNREFUSED' })
     await assert.rejects(run(one), Failure)
     assert.equal((await one.row()).status, 'sending', 'not failed: the first request may have been taken')
   })

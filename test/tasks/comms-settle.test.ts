@@ -8,7 +8,7 @@ import { settle } from '../../tasks/comms/settle.ts'
 import { sms } from '../../tasks/comms/sms.ts'
 import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
-import { type Bench, benchOf, unknown } from './comms-help.ts'
+import { type Bench, createBench, unknown } from './comms-help.ts'
 
 /** The ledger learns the outcome of sends that no job handles any more. */
 
@@ -16,19 +16,19 @@ const database = await testDatabase()
 const { db, query } = database
 
 const run = (one: Bench) => settle.run(one.context, {})
-const statusOf = async (id: string) =>
+const readStatus = async (id: string) =>
   (await query('select status, error_code, detail from comms_send where id = $1', [id]))[0]!
 
-async function unknownSms(to: string): Promise<Bench> {
-  const one = await benchOf(database, 'sms', [to])
-  one.does = unknown()
+async function addUnknownSms(to: string): Promise<Bench> {
+  const one = await createBench(database, 'sms', [to])
+  one.behaviour = unknown()
   await sms.run(one.context, { send_id: one.id, to, segments: 1 })
   return one
 }
 
 test('what was unknown is found at the provider later, and each message is the answer to one send', async () => {
   const to = '+14155550001'
-  const [first, second] = [await unknownSms(to), await unknownSms(to)]
+  const [first, second] = [await addUnknownSms(to), await addUnknownSms(to)]
   const found = { providerId: `SM${first.id}`, status: 'delivered' }
   first.list = [found]
   assert.equal((await run(first)).found, 1)
@@ -44,13 +44,13 @@ test('what was unknown is found at the provider later, and each message is the a
 
 test('what the provider has is found among many that it has not', async () => {
   await query(`delete from comms_send`)
-  const oldest = await unknownSms('+14155550003')
-  for (let n = 0; n < 60; n++) await unknownSms(`+1415555${1000 + n}`)
+  const oldest = await addUnknownSms('+14155550003')
+  for (let n = 0; n < 60; n++) await addUnknownSms(`+1415555${1000 + n}`)
   await query('update comms_send set id = $2 where id = $1', [
     oldest.id,
     '00000000-0000-7000-8000-000000000000',
   ])
-  const one = await benchOf(database, 'sms')
+  const one = await createBench(database, 'sms')
   Object.assign(one.context.providers.comms, {
     findSms: async ({ to }: { to: string }) =>
       to === '+14155550003' ? [{ providerId: 'SM3', status: 'delivered' }] : [],
@@ -60,21 +60,21 @@ test('what the provider has is found among many that it has not', async () => {
 
 test('what can not be asked, or is a mail, or is old, stays unknown', async () => {
   await query(`delete from comms_send`)
-  const one = await unknownSms('+14155550002')
+  const one = await addUnknownSms('+14155550002')
   one.list = fail('telephony.failed', { reason: 'x' })
   assert.equal((await run(one)).found, 0)
-  const mail = await benchOf(database, 'email')
-  mail.does = unknown()
+  const mail = await createBench(database, 'email')
+  mail.behaviour = unknown()
   await email.run(mail.context, { send_id: mail.id })
   one.list = [{ providerId: 'SM1', status: 'sent' }]
   await query(`update comms_send set requested_at = now() - interval '25 hours' where id = $1`, [one.id])
   assert.equal((await run(one)).found, 0)
-  assert.equal((await statusOf(one.id)).status, 'unknown')
+  assert.equal((await readStatus(one.id)).status, 'unknown')
 })
 
 test('a send without a job that works on it is closed', async () => {
   await query(`delete from comms_send`)
-  const job = async (status: string, age = '1 minute'): Promise<{ id: string; send: string }> => {
+  const addJob = async (status: string, age = '1 minute'): Promise<{ id: string; send: string }> => {
     const [id, send] = [randomUUID(), randomUUID()]
     const end = ['done', 'failed', 'cancelled'].includes(status) ? 'now()' : 'null'
     await query(
@@ -98,26 +98,26 @@ test('a send without a job that works on it is closed', async () => {
   const begin = (send: string) =>
     query(`update comms_send set status = 'sending', requested_at = now() where id = $1`, [send])
   const [running, waiting, cancelled, timedOut, fresh, gone] = [
-    await job('running'),
-    await job('queued'),
-    await job('cancelled'),
-    await job('failed'),
-    await job('cancelled', '0 s'),
-    await job('queued'),
+    await addJob('running'),
+    await addJob('queued'),
+    await addJob('cancelled'),
+    await addJob('failed'),
+    await addJob('cancelled', '0 s'),
+    await addJob('queued'),
   ]
   await begin(running.send)
   await begin(timedOut.send)
   await query('delete from job where id = $1', [gone.id])
-  const one = await benchOf(database, 'sms')
+  const one = await createBench(database, 'sms')
   assert.equal((await run(one)).closed, 3)
   const untouched = [running.send, waiting.send, fresh.send].map(
-    async (send) => (await statusOf(send)).status,
+    async (send) => (await readStatus(send)).status,
   )
   assert.deepEqual(await Promise.all(untouched), ['sending', 'queued', 'queued'])
   const detail = 'The job ended before a request went out'
   for (const { send } of [cancelled, gone])
-    assert.deepEqual(await statusOf(send), { status: 'failed', error_code: 'job.cancelled', detail })
-  assert.deepEqual(await statusOf(timedOut.send), {
+    assert.deepEqual(await readStatus(send), { status: 'failed', error_code: 'job.cancelled', detail })
+  assert.deepEqual(await readStatus(timedOut.send), {
     status: 'unknown',
     error_code: null,
     detail: 'The job ended while a request was under way',

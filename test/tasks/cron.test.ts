@@ -46,7 +46,7 @@ function assertNext(cron: string, after: number): void {
 const NOON = Date.UTC(2026, 1, 28, 12, 0)
 
 /** A cron field: some numbers, ranges and steps between two numbers. */
-function field(min: number, max: number): fc.Arbitrary<string> {
+function cronField(min: number, max: number): fc.Arbitrary<string> {
   const number = fc.integer({ min, max })
   const range = fc
     .tuple(number, number)
@@ -61,7 +61,7 @@ function field(min: number, max: number): fc.Arbitrary<string> {
 }
 
 const crons = fc
-  .tuple(field(0, 59), field(0, 23), field(1, 31), field(1, 12), field(0, 7))
+  .tuple(cronField(0, 59), cronField(0, 23), cronField(1, 31), cronField(1, 12), cronField(0, 7))
   .map((fields) => fields.join(' '))
 const times = fc.integer({ min: Date.UTC(1970, 0, 1), max: Date.UTC(2200, 0, 1) })
 

@@ -6,7 +6,15 @@ import { loadTasks, queuesOf } from '../../tasks/index.ts'
 import { parse } from '../../tasks/settings.ts'
 import { START_REFUSED } from '../../tasks/supervised.ts'
 import { assertListed, lineOf } from '../listed.ts'
-import { checkNames, fileAt, paths, procfile, ROOT, STOP_SECONDS, type Variables } from './deploy-help.ts'
+import {
+  assertKnownNames,
+  paths,
+  procfile,
+  ROOT,
+  readFileAt,
+  STOP_SECONDS,
+  type Variables,
+} from './deploy-help.ts'
 
 /** The Kubernetes example agrees with the code. Its objects were checked by hand against Kubernetes's own schemas. */
 
@@ -76,7 +84,7 @@ const FOLDER = 'deploy/kubernetes'
 const queues = queuesOf(await loadTasks())
 const files = readdirSync(new URL(FOLDER, ROOT)).filter((name) => name !== 'kustomization.yaml')
 const objects = files.flatMap((name) =>
-  parseAllDocuments(fileAt(`${FOLDER}/${name}`)).map((document) => {
+  parseAllDocuments(readFileAt(`${FOLDER}/${name}`)).map((document) => {
     assert.deepEqual(document.errors, [], name)
     return document.toJS() as KubernetesObject
   }),
@@ -97,7 +105,7 @@ describe('the Kubernetes example', () => {
       assert.equal(apiVersion, API_VERSIONS[name], name)
       assert.match(metadata.name, /^millrace(-[a-z]+)*$/)
     }
-    const list = parseYaml(fileAt(`${FOLDER}/kustomization.yaml`)) as {
+    const list = parseYaml(readFileAt(`${FOLDER}/kustomization.yaml`)) as {
       resources: string[]
       images: { name: string }[]
     }
@@ -144,7 +152,7 @@ describe('the Kubernetes example', () => {
       const more = container.args[0] === 'release' ? [{ secretRef: { name: 'millrace-release' } }] : []
       assert.deepEqual(container.envFrom, [...sources, ...more], name)
       const own = Object.fromEntries((container.env ?? []).map((set) => [set.name, set.value]))
-      checkNames({ ...settings, ...own }, name)
+      assertKnownNames({ ...settings, ...own }, name)
       parse({ NODE_ENV: 'production', ...settings, ...secrets, ...own })
     }
   })
@@ -214,7 +222,7 @@ describe('the Kubernetes example', () => {
   })
 
   test('scales workers by the metric of their queues', () => {
-    const source = fileAt('edge/metrics.ts')
+    const source = readFileAt('edge/metrics.ts')
     assert.match(source, /name: 'jobs',[^}]*labelNames: \['queue', 'status'\]/s)
     assert.ok(source.includes("status: 'queued'"))
     const scaled = kind('ScaledObject')

@@ -9,13 +9,13 @@ import { parse } from '../../tasks/settings.ts'
 import { START_REFUSED } from '../../tasks/supervised.ts'
 import { blocksOf, readPages } from '../readme.ts'
 import {
-  checkNames,
-  fileAt,
+  assertKnownNames,
   NODE,
-  pairs,
+  parsePairs,
   paths,
   procfile,
   ROOT,
+  readFileAt,
   STOP_SECONDS,
   type Variables,
 } from './deploy-help.ts'
@@ -24,7 +24,7 @@ import {
 
 const { port } = parse({})
 
-function seconds(text: string): number {
+function parseSeconds(text: string): number {
   const found = /^(\d+)s$/.exec(text)
   assert.ok(found, text)
   return Number(found[1])
@@ -37,19 +37,19 @@ test('the Procfile is read right', () => {
 })
 
 describe('the Dockerfile', () => {
-  const text = fileAt('Dockerfile').replaceAll('\\\n', '')
+  const text = readFileAt('Dockerfile').replaceAll('\\\n', '')
   /** The words of an instruction in JSON form. */
   const wordsOf = (instruction: string): string[] =>
     JSON.parse(new RegExp(`^${instruction} *(\\[.*\\])$`, 'm').exec(text)![1]!) as string[]
 
   test('has the Node of the package', () => {
-    const { dependencies } = JSON.parse(fileAt('package.json')) as { dependencies: Variables }
+    const { dependencies } = JSON.parse(readFileAt('package.json')) as { dependencies: Variables }
     const bases = [...text.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base)
     assert.deepEqual(bases, Array(2).fill(`node:${dependencies.node}-bookworm-slim`))
   })
 
   test('takes in what the processes need, and no settings', () => {
-    const [first, ...lines] = fileAt('.dockerignore').trim().split('\n').slice(1)
+    const [first, ...lines] = readFileAt('.dockerignore').trim().split('\n').slice(1)
     assert.equal(first, '*')
     const taken = lines.filter((line) => line.startsWith('!')).map((line) => line.slice(1))
     assert.deepEqual(
@@ -89,8 +89,8 @@ describe('the Dockerfile', () => {
   })
 
   test('sets settings, and is not root', () => {
-    const env = pairs(/^ENV (.*)$/m.exec(text)![1]!)
-    checkNames(env, 'Dockerfile')
+    const env = parsePairs(/^ENV (.*)$/m.exec(text)![1]!)
+    assertKnownNames(env, 'Dockerfile')
     assert.equal(env.NODE_ENV, 'production')
     assert.match(text, /^USER [1-9]\d*:[1-9]\d*$/m)
   })
@@ -110,7 +110,7 @@ interface Service {
 }
 
 describe('compose.yaml', () => {
-  const text = fileAt('compose.yaml')
+  const text = readFileAt('compose.yaml')
   const { services, configs } = parseYaml(text, { merge: true }) as {
     readonly services: Readonly<Record<string, Service>>
     readonly configs: Readonly<Record<string, { readonly content: string }>>
@@ -123,7 +123,7 @@ describe('compose.yaml', () => {
     S3_SECRET_KEY: 'secretsecret',
     MINIO_ROOT_PASSWORD: 'rootsecret',
   }
-  const filled = (value: string): string =>
+  const fillVariables = (value: string): string =>
     value.replace(/\$\{(\w+)(?::-([^}]*))?[^}]*\}/g, (_, name: string, other?: string) => {
       const found = given[name] ?? other
       assert.ok(found !== undefined, `${name} has no value`)
@@ -135,7 +135,7 @@ describe('compose.yaml', () => {
     for (const [name, service] of ours) {
       assert.equal(service.command!.length, 1, name)
       assert.equal(service.read_only, true, name)
-      assert.ok(seconds(service.stop_grace_period!) > STOP_SECONDS, name)
+      assert.ok(parseSeconds(service.stop_grace_period!) > STOP_SECONDS, name)
       // Only an edge has a port.
       assert.equal(service.healthcheck?.disable ?? false, service.command![0] !== 'web', name)
     }
@@ -145,15 +145,17 @@ describe('compose.yaml', () => {
     const settingsOf = ({ environment }: Service) =>
       parse({
         NODE_ENV: 'production',
-        ...Object.fromEntries(Object.entries(environment!).map(([name, value]) => [name, filled(value)])),
+        ...Object.fromEntries(
+          Object.entries(environment!).map(([name, value]) => [name, fillVariables(value)]),
+        ),
       })
     const web = services.web1!
     for (const [name, service] of ours.filter(([name]) => name !== 'release')) {
-      checkNames(service.environment!, name)
+      assertKnownNames(service.environment!, name)
       assert.deepEqual(service.environment, web.environment, name)
     }
     assert.ok(settingsOf(web).databasePooled)
-    checkNames(services.release!.environment!, 'release')
+    assertKnownNames(services.release!.environment!, 'release')
     const { databaseUrl, databaseUrlUnpooled, databaseAppRole, databasePooled, ...release } = settingsOf(
       services.release!,
     )
@@ -174,7 +176,7 @@ describe('compose.yaml', () => {
       caddy: ['NET_BIND_SERVICE'],
       postgres: ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID'],
     })
-    const root = filled(services.minio!.environment!.MINIO_ROOT_PASSWORD!)
+    const root = fillVariables(services.minio!.environment!.MINIO_ROOT_PASSWORD!)
     for (const [name, { environment }] of ours) assert.ok(!JSON.stringify(environment).includes(root), name)
     const { policy } = configs
     const { Statement: statements } = JSON.parse(policy!.content) as {
@@ -203,17 +205,17 @@ describe('compose.yaml', () => {
   })
 
   test('has a balancer that asks both edges whether they are ready', () => {
-    const caddy = fileAt('deploy/caddy/Caddyfile')
+    const caddy = readFileAt('deploy/caddy/Caddyfile')
     const edges = ours.filter(([, { command }]) => command![0] === 'web').map(([name]) => `${name}:${port}`)
     assert.equal(edges.length, 2)
     assert.ok(caddy.includes(`reverse_proxy ${edges.join(' ')} {`))
     assert.ok(paths.includes(/health_uri (\S+)/.exec(caddy)![1]!))
     // An edge closes idle connections after 10 s.
-    assert.ok(seconds(/keepalive (\S+)/.exec(caddy)![1]!) < 10)
+    assert.ok(parseSeconds(/keepalive (\S+)/.exec(caddy)![1]!) < 10)
   })
 
   test('has a pooler with the settings of the README', () => {
-    const lines = fileAt('deploy/pgbouncer/pgbouncer.ini').split('\n')
+    const lines = readFileAt('deploy/pgbouncer/pgbouncer.ini').split('\n')
     const { text: wanted } = blocksOf(readPages()).find(({ language }) => language === 'pgbouncer')!
     for (const line of wanted.trim().split('\n')) assert.ok(lines.includes(line), line)
     assert.ok(!lines.some((line) => line.startsWith('ignore_startup_parameters')))
@@ -222,7 +224,7 @@ describe('compose.yaml', () => {
 
 describe('the units of systemd', () => {
   const units = globSync('deploy/systemd/*.service', { cwd: ROOT }).map((path) => {
-    const text = fileAt(path)
+    const text = readFileAt(path)
     const valuesOf = (name: string): string[] =>
       [...text.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(([, value]) => value!)
     return { name: /millrace-(\w+)/.exec(path)![1]!, text, valuesOf }
@@ -234,7 +236,7 @@ describe('the units of systemd', () => {
       const { env, words } = procfile.get(name)!
       const [folder] = valuesOf('WorkingDirectory')
       assert.deepEqual(valuesOf('ExecStart'), [`${folder}/${NODE} ${words.join(' ')}`], name)
-      const { NODE_ENV, DATA_DIR, PORT, ...rest } = pairs(valuesOf('Environment').join(' '))
+      const { NODE_ENV, DATA_DIR, PORT, ...rest } = parsePairs(valuesOf('Environment').join(' '))
       assert.deepEqual(rest, env, name)
       assert.equal(NODE_ENV, 'production', name)
       assert.equal(DATA_DIR, `/var/lib/${valuesOf('StateDirectory')[0]}`, name)

@@ -35,7 +35,7 @@ const EMAILS: Record<string, (name: string) => Email> = {
   'accept-invite': (name) =>
     inviteEmail(invitation({ organization: name, invitedBy: name }), BASE, TOKEN, 14),
 }
-const added = (name: string): Email => addedEmail(invitation({ organization: name, invitedBy: name }))
+const sendAdded = (name: string): Email => addedEmail(invitation({ organization: name, invitedBy: name }))
 
 /** Parses an email as its reader's program does, after a mailer has sent it. */
 async function read({ subject, text, html }: Email): Promise<Received> {
@@ -51,9 +51,9 @@ async function read({ subject, text, html }: Email): Promise<Received> {
 }
 
 const linkIn = (html: string): string => /<a href="([^"]*)">/.exec(html)![1]!
-const unescaped = (html: string): string =>
+const unescapeHtml = (html: string): string =>
   html.replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)))
-const shown = (html: string): string => unescaped(html.replace(/<[^>]*>/g, '\n'))
+const textOfHtml = (html: string): string => unescapeHtml(html.replace(/<[^>]*>/g, '\n'))
 
 describe('emails', () => {
   for (const [page, mail] of Object.entries(EMAILS)) {
@@ -61,9 +61,9 @@ describe('emails', () => {
       const { text, html } = await read(mail('Ann Reader'))
       const link = `${BASE}/${page}#token=${TOKEN}`
       assert.equal(text!.split(link).length, 2)
-      assert.equal(unescaped(linkIn(html!)), link)
+      assert.equal(unescapeHtml(linkIn(html!)), link)
       assert.equal(html!.match(/<a /g)!.length, page === 'email-change' ? 2 : 1)
-      for (const part of [text!, shown(html!)])
+      for (const part of [text!, textOfHtml(html!)])
         assert.match(part, new RegExp(`For programs, the token is: ${TOKEN}\\s`))
     })
   }
@@ -217,12 +217,12 @@ function assertPlain(shown: string, what: string): void {
 /** The email's own words, without its reader's address, its link and its token. */
 function wordsOf({ subject, text, html }: Email): string[] {
   const own = new RegExp(`\\S+: ${BASE}\\S+|${TOKEN}|reader@example\\.com`, 'g')
-  const lines = `${subject}\n${text}\n${shown(html)}`.split('\n')
+  const lines = `${subject}\n${text}\n${textOfHtml(html)}`.split('\n')
   return lines.map((line) => line.replace(own, ''))
 }
 
 describe('names in mails', () => {
-  const emails = { ...EMAILS, added }
+  const emails = { ...EMAILS, added: sendAdded }
   const link = fc.constantFrom(
     ...ATTACKS,
     'a',

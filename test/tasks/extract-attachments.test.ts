@@ -2,16 +2,16 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { uuidv7 } from '../../sql/ids.ts'
 import { testDatabase } from '../database.ts'
-import { extractions, isFailure, page } from './extract-help.ts'
+import { createExtractions, isFailure, page } from './extract-help.ts'
 
 /** Documents that are attached to a mail. */
 
 const base = await testDatabase()
 const { query } = base
-const { add, run, pages } = extractions(base)
+const { add, run, pages } = createExtractions(base)
 
 /** The documents that came with a mail. */
-const attached = (id: number) =>
+const readAttached = (id: number) =>
   query(
     `select title, media_type, source, owner_id, byte_size::int as bytes,
        (select count(*)::int from job where mailbox = 'document:' || d.id) as jobs
@@ -43,11 +43,11 @@ test('files become documents that point to their mail, and are read; once, howev
     row('letter.md', 'text/markdown', 21),
     row('Untitled', 'text/plain', 28),
   ]
-  assert.deepEqual(await attached(id), stored)
+  assert.deepEqual(await readAttached(id), stored)
   const blobs = 'select count(*)::int as n from blob'
   const before = await query(blobs)
   await run(id, { pageCount: 1, attachments, force: true })
-  assert.deepEqual(await attached(id), stored)
+  assert.deepEqual(await readAttached(id), stored)
   assert.deepEqual(await query(blobs), before, 'no bytes are left of the second time')
 })
 
@@ -72,10 +72,10 @@ describe('an extraction that could not store what is attached', () => {
         attachments: whole,
         read: () => page('read again'),
       })
-      assert.deepEqual([await attached(id), await pages(id)], [both, ['1 read: Page 1']])
+      assert.deepEqual([await readAttached(id), await pages(id)], [both, ['1 read: Page 1']])
       await query('delete from document where attached_to_id = $1', [id])
       const later = await run(id, { pageCount: 1, attachments: whole })
-      assert.deepEqual([later.result, await attached(id)], [{ read: 0, unread: 0, skipped: 1 }, []])
+      assert.deepEqual([later.result, await readAttached(id)], [{ read: 0, unread: 0, skipped: 1 }, []])
     })
 })
 
@@ -83,10 +83,10 @@ test('an extraction that has nothing to read leaves what the owner has deleted',
   const id = await add('a mail, read before')
   const attachments = [['once.txt', 'attached of the second']] as const
   await run(id, { pageCount: 1, attachments })
-  assert.deepEqual(await attached(id), [row('once.txt', 'text/plain', 22)])
+  assert.deepEqual(await readAttached(id), [row('once.txt', 'text/plain', 22)])
   await query('delete from document where attached_to_id = $1', [id])
   await run(id, { pageCount: 1, attachments })
-  assert.deepEqual(await attached(id), [])
+  assert.deepEqual(await readAttached(id), [])
 })
 
 test('what the owner has already stays as it is; what is attached to an attachment is not stored', async () => {
@@ -95,8 +95,8 @@ test('what the owner has already stays as it is; what is attached to an attachme
   await run(id, { pageCount: 1, attachments })
   const second = await add('a second mail')
   await run(second, { pageCount: 1, attachments })
-  assert.deepEqual([(await attached(id)).length, await attached(second)], [1, []])
+  assert.deepEqual([(await readAttached(id)).length, await readAttached(second)], [1, []])
   await query('update document set attached_to_id = $1 where id = $2', [id, second])
   await run(second, { pageCount: 1, attachments: [['deep.txt', 'deeply attached']], force: true })
-  assert.deepEqual(await attached(second), [])
+  assert.deepEqual(await readAttached(second), [])
 })

@@ -67,7 +67,7 @@ const RUNNING = `
   values ($1::uuid, 'documents.extract', 'documents', 'of ' || $1::text, '{}', 'running', $2, 3, gen_random_uuid())
   on conflict (id) do update set attempt = excluded.attempt`
 
-export function extractions({ db, query }: TestDatabase) {
+export function createExtractions({ db, query }: TestDatabase) {
   /** Adds a document whose bytes are these chunks. */
   const add = async (...chunks: readonly string[]): Promise<number> => {
     const blob = (await db.one(createBlob())).blob_id

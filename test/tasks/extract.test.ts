@@ -4,11 +4,11 @@ import { noRows, sql } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
-import { blank, extractions, isFailure, page } from './extract-help.ts'
+import { blank, createExtractions, isFailure, page } from './extract-help.ts'
 
 const base = await testDatabase()
 const { query } = base
-const { add, run, pages } = extractions(base)
+const { add, run, pages } = createExtractions(base)
 
 const lockPages = sql.type(noRows)`lock table document_page in exclusive mode`
 const crash = new Error('the process died here')
@@ -250,12 +250,12 @@ test('fails where its owner would have more pages than the quota, and nothing of
     `${uuidv7()}@example.com`,
   ])
   const settings = { QUOTA_PAGES: '5' }
-  const owned = async () => {
+  const addOwned = async () => {
     const id = await add('x')
     await query('update document set owner_id = $1 where id = $2', [account!.id, id])
     return id
   }
-  const [first, second] = [await owned(), await owned()]
+  const [first, second] = [await addOwned(), await addOwned()]
   const counts = { read: 3, unread: 0, skipped: 0 }
   assert.deepEqual((await run(first, { pageCount: 3, settings })).result, counts)
   assert.deepEqual((await run(first, { pageCount: 3, settings, force: true })).result, counts, 'once')

@@ -23,14 +23,14 @@ const ODF = 'application/vnd.oasis.opendocument'
 const file = (name: string): Promise<Buffer> => readFile(new URL(`../data/${name}`, import.meta.url))
 
 /** Opens a file as an extraction of its upload does. */
-async function opened(bytes: Uint8Array, hint: MediaHint): Promise<{ type: string; reader: LocalReader }> {
+async function openFile(bytes: Uint8Array, hint: MediaHint): Promise<{ type: string; reader: LocalReader }> {
   const type = await sniffMediaType(bytes.subarray(0, 65_536), hint)
   return { type, reader: await openPages(new Uint8Array(bytes), type, { sight: 'local' }) }
 }
 
 /** Reads all pages; returns their texts. `pageless` is the reason that a document has no pages. */
 async function read(bytes: Uint8Array | string, hint: MediaHint = {}) {
-  const { type, reader } = await opened(Buffer.from(bytes as string), hint)
+  const { type, reader } = await openFile(Buffer.from(bytes as string), hint)
   const pages = []
   for (let n = 1; n <= reader.pageCount; n++) pages.push(await reader.read(n))
   await reader.close()
@@ -345,7 +345,7 @@ describe('pictures of other kinds', () => {
 })
 
 describe('what cannot be read says why', () => {
-  const reason = async (bytes: Uint8Array | string, hint: MediaHint = {}) => {
+  const readReason = async (bytes: Uint8Array | string, hint: MediaHint = {}) => {
     const { pages } = await read(bytes, hint)
     assert.deepEqual([pages.length, pages[0]!.status], [1, 'unread'])
     return pages[0]!.detail
@@ -355,35 +355,35 @@ describe('what cannot be read says why', () => {
     const docx = await file('letter.docx')
     const cut = docx.subarray(0, docx.length - 300)
     assert.equal(
-      await reason(cut, { fileName: 'a.docx' }),
+      await readReason(cut, { fileName: 'a.docx' }),
       'The document cannot be opened: it is not a zip archive',
     )
     assert.equal(
-      await reason(zipOf([['x', 'y']]), { fileName: 'a.docx' }),
+      await readReason(zipOf([['x', 'y']]), { fileName: 'a.docx' }),
       'The document is damaged: nothing says where it begins',
     )
     assert.equal(
-      await reason(zipOf([['x', 'y']]), { fileName: 'a.odt' }),
+      await readReason(zipOf([['x', 'y']]), { fileName: 'a.odt' }),
       'The document is damaged: it has no part content.xml',
     )
     const sealed = zipOf([
       ['META-INF/manifest.xml', '<manifest:encryption-data/>'],
       ['content.xml', 'garbage'],
     ])
-    assert.equal(await reason(sealed, { fileName: 'a.ods' }), 'The document is encrypted')
+    assert.equal(await readReason(sealed, { fileName: 'a.ods' }), 'The document is encrypted')
   })
 
   test('mail that is no mail, pictures that are cut', async () => {
     const cfb = Buffer.alloc(2048)
     cfb.write('d0cf11e0a1b11ae1', 0, 'hex')
-    assert.equal(await reason(cfb, { fileName: 'a.msg' }), 'The mail is damaged')
+    assert.equal(await readReason(cfb, { fileName: 'a.msg' }), 'The mail is damaged')
     const cut = outlookMail(MAIL).subarray(0, 3000)
-    assert.equal(await reason(cut, { fileName: 'a.msg' }), 'The mail is damaged')
+    assert.equal(await readReason(cut, { fileName: 'a.msg' }), 'The mail is damaged')
     const headers = `From: a@example.com\nDate: Tue, 1 Dec 2026 10:00:00 +0000\nX-Long: ${'x'.repeat(3_000_000)}`
-    assert.equal(await reason(Buffer.from(`${headers}\n\nHello`)), 'The mail is damaged')
+    assert.equal(await readReason(Buffer.from(`${headers}\n\nHello`)), 'The mail is damaged')
     const heic = await file('photo.heic')
-    assert.equal(await reason(heic.subarray(0, 400)), 'The image is damaged')
+    assert.equal(await readReason(heic.subarray(0, 400)), 'The image is damaged')
     const jp2 = await file('photo.jp2')
-    assert.equal(await reason(jp2.subarray(0, 40)), 'The image is damaged')
+    assert.equal(await readReason(jp2.subarray(0, 40)), 'The image is damaged')
   })
 })

@@ -18,7 +18,7 @@ const count = async (table: string): Promise<unknown> =>
   (await query(`select count(*)::int as n from ${table}`))[0]!.n
 
 /** Adds ended jobs with two events each, `age` seconds old and older. */
-const ended = (n: number, age: number) =>
+const addEnded = (n: number, age: number) =>
   query(
     `with made as (insert into job (id, name, queue, mailbox, payload, status, max_tries, seq, finished_at)
        select gen_random_uuid(), 'n', 'q', 'n/0', '{}', 'done', 1, 2, now() - make_interval(secs => $2) from generate_series(1, $1) returning id)
@@ -48,8 +48,8 @@ describe('housekeeping', { concurrency: false }, () => {
   })
 
   test('removes ended jobs past their time with their events, however many, and no others', async () => {
-    await ended(2500, 100)
-    await ended(7, 5)
+    await addEnded(2500, 100)
+    await addEnded(7, 5)
     await ledger.enqueue(spec(), spec({ actor: 'a' }), spec({ actor: 'a' }))
     const job = await ledger.running()
     assert.equal((await run({ WORKER_KEEP_RESULT_SECONDS: '50' })).jobs, 2500)
@@ -122,7 +122,7 @@ describe('housekeeping', { concurrency: false }, () => {
   })
 
   test('an abort ends it before the next batch', async () => {
-    await ended(1500, 10_000)
+    await addEnded(1500, 10_000)
     const abort = new AbortController()
     abort.abort()
     const ends = run({}, abort.signal)
@@ -131,7 +131,7 @@ describe('housekeeping', { concurrency: false }, () => {
   })
 
   test('two at once remove each job once, and do not wait for each other for ever', async () => {
-    await ended(3000, 10_000)
+    await addEnded(3000, 10_000)
     const [one, two] = await Promise.all([run(), run()])
     assert.equal(one.jobs + two.jobs, 3000)
     assert.equal(await count('job_event_row'), 0)

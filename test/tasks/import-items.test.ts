@@ -21,7 +21,7 @@ const item = (slug: string, more: object = {}) => ({
   content: slug,
   ...more,
 })
-const contents = async () =>
+const readContents = async () =>
   Object.fromEntries((await exported()).map(({ slug, content }) => [slug, content]))
 
 describe('items of JSON', () => {
@@ -141,7 +141,7 @@ describe('items of JSON', () => {
       result!.errors,
       wrong.map(([, slug, message], i) => ({ slug, file: 'x.json', message: `Item ${i + 2}: ${message}` })),
     )
-    assert.deepEqual(Object.keys(await contents()), ['first', 'last'])
+    assert.deepEqual(Object.keys(await readContents()), ['first', 'last'])
   })
   test('no more than a thousand errors are told, all are counted', async () => {
     const { result } = await send('x.json', json(...Array(1500).fill(1)))
@@ -171,7 +171,7 @@ describe('items of JSON', () => {
 })
 
 describe('tags', () => {
-  const tags = async () =>
+  const readTags = async () =>
     (await query('select name, slug from blog_tag order by id')).map(({ name, slug }) => `${name} (${slug})`)
 
   test('are made when they are missing, by the first name that they are called', async () => {
@@ -184,7 +184,7 @@ describe('tags', () => {
         ['b.md', '---\ntags: [MACHINE LEARNING]\n---\n'],
       ]),
     )
-    assert.deepEqual(await tags(), [
+    assert.deepEqual(await readTags(), [
       'The Web (web)',
       'Taken (other)',
       'Machine Learning (machine-learning)',
@@ -199,7 +199,7 @@ describe('tags', () => {
     await clear()
     await query(`insert into blog_tag (name, slug) values ('a', 'x'), ('b', 'y')`)
     await send('x.json', json(item('p', { tag_slugs: ['a', 'b', 'c'.repeat(100)] })))
-    const made = await tags()
+    const made = await readTags()
     assert.deepEqual(made.slice(2).sort(), ['a 2 (a)', 'b 2 (b)', `${'c'.repeat(80)} (${'c'.repeat(100)})`])
   })
   test('two that differ only behind the 80th character of their slugs', async () => {

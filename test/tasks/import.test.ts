@@ -17,11 +17,11 @@ const item = (slug: string, more: object = {}) => ({
   content: slug,
   ...more,
 })
-const contents = async () =>
+const readContents = async () =>
   Object.fromEntries((await exported()).map(({ slug, content }) => [slug, content]))
 
 describe('what becomes of a slug that exists', () => {
-  const world = async () => {
+  const importFirst = async () => {
     await clear()
     const first = item('b', {
       content: 'old',
@@ -36,12 +36,12 @@ describe('what becomes of a slug that exists', () => {
   const posts = json(item('a'), item('b', { content: 'new', tag_slugs: ['y'] }), item('c'))
 
   test('skip leaves it', async () => {
-    await world()
+    await importFirst()
     assert.deepEqual((await send('x.json', posts)).result, { ...NONE, created: 2, skipped: 1 })
-    assert.deepEqual(await contents(), { a: 'a', b: 'old', c: 'c' })
+    assert.deepEqual(await readContents(), { a: 'a', b: 'old', c: 'c' })
   })
   test('overwrite writes over it; what the import doesn’t say of times and author stays', async () => {
-    await world()
+    await importFirst()
     assert.deepEqual((await send('x.json', posts, { onConflict: 'overwrite' })).result, {
       ...NONE,
       created: 2,
@@ -66,28 +66,28 @@ describe('what becomes of a slug that exists', () => {
     await assertCounted(query)
   })
   test('fail imports nothing', async () => {
-    await world()
+    await importFirst()
     const { error, uploadId } = await send('x.json', posts, { onConflict: 'fail' })
     assert.deepEqual([error.code, error.retryable], ['import.conflict', false])
     assert.equal(error.detail, 'Nothing was imported: a post with the slug b already exists')
-    assert.deepEqual(await contents(), { b: 'old' })
+    assert.deepEqual(await readContents(), { b: 'old' })
     assert.deepEqual(await query('select slug from blog_tag'), [{ slug: 'x' }], 'tags neither')
     assert.deepEqual(await query('select 1 from blog_upload where id = $1', [uploadId]), [])
     await assertCounted(query)
   })
   test('fail with nothing in its way imports all', async () => {
-    await world()
+    await importFirst()
     assert.deepEqual((await send('x.json', json(item('d'), item('e')), { onConflict: 'fail' })).result, {
       ...NONE,
       created: 2,
     })
   })
   test('fail after a thousand posts that were written imports nothing', async () => {
-    await world()
+    await importFirst()
     const many = Array.from({ length: 1000 }, (_, i) => item(`n${i}`, { tag_slugs: [`t${i % 7}`] }))
     const { error } = await send('x.json', json(...many, item('b')), { onConflict: 'fail' })
     assert.equal(error.code, 'import.conflict')
-    assert.deepEqual(await contents(), { b: 'old' })
+    assert.deepEqual(await readContents(), { b: 'old' })
     await assertCounted(query)
   })
   test('two posts of one import collide as well', async () => {
@@ -98,17 +98,17 @@ describe('what becomes of a slug that exists', () => {
     ] as const) {
       await clear()
       assert.deepEqual((await send('x.json', twice, { onConflict })).result, expected)
-      assert.equal((await contents()).a, content)
+      assert.equal((await readContents()).a, content)
     }
     await clear()
     assert.equal((await send('x.json', twice, { onConflict: 'fail' })).error.code, 'import.conflict')
-    assert.deepEqual(await contents(), {})
+    assert.deepEqual(await readContents(), {})
   })
   test('posts without a slug get that of their title, and collide by it', async () => {
     await clear()
     const { result } = await send('x.json', json({ title: 'Ünï' }, { title: 'Uni' }))
     assert.deepEqual(result, { ...NONE, created: 1, skipped: 1 })
-    assert.deepEqual(await contents(), { uni: '' })
+    assert.deepEqual(await readContents(), { uni: '' })
   })
 })
 

@@ -14,7 +14,7 @@ const SECRET = 'a secret for tests, long enough to be one'
 let count = 0
 
 /** A job that mails an invite and can run several times, with its mails and its provider's failures. */
-function job(settings: Record<string, string> = {}) {
+function createJob(settings: Record<string, string> = {}) {
   const sent: EmailMessage[] = []
   const state = { failure: null as Error | null }
   const id = randomUUID() as string
@@ -29,7 +29,7 @@ function job(settings: Record<string, string> = {}) {
   return { id, sent, state, run: (invite_id: number) => invite.run(context, { invite_id }) }
 }
 
-async function invited(fields: { status?: string; by?: string | null; seconds?: number } = {}) {
+async function addInvite(fields: { status?: string; by?: string | null; seconds?: number } = {}) {
   const n = ++count
   const [org] = await query(`insert into organization (name, slug) values ('Acme & Sons', $1) returning id`, [
     `s${n}`,
@@ -50,8 +50,8 @@ async function invited(fields: { status?: string; by?: string | null; seconds?: 
 
 describe(invite.name, () => {
   test('mails how to accept, with the token that the edge answers', async () => {
-    const { id, email } = await invited({ by: 'Ann' })
-    const one = job({ INVITE_TOKEN_DAYS: '5' })
+    const { id, email } = await addInvite({ by: 'Ann' })
+    const one = createJob({ INVITE_TOKEN_DAYS: '5' })
     assert.deepEqual(await one.run(id), {})
     const [mail] = one.sent
     assert.deepEqual([mail!.id, mail!.to, one.sent.length], [one.id, [email], 1])
@@ -68,8 +68,8 @@ describe(invite.name, () => {
   })
 
   test('each job sends one: an invite that is sent again is another mail with the same token', async () => {
-    const { id } = await invited()
-    const [first, again] = [job(), job()]
+    const { id } = await addInvite()
+    const [first, again] = [createJob(), createJob()]
     await first.run(id)
     await again.run(id)
     assert.deepEqual({ ...again.sent[0]!, id: 0, dateMs: 0 }, { ...first.sent[0]!, id: 0, dateMs: 0 })
@@ -78,9 +78,9 @@ describe(invite.name, () => {
   })
 
   test('who invites is named by their address when they have no name, and not when they are gone', async () => {
-    const [unnamed, gone] = [await invited(), await invited({ by: 'Ann' })]
+    const [unnamed, gone] = [await addInvite(), await addInvite({ by: 'Ann' })]
     await query('delete from account where id = $1', [gone.by])
-    const [one, other] = [job(), job()]
+    const [one, other] = [createJob(), createJob()]
     await one.run(unnamed.id)
     await other.run(gone.id)
     assert.match(one.sent[0]!.text!, /by\d+ @ example\. com invites you to join/)
@@ -88,8 +88,8 @@ describe(invite.name, () => {
   })
 
   test('of an account that was added at once, it says that; there is nothing to accept', async () => {
-    const { id, email } = await invited({ status: 'accepted', by: 'Ann' })
-    const one = job()
+    const { id, email } = await addInvite({ status: 'accepted', by: 'Ann' })
+    const one = createJob()
     await one.run(id)
     const [mail] = one.sent
     assert.equal(mail!.subject, 'You are a member of Acme & Sons')
@@ -98,18 +98,18 @@ describe(invite.name, () => {
   })
 
   test('nothing is sent of one that is over, or gone', async () => {
-    const one = job()
-    for (const status of ['revoked', 'expired']) await one.run((await invited({ status })).id)
-    await one.run((await invited({ seconds: -1 })).id)
-    const { id, org } = await invited()
+    const one = createJob()
+    for (const status of ['revoked', 'expired']) await one.run((await addInvite({ status })).id)
+    await one.run((await addInvite({ seconds: -1 })).id)
+    const { id, org } = await addInvite()
     await db.one(hideOrganization(org))
     await one.run(id)
     assert.deepEqual(one.sent, [])
   })
 
   test('a provider that fails fails the job, and the next attempt sends the same', async () => {
-    const { id } = await invited()
-    const one = job()
+    const { id } = await addInvite()
+    const one = createJob()
     one.state.failure = fail('email.failed', { reason: 'x' })
     await assert.rejects(one.run(id), { code: 'email.failed' })
     one.state.failure = null

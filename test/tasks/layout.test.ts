@@ -128,7 +128,7 @@ function formPdf(
   ])
 }
 
-const textOf = async (pdf: Uint8Array): Promise<string> => {
+const readText = async (pdf: Uint8Array): Promise<string> => {
   const reader = await openPages(pdf, 'application/pdf', { sight: 'none' })
   const { text } = await reader.read(1)
   await reader.close()
@@ -144,10 +144,10 @@ test('a field without an appearance is read as viewers show it: buttons, passwor
     '/FT /Tx /F 2 /V (unseen) /Rect [80 30 300 55]',
   ]
   const content = 'BT /F1 12 Tf 20 150 Td (Name:) Tj ET'
-  assert.equal(await textOf(formPdf(content, fields)), 'Name:\nAda of the harbour\nD\u0165')
+  assert.equal(await readText(formPdf(content, fields)), 'Name:\nAda of the harbour\nD\u0165')
   // pdfjs reads turned text.
   const turned = 'BT /F1 12 Tf 0 1 -1 0 40 20 Tm (Name of the reader:) Tj ET'
-  assert.equal(await textOf(formPdf(turned, fields)), 'Name of the reader:\nAda of the harbour\nD\u0165')
+  assert.equal(await readText(formPdf(turned, fields)), 'Name of the reader:\nAda of the harbour\nD\u0165')
 })
 
 test('words of fields that lie below one another are words of their own', async () => {
@@ -160,7 +160,7 @@ test('words of fields that lie below one another are words of their own', async 
     '/FT /Tx /V (six) /Rect [157 156 237 176] /AP << /N 7 0 R >>',
     '/FT /Tx /V (elephant) /Rect [158 110 238 130] /AP << /N 8 0 R >>',
   ]
-  const text = await textOf(
+  const text = await readText(
     formPdf('BT /F1 12 Tf 20 20 Td (Below) Tj ET', fields, [appearance('six'), appearance('elephant')]),
   )
   assert.deepEqual(text.split(/\s+/).sort(), ['Below', 'elephant', 'six'])
@@ -181,20 +181,20 @@ test('a narrow gap parts words where the file writes no spaces; spaced-out lette
   })
   const wide = `1 0 0 1 20 120 Tm (His) Tj 1 0 0 1 60 120 Tm (wife) Tj 1 0 0 1 120 120 Tm 2 Tc (returned) Tj`
   const pdf = formPdf(`BT /F1 12 Tf ${shown.join(' ')} ${wide} ET`, [])
-  assert.equal(await textOf(pdf), 'Samuel Cleveland passed\nHis wife returned')
+  assert.equal(await readText(pdf), 'Samuel Cleveland passed\nHis wife returned')
 })
 
 test('a page whose letters PDFium can not tell, or parts from their marks, is left to pdfjs', () => {
-  const guesswork = (text: string): boolean =>
+  const isGuessed = (text: string): boolean =>
     isGuesswork({ codes: codesOf(text), slice: (from, to) => text.slice(from, to) })
   assert.equal(
-    guesswork(`${'A page of ordinary text, \u0002'.repeat(9)} and one bullet \0 that has no name`),
+    isGuessed(`${'A page of ordinary text, \u0002'.repeat(9)} and one bullet \0 that has no name`),
     false,
   )
-  assert.equal(guesswork('\u0001\u0004\u0011\b'), true)
-  assert.equal(guesswork(`${'Languages that are '.repeat(20)}Di\0erent`), true)
-  assert.equal(guesswork('\u0e15 \u0e31\u0e49 \u0e07 \u0e2d \u0e35\u0e48 \u0e22\r\n\u0e36\u0e48'), true)
-  assert.equal(guesswork('\u0e15\u0e31\u0e49\u0e07 \u0e2d\u0e35\u0e48\u0e22'), false)
+  assert.equal(isGuessed('\u0001\u0004\u0011\b'), true)
+  assert.equal(isGuessed(`${'Languages that are '.repeat(20)}Di\0erent`), true)
+  assert.equal(isGuessed('\u0e15 \u0e31\u0e49 \u0e07 \u0e2d \u0e35\u0e48 \u0e22\r\n\u0e36\u0e48'), true)
+  assert.equal(isGuessed('\u0e15\u0e31\u0e49\u0e07 \u0e2d\u0e35\u0e48\u0e22'), false)
 })
 
 const codesOf = (text: string): number[] => Array.from({ length: text.length }, (_, i) => text.charCodeAt(i))
@@ -229,7 +229,7 @@ test('vertical lines come from the right, whatever the order of the file, tier b
         ' /Registry (Adobe) /Ordering (Japan1) /Supplement 2 >> >>] >> >> >> >>',
       stream(content.join('\n')),
     ])
-    assert.deepEqual((await textOf(pdf)).split(/\n+/), [first, second, third])
+    assert.deepEqual((await readText(pdf)).split(/\n+/), [first, second, third])
   }
 })
 
@@ -247,7 +247,7 @@ test('a form on a page that is turned is read from the top', async () => {
   )
   for (const rotate of [0, 90, 180, 270])
     assert.deepEqual(
-      (await textOf(formPdf('', fields, appearances, rotate))).split(/\n+/),
+      (await readText(formPdf('', fields, appearances, rotate))).split(/\n+/),
       values,
       `turned by ${rotate}`,
     )

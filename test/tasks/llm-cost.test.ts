@@ -12,7 +12,7 @@ interface Fraction {
   readonly under: bigint
 }
 
-const fraction = (text: string): Fraction => {
+const parseFraction = (text: string): Fraction => {
   const [whole = '', places = ''] = text.split('.')
   return { over: BigInt(whole + places), under: 10n ** BigInt(places.length) }
 }
@@ -22,7 +22,13 @@ const sum = (a: Fraction, b: Fraction): Fraction => ({
 })
 
 /** Adds up each kind of token with its own price. */
-function expected(price: Price, input: number, cached: number, output: number, reasoning: number): Fraction {
+function addUpCosts(
+  price: Price,
+  input: number,
+  cached: number,
+  output: number,
+  reasoning: number,
+): Fraction {
   let rates: Price | Price['tiers'][number] = price
   for (const tier of price.tiers) if (BigInt(input) > BigInt(tier.over)) rates = tier
   const parts: [number, string][] = [
@@ -33,7 +39,7 @@ function expected(price: Price, input: number, cached: number, output: number, r
   ]
   return parts
     .map(([tokens, rate]): Fraction => {
-      const { over, under } = fraction(rate)
+      const { over, under } = parseFraction(rate)
       return { over: BigInt(tokens) * over, under: under * 1_000_000n }
     })
     .reduce(sum)
@@ -42,7 +48,7 @@ function expected(price: Price, input: number, cached: number, output: number, r
 function assertCost(price: Price, input: number, cached: number, output: number, reasoning: number): void {
   const cost = costOf(price, { input, cached, output, reasoning })
   assert.match(cost!, /^(0|[1-9]\d*)(\.\d*[1-9])?$/)
-  const [a, b] = [fraction(cost!), expected(price, input, cached, output, reasoning)]
+  const [a, b] = [parseFraction(cost!), addUpCosts(price, input, cached, output, reasoning)]
   assert.equal(
     a.over * b.under,
     b.over * a.under,

@@ -15,7 +15,7 @@ export function mailContext(
   },
 ): TaskContext {
   const { secretKey, settings = {}, deliver, warn = () => {} } = options
-  const email: TaskContext['providers']['comms']['email'] = async (message, request) => {
+  const sendEmail: TaskContext['providers']['comms']['email'] = async (message, request) => {
     await request.begin()
     await deliver(message)
     return { kind: 'taken', providerId: null, status: 'sent', detail: null }
@@ -29,6 +29,6 @@ export function mailContext(
     progress: () => {},
     fenced: (work: Parameters<TaskContext['fenced']>[0]) => db.transaction(work),
     log: { info: () => {}, warn },
-    providers: { comms: { emailRepeatable: true, email } },
+    providers: { comms: { emailRepeatable: true, email: sendEmail } },
   } as unknown as TaskContext
 }

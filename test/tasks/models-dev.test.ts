@@ -11,7 +11,8 @@ import { type GivenVendor, listedModel, listedVendor, plausibleList } from '../s
 /** Reads lists of models.dev and refuses invalid ones. */
 
 const read = (list: unknown) => readModelsDev(JSON.stringify(list))
-const one = (more: object) => read({ acme: listedVendor('acme', listedModel('m', { ...more })) }).models[0]!
+const readModel = (more: object) =>
+  read({ acme: listedVendor('acme', listedModel('m', { ...more })) }).models[0]!
 
 test('a model, whole', () => {
   const list = read({ acme: listedVendor('acme', listedModel('a/b', { reasoning: true })) })
@@ -37,7 +38,7 @@ test('a model, whole', () => {
 })
 
 test('what is not said', () => {
-  const { family, released_on, price, max_output } = one({
+  const { family, released_on, price, max_output } = readModel({
     family: undefined,
     release_date: undefined,
     cost: undefined,
@@ -55,50 +56,50 @@ test('what is not said', () => {
 })
 
 test('days, months, and what is neither', () => {
-  const day = (release_date: unknown) => one({ release_date }).released_on
-  assert.equal(day('2024-02-29'), '2024-02-29')
-  assert.equal(day('2025-07'), '2025-07-01')
+  const readReleaseDay = (release_date: unknown) => readModel({ release_date }).released_on
+  assert.equal(readReleaseDay('2024-02-29'), '2024-02-29')
+  assert.equal(readReleaseDay('2025-07'), '2025-07-01')
   for (const text of ['2025-25-06', '2023-02-29', '2025', 'soon', '', '2025-13'])
-    assert.equal(day(text), null)
+    assert.equal(readReleaseDay(text), null)
 })
 
 test('a model that is withdrawn is disabled; one in trial is not', () => {
-  assert.equal(one({ status: 'deprecated' }).disabled, true)
-  for (const status of ['alpha', 'beta', 'new words']) assert.equal(one({ status }).disabled, false)
+  assert.equal(readModel({ status: 'deprecated' }).disabled, true)
+  for (const status of ['alpha', 'beta', 'new words']) assert.equal(readModel({ status }).disabled, false)
 })
 
 test('modalities that we know, in our order', () => {
   const modalities = { input: ['video', 'pdf', 'text', 'smell'], output: ['audio', 'text'] }
-  const model = one({ modalities })
+  const model = readModel({ modalities })
   assert.deepEqual(model.input_modalities, ['text', 'video'])
   assert.deepEqual(model.output_modalities, ['text', 'audio'])
 })
 
 describe('prices', () => {
-  const price = (cost: object) => one({ cost: { input: 1, output: 2, ...cost } }).price
+  const readPrice = (cost: object) => readModel({ cost: { input: 1, output: 2, ...cost } }).price
   test('all kinds', () => {
     const more = { cache_read: 0.1, cache_write: 1.25, reasoning: 3, input_audio: 40, output_audio: 80 }
     const texts = Object.fromEntries(Object.entries(more).map(([name, n]) => [name, String(n)]))
-    assert.deepEqual(price({ ...more, request: 5 }), { input: '1', output: '2', ...texts, tiers: [] })
+    assert.deepEqual(readPrice({ ...more, request: 5 }), { input: '1', output: '2', ...texts, tiers: [] })
   })
   test('tiers, in ascending order, over the old way to say it', () => {
     const tiers = [
       { tier: { type: 'context', size: 500_000 }, input: 9, output: 10 },
       { tier: { size: 272_000 }, input: 4, output: 5, cache_read: 0.4 },
     ]
-    assert.deepEqual(price({ tiers, context_over_200k: { input: 7, output: 7 } })?.tiers, [
+    assert.deepEqual(readPrice({ tiers, context_over_200k: { input: 7, output: 7 } })?.tiers, [
       { over: 272_000, input: '4', output: '5', cache_read: '0.4' },
       { over: 500_000, input: '9', output: '10' },
     ])
   })
   test('the old way alone', () =>
-    assert.deepEqual(price({ context_over_200k: { input: 7, output: 8 } })?.tiers, [
+    assert.deepEqual(readPrice({ context_over_200k: { input: 7, output: 8 } })?.tiers, [
       { over: 200_000, input: '7', output: '8' },
     ]))
   test('nobody knows, where they depend on what we know nothing of', () => {
-    assert.equal(price({ tiers: [{ tier: { type: 'hour', size: 3 }, input: 1, output: 1 }] }), null)
+    assert.equal(readPrice({ tiers: [{ tier: { type: 'hour', size: 3 }, input: 1, output: 1 }] }), null)
     const tier = { tier: { size: 3 }, input: 1, output: 1 }
-    assert.equal(price({ tiers: [tier, tier] }), null)
+    assert.equal(readPrice({ tiers: [tier, tier] }), null)
   })
   test('are the decimal numbers that were written', () => {
     const dollars = fc
@@ -111,7 +112,7 @@ describe('prices', () => {
       }),
       runs(),
     )
-    assert.equal(price({ input: 1e-7 })?.input, '0.0000001')
+    assert.equal(readPrice({ input: 1e-7 })?.input, '0.0000001')
   })
 })
 

@@ -12,7 +12,7 @@ const page = toGrey(
 )
 
 /** Reads no text: returns the confidence for a picture and counts the pixels. */
-function reader(confidenceOf: (grey: Grey) => number) {
+function createReader(confidenceOf: (grey: Grey) => number) {
   const counted = { pixels: 0 }
   const read = async (grey: Grey) => {
     counted.pixels += grey.data.length
@@ -31,7 +31,7 @@ test('the part with the most letters is a tenth of a page', () => {
 })
 
 test('a page that no way makes sense of is read once, and a part of it four times', async () => {
-  const { read, counted } = reader(() => 40)
+  const { read, counted } = createReader(() => 40)
   assert.deepEqual(await recognizeUpright(page, read, Number.POSITIVE_INFINITY), {
     text: TEXT,
     confidence: 40,
@@ -41,14 +41,14 @@ test('a page that no way makes sense of is read once, and a part of it four time
 })
 
 test('a page that makes sense is read once', async () => {
-  const { read, counted } = reader(() => 75)
+  const { read, counted } = createReader(() => 75)
   await recognizeUpright(page, read, Number.POSITIVE_INFINITY)
   assert.equal(counted.pixels, page.data.length)
 })
 
 test('a page whose part makes the most sense upside down is read that way', async () => {
   const parts = [0, 1, 2, 3].map((quarters) => turned(partOf(page), quarters).data)
-  const { read, counted } = reader(({ data }) => {
+  const { read, counted } = createReader(({ data }) => {
     const quarters = parts.findIndex((part) => Buffer.compare(part, data) === 0)
     if (quarters !== -1) return quarters === 2 ? 85 : 40
     return Buffer.compare(data, page.data) === 0 ? 41 : 80

@@ -76,7 +76,7 @@ test('a large photograph is stored smaller, with its proportions', async () => {
 })
 
 /** Lines of text at the given positions. */
-function printed(
+function drawLines(
   [width, height]: readonly [number, number],
   { paper = '#fff', ink = '#333', size }: { paper?: string; ink?: string; size: number },
   lines: readonly (readonly [text: string, x: number, y: number])[],
@@ -93,7 +93,7 @@ function printed(
 
 test('small type is doubled for the model', async () => {
   const line = 'The committee met on Tuesday and approved the budget for the new harbour'
-  const [page] = await readAll(printed([600, 120], { size: 11 }, [[line, 20, 60]]), 'image/png')
+  const [page] = await readAll(drawLines([600, 120], { size: 11 }, [[line, 20, 60]]), 'image/png')
   assert.equal(page!.text, line)
 })
 
@@ -102,7 +102,7 @@ for (const size of [30, 14])
     const lines = ['The committee met on Tuesday', 'and approved the budget']
     const placed = lines.map((line, i) => [line, 20, 70 + 2 * size * i] as const)
     const [page] = await readAll(
-      printed([700, 200], { paper: '#123', ink: '#eee', size }, placed),
+      drawLines([700, 200], { paper: '#123', ink: '#eee', size }, placed),
       'image/png',
     )
     assert.equal(page!.text, lines.join('\n'))
@@ -113,7 +113,7 @@ test('two columns in a picture are read one after the other', async () => {
     [`Line ${n} of the left column is about boats`, 40, 10 + 42 * n] as const,
     [`Line ${n} of the right column is about harbours`, 760, 10 + 42 * n] as const,
   ])
-  const [page] = await readAll(printed([1400, 220], { ink: '#222', size: 26 }, placed), 'image/png')
+  const [page] = await readAll(drawLines([1400, 220], { ink: '#222', size: 26 }, placed), 'image/png')
   const sides = page!.text.match(/left|right/g)
   assert.deepEqual(sides, [...Array(4).fill('left'), ...Array(4).fill('right')])
 })
@@ -150,7 +150,7 @@ test('a picture without words is unread', async () => {
 })
 
 /** Joins GIFs of one frame into an animated GIF with these disposal methods. */
-function animated(pictures: readonly Uint8Array[], disposals: readonly number[]): Uint8Array {
+function joinGifs(pictures: readonly Uint8Array[], disposals: readonly number[]): Uint8Array {
   const head = (gif: Uint8Array) => 13 + (gif[10]! & 0x80 ? 3 * 2 ** ((gif[10]! & 7) + 1) : 0)
   const frames = pictures.flatMap((gif, i) => {
     const image = gif.indexOf(0x2c, head(gif))
@@ -173,7 +173,7 @@ function animated(pictures: readonly Uint8Array[], disposals: readonly number[])
 test('every frame of a GIF is a page, as it is shown', async () => {
   const words = ['First of the frames', 'Second of the frames', 'Third of the frames']
   const gifs = words.map((text) => sign(text).toBuffer('image/gif'))
-  const gif = animated(gifs, [1, 2, 1])
+  const gif = joinGifs(gifs, [1, 2, 1])
   const read = await readAll(gif, 'image/gif')
   assert.deepEqual(
     read.map((page) => page.text),
@@ -191,8 +191,8 @@ test('a frame of a GIF covers its place only, and goes as it says', async () => 
   const [large, small] = [sign('', 200, 100), sign('', 50, 40)]
   small.getContext('2d').fillRect(0, 0, 50, 40)
   const pictures = [large, small, small].map((canvas) => canvas.toBuffer('image/gif'))
-  const left = async (disposal: number) => {
-    const reader = await openPages(animated(pictures, [1, disposal, 1]), 'image/gif', { sight: 'none' })
+  const readDarkPixels = async (disposal: number) => {
+    const reader = await openPages(joinGifs(pictures, [1, disposal, 1]), 'image/gif', { sight: 'none' })
     const dark = []
     for (const n of [1, 2, 3]) {
       const { png } = (await reader.draw(n))!
@@ -202,7 +202,7 @@ test('a frame of a GIF covers its place only, and goes as it says', async () => 
     return dark
   }
   for (const disposal of [1, 2, 3])
-    assert.deepEqual(await left(disposal), [
+    assert.deepEqual(await readDarkPixels(disposal), [
       [200, 0],
       [200, 2000],
       [200, 2000],

@@ -118,7 +118,10 @@ test('a TIFF in a coding that nobody here knows says so', async () => {
 })
 
 /** A TIFF of one page, 900 x 200, from the relevant tags and its strips or tiles. */
-function coded(tags: Readonly<Record<number, readonly number[]>>, chunks: readonly Uint8Array[]): Buffer {
+function encodeTiff(
+  tags: Readonly<Record<number, readonly number[]>>,
+  chunks: readonly Uint8Array[],
+): Buffer {
   const [offsets, counts] = 322 in tags ? [324, 325] : [273, 279]
   const start = 8 + chunks.reduce((sum, chunk) => sum + chunk.length, 0)
   const all: [number, readonly number[]][] = Object.entries({
@@ -156,13 +159,15 @@ function coded(tags: Readonly<Record<number, readonly number[]>>, chunks: readon
 test('a TIFF with Deflate compression: strips with differences, tiles, and what unfolds to too much', async () => {
   const { data } = toGrey(sign('Deflated strips of grey'))
   const rows = (top: number, count: number) => Buffer.from(data.subarray(900 * top, 900 * (top + count)))
-  const differences = (strip: Buffer): Buffer => {
+  const subtractNeighbours = (strip: Buffer): Buffer => {
     for (let at = strip.length - 1; at >= 0; at--) if (at % 900 !== 0) strip[at] = strip[at]! - strip[at - 1]!
     return strip
   }
   const grey = { 258: [8], 262: [1], 277: [1] }
-  const strips = [0, 60, 120, 180].map((top) => deflateSync(differences(rows(top, Math.min(60, 200 - top)))))
-  const bytes = coded({ ...grey, 259: [8], 278: [60], 317: [2] }, strips)
+  const strips = [0, 60, 120, 180].map((top) =>
+    deflateSync(subtractNeighbours(rows(top, Math.min(60, 200 - top)))),
+  )
+  const bytes = encodeTiff({ ...grey, 259: [8], 278: [60], 317: [2] }, strips)
   assert.equal((await readAll(bytes, 'image/tiff'))[0]!.text, 'Deflated strips of grey')
 
   const tiles = [0, 1].flatMap((down) =>
@@ -176,16 +181,16 @@ test('a TIFF with Deflate compression: strips with differences, tiles, and what 
       return deflateSync(tile)
     }),
   )
-  const tiled = coded({ ...grey, 259: [32_946], 322: [464], 323: [112] }, tiles)
+  const tiled = encodeTiff({ ...grey, 259: [32_946], 322: [464], 323: [112] }, tiles)
   assert.equal((await readAll(tiled, 'image/tiff'))[0]!.text, 'Deflated strips of grey')
 
-  const lzw = coded({ ...grey, 259: [5], 322: [464], 323: [112] }, tiles)
+  const lzw = encodeTiff({ ...grey, 259: [5], 322: [464], 323: [112] }, tiles)
   const [unknown] = await readAll(lzw, 'image/tiff')
   assert.equal(unknown!.detail, 'The image is damaged')
 
-  const bomb = coded({ ...grey, 259: [8], 278: [60] }, [deflateSync(Buffer.alloc(10_000_000))])
+  const bomb = encodeTiff({ ...grey, 259: [8], 278: [60] }, [deflateSync(Buffer.alloc(10_000_000))])
   assert.equal((await readAll(bomb, 'image/tiff'))[0]!.detail, 'The image is damaged')
-  const floats = coded({ ...grey, 258: [32], 259: [8], 278: [200], 317: [3] }, strips)
+  const floats = encodeTiff({ ...grey, 258: [32], 259: [8], 278: [200], 317: [3] }, strips)
   const [page] = await readAll(floats, 'image/tiff')
   assert.equal(page!.detail, 'The image is damaged')
 })
@@ -193,7 +198,7 @@ test('a TIFF with Deflate compression: strips with differences, tiles, and what 
 test('a TIFF with JPEG compression: whole JPEGs, and with their tables apart', async () => {
   const jpeg = sign('Strips of JPEG').toBuffer('image/jpeg', 95)
   const colours = { 258: [8, 8, 8], 259: [7], 262: [6], 277: [3], 278: [200] }
-  assert.equal((await readAll(coded(colours, [jpeg]), 'image/tiff'))[0]!.text, 'Strips of JPEG')
+  assert.equal((await readAll(encodeTiff(colours, [jpeg]), 'image/tiff'))[0]!.text, 'Strips of JPEG')
   const tables: Uint8Array[] = []
   const rest: Uint8Array[] = []
   let at = 2
@@ -202,10 +207,10 @@ test('a TIFF with JPEG compression: whole JPEGs, and with their tables apart', a
       jpeg.subarray(at, at + 2 + jpeg.readUInt16BE(at + 2)),
     )
   const ends = [Buffer.from('ffd8', 'hex'), Buffer.from('ffd9', 'hex')] as const
-  const apart = coded({ ...colours, 347: [...Buffer.concat([ends[0], ...tables, ends[1]])] }, [
+  const apart = encodeTiff({ ...colours, 347: [...Buffer.concat([ends[0], ...tables, ends[1]])] }, [
     Buffer.concat([ends[0], ...rest, jpeg.subarray(at)]),
   ])
   assert.equal((await readAll(apart, 'image/tiff'))[0]!.text, 'Strips of JPEG')
-  const [damaged] = await readAll(coded(colours, [jpeg.subarray(0, 40)]), 'image/tiff')
+  const [damaged] = await readAll(encodeTiff(colours, [jpeg.subarray(0, 40)]), 'image/tiff')
   assert.deepEqual([damaged!.status, damaged!.detail], ['unread', 'The image is damaged'])
 })

@@ -71,7 +71,7 @@ const FORMATS: Readonly<Record<string, (parts: number, named: readonly number[])
 const files = (count: number, text: (n: number) => string, folder = '') =>
   Array.from({ length: count }, (_, n) => [`${folder}p${n}.xml`, text(n)] as const)
 
-async function textsOf(bytes: Buffer, fileName: string): Promise<string[]> {
+async function readTexts(bytes: Buffer, fileName: string): Promise<string[]> {
   const mediaType = await sniffMediaType(bytes, { fileName })
   const reader = await openPages(new Uint8Array(bytes), mediaType, { sight: 'none' })
   const texts: string[] = []
@@ -91,7 +91,7 @@ describe('of parts that refer to each other at random', () => {
         )
       await fc.assert(
         fc.asyncProperty(references, async ([parts, named]) => {
-          const text = (await textsOf(make(parts, named), fileName)).join('\n')
+          const text = (await readTexts(make(parts, named), fileName)).join('\n')
           for (let n = 0; n < parts; n++) {
             const times = text.split(textOf(n)).length - 1
             assert.equal(times, named.includes(n) ? 1 : 0, `part ${n}`)
@@ -112,7 +112,7 @@ describe('of parts that refer to each other at random', () => {
       ['xl/s.xml', `<d><row>${'<c t="s"><v>0</v></c>'.repeat(100_000)}</row></d>`],
     ])
     const before = process.cpuUsage()
-    const [text] = await textsOf(bytes, 'a.xlsx')
+    const [text] = await readTexts(bytes, 'a.xlsx')
     assert.equal(text!.length, 2_000_000)
     // Converting each cell separately would convert its string each time: 100,000 times 0.1 ms.
     assert.ok(process.cpuUsage(before).user < 5_000_000)

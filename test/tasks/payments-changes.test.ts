@@ -13,10 +13,10 @@ import {
 } from '../payment-events.ts'
 
 const AT = 1_700_000_000
-const said = (type: string, object: object, before: object = {}): Change[] =>
+const changesFrom = (type: string, object: object, before: object = {}): Change[] =>
   changesOf({ type, at: AT, object: object as never, before: before as never })
-const one = (type: string, object: object, before: object = {}) =>
-  said(type, object, before).find(({ kind }) => kind !== 'customer')!
+const changeFrom = (type: string, object: object, before: object = {}) =>
+  changesFrom(type, object, before).find(({ kind }) => kind !== 'customer')!
 const values = (change: Change | undefined) =>
   Object.fromEntries(
     Object.entries('facts' in change! ? change.facts : {}).map(([key, [, value]]) => [key, value]),
@@ -46,13 +46,13 @@ describe('a payment', () => {
       { name: 'x' },
       { latest_charge: { id: 'ch_1', object: 'charge' }, invoice: { id: 'in_1' } },
     )
-    assert.deepEqual(idsIn(one('payment_intent.succeeded', intent)), ['ch_1', 'pi_x', 'in_1'])
+    assert.deepEqual(idsIn(changeFrom('payment_intent.succeeded', intent)), ['ch_1', 'pi_x', 'in_1'])
     const old = { id: 'pi_old', amount: 5, currency: 'USD', charges: { data: [{ id: 'ch_old' }] } }
-    assert.deepEqual(idsIn(one('payment_intent.succeeded', old)), ['ch_old', 'pi_old'])
+    assert.deepEqual(idsIn(changeFrom('payment_intent.succeeded', old)), ['ch_old', 'pi_old'])
     const today = { ...intentObject({ name: 'y' }), payment_details: { order_reference: 'in_9' } }
-    assert.deepEqual(idsIn(one('payment_intent.succeeded', today)), ['ch_y', 'pi_y', 'in_9'])
+    assert.deepEqual(idsIn(changeFrom('payment_intent.succeeded', today)), ['ch_y', 'pi_y', 'in_9'])
     const shop = { ...intentObject({ name: 'y' }), payment_details: { order_reference: 'order 9' } }
-    assert.deepEqual(idsIn(one('payment_intent.succeeded', shop)), ['ch_y', 'pi_y'])
+    assert.deepEqual(idsIn(changeFrom('payment_intent.succeeded', shop)), ['ch_y', 'pi_y'])
     const paid = {
       id: 'in_2',
       amount_due: 5,
@@ -60,24 +60,25 @@ describe('a payment', () => {
       currency: 'usd',
       payments: { data: [{ payment: { payment_intent: 'pi_2' } }] },
     }
-    assert.deepEqual(idsIn(one('invoice.paid', paid)), ['pi_2', 'in_2'])
+    assert.deepEqual(idsIn(changeFrom('invoice.paid', paid)), ['pi_2', 'in_2'])
   })
 
   test('is of a subscription when its invoice or session says so, in each version', () => {
     const parent = { parent: { subscription_details: { subscription: 'sub_1' } }, subscription: undefined }
     assert.equal(
-      values(one('invoice.paid', { ...invoiceObject({ name: 'x' }, true), ...parent })).subscription,
+      values(changeFrom('invoice.paid', { ...invoiceObject({ name: 'x' }, true), ...parent })).subscription,
       'sub_1',
     )
-    assert.equal(values(one('invoice.paid', invoiceObject({ name: 'x' }, true))).subscription, 'sub_x')
+    assert.equal(values(changeFrom('invoice.paid', invoiceObject({ name: 'x' }, true))).subscription, 'sub_x')
     assert.equal(
-      values(one('invoice.paid', invoiceObject({ name: 'x' }, true, { subscription: null }))).subscription,
+      values(changeFrom('invoice.paid', invoiceObject({ name: 'x' }, true, { subscription: null })))
+        .subscription,
       undefined,
     )
   })
 
   test('is worth what was received, paid or asked for', () => {
-    const money = (type: string, object: object) => values(one(type, object)).money
+    const money = (type: string, object: object) => values(changeFrom(type, object)).money
     assert.deepEqual(
       money(
         'payment_intent.succeeded',
@@ -105,9 +106,9 @@ describe('a payment', () => {
   })
 
   test('of nothing is none: trials, and sessions that set something up', () => {
-    assert.deepEqual(said('checkout.session.completed', { id: 'cs', mode: 'setup' }), [])
+    assert.deepEqual(changesFrom('checkout.session.completed', { id: 'cs', mode: 'setup' }), [])
     assert.deepEqual(
-      said('checkout.session.completed', {
+      changesFrom('checkout.session.completed', {
         id: 'cs',
         mode: 'subscription',
         amount_total: 0,
@@ -115,11 +116,14 @@ describe('a payment', () => {
       }),
       [],
     )
-    assert.deepEqual(said('invoice.paid', { id: 'in', amount_due: 0, amount_paid: 0, currency: 'usd' }), [])
+    assert.deepEqual(
+      changesFrom('invoice.paid', { id: 'in', amount_due: 0, amount_paid: 0, currency: 'usd' }),
+      [],
+    )
   })
 
   test('is pending until it is paid, and canceled when that is what became of it', () => {
-    const outcome = (type: string, object: object) => values(one(type, object)).outcome
+    const outcome = (type: string, object: object) => values(changeFrom(type, object)).outcome
     assert.equal(
       outcome('checkout.session.completed', sessionObject({ name: 'x' }, { payment_status: 'unpaid' })),
       'pending',
@@ -145,7 +149,7 @@ describe('a payment', () => {
       { id: 're_2', amount: 5, currency: 'usd', status: 'requires_action' },
     ]
     for (const list of [refunds, { object: 'list', data: refunds }]) {
-      const changes = said('charge.refunded', chargeObject({ name: 'x' }, 8, { refunds: list }))
+      const changes = changesFrom('charge.refunded', chargeObject({ name: 'x' }, 8, { refunds: list }))
       assert.deepEqual(
         changes
           .filter(({ kind }) => kind === 'refund')
@@ -161,7 +165,7 @@ describe('a payment', () => {
 
 describe('a subscription', () => {
   const state = (more: object, type = 'customer.subscription.updated', before = {}) =>
-    one(type, subscriptionObject({ name: 'x' }, more), before)
+    changeFrom(type, subscriptionObject({ name: 'x' }, more), before)
 
   test('has the provider’s states in our words', () => {
     for (const [theirs, ours] of Object.entries({
@@ -216,18 +220,21 @@ describe('events', () => {
       'x',
       'toString',
     ])
-      assert.deepEqual(said(type, {}), [])
+      assert.deepEqual(changesFrom(type, {}), [])
   })
 
   test('leave something to ask for only where their version does not tell', () => {
-    const wanted = (type: string, object: object) =>
+    const lookUpFrom = (type: string, object: object) =>
       lookUpOf({ type, at: AT, object: object as never, before: {} })
-    assert.deepEqual(wanted('charge.refunded', { id: 'ch_1' }), { what: 'charge', id: 'ch_1' })
-    assert.equal(wanted('charge.refunded', { id: 'ch_1', refunds: { data: [{ id: 're_1' }] } }), null)
-    assert.deepEqual(wanted('invoice.paid', { id: 'in_1', parent: null }), { what: 'invoice', id: 'in_1' })
-    assert.equal(wanted('invoice.paid', { id: 'in_1', charge: null }), null)
-    assert.equal(wanted('invoice.paid', { id: 'in_1', parent: null, payment_intent: 'pi_1' }), null)
-    assert.equal(wanted('payment_intent.succeeded', { id: 'pi_1' }), null)
+    assert.deepEqual(lookUpFrom('charge.refunded', { id: 'ch_1' }), { what: 'charge', id: 'ch_1' })
+    assert.equal(lookUpFrom('charge.refunded', { id: 'ch_1', refunds: { data: [{ id: 're_1' }] } }), null)
+    assert.deepEqual(lookUpFrom('invoice.paid', { id: 'in_1', parent: null }), {
+      what: 'invoice',
+      id: 'in_1',
+    })
+    assert.equal(lookUpFrom('invoice.paid', { id: 'in_1', charge: null }), null)
+    assert.equal(lookUpFrom('invoice.paid', { id: 'in_1', parent: null, payment_intent: 'pi_1' }), null)
+    assert.equal(lookUpFrom('payment_intent.succeeded', { id: 'pi_1' }), null)
   })
 
   test('of one payment have one subject', () => {

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { openPages } from '../../workers/children/documents/pages.ts'
 import { mappedPdf, rawPdf, stream } from '../pdfs.ts'
 
-async function textOf(pdf: Uint8Array): Promise<string> {
+async function readText(pdf: Uint8Array): Promise<string> {
   const reader = await openPages(pdf, 'application/pdf', { sight: 'none' })
   const { text } = await reader.read(1)
   await reader.close()
@@ -28,7 +28,7 @@ test('accents that are drawn over letters are composed with them', async () => {
     '[(J)-111.5(\\264)444.5(an)-278(Min)-111.5(\\264)444.5(a)-83.5(\\237)416.5(c)-278(na)27.5(\\250)305.5(\\235)(ve)' +
     '-278(gar)-83.5(\\270)416.5(con)-278(\\264quoted\\264)] TJ'
   assert.equal(
-    await textOf(accentsPdf(`BT /F1 12 Tf 20 150 Td ${shown} ET`)),
+    await readText(accentsPdf(`BT /F1 12 Tf 20 150 Td ${shown} ET`)),
     'Ján Mináč naïve garçon ´quoted´',
   )
 })
@@ -36,7 +36,7 @@ test('accents that are drawn over letters are composed with them', async () => {
 test('the accent over a capital letter, which follows its line, is composed with it', async () => {
   const line = '1 0 0 1 20 150 Tm (Etienne and Anna) Tj'
   assert.equal(
-    await textOf(accentsPdf(`BT /F1 12 Tf ${line} 1 0 0 1 22 153 Tm (\\264) Tj ET`)),
+    await readText(accentsPdf(`BT /F1 12 Tf ${line} 1 0 0 1 22 153 Tm (\\264) Tj ET`)),
     'Étienne and Anna',
   )
 })
@@ -45,7 +45,7 @@ test('a ligature of Arabic is its letters in their order', async () => {
   // From the left, the page shows nun, alef, the ligature of lam and alef with hamza below, and alef.
   for (const ligature of ['لإ', '\ufef9']) {
     const letters = ['ن', 'ا', ligature]
-    assert.equal(await textOf(mappedPdf(letters, 'BT /F1 20 Tf 20 150 Td (ABCB) Tj ET')), 'الإان')
+    assert.equal(await readText(mappedPdf(letters, 'BT /F1 20 Tf 20 150 Td (ABCB) Tj ET')), 'الإان')
   }
 })
 
@@ -54,11 +54,11 @@ test('a vowel of Arabic that is a character of its own belongs to the letter bel
   const letters = ['ا', 'ض', 'ي', 'أ', '\u064b ']
   const content =
     'BT /F1 20 Tf 20 150 Td (A) Tj 13.34 0 Td (B) Tj 13.34 0 Td (CD) Tj 1 0 0 1 34 149 Tm (E) Tj ET'
-  assert.equal(await textOf(mappedPdf(letters, content)), 'أيضًا')
+  assert.equal(await readText(mappedPdf(letters, content)), 'أيضًا')
 })
 
 test('words of Latin letters within Arabic are words of their own', async () => {
   // Spaces of the Latin words are on their right, where words end that run to the right.
   const letters = ['م', 'ن', 'و', 'P', 'y']
-  assert.equal(await textOf(mappedPdf(letters, 'BT /F1 20 Tf 20 150 Td (BADE C) Tj ET')), 'و Py من')
+  assert.equal(await readText(mappedPdf(letters, 'BT /F1 20 Tf 20 150 Td (BADE C) Tj ET')), 'و Py من')
 })

@@ -21,7 +21,7 @@ const ALL: Selection = { tag: null, kind: null, ids: null, search: null }
 /** Names and pages of the documents that were split into chunks. */
 const cut: [name: string, pages: readonly string[]][] = []
 
-function contextOf(ownerId: number | null, more: Partial<TaskContext> = {}): TaskContext {
+function createContext(ownerId: number | null, more: Partial<TaskContext> = {}): TaskContext {
   return {
     job: { id: uuidv7(), attempt: 1, ownerId, requestId: null },
     db,
@@ -56,8 +56,8 @@ const add = async (ownerId: number | null, title: string, ...pages: readonly str
   return id
 }
 const index = (owner: number | null, collection: string, documents: Partial<Selection> = {}) =>
-  indexDocuments.run(contextOf(owner), { collection, documents: { ...ALL, ...documents } })
-const chunks = async (collection: string): Promise<string[]> => {
+  indexDocuments.run(createContext(owner), { collection, documents: { ...ALL, ...documents } })
+const readChunks = async (collection: string): Promise<string[]> => {
   const rows = await query(
     `select f.source || '/' || k.page || ' ' || k.content as text from rag_collection c
      join rag_file f on f.collection_id = c.id and f.build_id is null join rag_chunk k on k.file_id = f.id
@@ -94,7 +94,7 @@ describe('indexing documents', () => {
       ],
       skipped_total: 2,
     })
-    assert.deepEqual(await chunks('pages'), [
+    assert.deepEqual(await readChunks('pages'), [
       `documents/${tall}/1 first page`,
       `documents/${tall}/3 third page`,
       `documents/${tall}/5 fifth page`,
@@ -120,32 +120,33 @@ describe('indexing documents', () => {
     ])
     await query('delete from document_page where document_id = $1 and page_number = 2', [a])
     await index(owner, 'changes')
-    assert.deepEqual(await chunks('changes'), [`documents/${a}/1 a`, `documents/${b}/1 b`])
+    assert.deepEqual(await readChunks('changes'), [`documents/${a}/1 a`, `documents/${b}/1 b`])
   })
 
   test('cut short swaps in nothing that has gone since, or is again as it was', async () => {
     const owner = await account()
     const [a, b, c] = [await add(owner, 'A', 'a'), await add(owner, 'B', 'b'), await add(owner, 'C', 'c')]
     await index(owner, 'since', { ids: [a, b] })
-    const title = (id: number, of: string) => query('update document set title = $2 where id = $1', [id, of])
-    await title(a, 'Ay')
-    await title(b, 'Bee')
-    const { job } = contextOf(owner)
+    const setTitle = (id: number, of: string) =>
+      query('update document set title = $2 where id = $1', [id, of])
+    await setTitle(a, 'Ay')
+    await setTitle(b, 'Bee')
+    const { job } = createContext(owner)
     const abort = new AbortController()
-    const attempt = (more: Partial<TaskContext>) =>
-      indexDocuments.run(contextOf(owner, { job, ...more }), {
+    const runAttempt = (more: Partial<TaskContext>) =>
+      indexDocuments.run(createContext(owner, { job, ...more }), {
         collection: 'since',
         documents: { ...ALL, ids: [a, b, c] },
       })
     await assert.rejects(
-      attempt({
+      runAttempt({
         signal: abort.signal,
         progress: (label) => label.startsWith('Swapping') && abort.abort(),
       }),
     )
-    await title(a, 'A')
+    await setTitle(a, 'A')
     await query('update document set deleted_at = now(), expires_at = now() where id = $1', [c])
-    const result = await attempt({})
+    const result = await runAttempt({})
     const { documents_added, documents_unchanged, documents_removed, total_documents } = result
     assert.deepEqual([documents_added, documents_unchanged, documents_removed, total_documents], [1, 1, 0, 2])
     const titles = await query(
@@ -171,7 +172,7 @@ describe('indexing documents', () => {
     const theirs = await add(await account(), 'apple', 'theirs')
     const has = async (selection: Partial<Selection>): Promise<unknown[]> => {
       await index(owner, 'selection', selection)
-      return (await chunks('selection')).map((text) => Number(text.split('/')[1]))
+      return (await readChunks('selection')).map((text) => Number(text.split('/')[1]))
     }
     assert.deepEqual(await has({}), [a, b, c])
     assert.deepEqual(await has({ tag: 'blue' }), [a, c])
@@ -222,11 +223,11 @@ describe('indexing documents', () => {
 })
 
 describe('a refresh', () => {
-  const waiting = () =>
+  const findWaiting = () =>
     query(
       `select payload, owner_id from job where name = 'rag.refresh_documents' and status = 'queued' order by ordinal`,
     )
-  const changed = (owner: number | null, ...ids: readonly number[]) =>
+  const reportChange = (owner: number | null, ...ids: readonly number[]) =>
     db.transaction((tx) => refreshCollections(tx, ids, { ownerId: owner, settings: jobSettings(3) }))
 
   test('waits once for each collection that may have the documents, and joins only what waits', async () => {
@@ -234,9 +235,9 @@ describe('a refresh', () => {
     const id = await add(owner, 'A', 'a')
     await index(owner, 'all')
     await index(owner, 'others', { ids: [id + 1] })
-    await changed(owner, id)
-    await changed(owner, id)
-    const jobs = await waiting()
+    await reportChange(owner, id)
+    await reportChange(owner, id)
+    const jobs = await findWaiting()
     assert.deepEqual(
       jobs.map((job) => [(job.payload as { name: string }).name, job.owner_id]),
       [['all', owner]],
@@ -244,8 +245,8 @@ describe('a refresh', () => {
     await query(
       `update job set status = 'running', lease_id = gen_random_uuid(), attempt = 1 where name = 'rag.refresh_documents'`,
     )
-    await changed(owner, id)
-    assert.equal((await waiting()).length, 1)
+    await reportChange(owner, id)
+    assert.equal((await findWaiting()).length, 1)
   })
 
   test('indexes by the selection that the collection has by then', async () => {
@@ -254,13 +255,19 @@ describe('a refresh', () => {
     await index(owner, 'later', { ids: [a] })
     const selection = { ...ALL, ids: [a, b] }
     const { id } = await db.one(openDocuments('later', owner, selection))
-    const result = await refreshDocuments.run(contextOf(owner), { collection_id: id!, name: 'later' })
+    const result = await refreshDocuments.run(createContext(owner), { collection_id: id!, name: 'later' })
     assert.deepEqual([result?.documents_added, result?.documents_unchanged], [1, 1])
-    const version = () => query('select version::int from rag_collection where id = $1', [id])
-    const before = await version()
-    assert.equal(await refreshDocuments.run(contextOf(owner), { collection_id: id!, name: 'later' }), null)
-    assert.deepEqual(await version(), before, 'nothing has changed, and nobody has to load it again')
+    const readVersion = () => query('select version::int from rag_collection where id = $1', [id])
+    const before = await readVersion()
+    assert.equal(
+      await refreshDocuments.run(createContext(owner), { collection_id: id!, name: 'later' }),
+      null,
+    )
+    assert.deepEqual(await readVersion(), before, 'nothing has changed, and nobody has to load it again')
     await db.run(hideCollection(id!))
-    assert.equal(await refreshDocuments.run(contextOf(owner), { collection_id: id!, name: 'later' }), null)
+    assert.equal(
+      await refreshDocuments.run(createContext(owner), { collection_id: id!, name: 'later' }),
+      null,
+    )
   })
 })

@@ -39,7 +39,7 @@ interface Run {
   readonly model?: string
 }
 
-function contextOf(run: Run = {}): TaskContext {
+function createContext(run: Run = {}): TaskContext {
   return {
     job: { id: run.job ?? uuidv7(), attempt: 1, ownerId: null, requestId: null },
     db,
@@ -70,9 +70,14 @@ function contextOf(run: Run = {}): TaskContext {
   }
 }
 
-const indexed = (collection: string, run: Run = {}) =>
-  indexFiles.run(contextOf(run), { collection, path: run.path ?? collection, extensions: [], excludes: [] })
-const found = async (collection: string, text: string): Promise<unknown[]> => {
+const runIndex = (collection: string, run: Run = {}) =>
+  indexFiles.run(createContext(run), {
+    collection,
+    path: run.path ?? collection,
+    extensions: [],
+    excludes: [],
+  })
+const searchNames = async (collection: string, text: string): Promise<unknown[]> => {
   const hits = await searcher.search({
     collection,
     viewer: EVERYBODY,
@@ -87,7 +92,7 @@ const hide = async (collection: string): Promise<void> => {
   const [row] = await query('select id from rag_collection where name = $1', [collection])
   await db.run(hideCollection(row!.id as number))
 }
-const rows = async (collection: string): Promise<unknown> => {
+const countRows = async (collection: string): Promise<unknown> => {
   const [row] = await query(
     `select count(*)::int as files, count(f.build_id)::int as staged from rag_collection c
      join rag_file f on f.collection_id = c.id where c.name = $1`,
@@ -97,76 +102,76 @@ const rows = async (collection: string): Promise<unknown> => {
 }
 
 /** Indexes three files and then changes all of them. */
-async function changed(name: string): Promise<void> {
+async function indexAndChange(name: string): Promise<void> {
   const text = (words: string) =>
     Object.fromEntries(['a', 'b', 'c'].map((file) => [`${name}/${file}.txt`, `${words} ${file}`]))
   writeInto(root, text('old words'))
-  await indexed(name)
+  await runIndex(name)
   writeInto(root, text('new words'))
 }
 
 /** Runs an attempt that is cut short after it has stored everything, before the swap. */
-async function cutShort(collection: string, job: string): Promise<void> {
+async function runCutShort(collection: string, job: string): Promise<void> {
   const abort = new AbortController()
   const onProgress = (label: string) => label.startsWith('Swapping') && abort.abort()
-  await assert.rejects(indexed(collection, { job, signal: abort.signal, onProgress }))
+  await assert.rejects(runIndex(collection, { job, signal: abort.signal, onProgress }))
 }
 
 describe('a run', () => {
   test('cut short leaves the old index, and its next attempt goes on with what it has', async () => {
-    await changed('short')
+    await indexAndChange('short')
     const job = uuidv7()
-    await cutShort('short', job)
-    assert.deepEqual(await found('short', 'old'), ['a.txt', 'b.txt', 'c.txt'])
-    assert.deepEqual(await found('short', 'new'), [])
-    assert.deepEqual(await rows('short'), [6, 3])
+    await runCutShort('short', job)
+    assert.deepEqual(await searchNames('short', 'old'), ['a.txt', 'b.txt', 'c.txt'])
+    assert.deepEqual(await searchNames('short', 'new'), [])
+    assert.deepEqual(await countRows('short'), [6, 3])
     const made = () => query(`select max(f.id)::int as last from rag_file f where f.source like 'short/%'`)
     const before = await made()
     const labels: string[] = []
-    const result = await indexed('short', { job, onProgress: (label) => void labels.push(label) })
+    const result = await runIndex('short', { job, onProgress: (label) => void labels.push(label) })
     assert.deepEqual([result.documents_added, result.total_documents], [3, 3])
-    assert.deepEqual(await found('short', 'new'), ['a.txt', 'b.txt', 'c.txt'])
-    assert.deepEqual(await found('short', 'old'), [])
-    assert.deepEqual(await rows('short'), [3, 0])
+    assert.deepEqual(await searchNames('short', 'new'), ['a.txt', 'b.txt', 'c.txt'])
+    assert.deepEqual(await searchNames('short', 'old'), [])
+    assert.deepEqual(await countRows('short'), [3, 0])
     assert.deepEqual(await made(), before, 'nothing was made twice')
     assert.equal(labels.at(-1), 'Swapping the index')
   })
 
   test('cut short swaps in nothing that has gone since, or is again as it was', async () => {
-    await changed('since')
+    await indexAndChange('since')
     const job = uuidv7()
-    await cutShort('since', job)
+    await runCutShort('since', job)
     rmSync(join(root, 'since/a.txt'))
     writeInto(root, { 'since/b.txt': 'old words b' })
-    const result = await indexed('since', { job })
+    const result = await runIndex('since', { job })
     const { documents_added, documents_unchanged, documents_removed, total_documents, total_chunks } = result
     assert.deepEqual(
       [documents_added, documents_unchanged, documents_removed, total_documents, total_chunks],
       [1, 1, 1, 2, 2],
     )
-    assert.deepEqual(await found('since', 'old'), ['b.txt'])
-    assert.deepEqual(await found('since', 'new'), ['c.txt'])
-    assert.deepEqual(await rows('since'), [2, 0])
+    assert.deepEqual(await searchNames('since', 'old'), ['b.txt'])
+    assert.deepEqual(await searchNames('since', 'new'), ['c.txt'])
+    assert.deepEqual(await countRows('since'), [2, 0])
   })
 
   test('that was taken over swaps nothing in, and what it leaves goes with the next run', async () => {
-    await changed('taken')
+    await indexAndChange('taken')
     let calls = 0
     const superseded: TaskContext['fenced'] = (work) => {
       // Opening, clearing and storing succeed; the swap comes too late.
       if (++calls === 4) throw fail('job.superseded')
       return db.transaction(work)
     }
-    await assert.rejects(indexed('taken', { fenced: superseded }), { code: 'job.superseded' })
-    assert.deepEqual(await rows('taken'), [6, 3])
-    assert.deepEqual(await found('taken', 'old'), ['a.txt', 'b.txt', 'c.txt'])
-    await indexed('taken')
-    assert.deepEqual(await rows('taken'), [3, 0])
-    assert.deepEqual(await found('taken', 'new'), ['a.txt', 'b.txt', 'c.txt'])
+    await assert.rejects(runIndex('taken', { fenced: superseded }), { code: 'job.superseded' })
+    assert.deepEqual(await countRows('taken'), [6, 3])
+    assert.deepEqual(await searchNames('taken', 'old'), ['a.txt', 'b.txt', 'c.txt'])
+    await runIndex('taken')
+    assert.deepEqual(await countRows('taken'), [3, 0])
+    assert.deepEqual(await searchNames('taken', 'new'), ['a.txt', 'b.txt', 'c.txt'])
   })
 
   test('of a collection that is deleted meanwhile ends without effect', async () => {
-    await changed('deleted')
+    await indexAndChange('deleted')
     const onProgress = (label: string): void => {
       if (label.startsWith('Swapping')) hidden = hide('deleted')
     }
@@ -175,28 +180,28 @@ describe('a run', () => {
       await hidden
       return db.transaction(work)
     }
-    await assert.rejects(indexed('deleted', { onProgress, fenced: late }), { code: 'rag.deleted' })
-    await assert.rejects(found('deleted', 'old'), { code: 'rag.missing' })
-    await purge.run(contextOf(), {})
+    await assert.rejects(runIndex('deleted', { onProgress, fenced: late }), { code: 'rag.deleted' })
+    await assert.rejects(searchNames('deleted', 'old'), { code: 'rag.missing' })
+    await purge.run(createContext(), {})
     assert.deepEqual(await query(`select 1 from rag_collection where name = 'deleted'`), [])
   })
 
   test('into rows that are removed under it is told so', async () => {
-    await changed('under')
+    await indexAndChange('under')
     const remove: TaskContext['fenced'] = async (work) => {
       if (++calls === 2) await query(`delete from rag_collection where name = 'under'`)
       return db.transaction(work)
     }
     let calls = 0
     await assert.rejects(
-      indexed('under', { fenced: remove }),
+      runIndex('under', { fenced: remove }),
       (error) => error instanceof Failure && error.code === 'rag.deleted',
     )
   })
 
   test('of a PDF keeps its pages', async () => {
     writeInto(root, { 'pdf/a.pdf': 'otters' })
-    await indexed('pdf')
+    await runIndex('pdf')
     const hits = await searcher.search({
       collection: 'pdf',
       viewer: EVERYBODY,
@@ -213,16 +218,16 @@ describe('a run', () => {
 
   test('of an older analysis is done again', async () => {
     writeInto(root, { 'older/a.txt': 'same' })
-    await indexed('older')
-    assert.equal((await indexed('older')).documents_unchanged, 1)
+    await runIndex('older')
+    assert.equal((await runIndex('older')).documents_unchanged, 1)
     await query(`update rag_file set analysis = 0 where source = 'older/a.txt'`)
-    assert.equal((await indexed('older')).documents_added, 1)
+    assert.equal((await runIndex('older')).documents_added, 1)
   })
 })
 
 describe('a run with a model', () => {
   /** Ends the embedding jobs, as a worker would. */
-  const ending = async (end: string): Promise<number> => {
+  const endEmbedJobs = async (end: string): Promise<number> => {
     let ended = 0
     while (ended === 0)
       ended = (
@@ -237,25 +242,25 @@ describe('a run with a model', () => {
     writeInto(root, { 'none/a.txt': 'words remain', 'none/b.txt': 'words too' })
     const result = JSON.stringify({ model: null, vector: null, reason: 'gone' })
     const [indexing, ended] = await Promise.all([
-      indexed('none', { model: 'm' }),
-      ending(`status = 'done', result = '${result}'`),
+      runIndex('none', { model: 'm' }),
+      endEmbedJobs(`status = 'done', result = '${result}'`),
     ])
     assert.equal(ended, 1, 'the first answer is enough')
     assert.deepEqual([indexing.embedding_model, indexing.documents_added], [null, 2])
-    assert.deepEqual(await found('none', 'remain'), ['a.txt'])
+    assert.deepEqual(await searchNames('none', 'remain'), ['a.txt'])
   })
 
   test('whose worker has another one keeps the vectors that there are', async () => {
     writeInto(root, { 'moving/a.txt': 'words' })
-    await indexed('moving')
+    await runIndex('moving')
     await query(
       `insert into rag_vector (file_id, model, dimensions, floats) select id, 'old', 1, '\\x0000803f' from rag_file
        where source = 'moving/a.txt'`,
     )
     const result = JSON.stringify({ model: 'old', vector: null, reason: null })
     const [indexing] = await Promise.all([
-      indexed('moving', { model: 'new' }),
-      ending(`status = 'done', result = '${result}'`),
+      runIndex('moving', { model: 'new' }),
+      endEmbedJobs(`status = 'done', result = '${result}'`),
     ])
     assert.equal(indexing.embedding_model, null)
     const [collection] = await query(`select embedding_model from rag_collection where name = 'moving'`)
@@ -263,11 +268,11 @@ describe('a run with a model', () => {
   })
 
   test('that fails leaves the old index', async () => {
-    await changed('fails')
+    await indexAndChange('fails')
     const failed = `status = 'failed', error_code = 'rag.embedding_failed', error_detail = 'no'`
-    const [outcome] = await Promise.allSettled([indexed('fails', { model: 'm' }), ending(failed)])
+    const [outcome] = await Promise.allSettled([runIndex('fails', { model: 'm' }), endEmbedJobs(failed)])
     assert.equal(outcome.status === 'rejected' && outcome.reason.code, 'rag.embedding_failed')
-    assert.deepEqual(await found('fails', 'old'), ['a.txt', 'b.txt', 'c.txt'])
+    assert.deepEqual(await searchNames('fails', 'old'), ['a.txt', 'b.txt', 'c.txt'])
   })
 })
 
@@ -278,8 +283,8 @@ test('vectors are waited for less long than a run may be silent', () => {
 
 describe('what is left behind', () => {
   test('by runs that are no more goes, by those that run stays', async () => {
-    await changed('left')
-    await purge.run(contextOf(), {})
+    await indexAndChange('left')
+    await purge.run(createContext(), {})
     const [dead, live] = [uuidv7(), uuidv7()]
     await query(
       `insert into job (id, name, queue, mailbox, payload, status, attempt, max_tries, lease_id)
@@ -291,7 +296,7 @@ describe('what is left behind', () => {
        select id, b, b::text, sha256(''), 0, 'text', 1, 0, 0 from rag_collection, unnest($1::uuid[]) b where name = 'left'`,
       [[dead, live]],
     )
-    assert.deepEqual(await purge.run(contextOf(), {}), { rows: 1 })
+    assert.deepEqual(await purge.run(createContext(), {}), { rows: 1 })
     const staged = await query(`select build_id from rag_file where build_id is not null`)
     assert.deepEqual(staged, [{ build_id: live }])
     await query('delete from rag_file where build_id is not null')
@@ -305,12 +310,12 @@ describe('a searcher', () => {
         Array.from({ length: 10 }, (_, i) => [`often/${i}.txt`, `common word and version${n}`]),
       )
     writeInto(root, files(0))
-    await indexed('often')
+    await runIndex('often')
     let done = false
     const changing = (async () => {
       for (let n = 1; n <= 8; n++) {
         writeInto(root, files(n))
-        await indexed('often')
+        await runIndex('often')
       }
       done = true
     })()
@@ -335,7 +340,7 @@ describe('a searcher', () => {
   test('keeps to its room, and answers all the same', async () => {
     for (const name of ['room1', 'room2']) {
       writeInto(root, { [`${name}/a.txt`]: `only ${name}` })
-      await indexed(name)
+      await runIndex(name)
     }
     const small = createSearcher(db, reader, 1)
     for (const name of ['room1', 'room2', 'room1']) {
@@ -353,7 +358,7 @@ describe('a searcher', () => {
 
   test('finds nothing in a collection of nothing', async () => {
     writeInto(root, { 'empty/a.txt': '  ' })
-    assert.equal((await indexed('empty')).total_chunks, 0)
-    assert.deepEqual(await found('empty', 'word'), [])
+    assert.equal((await runIndex('empty')).total_chunks, 0)
+    assert.deepEqual(await searchNames('empty', 'word'), [])
   })
 })

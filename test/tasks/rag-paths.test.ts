@@ -38,12 +38,12 @@ const options = (more: Partial<WalkOptions> = {}): WalkOptions => ({
   signal: new AbortController().signal,
   ...more,
 })
-const walked = async (path: string, more: Partial<WalkOptions> = {}): Promise<Walked> =>
+const walkPath = async (path: string, more: Partial<WalkOptions> = {}): Promise<Walked> =>
   walk(await placeOf(root, path), options(more))
 const sources = async (path: string, more: Partial<WalkOptions> = {}): Promise<string[]> =>
-  (await walked(path, more)).files.map(({ source }) => source)
-const refused = (code: string, path: string, more: Partial<WalkOptions> = {}): Promise<void> =>
-  assert.rejects(walked(path, more), (error) => error instanceof Failure && error.code === code, path)
+  (await walkPath(path, more)).files.map(({ source }) => source)
+const assertRefused = (code: string, path: string, more: Partial<WalkOptions> = {}): Promise<void> =>
+  assert.rejects(walkPath(path, more), (error) => error instanceof Failure && error.code === code, path)
 
 describe('paths', () => {
   test('of files below the root, in order, without what is never read', async () => {
@@ -69,15 +69,15 @@ describe('paths', () => {
   })
 
   test('outside, missing, or never read', async () => {
-    await refused('rag.path_outside', '..')
-    await refused('rag.path_outside', '../..//etc/passwd')
-    await refused('rag.path_outside', `${root}-other`)
-    await refused('rag.path_outside', outside)
-    await refused('rag.path_outside', join(outside, 'nothing'), {})
-    await refused('rag.path_outside', '/dev/zero')
-    await refused('rag.path_missing', 'nothing')
-    await refused('rag.path_missing', 'a/one.md/below')
-    await refused('rag.path_missing', 'a\0b')
+    await assertRefused('rag.path_outside', '..')
+    await assertRefused('rag.path_outside', '../..//etc/passwd')
+    await assertRefused('rag.path_outside', `${root}-other`)
+    await assertRefused('rag.path_outside', outside)
+    await assertRefused('rag.path_outside', join(outside, 'nothing'), {})
+    await assertRefused('rag.path_outside', '/dev/zero')
+    await assertRefused('rag.path_missing', 'nothing')
+    await assertRefused('rag.path_missing', 'a/one.md/below')
+    await assertRefused('rag.path_missing', 'a\0b')
     for (const path of [
       '.git',
       '.env',
@@ -87,7 +87,7 @@ describe('paths', () => {
       'data',
       'data/db.txt',
     ])
-      await refused('rag.path_excluded', path)
+      await assertRefused('rag.path_excluded', path)
     await assert.rejects(placeOf(join(root, 'nothing'), '.'), { code: 'rag.root_missing' })
   })
 
@@ -97,13 +97,13 @@ describe('paths', () => {
     symlinkSync(root, join(root, 'a', 'loop'))
     symlinkSync('nowhere', join(root, 'broken.md'))
     symlinkSync('one.md', join(root, 'a', 'same.md'))
-    await refused('rag.path_outside', 'out')
-    await refused('rag.path_outside', 'out/more')
-    await refused('rag.path_outside', 'out.txt')
-    await refused('rag.path_missing', 'out/more/../../x')
-    await refused('rag.path_missing', 'broken.md')
+    await assertRefused('rag.path_outside', 'out')
+    await assertRefused('rag.path_outside', 'out/more')
+    await assertRefused('rag.path_outside', 'out.txt')
+    await assertRefused('rag.path_missing', 'out/more/../../x')
+    await assertRefused('rag.path_missing', 'broken.md')
     assert.deepEqual(await sources('a/loop/a/b'), ['a/b/three.py'], 'a link that stays inside is its target')
-    const { files, skipped } = await walked('.')
+    const { files, skipped } = await walkPath('.')
     assert.deepEqual(
       files.map(({ source }) => source),
       ['a/b/three.py', 'a/one.md', 'a/two.txt'],
@@ -128,9 +128,9 @@ describe('paths', () => {
     execFileSync('mkfifo', [join(odd, 'pipe.txt')])
     const server = net.createServer().listen(join(odd, 'socket.txt'))
     await new Promise((resolve) => server.once('listening', resolve))
-    await refused('rag.path_kind', 'odd/pipe.txt')
-    await refused('rag.path_kind', 'odd/socket.txt')
-    assert.deepEqual((await walked('odd')).skipped, [
+    await assertRefused('rag.path_kind', 'odd/pipe.txt')
+    await assertRefused('rag.path_kind', 'odd/socket.txt')
+    assert.deepEqual((await walkPath('odd')).skipped, [
       { source: 'odd/pipe.txt', reason: 'a pipe' },
       { source: 'odd/socket.txt', reason: 'a socket' },
     ])
@@ -168,13 +168,13 @@ describe('reading', () => {
     chmodSync(root, 0o755)
     const asNobody = async (): Promise<void> => {
       assert.deepEqual(await read('closed.txt'), { reason: 'permission denied' })
-      const { skipped } = await walked('.')
+      const { skipped } = await walkPath('.')
       assert.deepEqual(
         skipped.filter(({ reason }) => reason === 'permission denied'),
         [{ source: 'locked', reason: 'permission denied' }],
       )
-      await refused('rag.path_denied', 'locked/in.txt')
-      await refused('rag.path_denied', 'locked')
+      await assertRefused('rag.path_denied', 'locked/in.txt')
+      await assertRefused('rag.path_denied', 'locked')
     }
     // Root may read anything.
     const isRoot = process.getuid!() === 0

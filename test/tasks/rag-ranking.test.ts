@@ -12,7 +12,7 @@ import { runs } from '../runs.ts'
 
 /** Compares each part of ranking with its simplest implementation. */
 
-const packed = (text: string): Uint32Array => Uint32Array.from(termsOf(text), hashOf)
+const packTerms = (text: string): Uint32Array => Uint32Array.from(termsOf(text), hashOf)
 const order = (hits: readonly { chunk: number }[]): number[] => hits.map(({ chunk }) => chunk)
 
 describe('postings', () => {
@@ -69,7 +69,7 @@ describe('words', () => {
     'fox',
     'grey wolf',
   ]
-  const postings = new Postings(texts.map(packed))
+  const postings = new Postings(texts.map(packTerms))
   const search = (text: string, allowed: Uint8Array | null = null): number[] =>
     order(searchTerms(postings, queryOf(text), 10, allowed))
 
@@ -106,7 +106,7 @@ describe('words', () => {
   test('that the best chunks lend find what the query does not name', () => {
     const others = Array.from({ length: 9 }, (_, i) => `filler${i}`)
     const texts = ['car engine motor', 'car engine motor', 'motor repair', ...others]
-    const lending = new Postings(texts.map(packed))
+    const lending = new Postings(texts.map(packTerms))
     const found = order(searchTerms(lending, queryOf('car'), 10, null))
     assert.deepEqual(found, [0, 1, 2])
   })
@@ -136,14 +136,17 @@ describe('vectors', () => {
     return Float32Array.from(floats, (value) => value / length)
   }
   // Deterministic numbers that look random.
-  const made = (row: number, size: number): Float32Array =>
+  const createVector = (row: number, size: number): Float32Array =>
     unit(Array.from({ length: size }, (_, i) => Math.sin((row + 1) * 12.9898 + i * 78.233)))
 
   test('are near by their cosine, whatever their length', () => {
     for (const size of [1, 3, 8, 17, 384]) {
-      const rows = Array.from({ length: 50 }, (_, row) => ({ chunk: row * 2, floats: made(row, size) }))
+      const rows = Array.from({ length: 50 }, (_, row) => ({
+        chunk: row * 2,
+        floats: createVector(row, size),
+      }))
       const vectors = new Vectors(size, rows)
-      const wanted = made(20, size)
+      const wanted = createVector(20, size)
       const expected = rows
         .map(({ chunk, floats }) => ({
           chunk,
@@ -158,9 +161,9 @@ describe('vectors', () => {
   })
 
   test('that are not allowed are not there', () => {
-    const rows = Array.from({ length: 9 }, (_, chunk) => ({ chunk, floats: made(chunk, 8) }))
+    const rows = Array.from({ length: 9 }, (_, chunk) => ({ chunk, floats: createVector(chunk, 8) }))
     const allowed = Uint8Array.from(rows, ({ chunk }) => (chunk % 3 === 0 ? 1 : 0))
-    const found = new Vectors(8, rows).nearest(made(1, 8), 9, allowed)
+    const found = new Vectors(8, rows).nearest(createVector(1, 8), 9, allowed)
     assert.deepEqual(order(found).sort(), [0, 3, 6])
   })
 

@@ -48,7 +48,10 @@ const textsOf = (word: string, count = 10): Texts =>
 const isList = ({ sql }: { readonly sql: string }): boolean => sql.includes('from rag_collection')
 
 /** A searcher that awaits `heard` after each statement. */
-function watched(heard: (list: boolean, rows: number) => unknown, reads: Reader = reader): Searcher {
+function createWatchedSearcher(
+  heard: (list: boolean, rows: number) => unknown,
+  reads: Reader = reader,
+): Searcher {
   const any = async (statement: Parameters<Database['any']>[0]) => {
     const rows = await db.any(statement)
     await heard(isList(statement), rows.length)
@@ -58,10 +61,17 @@ function watched(heard: (list: boolean, rows: number) => unknown, reads: Reader 
 }
 
 /** A searcher that runs `what` right after it has read a list of files, the first `times` times. */
-const interrupted = (what: () => Promise<unknown>, times = 1, reads: Reader = reader): Searcher =>
-  watched((list) => (list && times-- > 0 ? what() : undefined), reads)
+const createInterruptedSearcher = (
+  what: () => Promise<unknown>,
+  times = 1,
+  reads: Reader = reader,
+): Searcher => createWatchedSearcher((list) => (list && times-- > 0 ? what() : undefined), reads)
 
-async function found(searcher: Searcher, collection: string, text = 'common'): Promise<readonly string[]> {
+async function searchContents(
+  searcher: Searcher,
+  collection: string,
+  text = 'common',
+): Promise<readonly string[]> {
   const search = { collection, viewer: EVERYBODY, query: text, topK: 50, filter: null, vector: null }
   return (await searcher.search(search)).map(({ content }) => content).sort()
 }
@@ -69,29 +79,29 @@ async function found(searcher: Searcher, collection: string, text = 'common'): P
 describe('a swap between the list of files and their loading', () => {
   test('of all files: the new ones are found', async () => {
     await swap('all', textsOf('old'))
-    const searcher = interrupted(() => swap('all', textsOf('new')))
-    assert.deepEqual(await found(searcher, 'all'), Object.values(textsOf('new')))
+    const searcher = createInterruptedSearcher(() => swap('all', textsOf('new')))
+    assert.deepEqual(await searchContents(searcher, 'all'), Object.values(textsOf('new')))
   })
 
   test('of one file: none is missing, then or later', async () => {
     await swap('one', textsOf('old'))
-    const searcher = interrupted(() => swap('one', { '3.txt': 'common new' }))
+    const searcher = createInterruptedSearcher(() => swap('one', { '3.txt': 'common new' }))
     const expected = ['common new', ...Object.values(textsOf('old', 9))]
-    assert.deepEqual(await found(searcher, 'one'), expected)
-    assert.deepEqual(await found(searcher, 'one'), expected)
+    assert.deepEqual(await searchContents(searcher, 'one'), expected)
+    assert.deepEqual(await searchContents(searcher, 'one'), expected)
   })
 
   test('that takes files away: they are not found', async () => {
     await swap('away', textsOf('old', 3))
-    const searcher = interrupted(() => swap('away', {}, ['0.txt', '1.txt']))
-    assert.deepEqual(await found(searcher, 'away'), ['common old'])
+    const searcher = createInterruptedSearcher(() => swap('away', {}, ['0.txt', '1.txt']))
+    assert.deepEqual(await searchContents(searcher, 'away'), ['common old'])
   })
 
   test('that leaves none: nothing is found', async () => {
     await swap('none', textsOf('old', 1))
     assert.deepEqual(
-      await found(
-        interrupted(() => swap('none', {}, ['0.txt'])),
+      await searchContents(
+        createInterruptedSearcher(() => swap('none', {}, ['0.txt'])),
         'none',
       ),
       [],
@@ -101,28 +111,28 @@ describe('a swap between the list of files and their loading', () => {
   test('every time: the search says that the collection keeps changing', async () => {
     await swap('busy', textsOf('old', 1))
     let changes = 0
-    const searcher = interrupted(() => swap('busy', textsOf(`version${changes++}`, 1)), 100)
-    await assert.rejects(found(searcher, 'busy'), { code: 'rag.busy' })
+    const searcher = createInterruptedSearcher(() => swap('busy', textsOf(`version${changes++}`, 1)), 100)
+    await assert.rejects(searchContents(searcher, 'busy'), { code: 'rag.busy' })
     assert.equal(changes, 5)
   })
 
   test('and a deletion: there is no such collection', async () => {
     await swap('gone', textsOf('old'))
-    const searcher = interrupted(async () => {
+    const searcher = createInterruptedSearcher(async () => {
       const [row] = await query(`select id from rag_collection where name = 'gone'`)
       await db.run(hideCollection(row!.id as number))
       for (const { id } of await db.any(deletedCollections())) await db.one(purgeRows(OF_COLLECTION[0]!, id))
     })
-    await assert.rejects(found(searcher, 'gone'), { code: 'rag.missing' })
+    await assert.rejects(searchContents(searcher, 'gone'), { code: 'rag.missing' })
   })
 })
 
 test('a swap without a model leaves the one that there is, and counts no file twice', async () => {
   await swap('half', textsOf('old', 3), [], 'm1')
-  const half = () =>
+  const readHalf = () =>
     query(`select id, document_count, chunk_count, term_count, embedding_model from rag_collection
       where name = 'half'`)
-  const before = await half()
+  const before = await readHalf()
   // Vectors of another model, from a run that lost the collection.
   await query(
     `insert into rag_vector select f.id, 'm2', 3, '\\x000000000000000000000000' from rag_file f where collection_id = $1
@@ -130,11 +140,11 @@ test('a swap without a model leaves the one that there is, and counts no file tw
     [before[0]!.id],
   )
   await swap('half', {})
-  assert.deepEqual(await half(), before)
+  assert.deepEqual(await readHalf(), before)
   await swap('half', {}, [], 'm2')
-  assert.deepEqual(await half(), [{ ...before[0], embedding_model: 'm2' }])
+  assert.deepEqual(await readHalf(), [{ ...before[0], embedding_model: 'm2' }])
   await swap('half', {}, ['0.txt', '1.txt', '2.txt'])
-  assert.deepEqual(await half(), [
+  assert.deepEqual(await readHalf(), [
     { id: before[0]!.id, document_count: 0, chunk_count: 0, term_count: '0', embedding_model: null },
   ])
 })
@@ -157,23 +167,23 @@ describe('a search', () => {
       reached.resolve()
       return gate.promise
     }
-    const searcher = interrupted(stop, 1, told)
-    const early = found(searcher, 'joined', 'new')
+    const searcher = createInterruptedSearcher(stop, 1, told)
+    const early = searchContents(searcher, 'joined', 'new')
     await reached.promise
     await swap('joined', { 'b.txt': 'new' })
-    assert.deepEqual(await found(searcher, 'joined', 'new'), ['new'])
+    assert.deepEqual(await searchContents(searcher, 'joined', 'new'), ['new'])
     await early
   })
 
   test('has the vectors of the version that it has', async () => {
     await swap('model', textsOf('old', 2), [], 'm1')
-    const searcher = interrupted(() => swap('model', {}, [], 'm2'))
+    const searcher = createInterruptedSearcher(() => swap('model', {}, [], 'm2'))
     const signals = async (model: string, floats = new Float32Array([1, 0])) => {
       const search = { collection: 'model', viewer: EVERYBODY, query: 'nothing', topK: 5, filter: null }
       const hits = await searcher.search({ ...search, vector: { model, floats } })
       return hits.map(({ metadata }) => metadata.signals)
     }
-    await found(searcher, 'model')
+    await searchContents(searcher, 'model')
     assert.equal(await searcher.modelOf({ collection: 'model', viewer: EVERYBODY }), 'm2')
     assert.deepEqual(await signals('m2'), [['vector'], ['vector']])
     assert.deepEqual(await signals('m1'), [], 'a vector of another model says nothing')
@@ -183,7 +193,7 @@ describe('a search', () => {
   test('keeps in memory what has not changed', async () => {
     await swap('kept', textsOf('old', 3))
     let loaded = 0
-    const searcher = watched((list, rows) => {
+    const searcher = createWatchedSearcher((list, rows) => {
       if (!list) loaded += rows
     })
     for (const [change, more] of [
@@ -192,7 +202,7 @@ describe('a search', () => {
     ] as const) {
       loaded = 0
       await swap('kept', change)
-      assert.equal((await found(searcher, 'kept')).length, 3)
+      assert.equal((await searchContents(searcher, 'kept')).length, 3)
       assert.equal(loaded, more)
     }
   })

@@ -12,19 +12,19 @@ const { db, query } = await testDatabase()
 const run = (settings: Record<string, string> = {}, signal = new AbortController().signal) =>
   retention.run({ db, settings: parse(settings), signal, progress: () => {} } as unknown as TaskContext, {})
 /** The values of a column that remain in a table. */
-const left = async (table: string, column: string): Promise<string> =>
+const readRemaining = async (table: string, column: string): Promise<string> =>
   (await query(`select ${column}::text as value from ${table} order by 1`))
     .map(({ value }) => value)
     .join(' ')
 /** Rows from two days before the limit to two days after it; the pruner deletes the 'old' ones. */
-const AGES = (days: number): string =>
+const AGED_ROWS = (days: number): string =>
   `(values ('old', now() - interval '${days} days 1 hour'), ('young', now() - interval '${days} days' + interval '1 hour')) given(name, at)`
 
 describe('retention', { concurrency: false }, () => {
   test('deletes sends 90 days after their end, more than a batch of them, and none that are under way', async () => {
     const send = (n: number, status: string, rest: string) =>
       query(`insert into comms_send (id, channel, job_id, recipients, status, requested_at, settled_at, message, detail, created_at)
-        select gen_random_uuid(), 'email', gen_random_uuid(), '{x}', ${status}, ${rest}, name, at from ${AGES(90)}, generate_series(1, ${n})`)
+        select gen_random_uuid(), 'email', gen_random_uuid(), '{x}', ${status}, ${rest}, name, at from ${AGED_ROWS(90)}, generate_series(1, ${n})`)
     await send(2500, `'sent'`, 'at, at, null')
     await send(1, `'unknown'`, `at, at, '{}'`)
     await send(1, `'sending'`, `at, null, '{}'`)
@@ -52,28 +52,31 @@ describe('retention', { concurrency: false }, () => {
   test('deletes events of the payment provider after 90 days, unless they wait', async () => {
     await query(`insert into payment_event (id, type, created_at, received_at, data, applied_at)
       select name || applied, 'x', at, at, case when not applied then '{}'::jsonb end, case when applied then at end
-      from ${AGES(90)}, (values (true), (false)) a(applied)`)
+      from ${AGED_ROWS(90)}, (values (true), (false)) a(applied)`)
     assert.equal((await run()).payment_event, 1)
-    assert.equal(await left('payment_event', 'id'), 'oldfalse youngfalse youngtrue')
+    assert.equal(await readRemaining('payment_event', 'id'), 'oldfalse youngfalse youngtrue')
   })
 
   test('deletes usage after a year, previews after a month, invites a quarter after their time', async () => {
     await query(`insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, estimated, success, created_at)
-      select name, 'chat', 'v', 'm', 1, 1, false, true, at from ${AGES(365)}`)
+      select name, 'chat', 'v', 'm', 1, 1, false, true, at from ${AGED_ROWS(365)}`)
     await query(`insert into voice_preview (digest, provider, model, voice, speed, text, generation, byte_size, used_at)
-      select sha256(name::bytea), 'p', 'm', 'v', 1, name, gen_random_uuid(), 1, at from ${AGES(30)}`)
+      select sha256(name::bytea), 'p', 'm', 'v', 1, name, gen_random_uuid(), 1, at from ${AGED_ROWS(30)}`)
     await query(`insert into voice_preview_chunk (digest, generation, ordinal, start, bytes)
       select digest, generation, 0, 0, 'x' from voice_preview`)
     await query(`insert into organization (name, slug) values ('N', 'n')`)
     await query(`insert into organization_invite (organization_id, email, role, status, expires_at, accepted_at)
       select o.id, given.name || status || '@x', 'member', status, at, case status when 'accepted' then at end
-      from organization o, ${AGES(90)}, (values ('pending'), ('accepted'), ('revoked'), ('expired')) s(status)`)
+      from organization o, ${AGED_ROWS(90)}, (values ('pending'), ('accepted'), ('revoked'), ('expired')) s(status)`)
     const { ai_usage, voice_preview, organization_invite } = await run()
     assert.deepEqual([ai_usage, voice_preview, organization_invite], [1, 1, 4])
-    assert.equal(await left('ai_usage', 'user_id'), 'young')
-    assert.equal(await left('voice_preview join voice_preview_chunk using (digest)', 'text'), 'young')
+    assert.equal(await readRemaining('ai_usage', 'user_id'), 'young')
     assert.equal(
-      await left('organization_invite', `split_part(email, '@', 1)`),
+      await readRemaining('voice_preview join voice_preview_chunk using (digest)', 'text'),
+      'young',
+    )
+    assert.equal(
+      await readRemaining('organization_invite', `split_part(email, '@', 1)`),
       'youngaccepted youngexpired youngpending youngrevoked',
     )
   })
@@ -97,7 +100,7 @@ describe('retention', { concurrency: false }, () => {
     await document('waits', `now() - interval '31 days'`)
     await document('young', `now() - interval '29 days'`, 'now()')
     assert.equal((await run()).document, 1)
-    assert.equal(await left('document', 'title'), 'next waits young')
+    assert.equal(await readRemaining('document', 'title'), 'next waits young')
     const [row] = await query(
       'select supersedes_id, json::json ->> $2 as shown from document where id = $1',
       [next, 'supersedes_id'],
@@ -111,7 +114,7 @@ describe('retention', { concurrency: false }, () => {
       `insert into payment_event (id, type, created_at, received_at, applied_at) values ('first', 'x', now(), '2001-01-01', now())`,
     )
     assert.equal('payment_event' in (await run({ PAYMENT_EVENTS_KEEP_DAYS: '0' })), false)
-    assert.equal(await left('payment_event', 'id'), 'first')
+    assert.equal(await readRemaining('payment_event', 'id'), 'first')
     assert.equal((await run({ PAYMENT_EVENTS_KEEP_DAYS: '1' })).payment_event, 1)
   })
 

@@ -18,7 +18,7 @@ const page = await loadImage(Buffer.from(scanImage(lines, 300, 80).bytes))
 const height = Math.round(page.height / 4)
 
 /** Share of correct characters: 1 minus the edit distance divided by the length of the truth. */
-function accuracy(text: string): number {
+function measureAccuracy(text: string): number {
   const read = text.replace(/\s+/g, ' ').trim()
   let row = Array.from({ length: read.length + 1 }, (_, i) => i)
   for (const [i, letter] of [...truth].entries()) {
@@ -53,7 +53,7 @@ async function read(bytes: Uint8Array, mediaType: string): Promise<string> {
 
 for (const degrees of [0, 90, 180, 270, 1, -2]) {
   test(`97 % of the characters of a clean scan are right, turned by ${degrees} degrees`, async (t) => {
-    const share = accuracy(await read(scan(degrees).bytes, 'image/jpeg'))
+    const share = measureAccuracy(await read(scan(degrees).bytes, 'image/jpeg'))
     t.diagnostic(`${(100 * share).toFixed(2)} % of the characters`)
     assert.ok(share >= 0.97, `${share}`)
   })
@@ -77,7 +77,7 @@ test('a scan on a page that is turned back by the PDF, or not at all', async () 
         `/Type /XObject /Subtype /Image /Width ${width} /Height ${height} /BitsPerComponent 8 /ColorSpace /DeviceRGB /Filter /DCTDecode`,
       ),
     ])
-    assert.ok(accuracy(await read(pdf, 'application/pdf')) >= 0.97)
+    assert.ok(measureAccuracy(await read(pdf, 'application/pdf')) >= 0.97)
   }
 })
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parse } from '../../tasks/settings.ts'
-import { names, PRODUCTION, problems } from './settings-help.ts'
+import { findProblems, names, PRODUCTION } from './settings-help.ts'
 
 /** The settings of single areas. */
 
@@ -50,7 +50,7 @@ test('bytes live in the database, a folder or a bucket', () => {
     'https://abc',
     'file:a\0b',
   ])
-    assert.deepEqual(names(problems({ ...S3, BLOB_STORE: store })), ['BLOB_STORE'], store)
+    assert.deepEqual(names(findProblems({ ...S3, BLOB_STORE: store })), ['BLOB_STORE'], store)
 })
 
 test('an object store is reached with what is given, all of which must fit together', () => {
@@ -66,13 +66,12 @@ test('an object store is reached with what is given, all of which must fit toget
     credentials: undefined,
   })
   const wrong = { BLOB_STORE: 's3://abc', S3_ACCESS_KEY: 'a', PORT: 'x' }
-  assert.deepEqual(names(problems(wrong)), ['BLOB_STORE', 'PORT', 'S3_ACCESS_KEY'])
-  assert.deepEqual(names(problems({ S3_ENDPOINT_URL: 'ftp://x', S3_REGION: 'EU 1', S3_SECRET_KEY: 'b' })), [
-    'S3_ACCESS_KEY',
-    'S3_ENDPOINT_URL',
-    'S3_REGION',
-  ])
-  assert.deepEqual(names(problems({ S3_ENDPOINT_URL: 'http://x' })), ['S3_ENDPOINT_URL'])
+  assert.deepEqual(names(findProblems(wrong)), ['BLOB_STORE', 'PORT', 'S3_ACCESS_KEY'])
+  assert.deepEqual(
+    names(findProblems({ S3_ENDPOINT_URL: 'ftp://x', S3_REGION: 'EU 1', S3_SECRET_KEY: 'b' })),
+    ['S3_ACCESS_KEY', 'S3_ENDPOINT_URL', 'S3_REGION'],
+  )
+  assert.deepEqual(names(findProblems({ S3_ENDPOINT_URL: 'http://x' })), ['S3_ENDPOINT_URL'])
 })
 
 test('payments have names of their own, which go before the provider’s', () => {
@@ -112,8 +111,8 @@ test('retrieval has a model where it has embeddings', () => {
   assert.equal(model({ RAG_EMBEDDINGS: 'lexical', RAG_MODEL: 'x' }), null)
   assert.equal(model({ RAG_MODEL: 'team/model-1.5' }), 'team/model-1.5')
   for (const bad of ['../model', 'a/b/c', 'a b', '/model'])
-    assert.deepEqual(names(problems({ RAG_MODEL: bad })), ['RAG_MODEL'])
-  assert.deepEqual(names(problems({ RAG_EMBEDDINGS: 'other' })), ['RAG_EMBEDDINGS'])
+    assert.deepEqual(names(findProblems({ RAG_MODEL: bad })), ['RAG_MODEL'])
+  assert.deepEqual(names(findProblems({ RAG_EMBEDDINGS: 'other' })), ['RAG_EMBEDDINGS'])
 })
 
 test('a language whose data is not installed is refused, with what to install', () => {

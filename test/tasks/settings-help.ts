@@ -9,7 +9,7 @@ export const PRODUCTION = {
 }
 
 /** The problems of an invalid environment. */
-export function problems(environment: Record<string, string | undefined>): readonly string[] {
+export function findProblems(environment: Record<string, string | undefined>): readonly string[] {
   try {
     parse(environment)
   } catch (error) {

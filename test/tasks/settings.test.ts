@@ -8,7 +8,7 @@ import { AI_PROVIDERS, PROVIDERS } from '../../tasks/ai/providers.ts'
 import { isGuessable } from '../../tasks/setting-fields.ts'
 import { AREAS, parse, type Settings, SettingsError } from '../../tasks/settings.ts'
 import { DEFAULT_QUOTAS } from '../job-settings.ts'
-import { KEY, names, PRODUCTION, problems } from './settings-help.ts'
+import { findProblems, KEY, names, PRODUCTION } from './settings-help.ts'
 
 test('an empty environment has the documented defaults', () => {
   const { openAreas, corsOrigins, ...settings } = parse({})
@@ -213,7 +213,7 @@ test('flags are words, and "false" is false', () => {
   for (const text of ['true', '1', 'yes', 'on', 'TRUE'])
     assert.equal(parse({ TRUST_PROXY: text }).trustProxy, true, text)
   for (const text of ['maybe', '2', 'nope', 'null', ' '])
-    assert.deepEqual(names(problems({ TRUST_PROXY: text })), ['TRUST_PROXY'], text)
+    assert.deepEqual(names(findProblems({ TRUST_PROXY: text })), ['TRUST_PROXY'], text)
 })
 
 test('the header with the place of an address is one of a proxy that is trusted', () => {
@@ -221,11 +221,11 @@ test('the header with the place of an address is one of a proxy that is trusted'
   assert.equal(parse({ ...trusted, GEO_HEADER: 'CF-IPCountry' }).geoHeader, 'cf-ipcountry')
   assert.equal(parse({ ...trusted, GEO_HEADER: '' }).geoHeader, null)
   for (const env of [{}, { TRUST_PROXY: 'false' }])
-    assert.deepEqual(problems({ ...env, GEO_HEADER: 'x-client-place' }), [
+    assert.deepEqual(findProblems({ ...env, GEO_HEADER: 'x-client-place' }), [
       'GEO_HEADER: needs TRUST_PROXY=true',
     ])
   for (const name of ['authorization', 'x-country', '*'])
-    assert.deepEqual(names(problems({ ...trusted, GEO_HEADER: name })), ['GEO_HEADER'], name)
+    assert.deepEqual(names(findProblems({ ...trusted, GEO_HEADER: name })), ['GEO_HEADER'], name)
 })
 
 test('numbers are whole numbers in digits', () => {
@@ -244,7 +244,11 @@ test('numbers are whole numbers in digits', () => {
     '--1',
     '9'.repeat(20),
   ]) {
-    assert.deepEqual(names(problems({ PORT: text, MAX_JSON_BYTES: text })), ['MAX_JSON_BYTES', 'PORT'], text)
+    assert.deepEqual(
+      names(findProblems({ PORT: text, MAX_JSON_BYTES: text })),
+      ['MAX_JSON_BYTES', 'PORT'],
+      text,
+    )
   }
 })
 
@@ -271,9 +275,9 @@ test('numbers have bounds', () => {
     MAX_STREAMS_PER_ACCOUNT: [0, 1_000_000_000],
   }
   for (const [name, [min, max]] of Object.entries(bounds)) {
-    for (const good of [min, max]) assert.deepEqual(problems({ [name]: String(good) }), [], name)
+    for (const good of [min, max]) assert.deepEqual(findProblems({ [name]: String(good) }), [], name)
     for (const bad of [min - 1, max + 1])
-      assert.deepEqual(names(problems({ [name]: String(bad) })), [name], `${name}=${bad}`)
+      assert.deepEqual(names(findProblems({ [name]: String(bad) })), [name], `${name}=${bad}`)
   }
 })
 
@@ -316,10 +320,10 @@ test('choices and forms are checked', () => {
   }
   for (const [name, values] of Object.entries(wrong)) {
     for (const value of values)
-      assert.deepEqual(names(problems({ [name]: value })), [name], `${name}=${value}`)
+      assert.deepEqual(names(findProblems({ [name]: value })), [name], `${name}=${value}`)
   }
   assert.match(
-    problems({ OPEN_AREAS: 'documents' })[0]!,
+    findProblems({ OPEN_AREAS: 'documents' })[0]!,
     new RegExp(AREAS.join(', ')),
     'with the names that are known',
   )
@@ -333,7 +337,7 @@ test('every problem is told at once, one line each', () => {
     TRUST_PROXY: 'x',
     ADMIN_EMAIL: 'root@example.com',
   }
-  const found = problems(wrong)
+  const found = findProblems(wrong)
   assert.deepEqual(names(found), [
     'ADMIN_EMAIL',
     'AUTH_LEVEL',
@@ -350,8 +354,8 @@ test('every problem is told at once, one line each', () => {
 })
 
 test('production needs a key and a database, opens no area, and is not checked at every answer', () => {
-  assert.deepEqual(names(problems({ NODE_ENV: 'production' })), ['DATABASE_URL', 'SECRET_KEY'])
-  assert.deepEqual(names(problems({ ...PRODUCTION, SECRET_KEY: '' })), ['SECRET_KEY'])
+  assert.deepEqual(names(findProblems({ NODE_ENV: 'production' })), ['DATABASE_URL', 'SECRET_KEY'])
+  assert.deepEqual(names(findProblems({ ...PRODUCTION, SECRET_KEY: '' })), ['SECRET_KEY'])
   const settings = parse(PRODUCTION)
   assert.deepEqual([settings.production, settings.openAreas.size, settings.checked], [true, 0, false])
   assert.deepEqual([...parse({ ...PRODUCTION, OPEN_AREAS: 'jobs, ai' }).openAreas], ['jobs', 'ai'])
@@ -368,7 +372,7 @@ test('production refuses a key that can be guessed, and development takes it', (
     '11112222333344445555111122223333',
   ]
   for (const key of guessable) {
-    assert.deepEqual(problems({ ...PRODUCTION, SECRET_KEY: key }), [
+    assert.deepEqual(findProblems({ ...PRODUCTION, SECRET_KEY: key }), [
       'SECRET_KEY: must be random in production; `openssl rand -hex 32` prints a key',
     ])
     assert.equal(parse({ SECRET_KEY: key }).secretKey, key)
@@ -379,9 +383,9 @@ test('production refuses a key that can be guessed, and development takes it', (
 })
 
 test('a password without its address, or the other way round, is a problem', () => {
-  assert.deepEqual(names(problems({ ADMIN_EMAIL: 'a@example.com' })), ['ADMIN_EMAIL'])
-  assert.deepEqual(names(problems({ ADMIN_PASSWORD: 'long enough' })), ['ADMIN_EMAIL'])
-  assert.deepEqual(names(problems({ ADMIN_EMAIL: 'x', ADMIN_PASSWORD: 'short' })), [
+  assert.deepEqual(names(findProblems({ ADMIN_EMAIL: 'a@example.com' })), ['ADMIN_EMAIL'])
+  assert.deepEqual(names(findProblems({ ADMIN_PASSWORD: 'long enough' })), ['ADMIN_EMAIL'])
+  assert.deepEqual(names(findProblems({ ADMIN_EMAIL: 'x', ADMIN_PASSWORD: 'short' })), [
     'ADMIN_EMAIL',
     'ADMIN_PASSWORD',
   ])

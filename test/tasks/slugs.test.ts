@@ -6,7 +6,7 @@ import { slugify } from '../../tasks/blog/slugs.ts'
 import { runs } from '../runs.ts'
 
 /** Computes a slug from the tables alone, for any text. */
-function byTables(text: string): string {
+function slugByTables(text: string): string {
   const spelled = text
     .normalize('NFKC')
     .replace(/(?<=[\p{L}\p{N}+])\+/gu, ' plus ')
@@ -33,7 +33,7 @@ test('a slug is what the tables make of its text', () => {
     fc.string({ unit: 'grapheme', maxLength: 100 }),
   )
   fc.assert(
-    fc.property(text, (given) => assert.equal(slugify(given), byTables(given))),
+    fc.property(text, (given) => assert.equal(slugify(given), slugByTables(given))),
     runs(),
   )
 })

@@ -19,9 +19,9 @@ const text = (body: string, ...names: string[]): Template => ({
   text: body,
   variables: names.map((name) => ({ name })),
 })
-const said = (template: Template): string[] =>
+const findProblems = (template: Template): string[] =>
   templateProblems(template).map(({ path, msg }) => `${path.join('.')}: ${msg}`)
-const refused = (template: Template, values: Record<string, string>): string[] => {
+const renderProblems = (template: Template, values: Record<string, string>): string[] => {
   const rendered = render(template, values)
   assert.ok('problems' in rendered, JSON.stringify(rendered).slice(0, 200))
   return rendered.problems.map(({ path, msg }) => `${path.join('.')}: ${msg}`)
@@ -51,21 +51,21 @@ describe('a message', () => {
   })
 
   test('is refused for a value that is missing or unknown, which it names', () => {
-    assert.deepEqual(refused(mail(), {}), ['name: is required by the template'])
-    assert.deepEqual(refused(mail(), { name: 'x', Name: 'y', toString: 'z' }), [
+    assert.deepEqual(renderProblems(mail(), {}), ['name: is required by the template'])
+    assert.deepEqual(renderProblems(mail(), { name: 'x', Name: 'y', toString: 'z' }), [
       'Name: is not a variable of the template',
       'toString: is not a variable of the template',
     ])
-    assert.deepEqual(refused(text('{{constructor}}', 'constructor'), {}), [
+    assert.deepEqual(renderProblems(text('{{constructor}}', 'constructor'), {}), [
       'constructor: is required by the template',
     ])
     const hostile = JSON.parse('{"name": "x", "__proto__": "y"}') as Record<string, string>
-    assert.deepEqual(refused(mail(), hostile), ['__proto__: is not a variable of the template'])
+    assert.deepEqual(renderProblems(mail(), hostile), ['__proto__: is not a variable of the template'])
   })
 
   test('is refused for a value that would make a header two', () => {
     for (const name of ['a\r\nBcc: x@example.com', 'a\nb', 'a\rb', 'a\tb', 'a\u0085b', '\u007f'])
-      assert.deepEqual(refused(mail(), { name }), [
+      assert.deepEqual(renderProblems(mail(), { name }), [
         'name: must be one line without control characters, because the subject uses it',
       ])
     const inText = render(mail(), { name: 'x', count: 'a\r\nb' })
@@ -73,21 +73,21 @@ describe('a message', () => {
   })
 
   test('is refused if it is too long, or empty, before it is made', () => {
-    assert.deepEqual(refused(mail(), { name: 'x'.repeat(1000) }), [
+    assert.deepEqual(renderProblems(mail(), { name: 'x'.repeat(1000) }), [
       ': the subject would exceed 998 characters',
     ])
-    assert.deepEqual(refused(mail({ subject: '{{name}}' }), { name: ' ' }), [': the subject would be empty'])
-    assert.deepEqual(refused(text('{{a}}', 'a'), { a: '\n ' }), [': the text would be empty'])
-    assert.deepEqual(refused(text('{{a}}!', 'a'), { a: 'x'.repeat(1600) }), [
+    assert.deepEqual(renderProblems(mail({ subject: '{{name}}' }), { name: ' ' }), [': the subject would be empty'])
+    assert.deepEqual(renderProblems(text('{{a}}', 'a'), { a: '\n ' }), [': the text would be empty'])
+    assert.deepEqual(renderProblems(text('{{a}}!', 'a'), { a: 'x'.repeat(1600) }), [
       ': the text would exceed 1600 characters',
     ])
     // 100,000 times 100,000 characters exceed the maximum length of a string.
     const bomb = mail({ subject: 's', text: '{{a}}'.repeat(100_000), html: null, variables: [{ name: 'a' }] })
-    assert.deepEqual(refused(bomb, { a: 'x'.repeat(100_000) }), [
+    assert.deepEqual(renderProblems(bomb, { a: 'x'.repeat(100_000) }), [
       ': the text would exceed 1000000 characters',
     ])
     const escapes = mail({ subject: 's', text: null, html: '{{a}}', variables: [{ name: 'a' }] })
-    assert.deepEqual(refused(escapes, { a: '<'.repeat(300_000) }), [
+    assert.deepEqual(renderProblems(escapes, { a: '<'.repeat(300_000) }), [
       ': the html would exceed 1000000 characters',
     ])
   })
@@ -104,7 +104,7 @@ describe('a message', () => {
         const body = pieces.map((one) => (typeof one === 'string' ? one : `{{${one.name}}}`)).join('')
         const expected = pieces.map((one) => (typeof one === 'string' ? one : given[one.name])).join('')
         const template = { ...text(body, 'a', 'b', 'long_name_1') }
-        assert.deepEqual(said(template), [])
+        assert.deepEqual(findProblems(template), [])
         const rendered = render(template, given)
         if (expected.trim() === '' || expected.length > 1600) assert.ok('problems' in rendered)
         else assert.equal((rendered as { text: string }).text, expected)
@@ -116,11 +116,11 @@ describe('a message', () => {
 
 describe('a template', () => {
   test('that declares what it has is fine, also if it does not use it', () => {
-    assert.deepEqual(said(mail()), [])
-    assert.deepEqual(said(mail({ text: null })), [])
-    assert.deepEqual(said(mail({ html: null })), [])
-    assert.deepEqual(said(text('no names }} here }', 'a')), [])
-    assert.deepEqual(said(mail({ html: '<style>@media x{a{color:{{name}}}}</style>' })), [])
+    assert.deepEqual(findProblems(mail()), [])
+    assert.deepEqual(findProblems(mail({ text: null })), [])
+    assert.deepEqual(findProblems(mail({ html: null })), [])
+    assert.deepEqual(findProblems(text('no names }} here }', 'a')), [])
+    assert.deepEqual(findProblems(mail({ html: '<style>@media x{a{color:{{name}}}}</style>' })), [])
   })
 
   for (const [what, template, problems] of [
@@ -178,7 +178,7 @@ describe('a template', () => {
       ['variables.0.default: must be one line without control characters, because the subject uses it'],
     ],
   ] as const)
-    test(`is refused with ${what}`, () => assert.deepEqual(said(template), [...problems]))
+    test(`is refused with ${what}`, () => assert.deepEqual(findProblems(template), [...problems]))
 
   test('of a megabyte of braces takes no time', () => {
     const before = process.cpuUsage()

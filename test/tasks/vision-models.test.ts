@@ -25,7 +25,7 @@ const server = createServer(async (request, response) => {
   asked.push({
     path: request.url ?? '',
     authorization: request.headers.authorization ?? '',
-    body: JSON.parse(await textOf(request)),
+    body: JSON.parse(await readBody(request)),
   })
   if (answer === 'silence') return
   if (answer === 'a beginning') {
@@ -59,7 +59,7 @@ after(async () => {
   server.close()
 })
 
-async function textOf(request: IncomingMessage): Promise<string> {
+async function readBody(request: IncomingMessage): Promise<string> {
   let text = ''
   for await (const chunk of request) text += chunk
   return text
