@@ -45,7 +45,7 @@ test('a job that waits ends at once, and so does the request that waits for it',
     [409, { detail: 'The job was cancelled', code: 'job.cancelled' }],
   )
   assert.equal((await cancel(jobId)).status, 'cancelled')
-  assert.equal((await crash.jobRow(query, jobId)).attempt, 0)
+  assert.equal((await crash.readJobRow(query, jobId)).attempt, 0)
 })
 
 test('a running job is told to stop, its worker goes on, and what comes next waits for the stop', async (t) => {
@@ -54,14 +54,14 @@ test('a running job is told to stop, its worker goes on, and what comes next wai
   const jobId = await crash.extract(client, id)
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
   const waiting = client.post(`/api/v1/documents/${id}/extract`)
-  await crash.pagesStored(query, jobId, 5)
-  const from = await crash.clock(query)
+  await crash.waitForPages(query, jobId, 5)
+  const from = await crash.readClock(query)
   assert.equal((await cancel(jobId)).status, 'running')
   const next = await crash.extract(client, id)
   assert.notEqual(next, jobId)
 
   const frames = await stream.finished()
-  t.diagnostic(`cancelled after ${Math.round((await crash.clock(query)) - from)} ms`)
+  t.diagnostic(`cancelled after ${Math.round((await crash.readClock(query)) - from)} ms`)
   assert.equal(crash.assertWhole(frames).status, 'cancelled')
   await crash.assertGapless(query, jobId, frames)
   assert.equal((await waiting).status, 409)
@@ -70,8 +70,11 @@ test('a running job is told to stop, its worker goes on, and what comes next wai
   assert.equal((await cancel(jobId)).status, 'cancelled')
   assert.deepEqual(await query('select * from job where id = $1', [jobId]), before)
 
-  await crash.pagesStored(query, next, 3)
-  const pages = [...(await crash.writes(query, 'page', jobId)), ...(await crash.writes(query, 'page', next))]
+  await crash.waitForPages(query, next, 3)
+  const pages = [
+    ...(await crash.readWrites(query, 'page', jobId)),
+    ...(await crash.readWrites(query, 'page', next)),
+  ]
   assert.equal(new Set(pages.map(({ number }) => number)).size, pages.length, 'no page is read again')
   await cancel(next)
   assert.equal((await crash.jobEnded(query, next)).status, 'cancelled')
@@ -79,7 +82,7 @@ test('a running job is told to stop, its worker goes on, and what comes next wai
   const short = await crash.extract(client, await crash.uploadText(client, 3, 'short'))
   assert.equal((await crash.jobEnded(query, short)).status, 'done')
   assert.equal((await cancel(short)).status, 'done')
-  assert.deepEqual((await crash.jobRow(query, short)).result, { read: 3, unread: 0, skipped: 0 })
+  assert.deepEqual((await crash.readJobRow(query, short)).result, { read: 3, unread: 0, skipped: 0 })
   assert.ok(worker.process.exitCode === null && worker.process.signalCode === null)
 })
 
@@ -87,11 +90,11 @@ test('a page that is being recognised is given up', async (t) => {
   const bytes = await scanPdf(8, { sentences: 4 })
   const { id } = (await (await client.upload(bytes, 'scans.pdf')).json()) as { id: number }
   const jobId = await crash.extract(client, id)
-  await crash.pagesStored(query, jobId, 1)
-  const from = await crash.clock(query)
+  await crash.waitForPages(query, jobId, 1)
+  const from = await crash.readClock(query)
   await cancel(jobId)
   assert.equal((await crash.jobEnded(query, jobId)).status, 'cancelled')
-  t.diagnostic(`cancelled after ${Math.round((await crash.clock(query)) - from)} ms`)
+  t.diagnostic(`cancelled after ${Math.round((await crash.readClock(query)) - from)} ms`)
   const short = await crash.extract(client, await crash.uploadText(client, 2, 'after the scans'))
   assert.equal((await crash.jobEnded(query, short)).status, 'done')
 })
@@ -100,14 +103,14 @@ test('an extraction stops when its document goes: to the trash, for good, or wit
   for (const rest of ['', '?permanent=true']) {
     const id = await crash.uploadText(client, PAGES, `deleted${rest}`)
     const jobId = await crash.extract(client, id)
-    await crash.pagesStored(query, jobId, 3)
+    await crash.waitForPages(query, jobId, 3)
     assert.equal((await client.fetch(`/api/v1/documents/${id}${rest}`, { method: 'DELETE' })).status, 204)
     assert.equal((await crash.jobEnded(query, jobId)).status, 'cancelled')
   }
   const owner = await clientOf(url)
   const { id } = await owner.register('leaver@example.com')
   const jobId = await crash.extract(owner, await crash.uploadText(owner, PAGES, 'of somebody who leaves'))
-  await crash.pagesStored(query, jobId, 3)
+  await crash.waitForPages(query, jobId, 3)
   // The first account is the admin.
   assert.equal((await client.fetch(`/api/v1/auth/users/${id}`, { method: 'DELETE' })).status, 204)
   await until('its attempt ends', () =>
@@ -119,7 +122,7 @@ test('an extraction stops when its document goes: to the trash, for good, or wit
   })
   const left = `select from job where id = $1 union all select from document_page where job_id = $1`
   assert.deepEqual(await query(left, [jobId]), [])
-  assert.ok((await crash.writes(query, 'page', jobId)).length < PAGES)
+  assert.ok((await crash.readWrites(query, 'page', jobId)).length < PAGES)
 })
 
 // Exceeds the grace period of a thread that ignores its abort signal.
@@ -132,7 +135,7 @@ test('a job whose thread is still starting is cancelled', async () => {
   const env = { WORKER_QUEUES: 'documents', NODE_OPTIONS: `--import=${preload}` }
   await startProcess('worker', url, env)
   const jobId = await crash.extract(client, await crash.uploadText(client, PAGES, 'not even begun'))
-  await crash.attemptBegan(query, jobId, 1)
+  await crash.waitForAttemptStart(query, jobId, 1)
   await cancel(jobId)
   assert.equal((await crash.jobEnded(query, jobId)).status, 'cancelled')
   const short = await crash.extract(client, await crash.uploadText(client, 2, 'after the slow start'))

@@ -62,8 +62,8 @@ test('what readers put together is what is stored, without gaps and repeats; sto
     doomedEdge.kill().then(() => ports.shift()),
   ])
   assert.ok(worker)
-  const heard = await Promise.all(readers)
-  const checked = await Promise.all(heard.map((one) => assertHeard(query, one)))
+  const streams = await Promise.all(readers)
+  const checked = await Promise.all(streams.map((one) => assertHeard(query, one)))
   // There may be more attempts: on a busy machine a lease can expire.
   assert.ok(
     checked.every(({ attempts }) => attempts >= 2),
@@ -73,7 +73,7 @@ test('what readers put together is what is stored, without gaps and repeats; sto
     checked.map(({ status }) => status),
     ['stopped', ...Array(READERS - 1).fill('complete')],
   )
-  assert.ok(heard.every(({ frames }) => frames.some(({ event }) => event === 'restart')))
+  assert.ok(streams.every(({ frames }) => frames.some(({ event }) => event === 'restart')))
   // The usage has both attempts: the killed one is counted by its pieces.
   const [used] = await query(
     `select count(*)::int as n, count(distinct message_id)::int as messages from ai_usage`,

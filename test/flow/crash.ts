@@ -45,7 +45,7 @@ export async function witness(query: Ask, pageMs = 0): Promise<void> {
     create trigger witness_event after insert or update on job_event_row for each row execute function witness_event()`)
 }
 
-export async function writes(query: Ask, what: Write['what'], jobId: string): Promise<Write[]> {
+export async function readWrites(query: Ask, what: Write['what'], jobId: string): Promise<Write[]> {
   const rows = await query(
     `select what, job_id, number, attempt, writer, extract(epoch from at)::float8 * 1000 as at
     from witnessed where what = $1 and job_id = $2 order by ordinal`,
@@ -55,7 +55,7 @@ export async function writes(query: Ask, what: Write['what'], jobId: string): Pr
 }
 
 /** Current time of the database's clock, in ms. */
-export async function clock(query: Ask): Promise<number> {
+export async function readClock(query: Ask): Promise<number> {
   const [row] = await query('select extract(epoch from clock_timestamp())::float8 * 1000 as ms')
   return row!.ms as number
 }
@@ -89,11 +89,11 @@ export async function extract(client: Client, documentId: number, query = ''): P
 }
 
 /** Waits until the job has stored at least `count` pages, in `attempt` if given. */
-export function pagesStored(query: Ask, jobId: string, count: number, attempt?: number): Promise<unknown> {
+export function waitForPages(query: Ask, jobId: string, count: number, attempt?: number): Promise<unknown> {
   return until(
     `${count} pages are stored`,
     async () => {
-      const pages = await writes(query, 'page', jobId)
+      const pages = await readWrites(query, 'page', jobId)
       return pages.filter((page) => attempt === undefined || page.attempt === attempt).length >= count
     },
     DEADLINE_MS,
@@ -108,7 +108,7 @@ export interface JobRow {
   readonly result: unknown
 }
 
-export async function jobRow(query: Ask, jobId: string): Promise<JobRow> {
+export async function readJobRow(query: Ask, jobId: string): Promise<JobRow> {
   const [row] = await query('select status, attempt, tries, interruptions, result from job where id = $1', [
     jobId,
   ])
@@ -118,14 +118,14 @@ export async function jobRow(query: Ask, jobId: string): Promise<JobRow> {
 /** Waits until the job has ended, with any outcome. */
 export function jobEnded(query: Ask, jobId: string, deadlineMs = DEADLINE_MS): Promise<JobRow> {
   const ended = async (): Promise<JobRow | null> => {
-    const row = await jobRow(query, jobId)
+    const row = await readJobRow(query, jobId)
     return ['done', 'failed', 'cancelled'].includes(row.status) ? row : null
   }
   return until(`the job ${jobId} ends`, ended, deadlineMs) as Promise<JobRow>
 }
 
 /** Finds the worker that runs the job, and another one. */
-export async function holderOf(
+export async function findHolder(
   query: Ask,
   jobId: string,
   workers: readonly Child[],
@@ -142,7 +142,7 @@ export async function holderOf(
 }
 
 /** Start of the job's given attempt, in ms on the database's clock. */
-export function attemptBegan(query: Ask, jobId: string, attempt: number): Promise<number> {
+export function waitForAttemptStart(query: Ask, jobId: string, attempt: number): Promise<number> {
   const began = async (): Promise<number | null> => {
     const [row] = await query(
       `select extract(epoch from min(at))::float8 * 1000 as at from witnessed
@@ -155,7 +155,7 @@ export function attemptBegan(query: Ask, jobId: string, attempt: number): Promis
 }
 
 /** Frames of a stream, once the server has ended it. */
-export function wholeStream(stream: Stream): Promise<readonly Frame[]> {
+export function readWholeStream(stream: Stream): Promise<readonly Frame[]> {
   return stream.finished(DEADLINE_MS)
 }
 
@@ -190,7 +190,7 @@ export async function assertGapless(query: Ask, jobId: string, frames: readonly 
 
 /** Asserts that each of `count` pages was written exactly once; returns the writes. */
 export async function assertPagesOnce(query: Ask, jobId: string, count: number): Promise<readonly Write[]> {
-  const pages = await writes(query, 'page', jobId)
+  const pages = await readWrites(query, 'page', jobId)
   const expected = Array.from({ length: count }, (_, i) => i + 1)
   assert.deepEqual(
     pages.map(({ number }) => number),

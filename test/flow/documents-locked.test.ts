@@ -48,8 +48,8 @@ test('an encrypted PDF is read with its password, which later readings and image
   assert.deepEqual(await readTexts(), lines)
   const stored = await query(`select coalesce(string_agg(payload::text, ''), '') as text from job`)
   assert.match(stored[0]!.text as string, /sealedPassword/)
-  const told = await query(
+  const visible = await query(
     `select coalesce(string_agg(j::text || e::text, ''), '') as text from job j, job_event_row e`,
   )
-  for (const { text } of [...stored, ...told]) assert.doesNotMatch(text as string, /weiß|mistaken/)
+  for (const { text } of [...stored, ...visible]) assert.doesNotMatch(text as string, /weiß|mistaken/)
 })

@@ -29,7 +29,7 @@ test('two requests at once, on two edges, become one job', async () => {
 test('a hundred requests while one runs are that one, and the next after its end is another', async () => {
   const id = await crash.uploadText(client, PAGES, 'a hundred times')
   const jobId = await crash.extract(client, id)
-  await crash.pagesStored(query, jobId, 2)
+  await crash.waitForPages(query, jobId, 2)
   const background = Array.from({ length: 80 }, (_, n) => crash.extract(n % 2 ? client : other, id))
   const waiting = Array.from({ length: 20 }, (_, n) =>
     (n % 2 ? client : other).post(`/api/v1/documents/${id}/extract`),

@@ -37,7 +37,7 @@ test('who was reading from a killed edge gets the rest from another, and waiting
   // The worker starts after the streams, so they show all of its events.
   const worker = await launch('worker', url, { WORKER_QUEUES: 'documents' })
   stopAfterFile(() => worker.kill())
-  await crash.pagesStored(query, jobId, 8)
+  await crash.waitForPages(query, jobId, 8)
   await stream.until('some frames come', (frames) => frames.length >= 5)
   await edge.kill()
   await until('the stream breaks', () => stream.ended && all.ended)
@@ -48,11 +48,11 @@ test('who was reading from a killed edge gets the rest from another, and waiting
   again.token = client.token
   const rest = await again.stream(`/api/v1/jobs/${jobId}/events`, { 'last-event-id': stream.lastId })
   const allAgain = await again.stream('/api/v1/jobs/events', { 'last-event-id': all.lastId })
-  const frames: Frame[] = [...stream.frames, ...(await crash.wholeStream(rest))]
+  const frames: Frame[] = [...stream.frames, ...(await crash.readWholeStream(rest))]
   assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertGapless(query, jobId, frames)
   await crash.assertPagesOnce(query, jobId, PAGES)
-  assert.equal((await crash.jobRow(query, jobId)).attempt, 1)
+  assert.equal((await crash.readJobRow(query, jobId)).attempt, 1)
   await allAgain.until('the other stream tells the end', (some) => countEnded(some, jobId) === 1)
 
   const late = await again.fetch(`/api/v1/jobs/${jobId}/events`, {
@@ -69,12 +69,12 @@ test('a stream that is asked for after the end gives the end, and nothing to one
   reader.token = client.token
   const jobId = await crash.extract(reader, await crash.uploadText(reader, 3, 'short'))
   await crash.jobEnded(query, jobId)
-  const first = await crash.wholeStream(await reader.stream(`/api/v1/jobs/${jobId}/events`))
+  const first = await crash.readWholeStream(await reader.stream(`/api/v1/jobs/${jobId}/events`))
   assert.deepEqual(
     first.map(({ data }) => data.status),
     ['done'],
   )
-  const fromStart = await crash.wholeStream(
+  const fromStart = await crash.readWholeStream(
     await reader.stream(`/api/v1/jobs/${jobId}/events`, { 'last-event-id': '0' }),
   )
   crash.assertWhole(fromStart)

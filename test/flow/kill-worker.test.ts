@@ -21,16 +21,16 @@ test('another worker goes on where a killed one was', async (t) => {
   const id = await crash.uploadText(client, PAGES, 'one of two')
   const jobId = await crash.extract(client, id)
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
-  await crash.pagesStored(query, jobId, 10)
+  await crash.waitForPages(query, jobId, 10)
 
-  const [holder, other] = await crash.holderOf(query, jobId, workers)
-  const killedAt = await crash.clock(query)
+  const [holder, other] = await crash.findHolder(query, jobId, workers)
+  const killedAt = await crash.readClock(query)
   await holder.kill()
   await gate.open()
-  const recoveryMs = (await crash.attemptBegan(query, jobId, 2)) - killedAt
+  const recoveryMs = (await crash.waitForAttemptStart(query, jobId, 2)) - killedAt
   t.diagnostic(`runs again after ${Math.round(recoveryMs)} ms`)
 
-  await assertFinished(id, jobId, await crash.wholeStream(stream))
+  await assertFinished(id, jobId, await crash.readWholeStream(stream))
   remaining = other
 })
 
@@ -39,16 +39,16 @@ test('a worker that starts after the only one was killed goes on at once', async
   const id = await crash.uploadText(client, PAGES, 'the only one')
   const jobId = await crash.extract(client, id)
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
-  await crash.pagesStored(query, jobId, 10)
+  await crash.waitForPages(query, jobId, 10)
 
-  const killedAt = await crash.clock(query)
+  const killedAt = await crash.readClock(query)
   await remaining.kill()
   await gate.open()
   await crash.startWorker(url, 'next')
-  const recoveryMs = (await crash.attemptBegan(query, jobId, 2)) - killedAt
+  const recoveryMs = (await crash.waitForAttemptStart(query, jobId, 2)) - killedAt
   t.diagnostic(`runs again after ${Math.round(recoveryMs)} ms`)
 
-  await assertFinished(id, jobId, await crash.wholeStream(stream))
+  await assertFinished(id, jobId, await crash.readWholeStream(stream))
 })
 
 async function assertFinished(
@@ -61,7 +61,7 @@ async function assertFinished(
   await crash.assertGapless(query, jobId, frames)
   const written = await crash.assertPagesOnce(query, jobId, PAGES)
   assert.deepEqual([...new Set(written.map(({ attempt }) => attempt))], [1, 2])
-  assert.deepEqual(await crash.jobRow(query, jobId), {
+  assert.deepEqual(await crash.readJobRow(query, jobId), {
     status: 'done',
     attempt: 2,
     tries: 1,

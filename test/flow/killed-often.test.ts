@@ -20,7 +20,7 @@ test('a document that gets on is read to its end however often its worker is kil
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
   let worker = await crash.startWorker(url, 'worker')
   for (let attempt = 1; attempt <= KILLS; attempt++) {
-    await crash.pagesStored(query, jobId, 2, attempt)
+    await crash.waitForPages(query, jobId, 2, attempt)
     await worker.kill()
     // Lets the killed worker's last transaction finish.
     await gate.open()
@@ -31,5 +31,5 @@ test('a document that gets on is read to its end however often its worker is kil
   assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertGapless(query, jobId, frames)
   await crash.assertPagesOnce(query, jobId, PAGES)
-  assert.equal((await crash.jobRow(query, jobId)).tries, 1)
+  assert.equal((await crash.readJobRow(query, jobId)).tries, 1)
 })

@@ -23,17 +23,17 @@ test('workers that were all cut off from the database do not take each other for
   const id = await crash.uploadText(client, PAGES, 'cut off together')
   const jobId = await crash.extract(client, id)
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
-  await crash.pagesStored(query, jobId, 5)
+  await crash.waitForPages(query, jobId, 5)
   for (const link of links) link.cut()
   await until('every lease has run out', async () => {
     const rows = await query("select from worker_lease where expires_at > now() - interval '0.5 s'")
     return rows.length === 0
   })
   for (const link of links) link.mend()
-  const frames = await crash.wholeStream(stream)
+  const frames = await crash.readWholeStream(stream)
   assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertPagesOnce(query, jobId, PAGES)
-  const { attempt, tries } = await crash.jobRow(query, jobId)
+  const { attempt, tries } = await crash.readJobRow(query, jobId)
   // All links pass through this process. If the machine delays it, that is another outage.
   assert.ok(attempt >= 2, `${attempt}`)
   assert.equal(tries, 1, 'an outage is no failure of the job')
@@ -43,17 +43,17 @@ test('workers that were all cut off from the database do not take each other for
 
 test('a worker that alone was cut off is judged, and comes back', async () => {
   const jobId = await crash.extract(client, await crash.uploadText(client, PAGES, 'cut off alone'))
-  await crash.pagesStored(query, jobId, 5)
+  await crash.waitForPages(query, jobId, 5)
   const before = workers.map(({ log }) => log.length)
-  const [cutOff, other] = await crash.holderOf(query, jobId, workers)
+  const [cutOff, other] = await crash.findHolder(query, jobId, workers)
   const link = links[workers.indexOf(cutOff)]!
   link.cut()
-  await crash.attemptBegan(query, jobId, 2)
+  await crash.waitForAttemptStart(query, jobId, 2)
   link.mend()
   assert.equal((await crash.jobEnded(query, jobId)).status, 'done')
   await crash.assertPagesOnce(query, jobId, PAGES)
-  const said = other.log.slice(before[workers.indexOf(other)])
-  assert.ok(!said.some((line) => line.includes('lease was lost')))
+  const otherLog = other.log.slice(before[workers.indexOf(other)])
+  assert.ok(!otherLog.some((line) => line.includes('lease was lost')))
   await other.kill()
   remaining = { worker: cutOff, link }
   const last = await crash.extract(client, await crash.uploadText(client, 2, 'for the one that came back'))
@@ -63,7 +63,7 @@ test('a worker that alone was cut off is judged, and comes back', async () => {
 test('a worker whose connections go silent without a word goes on over others, and nothing is done twice', async () => {
   const { worker, link } = remaining
   const jobId = await crash.extract(client, await crash.uploadText(client, PAGES, 'silenced'))
-  await crash.pagesStored(query, jobId, 3)
+  await crash.waitForPages(query, jobId, 3)
   const before = worker.log.length
   link.silence()
   const hasLogged = (text: string) => () => worker.log.slice(before).some((line) => line.includes(text))
@@ -78,7 +78,7 @@ test('a worker whose connections go silent without a word goes on over others, a
 test('a worker waits while a stranger locks what it needs for longer than its lease, and goes on', async () => {
   const { worker } = remaining
   const jobId = await crash.extract(client, await crash.uploadText(client, PAGES, 'locked out'))
-  await crash.pagesStored(query, jobId, 3)
+  await crash.waitForPages(query, jobId, 3)
   const stranger = await connect({ url, applicationName: 'stranger' })
   await stranger.query('begin; lock table worker_lease, job in access exclusive mode')
   // Exceeds the former limit of five leases of 2 s, after which the worker gave up.

@@ -64,7 +64,7 @@ test('however often workers are killed, no refund is made twice at the provider,
       retryUnavailable(() => call(who!, 'POST', `/refund/${id}?background=true`, { amount: 200 })),
     ),
   )
-  const told = events.map((one) => retryUnavailable(() => send(one)))
+  const deliveries = events.map((one) => retryUnavailable(() => send(one)))
   for (let kill = 0; kill < KILLS; kill++) {
     await delay(100 + Math.random() * 900)
     await worker.kill()
@@ -72,7 +72,7 @@ test('however often workers are killed, no refund is made twice at the provider,
   }
   const answers = await Promise.all(asked)
   for (const answer of answers) assert.equal(answer.status, 202, answer.text)
-  for (const answer of await Promise.all(told)) assert.equal(answer.status, 200, answer.text)
+  for (const answer of await Promise.all(deliveries)) assert.equal(answer.status, 200, answer.text)
   const jobs = answers.map(({ json }) => json.job_id as string)
   await until(
     'all is done',

@@ -72,8 +72,8 @@ describe('a refund', () => {
     const { refund, refunded } = await addPayment()
     for (const reason of ['requested_by_customer', 'duplicate', 'fraudulent', 'arrived broken'])
       assert.equal((await refund({ amount: 100, reason })).status, 200)
-    const told = refunded().map(({ reason, metadata }) => [reason, (metadata as { note?: string }).note])
-    assert.deepEqual(told, [
+    const reasons = refunded().map(({ reason, metadata }) => [reason, (metadata as { note?: string }).note])
+    assert.deepEqual(reasons, [
       ['requested_by_customer', undefined],
       ['duplicate', undefined],
       ['fraudulent', undefined],

@@ -96,7 +96,7 @@ test('who wrote a moment ago is served by the primary while the standby lags: by
 })
 
 /** Adds a job that no worker runs; returns its id and the header with the WAL position of the write. */
-async function enqueue() {
+async function addQueuedJob() {
   const task = { task_name: 'io_simulation_task', queue_type: 'load_test', args: { duration_ms: 1 } }
   const answer = await edge.post('/api/v1/tasks/enqueue', { token, json: task })
   assert.equal(answer.status, 202, answer.text)
@@ -112,7 +112,7 @@ const findListedStatus = async (at: Api, id: string, options: CallOptions): Prom
 
 test('a write in a single statement counts, and so does one without a credential', async () => {
   await pause()
-  const { id, headers } = await enqueue()
+  const { id, headers } = await addQueuedJob()
   assert.deepEqual(
     [await findListedStatus(other, id, { token, headers }), await findListedStatus(other, id, { token })],
     ['queued', null],
@@ -125,7 +125,7 @@ test('a write in a single statement counts, and so does one without a credential
 })
 
 test('who was told of the end of a job sees what it did, by its record or its stream', async () => {
-  const [told, streamed] = [await enqueue(), await enqueue()]
+  const [told, streamed] = [await addQueuedJob(), await addQueuedJob()]
   await waitForJobReplay(streamed.id)
   await pause()
   const stream = edge.get(`/api/v1/jobs/${streamed.id}/events`, { token })

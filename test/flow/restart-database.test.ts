@@ -57,7 +57,7 @@ test(`a document is read across ${SIGNALS.join(', ')} of the database`, async (t
   const all = await client.stream('/api/v1/jobs/events')
   const waiting = client.post(`/api/v1/documents/${id}/extract`)
   for (const [n, signal] of SIGNALS.entries()) {
-    await crash.pagesStored(query, jobId, 8 * (n + 1))
+    await crash.waitForPages(query, jobId, 8 * (n + 1))
     await restart(signal)
     const upAt = performance.now()
     await until('the edge reads', async () => (await client.fetch(`/api/v1/jobs/${jobId}`)).status === 200)
@@ -85,14 +85,14 @@ async function restart(signal: 'SIGINT' | 'SIGKILL'): Promise<void> {
 }
 
 async function assertWhole(id: number, jobId: string, stream: Stream, outages: number): Promise<void> {
-  const frames = await crash.wholeStream(stream)
+  const frames = await crash.readWholeStream(stream)
   assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertGapless(query, jobId, frames)
   await crash.assertPagesOnce(query, jobId, PAGES)
   const pages = (await (await client.fetch(`/api/v1/documents/${id}/pages`)).json()) as { status: string }[]
   assert.equal(pages.filter(({ status }) => status === 'read').length, PAGES)
   // Each outage interrupts at most one attempt, and none counts as a failed try.
-  const { attempt, tries, interruptions } = await crash.jobRow(query, jobId)
+  const { attempt, tries, interruptions } = await crash.readJobRow(query, jobId)
   assert.ok(attempt <= 1 + outages, `the job took ${attempt} attempts`)
   assert.deepEqual({ tries, interruptions }, { tries: 1, interruptions: 0 })
 }

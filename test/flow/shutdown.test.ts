@@ -30,15 +30,15 @@ test('a worker that is told to stop hands its job over', async () => {
   const id = await crash.uploadText(client, PAGES, 'handed over')
   const jobId = await crash.extract(client, id)
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
-  await crash.pagesStored(query, jobId, 3)
+  await crash.waitForPages(query, jobId, 3)
 
-  const [holder, other] = await crash.holderOf(query, jobId, workers)
+  const [holder, other] = await crash.findHolder(query, jobId, workers)
   assert.equal(await stop(holder), 0)
-  const frames = await crash.wholeStream(stream)
+  const frames = await crash.readWholeStream(stream)
   assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertGapless(query, jobId, frames)
   await crash.assertPagesOnce(query, jobId, PAGES)
-  const { attempt, tries, interruptions } = await crash.jobRow(query, jobId)
+  const { attempt, tries, interruptions } = await crash.readJobRow(query, jobId)
   assert.deepEqual({ attempt, tries, interruptions }, { attempt: 2, tries: 1, interruptions: 0 })
   const leases = await query('select id from worker_lease where id = $1', [holder.ready.lease])
   assert.deepEqual(leases, [], 'the lease is given back')
@@ -62,7 +62,7 @@ test('an edge that is told to stop asks the readers of its streams to come back,
     const [row] = await query('select id from job where mailbox = $1', [`document:${id}`])
     return row?.id as string
   })
-  await crash.pagesStored(query, jobId, 1)
+  await crash.waitForPages(query, jobId, 1)
   const form = new FormData()
   form.set('file', new File(['text'], 'post.md'))
   const unended = asking.fetch('/api/v1/blog/import', { method: 'POST', body: form })
@@ -85,11 +85,11 @@ test('an edge that is told to stop asks the readers of its streams to come back,
 
 test('a worker that is told to stop lets a job end that is nearly done', async () => {
   const jobId = await crash.extract(client, await crash.uploadText(client, 3, 'nearly done'))
-  await crash.pagesStored(query, jobId, 1)
+  await crash.waitForPages(query, jobId, 1)
   // Ctrl-C in a terminal under foreman sends two signals: the terminal's and the manager's.
   remaining.process.kill('SIGINT')
   assert.equal(await stop(remaining), 0)
-  const { status, attempt } = await crash.jobRow(query, jobId)
+  const { status, attempt } = await crash.readJobRow(query, jobId)
   assert.deepEqual({ status, attempt }, { status: 'done', attempt: 1 })
 })
 

@@ -32,7 +32,7 @@ const waitForAttempt = (id: string, attempt: number) =>
   until(
     `attempt ${attempt} runs`,
     async () => {
-      const row = await crash.jobRow(query, id)
+      const row = await crash.readJobRow(query, id)
       return row.status === 'running' && row.attempt === attempt
     },
     60_000,
@@ -42,8 +42,8 @@ const waitForAttempt = (id: string, attempt: number) =>
 function findIsolatedPid(worker: Child, jobId: string, attempt: number): number | null {
   for (const line of worker.log) {
     if (!line.includes('runs in an isolated process')) continue
-    const said = JSON.parse(line) as { jobId: string; attempt: number; isolatedPid: number }
-    if (said.jobId === jobId && said.attempt === attempt) return said.isolatedPid
+    const entry = JSON.parse(line) as { jobId: string; attempt: number; isolatedPid: number }
+    if (entry.jobId === jobId && entry.attempt === attempt) return entry.isolatedPid
   }
   return null
 }
@@ -71,7 +71,7 @@ test('after two deaths a job runs alone; what kills that is given up, its neighb
     process.kill(pid, 'SIGKILL')
     await until(
       'its death is known',
-      async () => (await crash.jobRow(query, killer)).interruptions === attempt,
+      async () => (await crash.readJobRow(query, killer)).interruptions === attempt,
       30_000,
     )
     if (attempt === 3) {

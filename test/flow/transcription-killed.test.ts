@@ -23,7 +23,7 @@ import { startReader } from './reader.ts'
 const { url, query } = await testDatabase()
 const server = await transcriptionServer()
 const env = { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: server.url, WORKER_QUEUES: 'voice', ...SHORT_LEASE }
-const doomed = await startProcess('worker', url, env)
+const firstWorker = await startProcess('worker', url, env)
 const client = await startReader(url, env)
 
 test('what a killed worker had begun is made by another, and the first request counts as one of unknown cost', async () => {
@@ -39,7 +39,7 @@ test('what a killed worker had begun is made by another, and the first request c
     return Number(row!.n) > 0
   })
   server.answer = transcribed
-  await Promise.all([doomed.kill(), startProcess('worker', url, env)])
+  await Promise.all([firstWorker.kill(), startProcess('worker', url, env)])
   const response = await answered
   const made = (await response.json()) as { text: string; id: string; job_id: string; cost: number }
   assert.equal(response.status, 200, JSON.stringify(made))

@@ -26,13 +26,13 @@ test('a worker that was frozen while it wrote pages holds nobody up', async (t) 
   const jobId = await crash.extract(client, id)
   await until('page 5 waits at the gate', () => isTransaction('active'))
 
-  const [zombie] = await crash.holderOf(query, jobId, workers)
-  const frozenAt = await crash.clock(query)
+  const [zombie] = await crash.findHolder(query, jobId, workers)
+  const frozenAt = await crash.readClock(query)
   const lease = await freeze(zombie)
   await gate.open()
   // The database ends the write itself, without the worker's commit.
   await until('the write is over', async () => !(await isTransaction('active')))
-  const takenOverAt = await crash.attemptBegan(query, jobId, 2)
+  const takenOverAt = await crash.waitForAttemptStart(query, jobId, 2)
   t.diagnostic(`taken over after ${Math.round(takenOverAt - frozenAt)} ms`)
   assert.equal((await crash.jobEnded(query, jobId)).status, 'done')
   zombie.process.kill('SIGCONT')
@@ -47,20 +47,20 @@ test('a worker that was frozen finds its job taken over, changes nothing, and wo
   const gate = await closeGate(t, id, LATE_PAGE, 2)
   const jobId = await crash.extract(client, id)
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
-  await crash.pagesStored(query, jobId, 5)
+  await crash.waitForPages(query, jobId, 5)
 
-  const [zombie, heir] = await crash.holderOf(query, jobId, workers)
-  const frozenAt = await crash.clock(query)
+  const [zombie, heir] = await crash.findHolder(query, jobId, workers)
+  const frozenAt = await crash.readClock(query)
   const lease = await freeze(zombie)
-  const takenOverAt = await crash.attemptBegan(query, jobId, 2)
+  const takenOverAt = await crash.waitForAttemptStart(query, jobId, 2)
   t.diagnostic(`taken over after ${Math.round(takenOverAt - frozenAt)} ms`)
-  await until('the freeze is over', async () => (await crash.clock(query)) - frozenAt > FROZEN_MS, 15_000)
+  await until('the freeze is over', async () => (await crash.readClock(query)) - frozenAt > FROZEN_MS, 15_000)
   await until(`page ${LATE_PAGE} waits at the gate`, () => isTransaction('active'))
   zombie.process.kill('SIGCONT')
   await waitForNewLease(zombie, lease)
   await gate.open()
 
-  const frames = await crash.wholeStream(stream)
+  const frames = await crash.readWholeStream(stream)
   assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertGapless(query, jobId, frames)
   await assertNothingAfter(jobId, zombie, takenOverAt)
@@ -68,7 +68,7 @@ test('a worker that was frozen finds its job taken over, changes nothing, and wo
   await heir.kill('SIGTERM')
   const next = await crash.extract(client, await crash.uploadText(client, 3, 'for the zombie'))
   assert.equal((await crash.jobEnded(query, next)).status, 'done')
-  const pages = await crash.writes(query, 'page', next)
+  const pages = await crash.readWrites(query, 'page', next)
   assert.deepEqual([...new Set(pages.map(({ writer }) => writer))], [`${nameOf(zombie)}-children-thread`])
 })
 
@@ -97,10 +97,13 @@ function readLeases({ process }: Child): Promise<Record<string, unknown>[]> {
 }
 
 async function assertNothingAfter(jobId: string, zombie: Child, takenOverAt: number): Promise<void> {
-  const all = [...(await crash.writes(query, 'page', jobId)), ...(await crash.writes(query, 'event', jobId))]
+  const all = [
+    ...(await crash.readWrites(query, 'page', jobId)),
+    ...(await crash.readWrites(query, 'event', jobId)),
+  ]
   const late = all.filter(({ writer, at }) => at >= takenOverAt && writer.startsWith(`${nameOf(zombie)}-`))
   assert.deepEqual(late, [])
-  assert.equal((await crash.jobRow(query, jobId)).attempt, 2)
+  assert.equal((await crash.readJobRow(query, jobId)).attempt, 2)
   await crash.assertPagesOnce(query, jobId, PAGES)
 }
 

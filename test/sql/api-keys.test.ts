@@ -48,21 +48,22 @@ const isThere = async (id: string): Promise<boolean> =>
   (await query('select from api_key where id = $1', [id])).length === 1
 
 describe('the end of a key tells every edge to forget its account', async () => {
-  const told: string[] = []
+  const notified: string[] = []
   const listener = await listen({
     url,
     applicationName: 'test-listen',
-    channels: { [ACCOUNT_CHANGED]: (payload) => told.push(payload) },
+    channels: { [ACCOUNT_CHANGED]: (payload) => notified.push(payload) },
     onReconnect: () => {},
     onError: () => {},
   })
   after(() => listener.close())
-  const assertTold = (id: number) => until(`account ${id} is told of`, () => told.includes(String(id)))
+  const assertNotified = (id: number) =>
+    until(`account ${id} is notified`, () => notified.includes(String(id)))
 
   test('its deletion', async () => {
     const owner = await account()
     assert.notEqual(await db.maybeOne(deleteApiKey(await addKey(owner))), null)
-    await assertTold(owner)
+    await assertNotified(owner)
   })
 
   test('the end of a membership, for keys of that organization alone', async () => {
@@ -70,7 +71,7 @@ describe('the end of a key tells every edge to forget its account', async () => 
     const [left, stayed] = [await addOrganization(owner, await account()), await addOrganization(owner)]
     const keys = [await addKey(owner), await addKey(owner, stayed), await addKey(owner, left)]
     await query('delete from organization_member where organization_id = $1 and user_id = $2', [left, owner])
-    await assertTold(owner)
+    await assertNotified(owner)
     assert.deepEqual(await Promise.all(keys.map(isThere)), [true, true, false])
   })
 
@@ -79,7 +80,7 @@ describe('the end of a key tells every edge to forget its account', async () => 
     const id = await addOrganization(owner)
     const [own, its] = [await addKey(owner), await addKey(owner, id)]
     await db.one(hideOrganization(id))
-    await assertTold(owner)
+    await assertNotified(owner)
     assert.deepEqual([await isThere(own), await isThere(its)], [true, false])
   })
 })

@@ -226,6 +226,6 @@ test('webhooks tell of a cancelled message once', async () => {
   const one = await addMessage({ sendAt: inAnHour(), owner_id: account!.id as number })
   await query('update comms_send set owner_id = $1 where id = $2', [account!.id, one.id])
   for (let n = 0; n < 2; n++) await cancel(one)
-  const told = await query(`select body::json -> 'data' ->> 'status' as status from webhook_delivery`)
-  assert.deepEqual(told, [{ status: 'cancelled' }])
+  const statuses = await query(`select body::json -> 'data' ->> 'status' as status from webhook_delivery`)
+  assert.deepEqual(statuses, [{ status: 'cancelled' }])
 })

@@ -69,12 +69,12 @@ const before: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
 test('any order of events, repeated at will, in any portions, gives the same end', async () => {
   const chance: Chance = chanceOf(SEED)
   for (let run = 0; run < runs(60).numRuns; run++) {
-    const told = Array.from({ length: chance.between(1, 6) }, () => chance.pick(RANKS))
-    const expected = told.toSorted((a, b) => RANKS.indexOf(b) - RANKS.indexOf(a))[0]!
+    const reported = Array.from({ length: chance.between(1, 6) }, () => chance.pick(RANKS))
+    const expected = reported.toSorted((a, b) => RANKS.indexOf(b) - RANKS.indexOf(a))[0]!
     for (let order = 0; order < 3; order++) {
       const id = await send()
       await before[chance.pick(Object.keys(before))]!(id)
-      const events = [...told, ...told.filter(() => chance.happens(0.5))]
+      const events = [...reported, ...reported.filter(() => chance.happens(0.5))]
         .map((status) => ({ status, place: chance.next() }))
         .sort((a, b) => a.place - b.place)
         .map(({ status }) =>
@@ -83,7 +83,7 @@ test('any order of events, repeated at will, in any portions, gives the same end
       // The first event carries our id; otherwise no event would match.
       events[0] = { ...events[0]!, sendId: id }
       while (events.length > 0) await apply(...events.splice(0, chance.between(1, events.length)))
-      assert.equal(await readStatus(id), expected, `${told} (seed ${SEED}, run ${run})`)
+      assert.equal(await readStatus(id), expected, `${reported} (seed ${SEED}, run ${run})`)
     }
   }
 })

@@ -32,7 +32,7 @@ async function send(channel: Channel = 'sms'): Promise<string> {
 /** Attempt `n` of a new job. */
 const attempt = (n: number) => ({ id: randomUUID(), attempt: n })
 const readStatus = async (id: string): Promise<string> => (await db.one(sendById(id))).status
-const taken = (providerId: string | null) => ({ providerId, status: 'queued', detail: null })
+const acceptance = (providerId: string | null) => ({ providerId, status: 'queued', detail: null })
 
 /** Brings a send into each state. */
 const reach: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
@@ -45,7 +45,7 @@ const reach: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
   sending: (id) => db.one(beginRequest(id, attempt(1), false)),
   sent: async (id) => {
     await reach.sending!(id)
-    await db.one(settleSent(id, taken(`SM${id}`)))
+    await db.one(settleSent(id, acceptance(`SM${id}`)))
   },
   failed: async (id) => {
     await reach.sending!(id)
@@ -69,7 +69,7 @@ describe('every step, from every state', () => {
       },
     ],
     'it was taken': [
-      (id) => db.maybeOne(settleSent(id, taken(`SM${id}`))),
+      (id) => db.maybeOne(settleSent(id, acceptance(`SM${id}`))),
       {
         ...{ queued: 'queued', sending: 'sent', sent: 'sent', failed: 'failed', unknown: 'sent' },
         ...{ scheduled: 'scheduled', cancelled: 'cancelled' },
@@ -122,16 +122,16 @@ test('a request begins once at a time, and again only where that changes nothing
   assert.notEqual(await db.maybeOne(beginRequest(id, attempt(1), true)), null)
   const [row] = await query('select requests from comms_send where id = $1', [id])
   assert.equal(row!.requests, 2)
-  await db.one(settleSent(id, taken('SM1')))
+  await db.one(settleSent(id, acceptance('SM1')))
   assert.equal(await db.maybeOne(beginRequest(id, attempt(1), true)), null)
 })
 
 test('a message of the provider is the answer to one send of its channel', async () => {
   const [first, second, call] = [await send(), await send(), await send('call')]
   for (const id of [first, second, call]) await reach.sending!(id)
-  assert.notEqual(await db.maybeOne(settleSent(first, taken('SM2'))), null)
-  assert.equal(await db.maybeOne(settleSent(second, taken('SM2'))), null)
-  assert.notEqual(await db.maybeOne(settleSent(call, taken('SM2'))), null)
+  assert.notEqual(await db.maybeOne(settleSent(first, acceptance('SM2'))), null)
+  assert.equal(await db.maybeOne(settleSent(second, acceptance('SM2'))), null)
+  assert.notEqual(await db.maybeOne(settleSent(call, acceptance('SM2'))), null)
   const clash = query(
     `update comms_send set status = 'sent', provider_id = 'SM2', settled_at = now() where id = $1`,
     [second],
@@ -140,7 +140,7 @@ test('a message of the provider is the answer to one send of its channel', async
   const mails = [await send('email'), await send('email')]
   for (const id of mails) {
     await reach.sending!(id)
-    assert.notEqual(await db.maybeOne(settleSent(id, taken(null))), null, 'mail has no such id')
+    assert.notEqual(await db.maybeOne(settleSent(id, acceptance(null))), null, 'mail has no such id')
   }
 })
 

@@ -170,11 +170,11 @@ describe('the row of a job that waits is locked by others', () => {
 })
 
 test('a claim that tells names the jobs it took, and says nothing when it took none', async () => {
-  const heard: string[] = []
+  const received: string[] = []
   const listener = await listen({
     url,
     applicationName: 'claim-test',
-    channels: { [JOB_EVENTS]: (payload) => void heard.push(payload) },
+    channels: { [JOB_EVENTS]: (payload) => void received.push(payload) },
     onReconnect: () => {},
     onError: () => {},
   })
@@ -187,10 +187,10 @@ test('a claim that tells names the jobs it took, and says nothing when it took n
     [first.id, second.id],
   )
   assert.deepEqual(await claim(), [])
-  await until('it is heard', () => heard.length > 0)
+  await until('it is heard', () => received.length > 0)
   await listener.close()
   assert.deepEqual(
-    heard.map((payload) => payload.split(' ').sort()),
+    received.map((payload) => payload.split(' ').sort()),
     [[first.id, second.id].sort()],
   )
 })

@@ -14,7 +14,7 @@ import { until } from '../until.ts'
 /** Repetitions of each case. */
 export const TIMES = 500
 
-const CASES = { served, givenUp, beats }
+const CASES = { served: countAfterServing, givenUp: countAfterGivingUp, probes: countAfterProbes }
 
 type Case = keyof typeof CASES
 
@@ -32,8 +32,8 @@ export async function countKept(name: Case, url = ''): Promise<number> {
 const count = (kind: new (...args: never[]) => unknown): number =>
   queryObjects(kind as new (...args: unknown[]) => unknown, { format: 'count' })
 
-/** Promises that callers keep after they were served. Two callers wait at any time, with one promise each. */
-async function served(): Promise<number> {
+/** Counts promises that callers keep after they were served. Two callers wait at any time, with one promise each. */
+async function countAfterServing(): Promise<number> {
   const semaphore = createSemaphore(1)
   const before = count(Promise)
   let turns = 0
@@ -50,8 +50,8 @@ async function served(): Promise<number> {
   return found.kept
 }
 
-/** Promises that callers keep after they gave up. */
-async function givenUp(): Promise<number> {
+/** Counts promises that callers keep after they gave up. */
+async function countAfterGivingUp(): Promise<number> {
   const semaphore = createSemaphore(1, { waitMs: 1, timeout: () => new Error('late') })
   const gate = Promise.withResolvers<void>()
   const held = semaphore.run(() => gate.promise)
@@ -66,23 +66,23 @@ async function givenUp(): Promise<number> {
   return kept
 }
 
-/** Objects of any kind that probes of a health check keep. */
-async function beats(url: string): Promise<number> {
+/** Counts objects of any kind that probes of a health check keep. */
+async function countAfterProbes(url: string): Promise<number> {
   // The other cases do not need these modules.
   const { Connections } = await import('../../sql/driver.ts')
   const { startPulse } = await import('../../sql/pulse.ts')
-  let beaten = 0
+  let probed = 0
   const pulse = await startPulse({
     url,
     applicationName: 'pulse-memory',
     connections: new Connections(),
     onChange: () => {},
-    onProbe: () => beaten++,
+    onProbe: () => probed++,
     intervalMs: 0,
   })
-  await until('it has warmed up', () => beaten > 500)
-  const [before, first] = [count(Object), beaten]
-  await until('it has beaten', () => beaten > first + TIMES)
+  await until('it has warmed up', () => probed > 500)
+  const [before, first] = [count(Object), probed]
+  await until('it has probed', () => probed > first + TIMES)
   const kept = count(Object) - before
   await pulse.close()
   return kept

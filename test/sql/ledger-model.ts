@@ -253,17 +253,17 @@ export async function createWorld(base: TestDatabase) {
   /** Asserts that a job's events follow its claims, and that only the running attempt wrote any. */
   const replay = async (id: string): Promise<void> => {
     let attempt = 0
-    let said = 0
+    let lastSeen = 0
     let holder = ''
     for (const { data } of await ledger.events(id)) {
       if (data.attempt !== undefined) {
         assert.equal(data.attempt, attempt, `only the running attempt of ${id} is heard`)
-        assert.ok((data.n as number) > said, `${id} is heard once, and in order`)
-        said = data.n as number
+        assert.ok((data.n as number) > lastSeen, `${id} is heard once, and in order`)
+        lastSeen = data.n as number
       } else if (data.status === 'running') {
         assert.equal(holder, '', `${id} is not taken from the worker that has it`)
         holder = claims.get(`${id}/${++attempt}`)!
-        said = 0
+        lastSeen = 0
       } else if (data.status === 'queued') holder = ''
     }
     const row = await ledger.row(id)

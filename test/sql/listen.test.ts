@@ -14,13 +14,13 @@ async function open(
   name: string,
   options: { at?: string; heartbeatMs?: number; channels?: readonly string[] } = {},
 ) {
-  const heard: string[] = []
+  const received: string[] = []
   const errors: unknown[] = []
   let connects = 0
   const channels = Object.fromEntries(
     (options.channels ?? ['one', 'two']).map((channel) => [
       channel,
-      (payload: string) => void heard.push(`${channel}:${payload}`),
+      (payload: string) => void received.push(`${channel}:${payload}`),
     ]),
   )
   const listener: Listener = await listen({
@@ -32,7 +32,7 @@ async function open(
     ...(options.heartbeatMs === undefined ? {} : { heartbeatMs: options.heartbeatMs }),
   })
   after(() => listener.close())
-  return { listener, heard, errors, connects: () => connects }
+  return { listener, received, errors, connects: () => connects }
 }
 
 const notify = (channel: string, payload: string) => query('select pg_notify($1, $2)', [channel, payload])
@@ -43,35 +43,35 @@ const terminate = (name: string) =>
 
 describe('a listener', () => {
   test('hears each channel, in order, and nothing else', async () => {
-    const { listener, heard, connects } = await open('listen-channels')
+    const { listener, received, connects } = await open('listen-channels')
     assert.deepEqual([listener.connected, connects()], [true, 1])
     await notify('one', 'a')
     await notify('three', 'unheard')
     await notify('two', 'b')
     await notify('one', '')
     await notify('one', 'ä 𝄞')
-    await until('all are heard', () => heard.length === 4)
-    assert.deepEqual(heard, ['one:a', 'two:b', 'one:', 'one:ä 𝄞'])
+    await until('all are heard', () => received.length === 4)
+    assert.deepEqual(received, ['one:a', 'two:b', 'one:', 'one:ä 𝄞'])
   })
 
   test('what is said in a transaction is heard after its commit, once, and not after a rollback', async () => {
-    const { heard } = await open('listen-transaction')
+    const { received } = await open('listen-transaction')
     await query(`do $$ begin perform pg_notify('one', 'same'); perform pg_notify('one', 'same'); end $$`)
     await assert.rejects(
       query(`do $$ begin perform pg_notify('one', 'undone'); raise exception 'no'; end $$`),
     )
     await notify('one', 'last')
-    await until('the last is heard', () => heard.includes('one:last'))
-    assert.deepEqual(heard, ['one:same', 'one:last'])
+    await until('the last is heard', () => received.includes('one:last'))
+    assert.deepEqual(received, ['one:same', 'one:last'])
   })
 
   test('reconnects after its backend was terminated, tells so each time, and hears again', async () => {
-    const { listener, heard, errors, connects } = await open('listen-cut')
+    const { listener, received, errors, connects } = await open('listen-cut')
     for (let round = 2; round <= 4; round++) {
       await terminate('listen-cut')
       await until('it has reconnected', () => connects() === round && listener.connected)
       await notify('two', String(round))
-      await until('it hears', () => heard.includes(`two:${round}`))
+      await until('it hears', () => received.includes(`two:${round}`))
     }
     await until(
       'those that were terminated are gone',
@@ -82,17 +82,17 @@ describe('a listener', () => {
 
   test('tells of a reconnect only when it listens already: what follows is not missed', async () => {
     let connected = 0
-    const heard: string[] = []
+    const received: string[] = []
     const listener = await listen({
       url,
       applicationName: 'listen-order',
-      channels: { late: (payload) => void heard.push(payload) },
+      channels: { late: (payload) => void received.push(payload) },
       onReconnect: () => void notify('late', String(++connected)),
       onError: () => {},
     })
     after(() => listener.close())
     for (let round = 1; round <= 5; round++) {
-      await until(`round ${round} is heard`, () => heard.includes(String(round)))
+      await until(`round ${round} is heard`, () => received.includes(String(round)))
       await terminate('listen-order')
     }
   })
@@ -112,7 +112,7 @@ describe('a listener', () => {
   test('a connection that has gone deaf is found out by the heartbeat: half open', async () => {
     const proxy = await startProxy(url)
     after(() => proxy.close())
-    const { listener, heard, errors, connects } = await open('listen-deaf', {
+    const { listener, received, errors, connects } = await open('listen-deaf', {
       at: proxy.url,
       heartbeatMs: 100,
     })
@@ -121,7 +121,7 @@ describe('a listener', () => {
     assert.match(String(errors[0]), /does not answer/)
     await until('it is back', () => listener.connected && connects() === 2)
     await notify('one', 'again')
-    await until('it hears', () => heard.includes('one:again'))
+    await until('it hears', () => received.includes('one:again'))
     await until('the deaf connection is given up', () => proxy.connections === 1)
   })
 
@@ -139,11 +139,11 @@ describe('a listener', () => {
   })
 
   test('a healthy connection is left alone by the heartbeat', async () => {
-    const { heard, errors, connects } = await open('listen-healthy', { heartbeatMs: 20 })
+    const { received, errors, connects } = await open('listen-healthy', { heartbeatMs: 20 })
     await delay(400)
     assert.deepEqual([errors.length, connects()], [0, 1])
     await notify('one', 'x')
-    await until('it hears', () => heard.length === 1)
+    await until('it hears', () => received.length === 1)
   })
 
   test('closing ends the connection, and it stays closed', async () => {

@@ -124,8 +124,8 @@ describe('failed logins', () => {
 
   test('of 100 wrong guesses at once exactly as many as allowed are told so, one of them with the lock', async () => {
     const one = createAddress()
-    const told = await Promise.all(Array.from({ length: 100 }, () => one.wrong()))
-    const count = (outcome: string): number => told.filter((one) => one === outcome).length
+    const outcomes = await Promise.all(Array.from({ length: 100 }, () => one.wrong()))
+    const count = (outcome: string): number => outcomes.filter((one) => one === outcome).length
     assert.deepEqual([count('wrong'), count('wrong, now locked'), count('locked')], [MAX - 1, 1, 100 - MAX])
   })
 

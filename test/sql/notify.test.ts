@@ -9,11 +9,11 @@ import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 
 const { url, db } = await testDatabase()
-const heard: { readonly payload: string }[] = []
+const received: { readonly payload: string }[] = []
 const listener = await listen({
   url,
   applicationName: 'notify-test',
-  channels: { [JOB_EVENTS]: (payload) => void heard.push({ payload }) },
+  channels: { [JOB_EVENTS]: (payload) => void received.push({ payload }) },
   onReconnect: () => {},
   onError: () => {},
 })
@@ -32,7 +32,7 @@ function open() {
     },
   }
   const publisher = createPublisher(counting, (error) => void errors.push(error))
-  heard.length = 0
+  received.length = 0
   const fail = (value: boolean): void => {
     failing = value
   }
@@ -40,7 +40,7 @@ function open() {
 }
 
 const ids = (count: number): string[] => Array.from({ length: count }, () => uuidv7())
-const receivedIds = (): string[] => heard.flatMap(({ payload }) => payload.split(' '))
+const receivedIds = (): string[] => received.flatMap(({ payload }) => payload.split(' '))
 
 describe('a publisher', { concurrency: false }, () => {
   test('sends the first of a burst at once, and the rest together', async () => {
@@ -49,7 +49,7 @@ describe('a publisher', { concurrency: false }, () => {
     publisher.notify(first!)
     await turn()
     assert.equal(statements.length, 1)
-    await until('the first is heard', () => heard.length === 1)
+    await until('the first is heard', () => received.length === 1)
     for (const id of rest) publisher.notify(id)
     await publisher.close()
     await until('all are heard', () => receivedIds().length === 100)
@@ -84,7 +84,7 @@ describe('a publisher', { concurrency: false }, () => {
     await db.run(jobsChanged([last]))
     await until('what was sent after all is heard', () => receivedIds().includes(last))
     assert.deepEqual(
-      heard.map(({ payload }) => payload),
+      received.map(({ payload }) => payload),
       [id, last],
     )
   })
@@ -94,14 +94,14 @@ describe('a publisher', { concurrency: false }, () => {
     for (const id of ids(9_000)) publisher.notify(id)
     await publisher.close()
     await until('all are heard', () => receivedIds().length === 9_000)
-    assert.ok(heard.every(({ payload }) => Buffer.byteLength(payload) < 8000))
+    assert.ok(received.every(({ payload }) => Buffer.byteLength(payload) < 8000))
     assert.equal(statements.length, 1)
-    heard.length = 0
+    received.length = 0
     for (const id of ids(50_000)) publisher.notify(id)
     await publisher.close()
-    await until('it is heard', () => heard.length > 0)
+    await until('it is heard', () => received.length > 0)
     assert.deepEqual(
-      heard.map(({ payload }) => payload),
+      received.map(({ payload }) => payload),
       ['*'],
     )
   })
@@ -115,7 +115,7 @@ describe('a publisher', { concurrency: false }, () => {
     fail(false)
     const id = uuidv7()
     publisher.notify(id)
-    await until('it is heard', () => heard.length === 1)
+    await until('it is heard', () => received.length === 1)
     assert.deepEqual([receivedIds(), errors.length], [[id], 1])
     await publisher.close()
   })

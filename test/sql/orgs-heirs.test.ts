@@ -126,15 +126,15 @@ describe('account_delete', () => {
           ),
         ),
       )
-      const spared = users[round % 6]!
+      const kept = users[round % 6]!
       const answers = await Promise.all(
         users
-          .filter((user) => user !== spared)
+          .filter((user) => user !== kept)
           .map((user) => db.transaction((tx) => tx.one(deleteAccount(user)))),
       )
       assert.equal(answers.flatMap(({ deleted }) => deleted).length, 0)
-      for (const id of orgs) assert.deepEqual(await readRoles(id), { [spared]: 'owner' })
-      assert.equal((await db.one(deleteAccount(spared))).deleted.length, 4)
+      for (const id of orgs) assert.deepEqual(await readRoles(id), { [kept]: 'owner' })
+      assert.equal((await db.one(deleteAccount(kept))).deleted.length, 4)
     }
   })
 })

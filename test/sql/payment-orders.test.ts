@@ -22,8 +22,8 @@ let names = 0
 
 const apply = (event: TestEvent): Promise<unknown> => {
   const { object, previous_attributes: replaced } = event.data
-  const said = { type: event.type, at: event.created, object, before: objectOf(replaced) }
-  return database.db.transaction((tx) => tx.run(applyChanges(changesOf(said))))
+  const change = { type: event.type, at: event.created, object, before: objectOf(replaced) }
+  return database.db.transaction((tx) => tx.run(applyChanges(changesOf(change))))
 }
 
 /** Applies events with `atOnce` in parallel. */

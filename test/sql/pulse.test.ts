@@ -97,13 +97,13 @@ test('a database that takes no writes is read-only; its clock is compared with o
 })
 
 test('its time goes on evenly while the clock of this process is set, and set back', async (t) => {
-  let beats = 0
+  let probes = 0
   const pulse = await startPulse({
     url,
     applicationName: 'pulse-clock',
     connections: new Connections(),
     onChange: () => {},
-    onProbe: () => void beats++,
+    onProbe: () => void probes++,
     intervalMs: 20,
   })
   after(() => pulse.close())
@@ -111,9 +111,9 @@ test('its time goes on evenly while the clock of this process is set, and set ba
   const isRight = () => Math.abs(pulse.now() - (row!.now as number)) < 60_000
   t.mock.timers.enable({ apis: ['Date'], now: 1_000_000 })
   assert.ok(isRight(), 'set, before it has asked again')
-  const asked = beats
+  const asked = probes
   // Waits for the probe that was in flight when the clock was set, and for a complete one.
-  while (beats < asked + 2) await turn()
+  while (probes < asked + 2) await turn()
   assert.ok(isRight(), 'set, once it has asked again')
   t.mock.timers.reset()
   assert.ok(isRight(), 'set back, before it has asked again')
@@ -130,8 +130,8 @@ test('a server that is not there when the pulse starts is an error', async () =>
 })
 
 test('a beat leaves nothing behind in memory', async () => {
-  const kept = await countKept('beats', url)
-  assert.ok(kept < TIMES / 5, `${kept} objects of ${TIMES} beats`)
+  const kept = await countKept('probes', url)
+  assert.ok(kept < TIMES / 5, `${kept} objects of ${TIMES} probes`)
 })
 
 test('where it can connect but not ask, it says that the database is silent, and does not connect without a pause', async () => {

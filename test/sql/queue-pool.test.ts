@@ -18,16 +18,16 @@ const pool = await openQueuePool({
 after(() => pool.end())
 
 /** Subscribes to new jobs as a runner does. */
-function subscribe(): { heard: string[]; release: () => void } {
-  const heard: string[] = []
+function subscribe(): { received: string[]; release: () => void } {
+  const received: string[] = []
   let release = (): void => {}
   pool.connect((error, client, done) => {
     assert.equal(error, undefined)
     release = done
-    client!.on('notification', ({ channel, payload }) => heard.push(`${channel} ${payload}`))
+    client!.on('notification', ({ channel, payload }) => received.push(`${channel} ${payload}`))
     void client!.query('LISTEN "jobs:insert"; LISTEN "worker:migrate";')
   })
-  return { heard, release: () => release() }
+  return { received, release: () => release() }
 }
 
 const notify = (payload: string) => query(`select pg_notify('jobs:insert', $1)`, [payload])
@@ -39,12 +39,12 @@ const findListeners = () =>
 test('all runners hear of jobs over one connection, which is not of the pool', async () => {
   const [first, second] = [subscribe(), subscribe()]
   await notify('one')
-  await until('both hear it', () => first.heard.length === 1 && second.heard.length === 1)
-  assert.deepEqual(first.heard, ['jobs:insert one'])
+  await until('both hear it', () => first.received.length === 1 && second.received.length === 1)
+  assert.deepEqual(first.received, ['jobs:insert one'])
   first.release()
   await notify('two')
-  await until('the other hears it', () => second.heard.length === 2)
-  assert.equal(first.heard.length, 1)
+  await until('the other hears it', () => second.received.length === 2)
+  assert.equal(first.received.length, 1)
   assert.equal((await findListeners()).length, 1)
   // The pool's only connection is free, for a client as well as for a query.
   const client = await pool.connect()
@@ -55,12 +55,12 @@ test('all runners hear of jobs over one connection, which is not of the pool', a
 })
 
 test('runners look again after the connection was lost', async () => {
-  const { heard, release } = subscribe()
+  const { received, release } = subscribe()
   const [{ pid }] = (await findListeners()) as [{ pid: number }]
   await query('select pg_terminate_backend($1)', [pid])
-  await until('there is another', () => heard.length === 1)
-  assert.deepEqual(heard, ['jobs:insert {"count":1}'])
+  await until('there is another', () => received.length === 1)
+  assert.deepEqual(received, ['jobs:insert {"count":1}'])
   await notify('again')
-  await until('it is heard', () => heard.length === 2)
+  await until('it is heard', () => received.length === 2)
   release()
 })

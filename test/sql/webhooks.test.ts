@@ -97,9 +97,15 @@ describe('other events', () => {
       )
       await query(`update comms_send set status = 'sent', settled_at = now() where id = $1`, [sendId])
       await query(`update comms_send set provider_status = 'x' where id = $1`, [sendId])
-      const told = { channel: 'email', providerId: sendId, sendId, errorCode: null, detail: null } as const
+      const eventFields = {
+        channel: 'email',
+        providerId: sendId,
+        sendId,
+        errorCode: null,
+        detail: null,
+      } as const
       for (const status of ['delivered', 'bounced', 'delivered'] as const)
-        await db.one(applyEvents([{ ...told, status, providerStatus: status }]))
+        await db.one(applyEvents([{ ...eventFields, status, providerStatus: status }]))
     }
     await send('caller')
     await send('account')

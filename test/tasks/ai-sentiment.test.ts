@@ -18,9 +18,9 @@ const asked: Question[] = []
 async function run(answer: (question: Question) => string | Failure, env: Record<string, string> = {}) {
   const ask = async (question: Question): Promise<Completion> => {
     asked.push(question)
-    const said = answer(question)
-    if (said instanceof Failure) throw said
-    return { text: said, tokens: { input: 9, cached: 0, output: 3, reasoning: 0 }, finish: 'stop' }
+    const reply = answer(question)
+    if (reply instanceof Failure) throw reply
+    return { text: reply, tokens: { input: 9, cached: 0, output: 3, reasoning: 0 }, finish: 'stop' }
   }
   asked.length = 0
   return sentiment.run(

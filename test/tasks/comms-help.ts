@@ -33,7 +33,7 @@ export interface Bench {
   row(): Promise<Send & { requests: number; error_code: string | null }>
 }
 
-export const taken = (providerId: string | null = `SM${randomUUID().replaceAll('-', '')}`): Handed => ({
+export const accepted = (providerId: string | null = `SM${randomUUID().replaceAll('-', '')}`): Handed => ({
   kind: 'taken',
   providerId,
   status: 'queued',
@@ -97,7 +97,7 @@ export async function createBench(
     id,
     requests: 0,
     lookups: 0,
-    behaviour: taken(),
+    behaviour: accepted(),
     list: [],
     isRepeatable: false,
     isSuperseded: false,

@@ -8,7 +8,7 @@ import type { Handed } from '../../tasks/comms/ports.ts'
 import { sms } from '../../tasks/comms/sms.ts'
 import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
-import { type Bench, createBench, Died, taken, unknown } from './comms-help.ts'
+import { accepted, type Bench, createBench, Died, unknown } from './comms-help.ts'
 
 /** A message is sent once, whatever happens to the attempts to send it. */
 
@@ -64,7 +64,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       assert.equal(await expectFailure(one), one.behaviour)
       const row = await one.row()
       assert.deepEqual([row.status, row.error_code], ['failed', (one.behaviour as Failure).code])
-      one.behaviour = taken()
+      one.behaviour = accepted()
       await run(one)
       assert.deepEqual(
         [one.requests, (await one.row()).status, (await one.row()).error_code],
@@ -84,7 +84,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       one.behaviour = 'dies before'
       assert.ok((await expectFailure(one)) instanceof Died)
       assert.deepEqual([(await one.row()).status, (await one.row()).requests], ['queued', 0])
-      one.behaviour = taken()
+      one.behaviour = accepted()
       await run(one)
       assert.equal(one.requests, 1)
     })
@@ -94,7 +94,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       one.behaviour = 'dies'
       assert.ok((await expectFailure(one)) instanceof Died)
       assert.equal((await one.row()).status, 'sending')
-      one.behaviour = taken()
+      one.behaviour = accepted()
       const result = await run(one)
       assert.deepEqual([one.requests, result.status], [1, 'unknown'])
       assert.match(result.message, /outcome of the send is unknown: .* not retried/)
@@ -155,7 +155,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       held.resolve()
       assert.ok((await late) instanceof Failure)
       assert.equal((await one.row()).status, 'sending')
-      answer.resolve(taken())
+      answer.resolve(accepted())
       await next
       const { status, requests } = await one.row()
       assert.deepEqual([status, requests], ['sent', 1])
@@ -169,7 +169,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       await until('its request is out', async () => (await one.row()).status === 'sending')
       // Another worker claims the job and cannot determine the outcome.
       assert.equal((await run(one)).status, 'unknown')
-      answer.resolve(taken())
+      answer.resolve(accepted())
       assert.notEqual((await frozen).status, 'unknown')
       assert.deepEqual([(await one.row()).status, one.requests], ['sent', 1])
       assert.notEqual((await run(one)).status, 'unknown')
@@ -203,7 +203,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       one.behaviour = answer.promise
       const frozen = expectFailure(one)
       await until('its request is out', async () => (await one.row()).status === 'sending')
-      one.behaviour = taken(`X${one.id}`)
+      one.behaviour = accepted(`X${one.id}`)
       one.list = async (look) => {
         if (look === 1) answer.reject(failed())
         await until('it is known', async () => (await one.row()).status !== 'sending')
@@ -217,7 +217,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
 
     test('is not what another send has been answered with', async () => {
       const first = await make()
-      first.behaviour = taken(`X${first.id}`)
+      first.behaviour = accepted(`X${first.id}`)
       await run(first)
       const [{ recipients }] = (await database.query('select recipients from comms_send where id = $1', [
         first.id,
@@ -226,7 +226,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       second.behaviour = unknown()
       second.list = [made(`X${first.id}`)]
       assert.equal((await run(second)).status, 'unknown')
-      second.behaviour = taken()
+      second.behaviour = accepted()
       const third = await createBench(database, name as 'sms' | 'call', recipients)
       third.behaviour = unknown()
       third.list = [made(`X${first.id}`), made(`X${third.id}`), made('later')]
@@ -240,7 +240,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       const error = await expectFailure(one)
       assert.ok(error instanceof Failure && error.code === 'telephony.failed' && error.retryable)
       assert.deepEqual([one.lookups, (await one.row()).status], [3, 'failed'])
-      one.behaviour = taken()
+      one.behaviour = accepted()
       await run(one)
       assert.equal(one.requests, 2)
     })
@@ -289,7 +289,7 @@ describe('a mail server that knows a mail again', () => {
     one.behaviour = unknown()
     await assert.rejects(run(one), (error) => error instanceof Failure && error.retryable)
     assert.equal((await one.row()).status, 'sending')
-    one.behaviour = taken(null)
+    one.behaviour = accepted(null)
     assert.equal((await run(one)).status, 'sent')
     assert.deepEqual([one.requests, (await one.row()).requests], [3, 3])
   })

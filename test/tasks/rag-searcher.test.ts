@@ -154,7 +154,7 @@ describe('a search', () => {
     await swap('joined', { 'a.txt': 'old' })
     const [reached, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     let states = 0
-    const told: Reader = {
+    const countingReader: Reader = {
       ...reader,
       text: async (...given) => {
         const state = await reader.text(...given)
@@ -167,7 +167,7 @@ describe('a search', () => {
       reached.resolve()
       return gate.promise
     }
-    const searcher = createInterruptedSearcher(stop, 1, told)
+    const searcher = createInterruptedSearcher(stop, 1, countingReader)
     const early = searchContents(searcher, 'joined', 'new')
     await reached.promise
     await swap('joined', { 'b.txt': 'new' })

@@ -31,8 +31,8 @@ test('one that fails, at once or later, or takes too long keeps no other from it
   ]
   await assert.rejects(shutDown(steps), (error) => {
     assert.ok(error instanceof AggregateError)
-    const told = error.errors.map((one: Error) => [one.message, (one.cause as Error).message])
-    assert.deepEqual(told, [
+    const messages = error.errors.map((one: Error) => [one.message, (one.cause as Error).message])
+    assert.deepEqual(messages, [
       ['Failed to throw', 'at once'],
       ['Failed to reject', 'later'],
       ['Failed to hang', 'Timed out after 5 ms'],

@@ -18,7 +18,7 @@ const { url } = await sharedDatabase()
 const events: { id: string; n: number; kind: string; data: unknown }[] = []
 
 function open(more: Partial<IsolatedRunnerOptions> = {}): IsolatedRunner {
-  const alone = createIsolatedRunner({
+  const isolated = createIsolatedRunner({
     settings: settingsFor(url),
     databaseUrl: url,
     taskModules: [TASKS],
@@ -26,8 +26,8 @@ function open(more: Partial<IsolatedRunnerOptions> = {}): IsolatedRunner {
     onEvent: (event) => void events.push(event),
     ...more,
   })
-  after(() => alone.close())
-  return alone
+  after(() => isolated.close())
+  return isolated
 }
 const alone = open()
 // Jobs that are running now.

@@ -35,8 +35,8 @@ const never = new AbortController().signal
 async function ask(script: Script, more: Partial<Question> = {}, signal = never) {
   models.script = () => script
   const pieces: string[] = []
-  const said = await chat.ask({ ...question, ...more }, signal, (piece) => pieces.push(piece))
-  return { ...said, pieces }
+  const answer = await chat.ask({ ...question, ...more }, signal, (piece) => pieces.push(piece))
+  return { ...answer, pieces }
 }
 async function expectFailure(work: Promise<unknown>): Promise<Failure> {
   const error = await work.then(

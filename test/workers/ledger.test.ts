@@ -261,12 +261,12 @@ describe('the worker ledger', () => {
     const [later, ...due] = jobs.map(({ id }) => id)
     await help.enqueue(...jobs)
     await base.query(`update job set run_at = now() where id = any($1)`, [due])
-    const taken = await Promise.all(due.map((id) => help.deliveryOf(id)))
+    const deliveriesBefore = await Promise.all(due.map((id) => help.deliveryOf(id)))
     await base.query('delete from graphile_worker._private_jobs where payload ->> $1 = $2', [
       'mailbox',
       'scheduled',
     ])
-    await Promise.all(taken.map((delivery) => ledger.redeliver(delivery)))
+    await Promise.all(deliveriesBefore.map((delivery) => ledger.redeliver(delivery)))
     for (const id of due) {
       const deliveries = (await help.deliveries()).filter(({ mailbox }) => mailbox === 'scheduled')
       const claimed = await Promise.all(deliveries.map((delivery) => ledger.claim(delivery, 1)))

@@ -133,12 +133,12 @@ test('what can not be stored is told, and stops nothing', async () => {
   const id = await addJob()
   await query('alter table job_log rename to elsewhere')
   const lines = createJobLog()
-  const told: unknown[] = []
-  lines.open(db, { ...log, warn: (...words: unknown[]) => told.push(words[1]) } as unknown as typeof log)
+  const warnings: unknown[] = []
+  lines.open(db, { ...log, warn: (...words: unknown[]) => warnings.push(words[1]) } as unknown as typeof log)
   lines.take(line(id))
   await lines.close()
   await query('alter table elsewhere rename to job_log')
-  assert.deepEqual(told, ['Failed to store log lines for the job pages'])
+  assert.deepEqual(warnings, ['Failed to store log lines for the job pages'])
   lines.take(line(id))
   await lines.close()
   assert.equal((await readLines(id)).length, 1)

@@ -103,7 +103,7 @@ export async function startParts(
     taskModules: [TASKS],
     onEvent,
   })
-  const alone = createIsolatedRunner({
+  const isolated = createIsolatedRunner({
     settings,
     databaseUrl: base.url,
     taskModules: [TASKS],
@@ -113,13 +113,13 @@ export async function startParts(
   executor = createExecutor({
     ledger,
     pools,
-    isolatedRunner: alone,
+    isolatedRunner: isolated,
     log,
     taskNamed: finderOf(await loadTasks([TASKS])),
     tallies: { ended: () => {}, count: () => {} },
   })
   after(async () => {
-    alone.close()
+    isolated.close()
     await pools.close()
   })
   return { ledger, pools, executor }

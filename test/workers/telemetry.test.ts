@@ -123,8 +123,8 @@ test('an attempt of a worker that is late has one id, whichever worker sends its
 
 test('a call to a provider is part of its attempt, also of a job that runs alone', async () => {
   const together = await add('io.call', {})
-  const alone = await add('io.call', {}, 1, SUSPECT_FROM)
-  for (const id of [together, alone]) {
+  const suspect = await add('io.call', {}, 1, SUSPECT_FROM)
+  for (const id of [together, suspect]) {
     const { spanId } = await waitForSpan(id)
     const call = await until('its call', () =>
       traces.spans.find(({ parentSpanId }) => parentSpanId === spanId),
@@ -133,7 +133,7 @@ test('a call to a provider is part of its attempt, also of a job that runs alone
     assert.deepEqual(call.attributes, { 'peer.service': 'somebody', 'server.address': 'somebody.example' })
     assert.ok(call.endMs > call.startMs)
   }
-  await waitForLine(alone, 'A suspect job runs in an isolated process')
+  await waitForLine(suspect, 'A suspect job runs in an isolated process')
 })
 
 test('each try has a span of its own', async () => {

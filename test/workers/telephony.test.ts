@@ -65,9 +65,9 @@ for (const [kind, send] of Object.entries(kinds)) {
       const [one] = server.taken
       assert.deepEqual(handed, { kind: 'taken', providerId: one!.sid, status: 'queued', detail: null })
       assert.deepEqual([one!.to, one!.from, server.requests, on.begun], [TO, SENDER, 1, 1])
-      const told = Object.fromEntries(one!.parameters)
+      const parameters = Object.fromEntries(one!.parameters)
       assert.deepEqual(
-        told,
+        parameters,
         kind === 'sms'
           ? { To: TO, From: SENDER, Body: 'Grüße' }
           : { To: TO, From: SENDER, Url: 'https://example.com/script', Timeout: '30' },
