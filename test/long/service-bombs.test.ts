@@ -54,7 +54,7 @@ test('a file of posts that takes too long is an error of its item, and the next 
     updated: 0,
     skipped: 0,
     failed: 1,
-    errors: [{ slug: 'bomb', file: 'bomb.md', message: 'The file takes more than 5 s of computing' }],
+    errors: [{ slug: 'bomb', file: 'bomb.md', message: 'The file takes more than 5 s of CPU time' }],
   })
   const good = (await (await importOf('good.md', Buffer.from('# Good'))).json()) as { created: number }
   assert.equal(good.created, 1)

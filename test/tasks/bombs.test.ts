@@ -42,7 +42,7 @@ describe('posts', () => {
   test('an import has a CPU limit for all its files together', async () => {
     const [bomb] = pickBombs(zipBombs, 'files that take a second each')
     const outcome = await importBomb(bomb!, { limits: { cpuMs: 20_000 }, wholeCpuMs: 500 })
-    assert.equal(outcome, 'The file cannot be imported: it takes more than 1 s of computing')
+    assert.equal(outcome, 'The file cannot be imported: it takes more than 1 s of CPU time')
   })
 })
 

@@ -155,8 +155,8 @@ test('a page over which a child crashes is read by the next one, without PDFium'
 
 for (const [why, detail, tries] of [
   ['crash', 'Reading the page crashed the reader twice', 2],
-  ['memory', 'Reading the page needs more memory than it may have', 2],
-  ['cpu', 'Reading the page takes more than 28 s of computing', 1],
+  ['memory', 'Reading the page exceeds the memory limit', 2],
+  ['cpu', 'Reading the page takes more than 28 s of CPU time', 1],
   ['time', 'Reading the page takes too long', 1],
 ] as const) {
   test(`a page is given up after ${tries} of its children are lost by ${why}, and the others are read`, async () => {

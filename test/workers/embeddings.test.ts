@@ -114,7 +114,7 @@ describe('a provider', () => {
   test('that refuses or answers wrongly is a failure without its words', async () => {
     for (const [status, body, reason] of [
       [401, { error: { message: 'bad key sk-test' } }, 'status 401'],
-      [200, { data: [] }, 'an answer that does not match the request'],
+      [200, { data: [] }, 'the answer does not match the request'],
     ] as const) {
       answer = () => [status, body]
       await assert.rejects(embedder(env())(['a'], signal), {

@@ -99,7 +99,7 @@ describe('what goes wrong', () => {
     ['a key that may not', status(403), 'ai.refused', 'it does not accept OPENAI_API_KEY'],
     ['what it does not like', status(400), 'ai.refused', 'it refused the request (HTTP status 400)'],
     ['what it does not have', status(404), 'ai.refused', 'it refused the request (HTTP status 404)'],
-    ['too many', status(429, { 'retry-after': '7' }), 'ai.failed', 'it takes no more requests for now'],
+    ['too many', status(429, { 'retry-after': '7' }), 'ai.failed', 'too many requests'],
     ['its own fault', status(500), 'ai.failed', 'HTTP status 500'],
     ['its own fault', status(503), 'ai.failed', 'HTTP status 503'],
     ['no sound', status(200), 'ai.failed', 'its answer is not audio'],

@@ -88,7 +88,7 @@ for (const [kind, send] of Object.entries(kinds)) {
       [400, 21610, 'the number has unsubscribed from the sender (error 21610)'],
       [400, 99999, 'HTTP status 400 (error 99999)'],
       [401, 20003, 'it does not accept the credentials (error 20003)'],
-      [403, 20404, 'it does not know the account or what was asked for (error 20404)'],
+      [403, 20404, 'the account or the requested resource does not exist (error 20404)'],
     ] as const) {
       test(`a refusal (${status}, ${code}) is final, and said in our words`, async () => {
         const body = { code, message: `words with ${TOKEN} and ${ACCOUNT}`, status }

@@ -80,7 +80,7 @@ describe('an answer', () => {
 
 describe('what is private', () => {
   receiver.answer = answerWith(204)
-  const PRIVATE = 'The address is private, and not allowed'
+  const PRIVATE = 'Private addresses are not allowed'
   // Some network is allowed here, as in a deployment, which also allows http.
   const strict = createPoster(['10.99.0.0/16'])
 

@@ -1,4 +1,4 @@
-/** All kinds of work that a child does. What a kind needs is loaded when it is first requested. */
+/** Handlers for all requests to a child. The first request of a kind loads its modules. */
 import { flushCompileCache } from 'node:module'
 import { serveWork } from './serve.ts'
 import type { Work } from './work.ts'
@@ -9,7 +9,7 @@ type AllHandlers = {
 
 let pieces: Uint8Array[] = []
 
-/** The file that has been sent, in memory of its own, which its reader may take over. */
+/** The received file, in its own memory, so that the reader may transfer it. */
 function takeBytes(): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))
   let at = 0
@@ -50,7 +50,7 @@ const handlers: AllHandlers = {
     await (await documents.loaded())?.close()
     ;(await posts.loaded())?.close()
     ;(await chunks.loaded())?.close()
-    // Caches what has been loaded for the work: a killed child writes no cache at exit.
+    // Caches the loaded modules now: a killed child writes no cache at exit.
     flushCompileCache()
     return null
   },

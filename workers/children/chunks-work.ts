@@ -1,10 +1,10 @@
-/** Files for retrieval, inside a child: one cut at a time. */
+/** Chunks of files for retrieval, inside a child: one file at a time. */
 import type { NewChunk } from '../../sql/rag.ts'
 import { analyze } from '../../tasks/rag/analyze.ts'
 import { forgetTerms } from '../../tasks/rag/words.ts'
 import type { Work } from './work.ts'
 
-// One to three megabytes.
+// Chunks per message: one to three megabytes.
 const TOGETHER = 1000
 
 let chunks: readonly NewChunk[] = []

@@ -10,7 +10,7 @@ import {
 } from './ports.ts'
 import type { Work } from './work.ts'
 
-/** The main thread's pool, as a task thread uses it: over a port, in order; each `lease` and `ask` has one answer. */
+/** The main thread's pool for task threads, over a port. Each `lease` and `ask` has one answer, in order. */
 
 type Request =
   | {
@@ -41,7 +41,7 @@ interface Held {
   readonly killed: AbortController
 }
 
-/** Serves the pool to a thread. Children that it holds when it ends are killed: nobody knows what they are doing. */
+/** Serves the pool to a thread. When the thread ends, its children are killed, because their state is unknown. */
 export function serveChildren(pool: Children, port: MessagePort): void {
   const all = new Map<number, Held>()
   const reply = (lease: number, isDue: boolean, rest: object): void =>
@@ -107,7 +107,7 @@ interface Waiting {
   reject(error: unknown): void
 }
 
-/** Uses the pool over a port; `connect` passes its other end to the main thread, once somebody needs a child. */
+/** Uses the pool over a port. The first lease opens it; `connect` passes the other end to the main thread. */
 export function useChildren(connect: (port: MessagePort) => void): Children {
   return new ChildrenClient(connect)
 }
@@ -153,7 +153,7 @@ class ChildrenClient implements Children {
     this.#port!.postMessage(request)
   }
 
-  /** Removes and returns what waits for a lease's answer; a thread that waits for nothing is not kept alive. */
+  /** Removes and returns the waiting caller of a lease. Without any, the port does not keep the thread alive. */
   settle(lease: number): Waiting | undefined {
     const found = this.#waiting.get(lease)
     this.#waiting.delete(lease)
@@ -169,15 +169,15 @@ class ChildrenClient implements Children {
   }
 }
 
-/** A child, or the wait for one; an abort ends both. */
+/** A leased or requested child; an abort kills the child or cancels the request. */
 class RemoteLease implements ChildLease {
   readonly #client: ChildrenClient
   readonly #id: number
   readonly #signal: AbortSignal | undefined
   readonly #onAbort = (): void => this.kill()
-  // Why it accepts no more requests.
+  // The error for further requests; null while the lease is active.
   #ended: unknown = null
-  // As reported by the last answer.
+  // From the last answer.
   #isDue = false
 
   constructor(client: ChildrenClient, id: number, signal: AbortSignal | undefined) {
@@ -220,11 +220,11 @@ class RemoteLease implements ChildLease {
   #end(kind: 'release' | 'kill'): void {
     this.ignoreAbort()
     if (this.#ended === null) this.#client.post({ kind, lease: this.#id })
-    this.#ended ??= new Error('The child was given back')
+    this.#ended ??= new Error('The child was already released')
   }
 }
 
-/** The same children, for the work of one owner. */
+/** Leases children for one owner. */
 export const childrenFor = (children: Children, owner: number): Children => ({
   lease: ((options: LeaseOptions = {}) => children.lease({ ...options, owner })) as Children['lease'],
 })

@@ -8,11 +8,11 @@ import type { Work } from './work.ts'
 
 /** The children of a worker process. */
 export interface ChildPool extends Children {
-  /** How many processes exist at present. */
+  /** Number of processes. */
   readonly size: number
   /** Their resident memory, in bytes. */
   readonly rssBytes: number
-  /** Ends all of them. */
+  /** Kills all children and refuses all waiting callers. */
   close(): Promise<void>
 }
 
@@ -20,28 +20,27 @@ export interface ChildPoolOptions extends Partial<SandboxOptions> {
   readonly log: Log
   /** Called when a child is lost while it works. */
   readonly onLoss?: () => void
-  /** How many children work at once; default one per core. */
+  /** Number of children that work concurrently; default one per core. */
   readonly places?: number
   /** A module that calls `serveWork`, as an absolute path; default is the one with all work. */
   readonly entry?: string
   readonly limits?: ChildLimits
-  /** How long a child lives without work, in ms. */
+  /** Lifetime of an idle child, in ms. */
   readonly idleMs?: number
-  /** How often limits are checked, in ms. */
+  /** Interval of the limit checks, in ms. */
   readonly checkMs?: number
 }
 
-// A page of the worst kind takes 700 MB. An ordinary one takes 150, 300 with the vision engine.
+// The worst page takes 700 MB, an ordinary one 150 MB, or 300 MB with OCR.
 const LIMITS: ChildLimits = { heapMb: 512, rssBytes: 2 ** 30 }
-// WebAssembly's memory never shrinks, and libraries keep fonts and images: a child as large as this is replaced.
+// A child of this size is replaced: WebAssembly memory never shrinks, and libraries keep fonts and images.
 const LARGE_BYTES = 400 * 2 ** 20
 const RESET: Limits = { cpuMs: 1000, wallMs: 5000 }
-// Of all children together: above it, work that is not urgent waits for what is under way.
+// Total of all children. Above it, a non-urgent caller waits until all running work has ended or memory is free.
 const MAX_BYTES = totalmem() / 2
 
 const CLOSED = 'The pool of child processes is closed'
 
-/** Whose work it is, and whether somebody waits for the answer. */
 type Demand = Required<Pick<LeaseOptions, 'owner' | 'urgent'>>
 
 /** A caller that waits for a child. */
@@ -51,10 +50,10 @@ interface Waiting extends Demand {
 }
 
 /**
- * Creates a pool; children start when they are needed. Waiting callers are served in turn, the urgent ones first, then
- * those whose owner has the fewest children at work. There is one more place than `places`, and both kinds may have all
- * but one: one owner's documents never hold up somebody who waits for an answer, and these never hold up documents. And
- * there is one more for the documents of an owner who has none at work, so that those of another never hold it up.
+ * Creates a pool; children start on demand. Urgent callers are served first, then those whose owner has the fewest busy
+ * children, then by arrival. The pool has one slot more than `places`, and each kind, urgent or not, may use all but one:
+ * neither kind blocks the other. A non-urgent caller whose owner has no busy child may use another extra slot, so that
+ * the work of other owners never blocks it.
  */
 export function createChildPool(options: ChildPoolOptions): ChildPool {
   return new FairChildPool(options)
@@ -67,11 +66,11 @@ class FairChildPool implements ChildPool {
   readonly #places: number
   readonly #checkMs: number
   readonly #processes: ChildProcesses
-  // Including those that are being given back.
+  // Including children that are being released.
   readonly #busy = new Map<Child, Demand>()
   #waiting: Waiting[] = []
   #checking: NodeJS.Timeout | undefined
-  // How many of the busy ones are being given back.
+  // Number of busy children that are being released.
   #returning = 0
   #isClosed = false
 
@@ -109,12 +108,12 @@ class FairChildPool implements ChildPool {
     })
   }
 
-  /** Whether others wait for a child, or this one has grown too large. */
+  /** True if others wait for a child, or this one has grown too large. */
   isDue(child: Child): boolean {
     return this.#waiting.length > 0 || isLarge(child)
   }
 
-  /** Makes room for the next caller: a child that can be cleaned waits for more work, any other ends. */
+  /** Resets a released child and keeps it for the next caller; kills it if that is not possible. */
   async takeBack(child: Child): Promise<void> {
     this.#returning++
     if (child.isAlive && !this.#isClosed && !child.isBusy && !isLarge(child)) await this.#reset(child)
@@ -170,7 +169,7 @@ class FairChildPool implements ChildPool {
     while (!this.#isClosed) {
       const next = this.#next()
       if (next === undefined) return
-      // A child that is being given back is ready sooner than a new one.
+      // A child that is being released is ready sooner than a new one.
       if (!next.urgent && this.#processes.idle === 0 && this.#returning > 0) return
       this.#waiting = this.#waiting.filter((one) => one !== next)
       try {
@@ -184,7 +183,7 @@ class FairChildPool implements ChildPool {
     }
   }
 
-  /** Whose turn it is, of those that could have a child now: urgent ones first; among equals, the longest wait. */
+  /** The next caller with a free slot: urgent first, then the owner with the fewest busy children, then the longest wait. */
   #next(): Waiting | undefined {
     return (
       this.#waiting.find((one) => one.urgent && this.#isFree(one)) ??
@@ -206,7 +205,7 @@ class FairChildPool implements ChildPool {
     return [...this.#busy.values()].filter((one) => one.owner === owner && !one.urgent).length
   }
 
-  /** Judges by the present time, and not before what had come by then is read: this process may have been busy. */
+  /** Checks against the current time, but only after reading pending answers: this process may have been busy. */
   #checkSoon(): void {
     const now = performance.now()
     setImmediate(() => {
@@ -227,7 +226,7 @@ class FairChildPool implements ChildPool {
   }
 }
 
-/** All processes of the pool; one that has been idle for long enough ends. */
+/** All processes of the pool; kills a child after `idleMs` without work. */
 class ChildProcesses {
   readonly #sandboxOptions: SandboxOptions
   #sandbox: Sandbox | undefined
@@ -254,7 +253,7 @@ class ChildProcesses {
     return [...this.#all].reduce((sum, child) => sum + (child.usage()?.rssBytes ?? 0), 0)
   }
 
-  /** The child that became idle last, or a new one. */
+  /** Takes the most recently used idle child, or starts one. */
   acquire(): Child {
     const last = [...this.#idle.keys()].at(-1)
     if (last !== undefined) {
@@ -269,7 +268,7 @@ class ChildProcesses {
     return child
   }
 
-  /** Lets a child wait for more work. */
+  /** Keeps a child idle for more work. */
   keep(child: Child): void {
     this.#idle.set(child, setTimeout(() => this.#retire(child), this.#idleMs).unref())
   }
@@ -317,7 +316,7 @@ class PooledLease implements ChildLease {
     limits: Limits,
   ): Promise<Work[K]['answer']> {
     this.#signal?.throwIfAborted()
-    if (this.#isReturned && this.#child.isAlive) throw new Error('The child was given back')
+    if (this.#isReturned && this.#child.isAlive) throw new Error('The child was already released')
     try {
       return (await this.#child.ask(kind, request, limits)) as Work[K]['answer']
     } catch (error) {

@@ -1,16 +1,16 @@
-/** Files of posts, inside a child: one open at a time. */
+/** Blog post files, inside a child: one file at a time. */
 
 import { fail } from '../../sql/errors.ts'
 import { type Item, itemsOf, type ReadItem, readItem } from '../../tasks/blog/items.ts'
 import { cpuMs, report } from './serve.ts'
 import type { Work } from './work.ts'
 
-// Limits of the posts that are answered together: few enough to be sent soon, and to be held in memory.
+// Limits of one answer, for prompt replies and bounded memory.
 const MAX_MS = 500
 const MAX_CHARACTERS = 2_000_000
-// What a post may have besides its text, including tags.
+// Allowance for the other fields of a post, including tags.
 const MATTER_CHARACTERS = 10_000
-// The name is only shown; a path in an archive may be 64 KiB long.
+// Names are for display only; a path in an archive may be 64 KiB long.
 const NAME_CHARACTERS = 300
 
 let items: readonly Item[] = []
@@ -31,7 +31,7 @@ export async function read({ from, to }: Work['posts.read']['request']): Promise
   const until = performance.now() + MAX_MS
   if (cpuMs() - startedMs > maxMs)
     throw fail('import.too_complex', {
-      reason: `takes more than ${Math.round(maxMs / 1000)} s of computing`,
+      reason: `takes more than ${Math.round(maxMs / 1000)} s of CPU time`,
     })
   const done: ReadItem[] = []
   let characters = 0

@@ -5,29 +5,29 @@ import { ChildLost, type Limits, type LossReason } from './ports.ts'
 import { permissionFlags, type Sandbox, type SandboxOptions } from './sandbox.ts'
 import { type Usage, usageOf } from './usage.ts'
 
-/** One child process, as the pool sees it. */
+/** One child process, for the pool. */
 export interface Child {
   readonly pid: number
-  /** See `ChildLease.ask`; for any kind of request. */
+  /** As `ChildLease.ask`, for any kind of request. */
   ask(kind: string, request: unknown, limits: Limits): Promise<unknown>
-  /** Kills the child if its request has exceeded a limit. */
+  /** Kills the child if it exceeds a limit. @param now by `performance.now()`. */
   check(now: number): void
   kill(why?: LossReason): void
-  /** Whether a request is under way. */
+  /** True while a request is running. */
   readonly isBusy: boolean
   readonly isAlive: boolean
-  /** Null where the platform doesn't report it. */
+  /** Null if the platform doesn't report it, or the process is gone. */
   usage(): Usage | null
 }
 
-/** What a child sends: the result of a request, or its progress in it. */
+/** Messages of a child: the result of a request, or its progress. */
 export type Message =
-  /** Sent once: it has started, and what it computes from now on is work. */
+  /** Sent once, after the start: CPU time from now on counts as work. */
   | { readonly kind: 'ready' }
   | { readonly kind: 'answer'; readonly answer: unknown }
-  /** A failure that a client may see. */
+  /** A `Failure`, which clients may see. */
   | { readonly kind: 'refused'; readonly code: string; readonly detail: string }
-  /** Anything else that was thrown. */
+  /** Any other thrown value. */
   | { readonly kind: 'failed'; readonly error: string }
   | { readonly kind: 'at'; readonly at: number }
 
@@ -39,18 +39,18 @@ export interface ChildLimits {
   readonly rssBytes: number
 }
 
-// Writable memory, in KiB (RLIMIT_DATA counts no reserved address space, of which WebAssembly takes 8 GiB for each
-// memory): a single large allocation fails in the child, before the next check.
+// Writable memory, in KiB: a single large allocation fails in the child, before the next check. RLIMIT_DATA does not count
+// reserved address space, of which each WebAssembly memory takes 8 GiB.
 const DATA_KB = 2 * 2 ** 20
-// Sets what a process can only set for itself: no core dumps, that limit, and being the first that the kernel kills
-// when memory runs out. Where `sh` can't, only the limits that are checked apply.
+// Limits that a process can only set for itself: no core dumps, RLIMIT_DATA, and first choice of the kernel's OOM killer.
+// Where `sh` can't set them, only the checked limits apply.
 const LIMITED = `ulimit -c 0; ulimit -d ${DATA_KB}; { echo 1000 > /proc/self/oom_score_adj; } 2>/dev/null; exec "$@"`
-// How much of its stderr is kept for the log: V8 writes the reason first, and then its stack.
+// Part of stderr kept for the log: V8 writes the reason first, then its stack.
 const STDERR_CHARACTERS = 3000
 const OUT_OF_MEMORY =
   /heap out of memory|Allocation failed|allocation failed|out of memory|bad_alloc|result\.ptr|ERR_WORKER_OUT_OF_MEMORY/
 
-// None of the service's own settings: no key, no address of the database.
+// Excludes all settings of the service, such as keys and the database URL.
 const env = (): NodeJS.ProcessEnv => {
   const kept = ['PATH', 'LANG', 'TMPDIR', 'NODE_ENV'] as const
   const own = Object.fromEntries(
@@ -61,7 +61,7 @@ const env = (): NodeJS.ProcessEnv => {
   return { ...own, MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1048576' }
 }
 
-/** Starts a child with a module that calls `serveWork` (50 ms, plus what the module loads). */
+/** Starts a child with a module that calls `serveWork` (50 ms, plus the imports of the module). */
 export function startChild(options: SandboxOptions, sandbox: Sandbox, limits: ChildLimits): Child {
   const command = [
     ...sandbox.command,
@@ -77,7 +77,7 @@ export function startChild(options: SandboxOptions, sandbox: Sandbox, limits: Ch
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     serialization: 'advanced',
     env: env(),
-    // The parent's folder would lead around what covers DATA_DIR.
+    // A working directory inside DATA_DIR would bypass the mount that hides it.
     cwd: '/',
   })
   return new RunningChild(child, limits)
@@ -85,7 +85,7 @@ export function startChild(options: SandboxOptions, sandbox: Sandbox, limits: Ch
 
 interface Asked {
   readonly limits: Limits
-  /** What the child had used before; null while it starts. */
+  /** Usage at the start of the request; null until it is sent, or if the platform doesn't report it. */
   from: Usage | null
   endsBy: number
   at: number | null
@@ -94,7 +94,7 @@ interface Asked {
 }
 
 const WALL_TIMES = 20
-// For the start of a child on an extremely busy machine.
+// Start timeout, for an extremely busy machine.
 const START_MS = 30_000
 
 class RunningChild implements Child {
@@ -111,7 +111,7 @@ class RunningChild implements Child {
     this.#limits = limits
     child.on('message', (message) => this.#onMessage(message as Message))
     child.on('error', () => this.#end())
-    // On `close`, all of its stderr has arrived, too.
+    // `close` rather than `exit`: all of stderr has arrived by then.
     child.on('close', () => this.#end())
     child.stderr?.on('data', (data) => {
       if (this.#stderr.length < STDERR_CHARACTERS)
@@ -141,8 +141,9 @@ class RunningChild implements Child {
   ask(kind: string, request: unknown, limits: Limits): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#lost !== null) return reject(this.#lossOf(this.#lost, null))
-      if (this.#asked !== null) return reject(new Error('A child process was asked before its last answer'))
-      // Drops what it wrote about an earlier request.
+      if (this.#asked !== null)
+        return reject(new Error('A child process got a request while another was running'))
+      // Drops output of an earlier request.
       if (this.#hasStarted) this.#stderr = ''
       this.#asked = { limits, from: null, endsBy: performance.now() + START_MS, at: null, resolve, reject }
       this.#child.channel?.ref()
@@ -155,7 +156,7 @@ class RunningChild implements Child {
     const { limits } = this.#asked
     this.#asked.from = this.usage()
     this.#asked.endsBy = performance.now() + (limits.wallMs ?? WALL_TIMES * limits.cpuMs)
-    // Errors are ignored: a child that is gone emits `close`.
+    // Ignores errors: a dead child emits `close`.
     this.#child.send({ kind, request }, () => {})
   }
 
@@ -199,7 +200,7 @@ class RunningChild implements Child {
     asked?.reject(this.#lossOf(this.#lost, asked.at))
   }
 
-  /** A child that never started was not lost over its work: no process was available, or the installation is broken. */
+  /** `ChildLost` blames the input; a child that never started points to a lack of processes or a broken installation. */
   #lossOf(why: LossReason, at: number | null): Error {
     const complaint = this.#stderr.trim()
     if (this.#hasStarted) return new ChildLost(why, at, complaint)

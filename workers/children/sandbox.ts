@@ -5,22 +5,22 @@ import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { childCodeFolder } from '../../tasks/code-cache.ts'
 
-/** What the machine holds, besides Node's permission model. */
+/** Protections of the operating system, besides Node's permission model. */
 export interface Sandbox {
-  /** True if a child has user, network and mount namespaces of its own: no network, other process or path of `hidden`. */
+  /** True if a child has its own user, network and mount namespaces: it reaches no network, other process or hidden path. */
   readonly isIsolated: boolean
-  /** True if no executable gives a child more rights (`no_new_privs`). */
+  /** True if no executable can raise the child's privileges (`no_new_privs`). */
   readonly isUnprivileged: boolean
-  /** Starts the command that follows it this way. */
+  /** Prefix of the child's command line. */
   readonly command: readonly string[]
 }
 
 export interface SandboxOptions {
-  /** The module of the child. */
+  /** The child's main module. */
   readonly entry: string
-  /** Folders and files that a child does not see if it is isolated. */
+  /** Folders and files that are hidden from an isolated child. */
   readonly hidden?: readonly string[]
-  /** Paths for its main thread besides the code; each may end with `*`. Paths in `writes` are readable, too. */
+  /** Paths besides the code that its main thread may read; each may end with `*`. Paths in `writes` are readable, too. */
   readonly reads?: readonly string[]
   readonly writes?: readonly string[]
 }
@@ -41,7 +41,7 @@ const UNPRIVILEGED = ['setpriv', '--no-new-privs']
 const WITHOUT_CAPABILITIES = ['--bounding-set=-all', '--inh-caps=-all']
 const NAMESPACES = ['unshare', '--user', '--map-root-user', '--net', '--mount']
 
-/** Tries what the machine allows: it may forbid user namespaces, and a hidden folder may contain the code. */
+/** Probes the available protections: the machine may forbid user namespaces, and a hidden folder may contain the code. */
 export function probeSandbox({ entry, hidden = [] }: SandboxOptions): Sandbox {
   const covers = ['/bin/sh', '-c', HIDE, 'sh', ...hidden.map((path) => resolve(path)), '--']
   const isolated = [...NAMESPACES, ...covers, ...UNPRIVILEGED, ...WITHOUT_CAPABILITIES]
@@ -60,8 +60,8 @@ function works([file, ...args]: readonly string[], entry: string): boolean {
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
 /**
- * Node's permission model: a child reads its code, writes its cache and the data of languages, and starts no process. The OCR
- * engine needs a thread, and Node does not apply the model to threads.
+ * Flags of Node's permission model: a child reads its code, writes its cache and OCR data, and starts no process. The OCR
+ * engine needs a thread, to which Node does not apply the model.
  */
 export function permissionFlags({ entry, reads = [], writes = [] }: SandboxOptions): string[] {
   const modules = join(ROOT, 'node_modules')

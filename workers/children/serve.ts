@@ -11,22 +11,19 @@ export function cpuMs(): number {
   return (user + system) / 1000
 }
 
-/** Reports which page or item is being worked on, in case the child is lost over it. */
+/** Reports the page or item in progress, in case it kills the child. */
 export function report(at: number): void {
   send({ kind: 'at', at })
 }
 
-// A main thread that is computing does not notice that its parent was killed.
+// Runs in a thread: a busy main thread does not notice the death of its parent.
 const WATCH_PARENT = `
   const { workerData: parent } = require('node:worker_threads')
   setInterval(() => process.ppid === parent || process.kill(process.pid, 'SIGKILL'), 500)`
 
-/**
- * Answers the parent's requests, one after the other, until the parent is gone. `reset` must leave no trace of earlier
- * work.
- */
+/** Answers the parent's requests, one at a time, until the parent is gone. `reset` must leave no trace of earlier work. */
 export function serveWork(handlers: Handlers & { reset(): unknown }): void {
-  // A terminal sends them to all its processes; the parent decides.
+  // A terminal signals all its processes, but the parent decides when children end.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
   process.on('disconnect', () => process.exit())
   new Worker(WATCH_PARENT, {
@@ -46,7 +43,7 @@ async function answer(handler: (request: never) => unknown, request: never): Pro
   try {
     return { kind: 'answer', answer: await handler(request) }
   } catch (error) {
-    // WebAssembly can't be used any more after that; another child may do without it.
+    // WebAssembly is unusable after a trap. The abort lets the caller retry in another child, without PDFium.
     if (error instanceof Error && error.name === 'RuntimeError') process.abort()
     if (error instanceof Failure) return { kind: 'refused', code: error.code, detail: error.detail }
     return {
@@ -57,6 +54,6 @@ async function answer(handler: (request: never) => unknown, request: never): Pro
 }
 
 function send(message: Message): void {
-  // Errors are ignored: a parent that is gone needs no message.
+  // Ignores errors: the parent may be gone.
   process.send!(message, undefined, undefined, () => {})
 }

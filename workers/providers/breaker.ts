@@ -2,30 +2,30 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Failure } from '../../sql/errors.ts'
 
 /**
- * Holds back requests to a provider that does not answer, or that asked for a pause: each would take its whole time
- * limit to fail. One per provider and thread.
+ * Circuit breaker for a provider that does not answer or asks for a pause: each request would otherwise run into its
+ * timeout. One per provider and thread.
  */
 export interface Breaker {
   /**
-   * Waits until a request may be made.
-   * @throws the refusal, which says when to retry, if that is not soon; the signal's reason.
+   * Waits until the breaker admits a request.
+   * @throws the refusal with the time of the retry, if the wait exceeds `maxWaitMs`; the signal's reason.
    */
   enter(signal: AbortSignal): Promise<void>
-  /** The provider has answered, whatever the answer. */
+  /** Records an answer of the provider, even if it is an error of the request. */
   succeeded(): void
-  /** It did not answer, or reported a failure of its own. */
+  /** Records a missing answer or a failure of the provider itself. */
   failed(): void
-  /** It asked to be sent no requests for this time. */
+  /** Blocks requests for the time that the provider asked for. */
   pause(seconds: number): void
 }
 
 export interface BreakerOptions {
-  /** Failures in a row that open it. */
+  /** Consecutive failures that open the breaker. */
   readonly failures: number
-  /** How long it stays open the first time, in ms; twice as long each time after that. */
+  /** First open period, in ms; each further failure doubles it, up to `maxMs`. */
   readonly openMs: number
   readonly maxMs: number
-  /** How long a request waits before it is refused, in ms: a refusal costs its job one of few tries. */
+  /** Longest wait before a refusal, in ms: a refusal costs the job one of its few attempts. */
   readonly patienceMs: number
   readonly now: () => number
 }
@@ -38,10 +38,10 @@ const DEFAULTS: BreakerOptions = {
   now: () => Date.now(),
 }
 
-// A pause that a provider asks for is a mistake if it is longer than this.
+// Caps the pause that a provider asks for: a longer one is a mistake.
 const LONGEST_PAUSE_SECONDS = 300
 
-/** Creates a closed breaker; `refuse` makes its failure from the seconds to wait. */
+/** @param refuse creates the refusal from the seconds until the next request. */
 export function createBreaker(
   refuse: (seconds: number) => Failure,
   options: Partial<BreakerOptions> = {},
@@ -59,7 +59,7 @@ export function createBreaker(
         if (at > until) throw refuse(Math.ceil((at - now()) / 1000))
         await delay(at - now(), undefined, { signal }).catch(() => signal.throwIfAborted())
       }
-      // One request goes ahead as a probe; the others wait for its result, or until its time is up.
+      // One request goes ahead as a probe. The others wait `openMs` and check again.
       if (failed >= failures) closedAt = now() + openMs
     },
     succeeded: () => {
@@ -76,7 +76,7 @@ export function createBreaker(
   }
 }
 
-/** Seconds of a Retry-After header: a number, or a date (RFC 9110, section 10.2.3); null when there is none. */
+/** Seconds of a Retry-After header, a number or a date (RFC 9110, section 10.2.3); null if it is missing or invalid. */
 export function retryAfterOf(header: unknown, now = Date.now()): number | null {
   if (typeof header !== 'string' || header === '') return null
   if (/^\d{1,9}$/.test(header)) return Number(header)

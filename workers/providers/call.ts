@@ -2,27 +2,26 @@ import { Failure } from '../../sql/errors.ts'
 import { type Attributes, currentOrigin } from '../../tasks/telemetry/tracing.ts'
 import { networkError } from './wait.ts'
 
-/** A call to a provider, as traces show it. */
+/** A call to a provider, as traces show it: the span is named after `provider` and `what`. */
 export interface Call {
-  /** Who it goes to, and what it asks for. */
   readonly provider: string
   readonly what: string
-  /** The address of the provider. */
+  /** Base URL; the span contains only its host. */
   readonly url: string
   readonly attributes?: Attributes
 }
 
-/** Ends the span of a call, which says what went wrong, if anything did. */
+/** Ends the span of a call, with the error if the call failed. */
 export type EndCall = (error?: unknown) => void
 
 const ignored: EndCall = () => {}
 
-/** Begins a call: a span of the attempt that makes it, while that is traced. */
+/** Starts a client span under the current attempt; does nothing if the attempt is not traced. */
 export function startCall({ provider, what, url, attributes }: Call): EndCall {
   const { record, traceParent } = currentOrigin() ?? {}
   if (record == null || traceParent == null) return ignored
-  // As the spans of attempts: the clock says when, and what does not follow its changes says how long. `timeOrigin` is of
-  // when the thread began, from which the clock may have moved away by seconds.
+  // As for spans of attempts: the wall clock gives the start, the monotonic clock the duration. `timeOrigin` dates from
+  // the start of the thread; the wall clock may have moved by seconds since then.
   const startMs = Date.now()
   const startedAt = performance.now()
   return (error) =>
@@ -37,7 +36,7 @@ export function startCall({ provider, what, url, attributes }: Call): EndCall {
     })
 }
 
-/** Makes a call that is one promise. */
+/** Runs a call inside a span. */
 export async function recorded<T>(call: Call, work: () => Promise<T>): Promise<T> {
   const end = startCall(call)
   try {
@@ -50,7 +49,7 @@ export async function recorded<T>(call: Call, work: () => Promise<T>): Promise<T
   }
 }
 
-/** An error in a word: the text of one may quote what was sent. */
+/** A short label for an error: its message may quote the request. */
 function wordOf(error: unknown): string {
   if (error instanceof Failure) return error.code
   const { status, statusCode, responseCode, name } = error as Readonly<Record<string, unknown>>

@@ -15,8 +15,8 @@ import { createTranscriber } from './voice/transcription.ts'
 import { createWebhookPoster } from './webhooks.ts'
 
 /**
- * The real providers, as configured, for the work of an owner (0: nobody). What comes from outside is parsed in
- * `children`; the modules that use those are loaded with the first file.
+ * Creates the configured providers for the jobs of an owner (0: no owner). Child processes parse all untrusted input;
+ * the modules that use them are loaded with the first file.
  */
 export function createProviders(
   settings: Settings,

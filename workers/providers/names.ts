@@ -1,22 +1,23 @@
 import { type LookupAddress, lookup, promises } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 
-// A name whose servers say nothing is given up before a webhook is.
+// The lookup of a name whose servers are silent must end before the webhook times out.
 const TIMEOUT_MS = 2000
 const TRIES = 2
-// What says that a name may be known to this machine only: by its hosts file, or below one of its search domains.
+// After these errors the name may still be local to this machine: in its hosts file or under a search domain.
 const UNKNOWN = new Set(['ENOTFOUND', 'ENODATA', 'ECONNREFUSED'])
 
 /**
- * Finds the addresses of names that anybody may give us, by asking name servers. Node's own way occupies one of two threads
- * that all lookups of a process share until the servers of a name have answered, or for 10 s: a few names whose servers say nothing
- * would hold up the mail, models and webhooks of everybody.
- * @param local whether names that only this machine knows are found, too: by Node's own way, and not when servers are silent.
- * @param servers in place of the machine's.
+ * Creates a lookup for untrusted host names, which queries name servers directly. `dns.lookup` would occupy one of the two
+ * threads that serve all lookups of the process, for up to 10 s if the servers are silent. A few such names would delay
+ * all mail, model calls and webhooks.
+ *
+ * If `local` is true, `dns.lookup` retries names that DNS does not know; silent servers cause no retry. `servers` replaces
+ * the machine's name servers.
  */
 export function createLookup(local: boolean, servers?: readonly string[]): LookupFunction {
   return (name, options, callback) => {
-    // For each name (0.1 ms): it reads which servers the machine has only once, and a network may change.
+    // One per lookup (0.1 ms): a resolver reads the machine's servers only once, and the network may change.
     const resolver = new promises.Resolver({ timeout: TIMEOUT_MS, tries: TRIES })
     if (servers !== undefined) resolver.setServers(servers)
     const known = /(^|\.)localhost$/i.test(name) ? Promise.reject(UNASKED) : addressesOf(resolver, name)

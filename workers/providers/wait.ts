@@ -1,16 +1,15 @@
-/** The result of waiting for an answer. */
 export type Waited<T> =
   | { readonly kind: 'answer'; readonly value: T }
   | { readonly kind: 'error'; readonly error: unknown }
   | { readonly kind: 'late' }
   | { readonly kind: 'aborted' }
 
-// The time that a request under way has left after an abort: below the 2 s after which its thread is killed.
+// Grace period of a running request after an abort: below the 2 s after which its thread is killed.
 const GRACE_MS = 1000
 
 /**
- * Waits at most `limitMs` for an answer. After an abort it waits only a moment longer, to learn what became of the
- * request, or not at all while `isOut` says that nothing was sent. Never rejects.
+ * Waits at most `limitMs` for an answer. After an abort it waits another second to learn the outcome of the request, or
+ * not at all if `isOut` returns false: nothing was sent. Never rejects.
  */
 export async function waitFor<T>(
   answer: Promise<T>,
@@ -40,16 +39,16 @@ export async function waitFor<T>(
   }
 }
 
-// Errors of Node that occur before a byte of a request is sent: names, routes, connections, certificates.
+// Node errors that occur before the request is sent: DNS, routing, connection, certificate.
 const BEFORE_SENDING =
   /^(ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|CERT_\w+|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_\w+|ERR_TLS_CERT_ALTNAME_INVALID|ERR_SSL_\w+)$/
 
-/** The code of a network error; `sent` is false if it proves that the request was never sent. */
+/** The code of a network error. `sent` is false if the error proves that the request was never sent. */
 export function networkError(error: unknown): { code: string; sent: boolean } {
   for (let e = error, depth = 0; e instanceof Error && depth < 4; e = e.cause, depth++) {
     const { code } = e as { code?: unknown }
     if (typeof code === 'string') return { code, sent: !BEFORE_SENDING.test(code) }
-    // Node tries every address of a host: all of them failed.
+    // Node tried every address of the host, and all failed.
     if (e instanceof AggregateError && e.errors.length > 0) return networkError(e.errors[0])
   }
   return { code: 'no answer', sent: true }

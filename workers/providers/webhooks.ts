@@ -6,17 +6,17 @@ import { startCall } from './call.ts'
 import { createLookup } from './names.ts'
 import { networkError, waitFor } from './wait.ts'
 
-/** Sending webhooks, to public addresses only. */
+/** Delivers webhooks, to public addresses only. */
 
-// Of an answer, as much is kept as shows what went wrong.
+// Enough of a response to diagnose a failure.
 const KEPT_BYTES = 1024
-// A receiver may keep its side open for ever.
+// A receiver may keep an idle connection open forever.
 const IDLE_MS = 5000
 const HEADERS = { 'content-type': 'application/json', 'user-agent': 'Millrace-Webhooks/1' }
 
 /**
- * Posts to URLs of callers. The agents check each address that a name resolves to when they connect, so that a name that
- * changes in between reaches nothing else; a redirect is not followed.
+ * Posts to untrusted URLs. The agents check the resolved address when they connect, so that a DNS change after
+ * validation reaches no private address. Redirects are not followed.
  */
 export function createWebhookPoster({ webhooks }: Pick<Settings, 'webhooks'>): PostWebhook {
   const { allowed, timeoutMs } = webhooks
@@ -26,7 +26,7 @@ export function createWebhookPoster({ webhooks }: Pick<Settings, 'webhooks'>): P
     loading ??= createSenders(allowed)
     const senders = await loading
     const startedAt = performance.now()
-    // The settings may have changed since it was accepted.
+    // The settings may have changed since the URL was accepted.
     const problem = webhookUrlProblem(request.url, webhooks)
     if (problem !== null) return { ms: 0, status: null, body: null, error: `The URL ${problem}` }
     const end = startCall({ provider: 'webhook', what: 'deliver', url: request.url })
@@ -56,7 +56,7 @@ interface Sender {
 }
 type Senders = Readonly<Record<'http:' | 'https:', Sender>>
 
-/** By the first webhook: with node:http Node loads its fetch, which takes each thread 25 ms of CPU. */
+/** Loads lazily: node:http makes Node load its fetch, which costs 25 ms of CPU per thread. */
 async function createSenders(allowed: readonly string[]): Promise<Senders> {
   const [http, https, filtering] = await Promise.all([
     import('node:http'),
@@ -66,12 +66,12 @@ async function createSenders(allowed: readonly string[]): Promise<Senders> {
   const options = {
     allowIPAddressList: [...allowed],
     allowMetaIPAddress: false,
-    // No limit for each host: accounts that have endpoints at one would wait for each other. What bounds all connections is
-    // that a process sends to 2048 endpoints at once (its slots), 50 of them one account's, and to each 8 deliveries.
+    // No limit per host: accounts with endpoints on the same host would wait for each other. Connections are bounded by the
+    // 2048 slots of a process, 50 endpoints per account, and 8 concurrent deliveries per endpoint.
     keepAlive: true,
-    // Who permits addresses of an own network may have own names, too.
+    // An operator who allows private addresses may have private names, too.
     lookup: createLookup(allowed.length > 0),
-    // Of a connection without a request.
+    // Idle timeout of a connection.
     timeout: IDLE_MS,
   }
   return {
@@ -114,10 +114,10 @@ function post(
   })
 }
 
-/** Why a request failed, in words that say nothing of this machine's network. */
+/** The reason of a failed request, which reveals nothing about this machine's network. */
 function reasonOf(error: unknown): string {
   if (error instanceof Error && / is not allowed\./.test(error.message))
-    return 'The address is private, and not allowed'
+    return 'Private addresses are not allowed'
   const { code } = networkError(error)
   return `The connection failed (${code})`
 }

@@ -5,12 +5,12 @@ import { retryAfterOf } from '../breaker.ts'
 import { networkError } from '../wait.ts'
 import { clientOf, type OpenAI } from './openai.ts'
 
-/** What all calls to AI providers have in common: clients, limits, and what errors mean. */
+/** Shared by all calls to AI providers: clients, limits and errors. */
 
-// The client's own limit must not fire before ours, which says why.
+// The client's own timeout must fire after ours, whose error gives the reason.
 const SLACK_MS = 5000
 
-/** One client per provider, created when it is first needed. @throws fail('ai.missing_key') */
+/** Creates one client per provider, on first use. @throws fail('ai.missing_key') */
 export function createClients({ ai }: Pick<Settings, 'ai'>): (provider: AiProvider) => Promise<OpenAI> {
   const clients = new Map<AiProvider, Promise<OpenAI>>()
   return async (provider) => {
@@ -18,18 +18,18 @@ export function createClients({ ai }: Pick<Settings, 'ai'>): (provider: AiProvid
     if (apiKey === null) throw fail('ai.missing_key', { provider, setting: keyName(provider) })
     const known = clients.get(provider)
     if (known !== undefined) return known
-    // Retries are up to the job: it knows what has been shown, and how often to try.
+    // The job decides about retries: it knows what output is already visible, and how many attempts remain.
     const made = clientOf({ apiKey, baseUrl }, ai.timeoutSeconds * 1000 + SLACK_MS, 0)
     clients.set(provider, made)
     return made
   }
 }
 
-/** Limits how long a provider may send nothing. */
+/** Limits the silence of a provider. */
 export interface IdleTimeout {
-  /** Aborted once nothing has arrived for too long. */
+  /** Aborts when the timeout expires. */
   readonly signal: AbortSignal
-  /** What has timed out, in words; null if nothing has. */
+  /** The reason of the timeout; null before it expires. */
   readonly late: string | null
   heard(): void
   end(): void
@@ -49,15 +49,15 @@ export function createIdleTimeout(seconds: number): IdleTimeout {
 }
 
 /**
- * How much of an answer is taken, in characters or bytes. A million tokens, the most that one is asked for, are four to five million
- * characters; a whole day of speech has about a million, and the times of its segments as many again.
+ * Maximum size of an answer, in characters or bytes. The longest requested answer, a million tokens, has four to five
+ * million characters. A day of speech has about one million, and its segment times another million.
  */
 export const MAX_ANSWER = 16 * 1024 * 1024
 
 export const tooLarge = (): Failure => fail('ai.refused', { reason: 'its answer is too large' })
 
 /**
- * The JSON of an answer that comes at once; `heard` is called for each piece of it.
+ * Parses the JSON body of an answer; `heard` is called for each chunk.
  * @throws {@link tooLarge}; Unreadable.
  */
 export async function wholeAnswer(response: Response, heard: () => void = () => {}): Promise<unknown> {
@@ -66,7 +66,7 @@ export async function wholeAnswer(response: Response, heard: () => void = () => 
   for await (const chunk of response.body ?? []) {
     heard()
     size += chunk.length
-    // Leaving the loop cancels the answer.
+    // Leaving the loop cancels the download.
     if (size > MAX_ANSWER) throw tooLarge()
     chunks.push(chunk)
   }
@@ -78,8 +78,8 @@ export async function wholeAnswer(response: Response, heard: () => void = () => 
 }
 
 /**
- * The text of an answer, or of a piece of one. Reasoning and tool calls are not part of it: they come in fields of their own, or,
- * of Mistral's models that reason, as other parts of a list (docs.mistral.ai/capabilities/reasoning).
+ * The text of an answer or of a chunk, without reasoning and tool calls. Those have their own fields; Mistral's reasoning
+ * models send a list of parts instead (docs.mistral.ai/capabilities/reasoning).
  */
 export function textOf(said: { readonly content?: unknown; readonly refusal?: unknown } | undefined): string {
   const given = said?.content ?? said?.refusal
@@ -92,23 +92,23 @@ export function textOf(said: { readonly content?: unknown; readonly refusal?: un
     .join('')
 }
 
-/** An answer that can't be used; the message says why. */
+/** An unusable answer; the message gives the reason. */
 export class Unreadable extends Error {}
 
 export const UNREADABLE = 'its answer could not be read'
 
 export interface CallEnd {
   readonly provider: AiProvider
-  /** Part of the answer has already been passed on. */
+  /** True if part of the answer has already been passed on. */
   readonly begun: boolean
   readonly late: string | null
-  /** The meaning of a refusal that no retry can cure; null when nothing is known beyond its status. */
+  /** Explains a permanent refusal; null if only its status is known. */
   readonly refusal?: (status: number, code: unknown) => string | null
 }
 
 /**
- * What an error of the client means, unless it is a failure already. It has none of the provider's own words: those may quote keys
- * and messages.
+ * Converts an error of the client into a failure. The failure never contains the provider's own words, which may quote
+ * keys and messages.
  */
 export function callFailure(error: unknown, end: CallEnd): Failure {
   if (error instanceof Failure) return error
@@ -118,13 +118,13 @@ export function callFailure(error: unknown, end: CallEnd): Failure {
   return fail(curable ? 'ai.failed' : 'ai.refused', { reason }, { cause: error, ...options })
 }
 
-/** Whether a status says that the same request may succeed later. */
+/** True if the same request may succeed later. */
 export const isPassing = (status: number): boolean =>
   status === 408 || status === 409 || status === 429 || status >= 500
 
 interface Reason {
   readonly reason: string
-  /** Whether a retry can help. */
+  /** True if a retry can succeed. */
   readonly curable: boolean
   readonly retryAfter: number | null
 }
@@ -140,7 +140,7 @@ function reasonOf(error: unknown, { provider, late, refusal }: CallEnd): Reason 
     if (known !== null) return good(known)
     if (status === 429) {
       const header = headers instanceof Headers ? headers.get('retry-after') : null
-      return { ...now('it takes no more requests for now'), retryAfter: retryAfterOf(header) }
+      return { ...now('too many requests'), retryAfter: retryAfterOf(header) }
     }
     return isPassing(status)
       ? now(`HTTP status ${status}`)

@@ -17,7 +17,7 @@ import {
 } from './ai-calls.ts'
 import type { OpenAI } from './openai.ts'
 
-/** Models of the six providers, asked through the real client. */
+/** Chat completions of the six providers, through the client for OpenAI's protocol. */
 export function createChat({ ai }: Pick<Settings, 'ai'>): ChatModels {
   const clientFor = createClients({ ai })
   return {
@@ -42,7 +42,7 @@ export function createChat({ ai }: Pick<Settings, 'ai'>): ChatModels {
       } catch (error) {
         signal.throwIfAborted()
         const { provider, model } = question
-        // A piece that is not JSON is not an answer either.
+        // The client throws a SyntaxError for a chunk that is not JSON.
         const cause = error instanceof SyntaxError ? new Unreadable(UNREADABLE, { cause: error }) : error
         throw callFailure(cause, { provider, begun, late: idleTimeout.late, refusal: refusalOf(model) })
       } finally {
@@ -115,10 +115,10 @@ async function completeStreaming(call: Call, onText: (text: string) => void): Pr
       if (choice?.finish_reason) finish = choice.finish_reason
     }
   } catch (error) {
-    // After its finish an answer is whole: only its usage may be missing.
+    // With a finish reason the answer is complete; only its usage may be missing.
     if (finish === '') throw error
   }
-  // A connection that was closed midway looks like the end.
+  // A connection that closes midway looks like the end of the stream.
   if (finish === '') throw new Unreadable('the connection was closed')
   return { text, tokens, finish }
 }
@@ -128,11 +128,11 @@ function groqUsage(chunk: object): OpenAI.CompletionUsage | undefined {
   return (chunk as { x_groq?: { usage?: OpenAI.CompletionUsage } }).x_groq?.usage
 }
 
-/** Null when the usage is missing or impossible. */
+/** Null if the usage is missing or invalid. */
 function tokensOf(usage: OpenAI.CompletionUsage | null | undefined): Tokens | null {
   const { prompt_tokens: input, completion_tokens: visible, total_tokens: total } = usage ?? {}
   if (!isCount(input) || !isCount(visible)) return null
-  // Google leaves reasoning out of the answer's tokens, but includes it in the total.
+  // Google excludes reasoning from the completion tokens, but includes it in the total.
   const hidden = isCount(total) ? Math.max(0, total - input - visible) : 0
   const output = visible + hidden
   const part = (value: unknown, whole: number): number => (isCount(value) ? Math.min(value, whole) : 0)
@@ -148,12 +148,12 @@ function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0
 }
 
-/** What the refusal of a chat means, where that is known beyond its status. */
+/** Explains a refused chat; null if only its status is known. */
 const refusalOf =
   (model: string) =>
   (status: number, code: unknown): string | null => {
     if (status === 404) return `it has no model ${model}`
-    if (status === 402 || code === 'insufficient_quota') return 'the quota of the account is used up'
+    if (status === 402 || code === 'insufficient_quota') return 'the quota of the account is exhausted'
     if (status === 413 || (code === 'context_length_exceeded' && !isPassing(status)))
       return 'the conversation is too long for the model'
     return null

@@ -8,15 +8,15 @@ import { recorded } from '../call.ts'
 import { wholeAnswer } from './ai-calls.ts'
 import { clientOf, type OpenAI } from './openai.ts'
 
-/** The meaning of texts, as vectors. The only importer of `@xenova/transformers`. */
+/** Computes embeddings of texts. The only importer of `@xenova/transformers`. */
 
-// Few enough that a batch ends within the grace period of an abort.
+// Small enough for a batch to finish within the abort grace period.
 const TEXTS_AT_ONCE = 16
-// A model that could not be loaded is tried again after this: by then its folder may exist, or the hub be reachable.
+// Delay before another try to load the model: its folder may exist by then, or the hub may be reachable.
 const RETRY_MS = 60_000
 const REMOTE_TEXTS = 64
-// A request of many is worth waiting for, 15 s or as long as the provider says: if one fails, the vectors of all are lost, and what
-// they cost. Whoever asks a question waits for a single one.
+// For calls of several batches: a failed batch loses all vectors and their cost. The retries wait 15 s in all, or the time
+// that the provider asks for. A search query, which a user waits for, is retried once.
 const MAX_REPEATS = 5
 
 export function createEmbedder(settings: Settings): Providers['embed'] {
@@ -42,7 +42,7 @@ function local(settings: Settings, model: string): Providers['embed'] {
     }
     const vectors: Float32Array[] = []
     let dimensions = 0
-    // One text even if none is given: it shows that the model works, and how long its vectors are.
+    // Without texts it embeds one anyway, to verify the model and get its dimensions.
     const asked = texts.length === 0 ? ['a'] : texts
     for (let from = 0; from < asked.length; from += TEXTS_AT_ONCE) {
       signal.throwIfAborted()
@@ -56,13 +56,13 @@ function local(settings: Settings, model: string): Providers['embed'] {
   }
 }
 
-/** Loads a model from the configured folder, or else from the cache or the hub. */
+/** Loads a model from the configured folder, or without one from the cache or the hub. */
 async function load({ rag, dataDir }: Settings, model: string): Promise<FeatureExtractionPipeline> {
   const { pipeline, env } = await import('@xenova/transformers')
   env.cacheDir = resolve(dataDir, 'models')
   env.allowRemoteModels = rag.modelDir === undefined
   if (rag.modelDir !== undefined) env.localModelPath = resolve(rag.modelDir)
-  // The quantized model ranks as well, and is a quarter of the download; a folder may have only the other one.
+  // The quantized model ranks as well, at a quarter of the download. A folder may contain only the full model.
   const small =
     rag.modelDir === undefined || existsSync(join(rag.modelDir, model, 'onnx', 'model_quantized.onnx'))
   return pipeline('feature-extraction', model, { dtype: small ? 'q8' : 'fp32' })
@@ -95,7 +95,7 @@ function remote({ ai }: Settings, model: string): Providers['embed'] {
     }
     const dimensions = vectors[0]?.length ?? 0
     if (vectors.length !== texts.length || vectors.some(({ length }) => length !== dimensions))
-      throw fail('rag.embedding_failed', { reason: 'an answer that does not match the request' })
+      throw fail('rag.embedding_failed', { reason: 'the answer does not match the request' })
     return { model, dimensions, vectors }
   }
 }

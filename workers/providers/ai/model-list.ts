@@ -2,11 +2,11 @@ import { Failure, fail } from '../../../sql/errors.ts'
 import { recorded } from '../call.ts'
 import { networkError } from '../wait.ts'
 
-/** Reads the public list of models, which is a few megabytes. */
+/** Downloads the public model list, which is a few megabytes. */
 
 const LIMITS = { answerMs: 60_000, maxBytes: 64 * 1024 * 1024 }
 
-/** @throws fail('llm.list_failed') when a retry may help (an outage); fail('llm.list_refused'); the signal's reason. */
+/** @throws fail('llm.list_failed') for outages, which a retry may cure; fail('llm.list_refused'); the signal's reason. */
 export async function readModelList(url: string, signal: AbortSignal, limits = LIMITS): Promise<string> {
   const limited = AbortSignal.any([signal, AbortSignal.timeout(limits.answerMs)])
   try {
@@ -38,7 +38,7 @@ async function textOf(response: Response, max: number): Promise<string> {
   let bytes = 0
   for await (const chunk of response.body ?? []) {
     bytes += chunk.length
-    // Leaving the loop cancels the answer.
+    // Leaving the loop cancels the download.
     if (bytes > max) throw fail('llm.list_refused', { reason: `it has more than ${max} bytes` })
     chunks.push(chunk)
   }

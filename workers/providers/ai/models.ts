@@ -1,4 +1,4 @@
-/** Models that read pages. */
+/** Vision models that transcribe pages. */
 import type { AiModel } from '../../../tasks/ai/settings.ts'
 import { recorded } from '../call.ts'
 import { textOf, Unreadable, wholeAnswer } from './ai-calls.ts'
@@ -15,18 +15,18 @@ const TRANSCRIBE =
   'Transcribe all text on this page exactly as it is written, in reading order, with its line breaks. ' +
   'Answer with the text alone: no comments, no markup. Answer with nothing if the page has no text.'
 
-// Why an answer ended before the page did, in the words of the providers: `length`, Mistral's `model_length`, `content_filter`.
+// Finish reasons of truncated answers: `length`, Mistral's `model_length`, `content_filter`.
 const CUT = /length|filter|error/
 
-/** Has a model read the words in a picture. Throws when it was refused, failed, took too long, or was cut off. */
+/** Asks a model for the text in an image. @throws if the request fails or times out, or the answer is cut off. */
 export async function transcribe(
   model: AiModel,
   png: Uint8Array,
   options: { readonly signal: AbortSignal; readonly timeoutMs: number },
 ): Promise<Answered> {
-  // The client's own retries count against the page's time limit: only one, for a connection that broke.
+  // One retry, for a broken connection: retries count against the time limit of the page.
   const client = await clientOf(model, options.timeoutMs, 1)
-  // Its own limit ends with the head of an answer.
+  // The client's own timeout ends with the headers of the answer.
   const signal = AbortSignal.any([options.signal, AbortSignal.timeout(2 * options.timeoutMs)])
   const url = `data:image/png;base64,${Buffer.from(png.buffer, png.byteOffset, png.byteLength).toString('base64')}`
   const question = {
@@ -48,7 +48,7 @@ export async function transcribe(
   )) as OpenAI.ChatCompletion
   const [choice] = completion.choices
   if (CUT.test(choice?.finish_reason ?? '')) throw new Unreadable('its answer was cut off')
-  // Not its refusal, which is no text of the page.
+  // Without `refusal`, which is not text of the page.
   const text = textOf({ content: choice?.message.content })
   return { text, model: `${model.provider}/${model.name}` }
 }

@@ -4,7 +4,7 @@ import { createDomains } from './domains.ts'
 import type { Mailer } from './email.ts'
 import { createTelephony } from './telephony.ts'
 
-/** What sends on behalf of callers, as configured. */
+/** Creates the configured channels: email, text messages, calls and sender domains. */
 export function createComms(
   settings: Pick<Settings, 'email' | 'telephony' | 'publicBaseUrl'>,
   mailer: Mailer,

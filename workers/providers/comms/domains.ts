@@ -7,7 +7,7 @@ import { recorded } from '../call.ts'
 import { networkError, waitFor } from '../wait.ts'
 
 /**
- * The domains that an account may send mail from, through the provider's REST API
+ * Manages the sender domains of the account through the provider's REST API
  * (https://resend.com/docs/api-reference/domains/list-domains).
  */
 
@@ -38,10 +38,10 @@ const WithRecords = Listed.extend({
 const Page = z.object({ data: z.array(Listed), has_more: z.boolean().optional() })
 const Refusal = z.object({ name: z.string().optional(), message: z.string().optional() })
 
-// An account has few domains; nothing beyond this many pages of 100 is read.
+// Pages of 100 domains. An account has few; the rest is ignored.
 const MAX_PAGES = 10
 
-// The last three mean that something is wrong with the DNS, but the provider sends all the same.
+// The last three report DNS problems, but the provider still sends.
 const SENDING = new Set(['verified', 'partially_verified', 'partially_failed', 'temporary_failure'])
 
 interface Call {
@@ -52,7 +52,7 @@ interface Call {
 
 type Ask = <T>(call: Call, schema: z.ZodType<T>, signal: AbortSignal) => Promise<T>
 
-/** The key may only send. */
+/** The API key has the permission to send, and no other. */
 class SendOnly extends Error {}
 
 export function createDomains(
@@ -102,13 +102,15 @@ function domainsOf(ask: Ask): Domains {
   }
 }
 
-/** Explains what a key that may only send can't do. */
+/** Converts `SendOnly` into a refusal with an explanation. */
 async function explainingSendOnly<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer
   } catch (error) {
     if (!(error instanceof SendOnly)) throw error
-    throw fail('domain.refused', { reason: 'the key may only send; domains need one with full access' })
+    throw fail('domain.refused', {
+      reason: 'the API key may only send; managing domains requires full access',
+    })
   }
 }
 
@@ -125,9 +127,9 @@ async function listAll(ask: Ask, signal: AbortSignal): Promise<readonly Domain[]
 }
 
 /**
- * Checks senders against a list that is kept for minutes. It is read again for a domain that it lacks, which may have
- * been verified since. Nothing is checked when the key may only send, and so can't list, nor while the list is
- * unavailable: the provider checks as well.
+ * Checks senders against a cached domain list. A domain missing from the list refreshes it: the domain may have been
+ * verified since. Checks are skipped while the list is unavailable or the key may only send, because the provider checks
+ * senders, too.
  */
 function senderCheck(
   list: (signal: AbortSignal) => Promise<readonly Domain[]>,
@@ -154,7 +156,7 @@ function senderCheck(
   }
   return async (address, signal) => {
     const domain = address.slice(address.lastIndexOf('@') + 1).toLowerCase()
-    // The provider's own domain, for trying things out.
+    // The provider's own domain for tests.
     if (domain === 'resend.dev') return
     const age = (): number => (kept === null ? Number.POSITIVE_INFINITY : performance.now() - kept.at)
     const refused = (): boolean => kept?.names !== null && kept?.names.has(domain) === false
@@ -168,7 +170,7 @@ function senderCheck(
 
 function asker(base: string, key: string, limits: typeof LIMITS): Ask {
   const breaker = createBreaker(
-    (seconds) => failed(`it has not answered lately; the next request can be made in ${seconds} s`, seconds),
+    (seconds) => failed(`no answer to recent requests; retry in ${seconds} s`, seconds),
     limits,
   )
   return async (call, schema, signal) => {
@@ -190,7 +192,7 @@ function asker(base: string, key: string, limits: typeof LIMITS): Ask {
     if (answer.status === 429) {
       const seconds = answer.retryAfter ?? 1
       breaker.pause(seconds)
-      throw failed('it takes no more requests for now', seconds)
+      throw failed('too many requests', seconds)
     }
     if (answer.status >= 300) throw refusalOf(answer.status, answer.body, key)
     const parsed = schema.safeParse(answer.body)
@@ -222,12 +224,12 @@ async function fetched(base: string, key: string, call: Call, signal: AbortSigna
   try {
     body = JSON.parse(text)
   } catch {
-    // Not the API's JSON: the status alone says what it means.
+    // Not the API's JSON: only the status counts.
   }
   return { status: response.status, retryAfter: retryAfterOf(response.headers.get('retry-after')), body }
 }
 
-/** Why a request was refused: the provider's words, which are about domains, on one line and without the key. */
+/** Quotes the provider, whose messages are about domains, on one line and without the key. */
 function refusalOf(status: number, body: unknown, key: string): Error {
   const { name, message } = Refusal.safeParse(body).data ?? {}
   if (name === 'restricted_api_key') return new SendOnly()

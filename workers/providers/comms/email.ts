@@ -15,24 +15,24 @@ import { type Breaker, createBreaker } from '../breaker.ts'
 import { recorded } from '../call.ts'
 import { waitFor } from '../wait.ts'
 
-/** Sends mail through the configured SMTP server, or keeps it as .eml files for those who have none. */
+/** Sends mail through the configured SMTP server, or writes it as .eml files to the outbox. */
 export interface Mailer {
-  /** Hands a message over, and reports when it may have been taken without an answer; throws only if it certainly was not. */
+  /** Sends a message; `unknown` if the server may have accepted it without an answer. @throws if it certainly did not. */
   hand(message: EmailMessage, request: Request): Promise<Handed>
-  /** Whether a message that is handed over again is still delivered only once. */
+  /** True if a resent message is still delivered only once. */
   readonly repeatable: boolean
 }
 
 const require = createRequire(import.meta.url)
-// Loaded with the first message: most threads send none.
+// Loaded on demand: most threads send no mail.
 const nodemailer = () => require('nodemailer') as typeof import('nodemailer')
 
-// Below the time limits of the tasks that send, so that a silent server is named as the reason: 346 s for the most that can be
-// attached, by a connection of 2 Mbit/s.
+// Below the timeouts of the sending tasks, so that the error names the silent server. The largest attachments take 346 s
+// at 2 Mbit/s.
 const LIMITS = { connectMs: 10_000, silentMs: 20_000, wholeMs: 90_000, patienceMs: 10_000 }
 const ATTACHED_BYTES_PER_MS = 262
 
-/** Creates a mailer, which connects for its first message. */
+/** Creates a mailer; the first message opens the connection. */
 export function createMailer(
   settings: Pick<Settings, 'email' | 'dataDir'>,
   limits: Partial<typeof LIMITS> = {},
@@ -40,7 +40,7 @@ export function createMailer(
   const { smtpUrl, from } = settings.email
   if (smtpUrl === null || from === '')
     return { repeatable: false, hand: () => Promise.reject(fail('email.not_configured')) }
-  // Resend keeps a message's key for 24 hours: https://resend.com/docs/dashboard/emails/idempotency-keys
+  // Resend stores idempotency keys for 24 hours: https://resend.com/docs/dashboard/emails/idempotency-keys
   const resend = smtpUrl !== 'outbox:' && /(^|\.)resend\.com$/.test(new URL(smtpUrl).hostname)
   const compose = composer(from, resend)
   if (smtpUrl === 'outbox:')
@@ -52,7 +52,7 @@ type Hand = Mailer['hand']
 type Compose = (message: EmailMessage) => SendMailOptions & { readonly attachments: readonly Attached[] }
 type Attached = ReturnType<typeof attached>
 
-/** Composes messages that are identical to the last byte, however often that is done. */
+/** Composes a message deterministically: every attempt yields the same bytes. */
 function composer(sender: string, resend: boolean): Compose {
   return ({
     id,
@@ -77,7 +77,7 @@ function composer(sender: string, resend: boolean): Compose {
     ...(html === undefined ? {} : { html }),
     ...(dateMs === undefined ? {} : { date: new Date(dateMs) }),
     attachments: attachments.map(attached),
-    // A server or mail reader that sees a message twice can recognize it.
+    // Lets servers and mail clients recognize a duplicate.
     messageId: `<${id}@${from.slice(from.lastIndexOf('@') + 1)}>`,
     baseBoundary: id,
     headers: {
@@ -85,15 +85,15 @@ function composer(sender: string, resend: boolean): Compose {
       [SEND_ID_HEADER]: id,
       ...(resend ? { 'resend-idempotency-key': id } : {}),
     },
-    // A text or address that names a file or a URL must never make us read it.
+    // A body or address that names a file or URL must never make nodemailer read it.
     disableFileAccess: true,
     disableUrlAccess: true,
   })
 }
 
 /**
- * An attachment whose bytes are read as the server takes them. A mail within it is a file like any other: as a part of the message
- * it could not be encoded (RFC 2046, section 5.2.1).
+ * Streams an attachment as the server reads it. An attached mail is sent as a plain file: a `message/*` part must not be
+ * base64-encoded (RFC 2046, section 5.2.1).
  */
 function attached({ filename, mediaType, read }: EmailAttachment) {
   const type = mediaType.startsWith('message/') ? 'application/octet-stream' : mediaType
@@ -106,32 +106,32 @@ function attached({ filename, mediaType, read }: EmailAttachment) {
   }
 }
 
-/** Streams ask for more than they have passed on, and a piece is valid only until then. */
+/** Copies each piece: streams read ahead, and a piece is valid only until the next read. */
 async function* copied(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
   for await (const piece of pieces) yield Buffer.from(piece)
 }
 
-/** Whatever of them is still open: a server that does not take a message leaves them as they are. */
+/** Closes streams that are still open, such as after a server rejected the message. */
 function release(attachments: readonly Attached[]): void {
   for (const { content } of attachments) content.destroy()
 }
 
-/** What a message has to pass before its end is sent: the last moment at which it has certainly not been sent. */
+/** Guards the end of a message: until it passes, the message has certainly not been sent. */
 interface Gate {
   readonly request: Request
-  /** The whole message is on its way: from here on the server may take it. */
+  /** True once the end is being sent: from then on the server may accept the message. */
   passed: boolean
-  /** Nobody waits for it any more: it must not pass. */
+  /** True once the sender has stopped waiting: the message must not pass. */
   shut: boolean
-  /** Its request is being recorded. */
+  /** The recording of the request; null before it starts. */
   begun: Promise<void> | null
-  /** Why it was not let through. */
+  /** The error that stopped the message; undefined if none did. */
   refusal: unknown
 }
 
 /**
- * True if a server must offer STARTTLS: otherwise whoever is in between could remove its offer and read the credentials. At addresses
- * of a private network nobody should be, and the URL may have a `requireTLS` of its own.
+ * True if the server must offer STARTTLS: a man in the middle could remove the offer and read the credentials. Private
+ * networks are exempt, and the `requireTLS` parameter of the URL takes precedence.
  */
 export function requiresTls(smtpUrl: string): boolean {
   const url = new URL(smtpUrl)
@@ -139,20 +139,20 @@ export function requiresTls(smtpUrl: string): boolean {
   return url.protocol === 'smtp:' && url.username !== '' && !isPrivate && !url.searchParams.has('requireTLS')
 }
 
-/** Creates the connection pool; it sends a message that has a gate only through that gate. */
+/** Creates the connection pool. A message with a gate is sent through it. */
 function transportTo(url: string, limits: typeof LIMITS): Transporter {
   const transport = nodemailer().createTransport({
     url,
     ...(requiresTls(url) ? { requireTLS: true } : {}),
     pool: true,
     maxConnections: 4,
-    // A message whose connection broke may have arrived: the job decides whether to send it again.
+    // A message whose connection broke may have arrived: the job decides about a retry.
     maxRequeues: 0,
     connectionTimeout: limits.connectMs,
     greetingTimeout: limits.connectMs,
     socketTimeout: limits.silentMs,
   } as never)
-  // A connection that breaks while it is idle is no failure.
+  // A broken idle connection is not a failure.
   transport.on('error', () => {})
   transport.use('stream', (mail, done) => {
     const { gate } = mail.data as { gate?: Gate }
@@ -165,7 +165,7 @@ function transportTo(url: string, limits: typeof LIMITS): Transporter {
 function smtp(url: string, compose: Compose, limits: typeof LIMITS): Hand {
   let transport: Transporter | null = null
   const breaker = createBreaker((seconds) => {
-    const reason = `it has not answered lately; the next attempt can be made in ${seconds} s`
+    const reason = `no answer to recent requests; retry in ${seconds} s`
     return fail('email.failed', { reason }, { retryAfter: seconds })
   }, limits)
   return async (message, request) => {
@@ -185,7 +185,7 @@ function smtp(url: string, compose: Compose, limits: typeof LIMITS): Hand {
       return { kind: 'taken', providerId: null, status: 'sent', detail: partlyRefused(waited.value) }
     }
     gate.shut = true
-    // What is being recorded ends first: what is said of the message then holds.
+    // The recording must end first, so that the reported outcome is final.
     await gate.begun?.catch(() => {})
     if (waited.kind === 'error') return unansweredOf(waited.error, gate, breaker)
     breaker.failed()
@@ -195,7 +195,7 @@ function smtp(url: string, compose: Compose, limits: typeof LIMITS): Hand {
   }
 }
 
-/** Connects, signs in, and leaves without a message. @throws what the network or the server says. */
+/** Connects, signs in and disconnects. @throws the error of the network or the server. */
 export async function verifyServer(url: string): Promise<void> {
   const transport = transportTo(url, LIMITS)
   try {
@@ -217,8 +217,8 @@ async function sendMail(transport: Transporter, mail: SendMailOptions): Promise<
 }
 
 /**
- * Lets a message through except for its end: an SMTP server takes a message once its last line has arrived (RFC 5321,
- * section 4.1.1.4). Nothing is read, and so `begin` is not called, before the server has asked for the content.
+ * Passes a message on, but its end only after `begin`: an SMTP server accepts a message with its last line (RFC 5321,
+ * section 4.1.1.4). Before the server asks for the content, nodemailer reads nothing.
  */
 function guarded(content: Readable, gate: Gate): Readable {
   const lines = async function* (): AsyncGenerator<Buffer> {
@@ -244,18 +244,18 @@ function partlyRefused({ rejected = [] }: Sent): string | null {
   return `The mail server accepted the message, but not for ${addresses.join(', ')}`
 }
 
-/** What an SMTP error means. @throws if the message was certainly not taken. */
+/** Interprets an SMTP error. @throws if the server certainly did not accept the message. */
 function unansweredOf(error: unknown, gate: Gate, breaker: Breaker): Handed {
   if (gate.refusal !== undefined) throw gate.refusal
   if (!gate.passed) gate.request.signal.throwIfAborted()
   const { code, responseCode } = error as { code?: string; responseCode?: number }
-  // Only a reply of 4xx or 5xx says that the message was not taken (RFC 5321, section 4.2.1).
+  // Only a 4xx or 5xx reply proves that the server did not accept the message (RFC 5321, section 4.2.1).
   const refused = responseCode !== undefined && responseCode >= 400
   if (refused && responseCode !== 421) breaker.succeeded()
   else breaker.failed()
   if (gate.passed && !refused)
     return { kind: 'unknown', reason: `the connection broke (${code ?? 'no answer'})`, answered: false }
-  // The server's own words can contain addresses and account names; its code says what is wrong.
+  // The reason contains only the code: the server's text can contain addresses and account names.
   if (code === 'EAUTH' && (responseCode === undefined || responseCode >= 500))
     throw fail('email.refused', { reason: 'it does not accept the credentials' }, { cause: error })
   if (code === 'ETLS' && refused && responseCode >= 500)
@@ -264,7 +264,7 @@ function unansweredOf(error: unknown, gate: Gate, breaker: Breaker): Handed {
   throw fail(refused && responseCode >= 500 ? 'email.refused' : 'email.failed', { reason }, { cause: error })
 }
 
-/** One file per message, complete or absent; sending the same message again leaves one file. */
+/** Writes one file per message, atomically; a resent message replaces its file. */
 function outbox(folder: string, compose: Compose): Hand {
   return async (message, { begin }) => {
     const transport = nodemailer().createTransport({ streamTransport: true, newline: 'unix' })

@@ -1,8 +1,8 @@
-// Errors that callers can do something about, in our words: the provider's own can contain account and phone numbers.
-// https://www.twilio.com/docs/api/errors
+// Errors that callers can fix (https://www.twilio.com/docs/api/errors), in our words: the provider's texts can contain
+// account and phone numbers.
 const REASONS: Readonly<Record<number, string>> = {
   20003: 'it does not accept the credentials',
-  20404: 'it does not know the account or what was asked for',
+  20404: 'the account or the requested resource does not exist',
   21205: 'it cannot use the script URL',
   21210: 'the sender number is not verified',
   21211: 'the number is not valid',
@@ -20,13 +20,13 @@ const REASONS: Readonly<Record<number, string>> = {
   21606: 'the sender number cannot send messages to the number',
   21608: 'a trial account can only send to verified numbers',
   21610: 'the number has unsubscribed from the sender',
-  21611: 'too many messages from the sender are waiting to be sent',
+  21611: 'the message queue of the sender is full',
   21612: 'the number cannot be reached from the sender number',
   21614: 'the number is not a mobile number',
   21617: 'the message is too long',
 }
 
-/** Why a request was refused: a short text for the caller. */
+/** @param code null if the provider gave none. */
 export function reasonOf(status: number, code: number | null): string {
   if (code === null) return status === 401 ? REASONS[20003]! : `HTTP status ${status}`
   return `${REASONS[code] ?? `HTTP status ${status}`} (error ${code})`

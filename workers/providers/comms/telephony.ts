@@ -10,19 +10,19 @@ import { recorded } from '../call.ts'
 import { networkError, type Waited, waitFor } from '../wait.ts'
 import { reasonOf } from './telephony-errors.ts'
 
-/** Text messages and calls through Twilio, which takes no idempotency key. The only importer of its SDK. */
+/** Text messages and calls through Twilio, which has no idempotency keys. The only importer of its SDK. */
 export type Telephony = Pick<Comms, 'sms' | 'call' | 'findSms' | 'findCall' | 'looksMs'>
 
-// Twilio answers within a second or two. This many concurrent requests are far below what it allows an account, and no
-// request that was recorded as under way waits here for its turn.
+// Twilio answers within two seconds. 24 concurrent requests are far below the limit of an account. Requests wait for the
+// semaphore before `begin` records them.
 const LIMITS = { answerMs: 15_000, atOnce: 24, patienceMs: 10_000 }
 
 const LOOKS_MS = [0, 1000, 3000]
 
-// Nobody sends more messages than this to one number within the minutes that a look-up covers.
+// More than one number receives within the minutes that a lookup covers.
 const LISTED = 100
 
-/** Creates a client, which loads the SDK for its first request. */
+/** Creates a client; the first request loads the SDK. */
 export function createTelephony(
   settings: Pick<Settings, 'telephony' | 'publicBaseUrl'>,
   limits = LIMITS,
@@ -56,9 +56,9 @@ export function createTelephony(
 }
 
 interface Line {
-  /** Makes a request that sends something. @throws if the provider certainly did not take it. */
+  /** Makes a request that sends a message or a call. @throws if the provider certainly did not accept it. */
   hand(request: Request, create: (api: Twilio) => Promise<Created>): Promise<Handed>
-  /** Makes a request that changes nothing. @throws fail('telephony.failed') */
+  /** Makes a read-only request. @throws fail('telephony.failed') */
   list<T>(signal: AbortSignal, read: (api: Twilio) => Promise<T>): Promise<T>
 }
 
@@ -69,7 +69,7 @@ interface Created {
 
 function createLine(settings: TelephonySettings, limits: typeof LIMITS): Line {
   const breaker = createBreaker(
-    (seconds) => failed(`it has not answered lately; the next request can be made in ${seconds} s`, seconds),
+    (seconds) => failed(`no answer to recent requests; retry in ${seconds} s`, seconds),
     limits,
   )
   const semaphore = createSemaphore(limits.atOnce)
@@ -120,7 +120,7 @@ const unconfigured: Telephony = {
   findCall: () => Promise.reject(fail('telephony.not_configured')),
 }
 
-/** The provider's answer. The SDK's own errors leave out the headers. */
+/** An error response of the provider. The SDK's own errors omit the headers. */
 class Answered extends Error {
   readonly status: number
   readonly code: number | null
@@ -149,12 +149,12 @@ async function connect(settings: TelephonySettings, answerMs: number): Promise<T
       )
     }
   }
-  // A kept-alive connection that the server closes just then fails a request in a way that proves nothing.
+  // No keep-alive: if the server closes a reused connection, the error does not show whether it received the request.
   const httpClient = new HttpClient({ timeout: answerMs, keepAlive: false })
   return new twilio.Twilio(settings.accountSid!, settings.authToken!, { httpClient })
 }
 
-/** @throws if the provider certainly did not take the request. */
+/** @throws if the provider certainly did not accept the request. */
 function handedOf(waited: Waited<Created>, breaker: ReturnType<typeof createBreaker>): Handed {
   if (waited.kind === 'answer' && typeof waited.value.sid === 'string') {
     breaker.succeeded()
@@ -167,7 +167,7 @@ function handedOf(waited: Waited<Created>, breaker: ReturnType<typeof createBrea
     if (error.status === 429) {
       const seconds = error.retryAfter ?? 1
       breaker.pause(seconds)
-      throw failed('it takes no more requests for now', seconds)
+      throw failed('too many requests', seconds)
     }
     throw fail('telephony.refused', { reason: reasonOf(error.status, error.code) })
   }
@@ -192,7 +192,7 @@ function isSince(created: Date | undefined, sinceMs: number): boolean {
   return created !== undefined && created !== null && created.getTime() >= sinceMs
 }
 
-/** Trial accounts put a line before the text, and leading and trailing white space does not always survive. */
+/** Trial accounts prepend a line to the text; leading and trailing white space may be lost. */
 function sameText(theirs: string | undefined, ours: string): boolean {
   return theirs?.trim().endsWith(ours.trim()) ?? false
 }

@@ -1,4 +1,4 @@
-/** Cuts files for retrieval in child processes. */
+/** Splits files into chunks for retrieval, in child processes. */
 import type { NewChunk } from '../../../sql/rag.ts'
 import type { Analyzable, Analyzed } from '../../../tasks/rag/analyze.ts'
 import { ChildLost, type Children, type Limits, onceMore } from '../../children/ports.ts'
@@ -7,7 +7,7 @@ import { sendBytes } from '../../children/work.ts'
 // A file of 8 MiB takes two seconds.
 const LIMITS: Limits = { cpuMs: 10_000 }
 
-/** The pieces of a file, or why there are none, such as that it takes too long or crashes its child twice. */
+/** The chunks of a file, or the reason for having none, such as a timeout or two crashes of the child. */
 export async function analyzeFile(
   children: Children,
   bytes: Uint8Array,

@@ -1,4 +1,4 @@
-/** Reads documents page by page in child processes, several at once. */
+/** Reads documents page by page, in several child processes concurrently. */
 import type { AttachmentInfo, PageReader, PageResult } from '../../../tasks/context.ts'
 import { unreadPage } from '../../../tasks/documents/limits.ts'
 import { ChildLost, type Children, type Limits } from '../../children/ports.ts'
@@ -6,22 +6,22 @@ import type { ReadPage, Sight } from '../../children/work.ts'
 import { readByModel } from './model-page.ts'
 import { type DocumentOptions, type OpenedChild, OpenedChildren } from './opened-children.ts'
 
-// At least this many pages with a text layer go to a child together: handing one over takes a third of its reading.
+// Minimum batch of pages with a text layer: transferring a page costs a third of reading it.
 const MIN_BATCH = 4
-// After a document has cost this many children, its other pages are skipped: each may have cost half a minute of CPU.
+// After this many lost children the other pages are skipped: each loss may have cost half a minute of CPU.
 const MAX_LOST = 20
 
 interface RequestedPage {
   readonly page: number
-  /** A child was lost over it or another page that was read together with it: now it is read by itself. */
+  /** True if a batch with this page lost its child: the page is now read by itself. */
   readonly isSuspect?: boolean
   resolve(page: PageResult): void
   reject(error: unknown): void
 }
 
 /**
- * Opens a document. A page that takes too long, or that crashes its child twice, is unread, with the reason, and the
- * others are read. A document that cannot be opened has one unread page.
+ * Opens a document. A page that takes too long or crashes its child twice is unread, with the reason; other pages are
+ * not affected. A document that cannot be opened has one unread page.
  */
 export async function openDocument(
   children: Children,
@@ -51,7 +51,7 @@ class DocumentReader implements PageReader {
   unpackedBytes = 0
   isLocked = false
   attachments: readonly AttachmentInfo[] = []
-  // The last page read had a text layer: then the next ones may have one, too.
+  // True if the last page read had a text layer: the next ones probably have one, too.
   isFast = false
   readonly #children: OpenedChildren
   readonly #limits: Limits
@@ -60,11 +60,11 @@ class DocumentReader implements PageReader {
   readonly #signal: AbortSignal
   readonly #waiting: RequestedPage[] = []
   #isScheduled = false
-  // How long its first child took to open it, and how long its children have read.
+  // Time that the first child took to open the document, and total reading time of all children, in ms.
   #openingMs = 0
   #readingMs = 0
   #growing: NodeJS.Timeout | undefined
-  // How many children its pages have cost.
+  // Children lost over its pages.
   #lost = 0
 
   constructor(children: Children, load: () => Promise<Uint8Array>, options: DocumentOptions) {
@@ -74,7 +74,7 @@ class DocumentReader implements PageReader {
     this.#vision = options.vision
   }
 
-  /** Null when it is open, or else its only, unread page. */
+  /** Null if the document is open; else its only page, which is unread. */
   async open(): Promise<PageResult | null> {
     try {
       const child = await this.#children.add()
@@ -102,7 +102,7 @@ class DocumentReader implements PageReader {
     if (this.#lost >= MAX_LOST) return Promise.resolve(unreadPage(LEFT_OUT))
     const { promise, resolve, reject } = Promise.withResolvers<PageResult>()
     this.#waiting.push({ page, resolve, reject })
-    // The other pages that are requested together come later in this turn.
+    // Waits for the other pages that the caller requests in the same turn of the event loop.
     if (!this.#isScheduled) setImmediate(() => this.#dispatch())
     this.#isScheduled = true
     return promise
@@ -119,7 +119,7 @@ class DocumentReader implements PageReader {
         at += piece.length
       }
     } finally {
-      // The next attachment needs the document open, too.
+      // Keeps the child for the next attachment, which needs the open document, too.
       if (isWhole) this.#children.keepUnlessDue(child)
       else this.#children.release(child)
       this.#dispatch()
@@ -133,7 +133,7 @@ class DocumentReader implements PageReader {
     for (const requested of this.#waiting.splice(0)) requested.reject(this.#signal.reason)
   }
 
-  /** Gives the waiting pages to the children that are idle, and sees to another child if that is worth its while. */
+  /** Gives waiting pages to idle children, and adds a child if that pays off. */
   #dispatch(): void {
     this.#isScheduled = false
     clearTimeout(this.#growing)
@@ -143,19 +143,19 @@ class DocumentReader implements PageReader {
     const { size, maxSize } = this.#children
     if (this.#waiting.length === 0 || size >= maxSize) return
     if (size === 0 || this.#isWorthMore) return void this.#grow()
-    // What is being read does not count yet: if it takes until then, its pages have taken as long as the opening, too.
+    // `#readingMs` excludes running batches. If they still run at the timeout, reading has reached the opening time.
     this.#growing = setTimeout(() => {
       this.#readingMs = this.#openingMs
       void this.#grow()
     }, this.#openingMs - this.#readingMs)
   }
 
-  /** Whether its pages have taken as long as its opening: what is read sooner needs no second child, which has to open it, too. */
+  /** True once reading has reached the opening time: before that, opening a second child costs more than it saves. */
   get #isWorthMore(): boolean {
     return this.#readingMs >= this.#openingMs
   }
 
-  /** How many of the waiting pages go to a child next. */
+  /** Number of waiting pages for the next child. */
   #batchSize(): number {
     const shares = this.#isWorthMore ? this.#children.maxSize : this.#children.size
     const size = Math.max(MIN_BATCH, Math.ceil(this.#waiting.length / shares))
@@ -164,7 +164,6 @@ class DocumentReader implements PageReader {
     return suspect === -1 ? size : suspect
   }
 
-  /** A child more, for the caller. */
   async #another(): Promise<OpenedChild> {
     try {
       return await this.#children.add()
@@ -174,7 +173,7 @@ class DocumentReader implements PageReader {
     }
   }
 
-  /** Adds a child for the waiting pages: waits for the first one, takes others only if they are free. */
+  /** Adds a child for the waiting pages: waits for the first one, leases others only if they are free. */
   async #grow(): Promise<void> {
     try {
       const child = await this.#children.add({ ifFree: this.#children.size > 0 })
@@ -182,7 +181,7 @@ class DocumentReader implements PageReader {
       this.#children.keep(child)
       this.#dispatch()
     } catch (error) {
-      // Other children go on; if there are none, the waiting pages report the error.
+      // Other children continue. Without any, the waiting pages report the error.
       if (this.#children.size > 0) return
       for (const requested of this.#waiting.splice(0)) {
         if (error instanceof ChildLost)
@@ -192,7 +191,7 @@ class DocumentReader implements PageReader {
     }
   }
 
-  /** After a child that was counted did not come: when the others were lost meanwhile, the pages wait for a first one. */
+  /** Dispatches after a failed `add` if all other children were lost meanwhile: waiting pages need a first child again. */
   #dispatchIfNone(): void {
     if (this.#children.size === 0) this.#dispatch()
   }
@@ -217,17 +216,17 @@ class DocumentReader implements PageReader {
     this.#dispatch()
   }
 
-  /** After a child was lost over a batch: each of its pages is then read by itself. */
+  /** Queues each page of a lost batch to be read by itself; retries or gives up a single page. */
   #onLost(error: ChildLost, batch: readonly RequestedPage[]): void {
     this.#lost++
     const [culprit] = batch
     if (batch.length > 1) this.#waiting.unshift(...batch.map((one) => ({ ...one, isSuspect: true })))
     else if (error.isSpent) culprit!.resolve(givenUp('Reading the page', error, this.#limits))
-    // The crash may be due to PDFium, or to what earlier pages left behind.
+    // PDFium or state of earlier pages may have caused the crash.
     else void this.#readAlone(culprit!, { withoutPdfium: true })
   }
 
-  /** Reads a page in a child of its own, and if that crashes, again without PDFium. */
+  /** Reads a page in a new child; after a crash, again without PDFium. */
   async #readAlone(requested: RequestedPage, how: { withoutPdfium: boolean; sight?: Sight }): Promise<void> {
     this.#children.withoutPdfium ||= how.withoutPdfium
     try {
@@ -242,7 +241,7 @@ class DocumentReader implements PageReader {
     }
   }
 
-  /** Completes a page: if it needs a model, that reads it; if the model fails, the engine here does. */
+  /** Resolves a page. The model reads it if needed; local OCR does if the model fails. */
   async #complete({ forModel = false, ...page }: ReadPage, requested: RequestedPage): Promise<void> {
     if (!forModel) return requested.resolve(page)
     try {
@@ -257,7 +256,7 @@ class DocumentReader implements PageReader {
   }
 }
 
-const LEFT_OUT = `The page was skipped, because ${MAX_LOST} others of the document could not be read`
+const LEFT_OUT = `The page was skipped because ${MAX_LOST} other pages could not be read`
 
 const givenUp = (what: string, error: ChildLost, limits: Limits): PageResult =>
   unreadPage(`${what} ${error.reason(limits)}`)

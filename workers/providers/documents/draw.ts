@@ -1,9 +1,9 @@
-/** Draws pages of documents in child processes. */
+/** Renders pages of documents in child processes. */
 import { ChildLost, type Children } from '../../children/ports.ts'
 import { sendBytes, type Work } from '../../children/work.ts'
 import { type DocumentOptions, LIMITS } from './opened-children.ts'
 
-/** Draws one page; null when there is nothing to draw, or drawing it fails. */
+/** Renders one page; null if the page has no image, or rendering fails. */
 export async function drawPage(
   children: Children,
   bytes: Uint8Array,
@@ -13,7 +13,7 @@ export async function drawPage(
   const lease = await children.lease({ urgent: true, signal })
   try {
     await sendBytes(lease, bytes)
-    // Without PDFium, which draws nothing that is stored.
+    // PDFium renders no stored images.
     const request = {
       mediaType,
       password,

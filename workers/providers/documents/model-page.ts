@@ -1,13 +1,13 @@
-/** Reads the picture of a page with a vision model. */
+/** Reads the image of a page with a vision model. */
 import type { PageResult } from '../../../tasks/context.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { tidy } from '../../children/documents/texts.ts'
 import { transcribe } from '../ai/models.ts'
 
-// Leaves time for the engine here, which reads the page if the model fails.
+// Leaves time for local OCR, which reads the page if the model fails.
 const MODEL_MS = 45_000
 
-/** Null when there is no model or picture, the model fails, or it sees no words. @throws the reason of the signal. */
+/** Null if there is no model or image, the model fails, or it finds no words. @throws the reason of the signal. */
 export async function readByModel(
   page: PageResult,
   vision: Settings['visionProvider'],

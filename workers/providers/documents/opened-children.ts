@@ -1,4 +1,3 @@
-/** The child processes that have one document open. */
 import { availableParallelism } from 'node:os'
 import type { AttachmentInfo, OpenPages } from '../../../tasks/context.ts'
 import type { Settings } from '../../../tasks/settings.ts'
@@ -8,18 +7,18 @@ import { type ReadPage, type Sight, sendBytes } from '../../children/work.ts'
 export interface DocumentOptions extends OpenPages {
   readonly vision: Settings['visionProvider']
   readonly maxPages: number
-  /** For opening the document, and for one page. */
+  /** For opening the document, and for each page. */
   readonly limits?: Limits
-  /** How long, in ms, it keeps its children while others wait: opening it anew costs as much as a page or two. */
+  /** Time that it keeps its children while others wait, in ms: reopening costs as much as one or two pages. */
   readonly sliceMs?: number
 }
 
-// A dense page takes ten seconds of CPU time, the worst of ordinary ones twenty.
+// A dense page takes 10 s of CPU time, the worst ordinary page 20 s.
 export const LIMITS: Limits = { cpuMs: 28_000 }
-// How long a document keeps a child while others wait, but at least ten times as long as it took to open it there.
+// Time that a document keeps a child while others wait, and its minimum as a multiple of the opening time.
 const SLICE_MS = 2000
 const OPENING_TIMES = 10
-// How long a child waits for the next pages of its document, which are asked for when the ones before are stored.
+// A child waits this long for the next pages, which are requested once the previous ones are stored.
 const IDLE_MS = 250
 
 const ANIMATED = new Set(['image/gif', 'image/webp'])
@@ -31,22 +30,22 @@ export interface OpenedChild {
   readonly unpackedBytes: number
   readonly isLocked: boolean
   readonly attachments: readonly AttachmentInfo[]
-  /** By `performance.now()`, from when it had the document. */
+  /** Start of the opening, by `performance.now()`. */
   readonly since: number
-  /** How long the opening took. */
+  /** Duration of the opening, in ms. */
   readonly openingMs: number
 }
 
 /**
- * The children that have a document open, each for its pages alone: leased when more of them are of use, kept while its
- * next pages may come, released when nothing comes or others wait.
+ * Child processes that have one document open. The reader adds a child when parallel reading pays off. Idle children are
+ * kept for the next pages, and released when none come or others wait.
  */
 export class OpenedChildren {
-  /** Those that are still being leased count, too. */
+  /** Children in use, idle or still being leased. */
   size = 0
-  /** PDFium is done without once it may have crashed a child. */
+  /** True once PDFium may have crashed a child. */
   withoutPdfium = false
-  /** CPU time that the document has taken in all its children, in ms. */
+  /** CPU time of the document in all its children, in ms. */
   cpuMs = 0
   readonly limits: Limits
   readonly #children: Children
@@ -55,10 +54,10 @@ export class OpenedChildren {
   readonly #sight: Sight
   readonly #signal: AbortSignal
   readonly #idle = new Map<OpenedChild, NodeJS.Timeout>()
-  // The document, as long as its memory is not needed: several children get it shortly after each other.
+  // Weak: the bytes are cached only while memory allows, for several children that open the document in succession.
   #bytes: WeakRef<Uint8Array> | null = null
 
-  /** @param signal aborts what is being opened and read. */
+  /** @param signal aborts all opening and reading. */
   constructor(
     children: Children,
     load: () => Promise<Uint8Array>,
@@ -74,7 +73,7 @@ export class OpenedChildren {
     this.#sight = vision === 'none' ? 'none' : vision === 'tesseract' ? 'local' : 'model'
   }
 
-  /** Each frame of an animation is drawn over all earlier ones: two children would draw them all twice. */
+  /** Each frame of an animation is drawn over all earlier ones: two children would both draw all frames. */
   get maxSize(): number {
     return this.#isAnimated ? 1 : availableParallelism()
   }
@@ -83,7 +82,7 @@ export class OpenedChildren {
     return this.#idle.size > 0
   }
 
-  /** A child that was kept, the caller's from then on; null when there is none. */
+  /** Hands an idle child to the caller; null if none is idle. */
   takeIdle(): OpenedChild | null {
     const [child, timer] = [...this.#idle].at(-1) ?? []
     if (child === undefined) return null
@@ -92,7 +91,7 @@ export class OpenedChildren {
     return child
   }
 
-  /** One more, the caller's; null when `ifFree` and no child is free at once. @throws as `openAlone`. */
+  /** Opens the document in another child for the caller; null if `ifFree` and no child is free. @throws as `openAlone`. */
   async add(): Promise<OpenedChild>
   async add(options: { readonly ifFree: boolean }): Promise<OpenedChild | null>
   async add({ ifFree } = { ifFree: false }): Promise<OpenedChild | null> {
@@ -110,8 +109,8 @@ export class OpenedChildren {
   }
 
   /**
-   * One that does not count, for the caller to release by its lease.
-   * @throws ChildLost when the document can't be opened.
+   * Opens the document in a child that does not count; the caller releases its lease.
+   * @throws ChildLost if the document can't be opened.
    */
   async openAlone(sight = this.#sight): Promise<OpenedChild> {
     return this.#openIn(await this.#lease(), sight)
@@ -129,12 +128,12 @@ export class OpenedChildren {
     }
   }
 
-  /** A child that has used up its CPU time reports nothing. */
+  /** Counts the CPU limit for a child that exceeded it: a killed child reports no usage. */
   #countLoss(error: unknown): void {
     if (error instanceof ChildLost && error.why === 'cpu') this.cpuMs += this.limits.cpuMs
   }
 
-  /** Keeps a child for the next pages, which may come within a moment. */
+  /** Keeps a child idle for the next pages. */
   keep(child: OpenedChild): void {
     const idleMs = Math.max(IDLE_MS, child.openingMs)
     this.#idle.set(

@@ -1,4 +1,4 @@
-/** Reads files of posts in child processes. */
+/** Reads blog post files in child processes. */
 import type { UploadFormat } from '../../../sql/blog/transfer.ts'
 import { fail } from '../../../sql/errors.ts'
 import type { ReadItem } from '../../../tasks/blog/items.ts'
@@ -10,21 +10,21 @@ import { sendBytes } from '../../children/work.ts'
 
 export interface PostOptions {
   readonly signal: AbortSignal
-  /** For opening the file, and for one post. */
+  /** For opening the file, and for each post. */
   readonly limits?: Limits
-  /** For all posts of the file together, in ms of CPU time. */
+  /** CPU time for all posts of the file together, in ms. */
   readonly wholeCpuMs?: number
 }
 
 // A megabyte of Markdown takes 50 ms.
 const LIMITS: Limits = { cpuMs: 5000 }
-// A blog of 10,000 posts takes half of this. A file that takes longer would hold up everybody's imports.
+// A blog of 10,000 posts takes half of this. A slower file would delay the imports of all users.
 const WHOLE_CPU_MS = 20_000
-// Posts that cost a child for certain: a file that has more of them is not a blog.
+// Posts that certainly caused the loss of a child: a file with more of them is rejected.
 const MAX_LOST = 3
-// All losses of children, including those that something else may have caused.
+// Limit on all lost children, including losses that the file may not have caused.
 const MAX_LOSSES = 2 * MAX_LOST + 2
-// How long a file keeps its child while others wait.
+// Time that a file keeps its child while others wait, in ms.
 const SLICE_MS = 2000
 
 interface UploadedFile {
@@ -33,7 +33,7 @@ interface UploadedFile {
   readonly bytes: Uint8Array
 }
 
-/** The file, open in a child. */
+/** A child with the file open. */
 interface Opened {
   readonly lease: ChildLease
   readonly files: readonly string[]
@@ -50,7 +50,7 @@ export async function openPosts(
   return new PostFileReader(source, await source.open())
 }
 
-/** A file of posts, which can be opened again and again. */
+/** A file of posts, which can be opened repeatedly. */
 class PostFile {
   readonly limits: Limits
   readonly #children: Children
@@ -80,7 +80,7 @@ class PostFile {
     return fail('import.too_complex', { reason: error.reason(this.limits) })
   }
 
-  /** The result for a post over which children were lost. */
+  /** The result for a post that cost children. */
   unreadable(path: string, at: number, error: ChildLost): ReadItem {
     const reason = error.reason(this.limits)
     return this.#file.format === 'json'
@@ -113,7 +113,7 @@ class PostFileReader implements PostReader {
     this.#opened = opened
   }
 
-  /** Reports a post over which its child is lost as such; after a crash only if another child is lost over it, too. */
+  /** Reports a post that lost its child as unreadable; after a crash only if it crashes another child, too. */
   async *read(): ReturnType<PostReader['read']> {
     const { files } = this.#opened
     const lost = new Map<number, ReadItem>()
@@ -146,7 +146,7 @@ class PostFileReader implements PostReader {
     })
   }
 
-  /** Whether others have waited long enough for the child. */
+  /** True if others have waited long enough for the child. */
   #isOver(): boolean {
     const { lease, since } = this.#opened
     return lease.isDue && performance.now() - since > SLICE_MS

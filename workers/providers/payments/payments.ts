@@ -12,14 +12,14 @@ import { idOf, type ProviderObject } from '../../../tasks/payments/reading.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { recorded } from '../call.ts'
 
-/** Stripe through its SDK (https://docs.stripe.com/api). The job decides whether a call is repeated. */
+/** Stripe through its SDK (https://docs.stripe.com/api). The job decides about retries. */
 
-// Below the time limits of the tasks, so that a silent provider is named as the reason.
+// Below the timeouts of the tasks, so that the error names the silent provider.
 const TIMEOUT_MS = 20_000
-// A longer price list is not a catalog.
+// Bounds the catalog; the rest of a longer price list is ignored.
 const MAX_PRICES = 1000
 
-/** Creates the configured provider; the SDK is loaded by the first call. */
+/** Creates the configured provider; the first call loads the SDK. */
 export function createPayments(
   { payments: settings }: Pick<Settings, 'payments'>,
   timeoutMs = TIMEOUT_MS,
@@ -118,17 +118,18 @@ async function openSession(
       line_items: [{ price: priceId, quantity }],
       success_url: successUrl,
       cancel_url: cancelUrl,
-      // A subscription always creates a customer.
+      // Subscription mode always creates a customer.
       ...(customer !== null ? { customer } : mode === 'payment' ? { customer_creation: 'always' } : {}),
       ...owner,
     },
     { idempotencyKey: key },
   )
-  if (typeof session.url !== 'string') throw fail('payment.failed', { reason: 'its session has no URL' })
+  if (typeof session.url !== 'string')
+    throw fail('payment.failed', { reason: 'the checkout session has no URL' })
   return { id: session.id, url: session.url }
 }
 
-/** Null for what was refused because there is no such customer, or no longer. */
+/** Null if the error says that the customer does not exist (any more); rethrows any other error. */
 function nullForCustomer(error: Partial<Stripe.errors.StripeError>): null {
   if (error.code === 'resource_missing' && error.param === 'customer') return null
   throw error
@@ -147,7 +148,7 @@ async function expireCheckouts(call: Ask, customer: string, signal: AbortSignal)
 
 async function runningSubscriptions(call: Ask, customer: string, signal: AbortSignal): Promise<string[]> {
   const running: string[] = []
-  // Those that have ended are left out.
+  // Stripe omits canceled subscriptions by default.
   const listed = pages((after) =>
     call('subscriptions.list', signal, ({ subscriptions }) =>
       subscriptions.list({ customer, limit: 100, ...after }).catch(noneForCustomer),
@@ -208,14 +209,14 @@ function objects(given: readonly object[]): ProviderObject[] {
 type Responded = object & { lastResponse?: { headers?: Record<string, string> } }
 
 /**
- * Whether an answer is that of an earlier request under the same key: with a state of that time and a date of now, it would
- * overrule events that came in between.
+ * True for the stored answer to an earlier request with the same key. Its state is old but its date is new: it would
+ * overrule the events in between.
  */
 function isRepeated({ lastResponse }: Responded): boolean {
   return lastResponse?.headers?.['idempotent-replayed'] === 'true'
 }
 
-/** An answer with the time by the provider's clock, which also dates its events. */
+/** Adds the time by the provider's clock, which also dates its events. */
 function answered(object: Responded): Answered {
   const date = Date.parse(object.lastResponse?.headers?.date ?? '')
   const at = Math.floor((Number.isNaN(date) ? Date.now() : date) / 1000)
@@ -231,7 +232,7 @@ async function missingAs<T, M>(missing: M, work: Promise<T>): Promise<T | M> {
   }
 }
 
-/** A request can't be recalled, but nobody has to wait for its end. */
+/** Rejects on abort. The request itself continues: it can't be recalled. */
 async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   signal.throwIfAborted()
   const over = new AbortController()
@@ -245,11 +246,11 @@ async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T
   }
 }
 
-// Messages are shown to whoever pays or asks. Stripe masks keys in them; we mask anything that looks like one, too.
+// Messages reach payers and callers. Stripe masks keys in them; we mask anything that looks like a key, too.
 const KEY_LIKE = /\b[sr]k_[a-z]*_?[\w*]+/g
 const LONGEST_MESSAGE = 500
 
-/** What an error of the SDK means (https://docs.stripe.com/error-handling). */
+/** Converts an error of the SDK (https://docs.stripe.com/error-handling); returns an unknown error unchanged. */
 function failureOf(error: unknown): unknown {
   const { type, message, userMessage, statusCode } = error as Partial<Stripe.errors.StripeError>
   const said = (typeof userMessage === 'string' && userMessage !== '' ? userMessage : (message ?? ''))
@@ -269,7 +270,7 @@ function failureOf(error: unknown): unknown {
       return failed('too many requests')
     case 'StripeConnectionError':
       return failed('no answer')
-    // The key was used for a different request before, and what became of that is not known.
+    // An earlier, different request used the same key, and its outcome is unknown.
     case 'StripeIdempotencyError':
     case 'StripeAPIError':
       return failed(statusCode === undefined ? 'no answer' : `status ${statusCode}`)

@@ -1,4 +1,4 @@
-// What Whisper calls a language where that is not its English name in CLDR
+// Whisper's names of languages that differ from the English names in CLDR
 // (github.com/openai/whisper, whisper/tokenizer.py).
 const ITS_OWN: Readonly<Record<string, string>> = {
   bengali: 'bn',
@@ -13,7 +13,7 @@ const ITS_OWN: Readonly<Record<string, string>> = {
 
 let codes: ReadonlyMap<string, string> | null = null
 
-/** English names of the languages that ISO 639-1 has a code for. */
+/** Maps English names to ISO 639-1 codes. */
 function codesByName(): ReadonlyMap<string, string> {
   const names = new Intl.DisplayNames(['en'], { type: 'language', fallback: 'none' })
   const letters = Array.from({ length: 26 }, (_, n) => String.fromCharCode(97 + n))
@@ -22,13 +22,13 @@ function codesByName(): ReadonlyMap<string, string> {
 }
 
 const nameOf = (names: Intl.DisplayNames, code: string): string[] => {
-  // A deprecated code has the name of the one that has replaced it, which is the one to be found.
+  // A deprecated code has the same name as its replacement, which must win.
   if (Intl.getCanonicalLocales(code)[0] !== code) return []
   const name = names.of(code)
   return name === undefined ? [] : [name.toLowerCase()]
 }
 
-/** The code (ISO 639) of a language that a provider names, by a code or in English as Whisper does; null: not known. */
+/** The ISO 639 code of a provider's language, given as a code or an English name (Whisper); null if it is unknown. */
 export function languageCode(named: string | null | undefined): string | null {
   const name = (named ?? '').trim().toLowerCase()
   if (/^[a-z]{2,3}$/.test(name)) return name

@@ -7,7 +7,7 @@ import { callFailure, createClients, createIdleTimeout, Unreadable, wholeAnswer 
 import type { OpenAI } from '../ai/openai.ts'
 import { startCall } from '../call.ts'
 
-/** Speech by the providers' speech endpoints, through the client for OpenAI's protocol. */
+/** Creates a speaker that calls the providers' speech endpoints through the client for OpenAI's protocol. */
 export function createSpeaker({ ai }: Pick<Settings, 'ai'>): Speaker {
   const clientFor = createClients({ ai })
   return {
@@ -49,13 +49,13 @@ async function* piecesOf(client: OpenAI, speech: Speech, signal: AbortSignal): A
     { model, voice, input: text, speed, response_format: 'mp3' },
     { signal },
   )
-  // A stand-in for a provider may send no content type, but a text is certainly not audio.
+  // A stand-in may send no content type, but text is certainly not audio.
   if (/^(text\/|application\/json)/i.test(response.headers.get('content-type') ?? ''))
     throw new Unreadable('its answer is not audio')
   yield* (response.body ?? []) as AsyncIterable<Uint8Array>
 }
 
-/** Mistral answers JSON with all audio in base64, and knows no speed (docs.mistral.ai/studio/audio/text-to-speech). */
+/** Mistral returns JSON with base64 audio, and has no speed parameter (docs.mistral.ai/studio/audio/text-to-speech). */
 async function voxtral(
   client: OpenAI,
   { model, voice, text }: Speech,

@@ -19,11 +19,11 @@ import { recorded } from '../call.ts'
 import { networkError } from '../wait.ts'
 import { languageCode } from './languages.ts'
 
-/** Speech as text, by the providers' transcription endpoints, through the client for OpenAI's protocol. */
+/** Transcribes speech with the providers' endpoints, through the client for OpenAI's protocol. */
 
-// A whole answer takes longer than the first piece of one, but Node itself waits 300 s for the head of an answer.
-const AT_ONCE = 2
-// Longer than any silence that is allowed: the client counts from the beginning, however long the upload takes.
+// An answer without streaming may take twice as long. Node itself waits 300 s for the headers.
+const WHOLE_ANSWER_FACTOR = 2
+// Longer than any upload: the client counts from the start of the request, our idle timeout from the last chunk.
 const CLIENT_TIMEOUT_MS = 4 * 3600 * 1000
 
 export function createTranscriber({ ai }: Pick<Settings, 'ai'>): Transcriber {
@@ -33,7 +33,9 @@ export function createTranscriber({ ai }: Pick<Settings, 'ai'>): Transcriber {
       const { provider, model } = recording
       const client = await clientFor(provider)
       const recognition = recognitionOf(model)
-      const idleTimeout = createIdleTimeout(ai.timeoutSeconds * (recognition.streams ? 1 : AT_ONCE))
+      const idleTimeout = createIdleTimeout(
+        ai.timeoutSeconds * (recognition.streams ? 1 : WHOLE_ANSWER_FACTOR),
+      )
       const over = new AbortController()
       const ending = AbortSignal.any([signal, idleTimeout.signal, over.signal])
       const source = createSource(recording.pieces, idleTimeout.heard, ending)
@@ -75,7 +77,7 @@ interface Call {
   readonly options: { readonly signal: AbortSignal; readonly timeout: number }
 }
 
-/** The bytes on their way out, and what went wrong in reading them, which the client would take for its own failure. */
+/** A recording during its upload. `failure` is its read error or null: the client would report it as its own error. */
 interface Source {
   readonly pieces: AsyncIterable<Uint8Array>
   readonly failure: { readonly error: unknown } | null
@@ -86,16 +88,16 @@ function createSource(pieces: AsyncIterable<Uint8Array>, sent: () => void, endin
   async function* read(): AsyncGenerator<Uint8Array> {
     try {
       for await (const piece of pieces) {
-        // Node reads a body to its end even if nobody wants it any more, as after a refusal that came early.
+        // Node reads a request body to its end even after an early refusal.
         if (ending.aborted) break
         sent()
-        // A copy: it may still be on its way out when the next one is read into the same memory.
+        // A copy: Node may still be sending a piece when the next one overwrites its memory.
         yield Uint8Array.from(piece)
       }
     } catch (error) {
       failure = { error }
     }
-    // Not the end of a body, which would be taken for a whole one.
+    // Throws instead of returning: the provider would take a normal end for a complete file.
     if (failure !== null || ending.aborted) throw new Error('Not all of the recording was sent')
   }
   return {
@@ -108,23 +110,23 @@ function createSource(pieces: AsyncIterable<Uint8Array>, sent: () => void, endin
 
 type Fields = Omit<OpenAI.Audio.TranscriptionCreateParams, 'stream' | 'file'>
 
-/** What the provider is asked for, beside the file. */
+/** The form fields besides the file. */
 function fieldsOf({ recording: { model, language, prompt }, recognition: { format } }: Call): Fields {
   const spoken = language === null ? {} : { language }
   const options = prompt === null ? {} : { prompt }
   if (format === 'json') return { model, response_format: format, ...spoken, ...options }
   if (format === 'verbose_json')
     return { model, response_format: format, timestamp_granularities: ['segment'], ...spoken, ...options }
-  // Without a strategy it refuses recordings of more than 30 s.
+  // Diarizing models refuse recordings longer than 30 s without a strategy.
   if (format === 'diarized_json')
     return { model, response_format: format, chunking_strategy: 'auto', ...spoken }
-  // Mistral's field is no list, and it takes times or a language, not both
+  // Mistral's field is not a list, and excludes `language`
   // (docs.mistral.ai/studio/audio/speech-to-text/transcribe-files).
   const times = { timestamp_granularities: 'segment' } as object
   return { model, ...(language === null ? times : spoken) }
 }
 
-/** The file comes last, so that a provider knows what it is for when it arrives. */
+/** The file comes last, so that a provider knows all fields when the file arrives. */
 async function bodyOf(call: Call): Promise<Fields & { file: Awaited<ReturnType<typeof streamingFile>> }> {
   const { fileName, mediaType, pieces } = call.recording
   return { ...fieldsOf(call), file: await streamingFile(pieces, fileName, mediaType) }
@@ -151,7 +153,7 @@ async function transcribeStreaming(call: Call, onText: (text: string) => void): 
     if (size > MAX_ANSWER) throw tooLarge()
     if (event.type === 'transcript.text.delta') onText(String(text))
   }
-  // A connection that was closed midway looks like the end.
+  // A connection that closes midway looks like the end of the stream.
   throw new Unreadable('the connection was closed')
 }
 
@@ -173,7 +175,7 @@ const Answer = z.object({
       }),
     )
     .nullish(),
-  // OpenAI has tokens or seconds, Mistral both, Groq neither.
+  // OpenAI reports tokens or seconds, Mistral both, Groq neither.
   usage: z
     .object({
       input_tokens: Count.nullish(),
@@ -210,15 +212,18 @@ function transcriptOf(answer: unknown): Transcript {
   }
 }
 
-// Texts of refusals: "The audio file could not be decoded or its format is not supported.", "Audio file might be corrupted
-// or unsupported", "This model does not support the format you provided.", "Invalid file format. Supported formats: …",
-// "could not process file - is it a valid media file?".
+// Messages of providers for undecodable audio:
+// - "The audio file could not be decoded or its format is not supported."
+// - "Audio file might be corrupted or unsupported"
+// - "This model does not support the format you provided."
+// - "Invalid file format. Supported formats: …"
+// - "could not process file - is it a valid media file?"
 const UNDECODABLE =
   /\b(audio|file|media)\b.*\b(decod|corrupt|unsupported|not supported)|support the format you|invalid file format|valid media file/i
 
-/** What an error of the client means, and whether the request may have cost something. */
+/** Converts an error of the client, and determines whether the request was certainly free. */
 function failureOf(error: unknown, { provider, model }: Recording, late: string | null): Heard {
-  // What has been refused was not transcribed, and what was never sent neither.
+  // Providers charge neither for refused requests nor for those that were never sent.
   const { status, message } = error as { status?: unknown; message?: unknown }
   const isFree = typeof status === 'number' || (late === null && !networkError(error).sent)
   const isRefusal = status === 400 || status === 415 || status === 422
@@ -227,19 +232,19 @@ function failureOf(error: unknown, { provider, model }: Recording, late: string 
     return { kind: 'failure', failure, isFree }
   }
   if (error instanceof Failure) return { kind: 'failure', failure: error, isFree: false }
-  // A piece of a stream that is not JSON is not an answer either.
+  // The client throws a SyntaxError for a chunk that is not JSON.
   const cause = error instanceof SyntaxError ? new Unreadable(UNREADABLE, { cause: error }) : error
-  // What was shown of an answer that broke off is void, so that trying again does no harm.
+  // `begun: false`: an interrupted transcript is discarded, so that a retry is safe.
   const end = { provider, begun: false, late, refusal: refusalOf(model, String(message)) }
   return { kind: 'failure', failure: callFailure(cause, end), isFree }
 }
 
-/** What the refusal of a recording means, where that is known beyond its status. */
+/** Explains a refused recording; null if only its status is known. */
 const refusalOf =
   (model: string, message: string) =>
   (status: number, code: unknown): string | null => {
     if (status === 404) return `it has no model ${model}`
-    if (status === 402 || code === 'insufficient_quota') return 'the quota of the account is used up'
+    if (status === 402 || code === 'insufficient_quota') return 'the quota of the account is exhausted'
     if (status === 413) return 'the file is too large for it'
     if (status !== 400 && status !== 422) return null
     if (/longer than|too long|maximum (length|duration)/i.test(message))
