@@ -20,11 +20,11 @@ function takeBytes(): Uint8Array<ArrayBuffer> {
   return bytes
 }
 
-const documents = lazy(() => import('./documents/work.ts'))
-const posts = lazy(() => import('./posts-work.ts'))
-const chunks = lazy(() => import('./chunks-work.ts'))
+const documents = lazyModule(() => import('./documents/work.ts'))
+const posts = lazyModule(() => import('./posts-work.ts'))
+const chunks = lazyModule(() => import('./chunks-work.ts'))
 
-function lazy<T>(load: () => Promise<T>): { get(): Promise<T>; loaded(): Promise<T> | null } {
+function lazyModule<T>(load: () => Promise<T>): { get(): Promise<T>; loaded(): Promise<T> | null } {
   let loading: Promise<T> | null = null
   return {
     get: () => (loading ??= load()),

@@ -5,7 +5,7 @@ import { forgetTerms } from '../../tasks/rag/words.ts'
 import type { Work } from './work.ts'
 
 // Chunks per message: one to three megabytes.
-const TOGETHER = 1000
+const CHUNKS_PER_ANSWER = 1000
 
 let chunks: readonly NewChunk[] = []
 
@@ -16,7 +16,8 @@ export function open(bytes: Buffer, file: Work['chunks.open']['request']): Work[
   return { count: chunks.length }
 }
 
-export const read = (from: number): Work['chunks.read']['answer'] => chunks.slice(from, from + TOGETHER)
+export const read = (from: number): Work['chunks.read']['answer'] =>
+  chunks.slice(from, from + CHUNKS_PER_ANSWER)
 
 export function close(): void {
   chunks = []

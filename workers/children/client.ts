@@ -36,60 +36,60 @@ type Reply = { readonly lease: number; readonly isDue: boolean } & (
   | { readonly kind: 'failed'; readonly error: string }
 )
 
-interface Held {
+interface LeaseEntry {
   readonly lease: Promise<ChildLease | null>
-  readonly killed: AbortController
+  readonly abort: AbortController
 }
 
 /** Serves the pool to a thread. When the thread ends, its children are killed, because their state is unknown. */
 export function serveChildren(pool: Children, port: MessagePort): void {
-  const all = new Map<number, Held>()
+  const entries = new Map<number, LeaseEntry>()
   const reply = (lease: number, isDue: boolean, rest: object): void =>
     port.postMessage({ lease, isDue, ...rest })
 
   const grant = async ({ lease: id, ...options }: Request & { kind: 'lease' }): Promise<void> => {
-    const killed = new AbortController()
-    const lease = pool.lease({ ...options, signal: killed.signal })
-    all.set(id, { lease, killed })
-    const given = await lease.catch((error) => {
-      all.delete(id)
-      reply(id, false, described(error))
+    const abort = new AbortController()
+    const lease = pool.lease({ ...options, signal: abort.signal })
+    entries.set(id, { lease, abort })
+    const granted = await lease.catch((error) => {
+      entries.delete(id)
+      reply(id, false, formatError(error))
     })
-    if (given === null) all.delete(id)
-    if (given !== undefined) reply(id, false, { kind: 'answer', answer: given !== null })
+    if (granted === null) entries.delete(id)
+    if (granted !== undefined) reply(id, false, { kind: 'answer', answer: granted !== null })
   }
 
   const onRequest = async (request: Request): Promise<void> => {
     if (request.kind === 'lease') return grant(request)
-    const held = all.get(request.lease)
-    if (held === undefined) return
+    const entry = entries.get(request.lease)
+    if (entry === undefined) return
     if (request.kind === 'ask') {
-      const lease = (await held.lease)!
+      const lease = (await entry.lease)!
       await lease.ask(request.work as never, request.request as never, request.limits).then(
         (answer) => reply(request.lease, lease.isDue, { kind: 'answer', answer }),
-        (error) => reply(request.lease, true, described(error)),
+        (error) => reply(request.lease, true, formatError(error)),
       )
       return
     }
-    all.delete(request.lease)
-    if (request.kind === 'kill') held.killed.abort()
-    else (await held.lease)?.release()
+    entries.delete(request.lease)
+    if (request.kind === 'kill') entry.abort.abort()
+    else (await entry.lease)?.release()
   }
   port.on('message', (request: Request) => void onRequest(request).catch(() => {}))
   port.once('close', () => {
-    for (const { killed } of all.values()) killed.abort()
+    for (const { abort } of entries.values()) abort.abort()
   })
   port.unref()
 }
 
-function described(error: unknown) {
+function formatError(error: unknown) {
   if (error instanceof ChildLost)
     return { kind: 'lost', why: error.why, at: error.at, message: error.message }
   if (error instanceof Failure) return { kind: 'refused', code: error.code, detail: error.detail }
   return { kind: 'failed', error: error instanceof Error ? `${error.stack ?? error.message}` : String(error) }
 }
 
-function answerOf(reply: Reply): unknown {
+function unwrapReply(reply: Reply): unknown {
   switch (reply.kind) {
     case 'answer':
       return reply.answer
@@ -102,7 +102,7 @@ function answerOf(reply: Reply): unknown {
   }
 }
 
-interface Waiting {
+interface Waiter {
   resolve(reply: Reply): void
   reject(error: unknown): void
 }
@@ -115,7 +115,7 @@ export function useChildren(connect: (port: MessagePort) => void): Children {
 /** The thread's end of the port. */
 class ChildrenClient implements Children {
   readonly #connect: (port: MessagePort) => void
-  readonly #waiting = new Map<number, Waiting>()
+  readonly #waiting = new Map<number, Waiter>()
   #port: MessagePort | null = null
   #lastId = 0
 
@@ -134,7 +134,8 @@ class ChildrenClient implements Children {
     signal?.throwIfAborted()
     const id = ++this.#lastId
     const lease = new RemoteLease(this, id, signal)
-    if (answerOf(await this.ask({ kind: 'lease', lease: id, owner, urgent, ifFree })) !== false) return lease
+    if (unwrapReply(await this.ask({ kind: 'lease', lease: id, owner, urgent, ifFree })) !== false)
+      return lease
     lease.ignoreAbort()
     return null
   }
@@ -154,7 +155,7 @@ class ChildrenClient implements Children {
   }
 
   /** Removes and returns the waiting caller of a lease. Without any, the port does not keep the thread alive. */
-  settle(lease: number): Waiting | undefined {
+  takeWaiter(lease: number): Waiter | undefined {
     const found = this.#waiting.get(lease)
     this.#waiting.delete(lease)
     if (this.#waiting.size === 0) this.#port!.unref()
@@ -163,7 +164,7 @@ class ChildrenClient implements Children {
 
   #open(): MessagePort {
     const { port1, port2 } = new MessageChannel()
-    port1.on('message', (reply: Reply) => this.settle(reply.lease)?.resolve(reply))
+    port1.on('message', (reply: Reply) => this.takeWaiter(reply.lease)?.resolve(reply))
     this.#connect(port2)
     return port1
   }
@@ -200,7 +201,7 @@ class RemoteLease implements ChildLease {
     const transfer = request instanceof Uint8Array ? [request.buffer as ArrayBuffer] : []
     const reply = await this.#client.ask({ kind: 'ask', lease: this.#id, work, request, limits }, transfer)
     this.#isDue = reply.isDue
-    return answerOf(reply) as Work[K]['answer']
+    return unwrapReply(reply) as Work[K]['answer']
   }
 
   release(): void {
@@ -210,7 +211,7 @@ class RemoteLease implements ChildLease {
   kill(): void {
     this.#end('kill')
     this.#ended = this.#signal?.aborted ? this.#signal.reason : new ChildLost('crash')
-    this.#client.settle(this.#id)?.reject(this.#ended)
+    this.#client.takeWaiter(this.#id)?.reject(this.#ended)
   }
 
   ignoreAbort(): void {

@@ -39,12 +39,12 @@ const RESET: Limits = { cpuMs: 1000, wallMs: 5000 }
 // Total of all children. Above it, a non-urgent caller waits until all running work has ended or memory is free.
 const MAX_BYTES = totalmem() / 2
 
-const CLOSED = 'The pool of child processes is closed'
+const POOL_CLOSED = 'The pool of child processes is closed'
 
 type Demand = Required<Pick<LeaseOptions, 'owner' | 'urgent'>>
 
 /** A caller that waits for a child. */
-interface Waiting extends Demand {
+interface Waiter extends Demand {
   grant(child: Child): void
   refuse(error: unknown): void
 }
@@ -68,7 +68,7 @@ class FairChildPool implements ChildPool {
   readonly #processes: ChildProcesses
   // Including children that are being released.
   readonly #busy = new Map<Child, Demand>()
-  #waiting: Waiting[] = []
+  #waiting: Waiter[] = []
   #checking: NodeJS.Timeout | undefined
   // Number of busy children that are being released.
   #returning = 0
@@ -99,7 +99,7 @@ class FairChildPool implements ChildPool {
     signal,
   }: LeaseOptions = {}): Promise<ChildLease | null> {
     return new Promise((resolve, reject) => {
-      if (this.#isClosed) throw new Error(CLOSED)
+      if (this.#isClosed) throw new Error(POOL_CLOSED)
       signal?.throwIfAborted()
       const demand: Demand = { owner, urgent }
       if (ifFree && (this.#waiting.length > 0 || !this.#isFree(demand))) return resolve(null)
@@ -114,7 +114,7 @@ class FairChildPool implements ChildPool {
   }
 
   /** Resets a released child and keeps it for the next caller; kills it if that is not possible. */
-  async takeBack(child: Child): Promise<void> {
+  async reclaim(child: Child): Promise<void> {
     this.#returning++
     if (child.isAlive && !this.#isClosed && !child.isBusy && !isLarge(child)) await this.#reset(child)
     else child.kill()
@@ -135,7 +135,7 @@ class FairChildPool implements ChildPool {
   async close(): Promise<void> {
     this.#isClosed = true
     clearInterval(this.#checking)
-    for (const one of this.#waiting) one.refuse(new Error(CLOSED))
+    for (const one of this.#waiting) one.refuse(new Error(POOL_CLOSED))
     this.#processes.close()
   }
 
@@ -149,7 +149,7 @@ class FairChildPool implements ChildPool {
       this.#waiting = this.#waiting.filter((other) => other !== waiting)
       signal?.removeEventListener('abort', giveUp)
     }
-    const waiting: Waiting = {
+    const waiting: Waiter = {
       ...demand,
       grant: (child) => {
         leave()
@@ -175,7 +175,7 @@ class FairChildPool implements ChildPool {
       try {
         const child = this.#processes.acquire()
         this.#busy.set(child, next)
-        this.#checking ??= setInterval(() => this.#checkSoon(), this.#checkMs)
+        this.#checking ??= setInterval(() => this.#checkLimits(), this.#checkMs)
         next.grant(child)
       } catch (error) {
         next.refuse(error)
@@ -184,7 +184,7 @@ class FairChildPool implements ChildPool {
   }
 
   /** The next caller with a free slot: urgent first, then the owner with the fewest busy children, then the longest wait. */
-  #next(): Waiting | undefined {
+  #next(): Waiter | undefined {
     return (
       this.#waiting.find((one) => one.urgent && this.#isFree(one)) ??
       this.#waiting
@@ -194,10 +194,10 @@ class FairChildPool implements ChildPool {
   }
 
   #isFree({ owner, urgent }: Demand): boolean {
-    const more = !urgent && this.#busyFor(owner) === 0 ? 1 : 0
-    const max = this.#places + more
-    const alike = [...this.#busy.values()].filter((one) => one.urgent === urgent).length
-    if (this.#busy.size > max || alike >= max) return false
+    const extra = !urgent && this.#busyFor(owner) === 0 ? 1 : 0
+    const max = this.#places + extra
+    const sameKind = [...this.#busy.values()].filter((one) => one.urgent === urgent).length
+    if (this.#busy.size > max || sameKind >= max) return false
     return urgent || this.#busy.size === 0 || this.rssBytes < MAX_BYTES
   }
 
@@ -206,7 +206,7 @@ class FairChildPool implements ChildPool {
   }
 
   /** Checks against the current time, but only after reading pending answers: this process may have been busy. */
-  #checkSoon(): void {
+  #checkLimits(): void {
     const now = performance.now()
     setImmediate(() => {
       for (const child of this.#busy.keys()) child.check(now)
@@ -333,7 +333,7 @@ class PooledLease implements ChildLease {
     if (this.#isReturned) return
     this.#isReturned = true
     this.#signal?.removeEventListener('abort', this.#onAbort)
-    void this.#pool.takeBack(this.#child)
+    void this.#pool.reclaim(this.#child)
   }
 
   kill(): void {

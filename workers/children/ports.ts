@@ -68,7 +68,7 @@ export class ChildLost extends Error {
   }
 
   /** True if a time limit ended it, which a retry would exceed again. A crash may have another cause than the input. */
-  get isSpent(): boolean {
+  get isOverTime(): boolean {
     return this.why === 'cpu' || this.why === 'time'
   }
 
@@ -86,11 +86,11 @@ export class ChildLost extends Error {
 }
 
 /** Runs work in a child, and retries once if the input may not have caused the loss. @throws ChildLost. */
-export async function onceMore<T>(work: () => Promise<T>): Promise<T> {
+export async function retryAfterLoss<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    if (error instanceof ChildLost && !error.isSpent) return work()
+    if (error instanceof ChildLost && !error.isOverTime) return work()
     throw error
   }
 }

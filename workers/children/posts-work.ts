@@ -9,7 +9,7 @@ import type { Work } from './work.ts'
 const MAX_MS = 500
 const MAX_CHARACTERS = 2_000_000
 // Allowance for the other fields of a post, including tags.
-const MATTER_CHARACTERS = 10_000
+const FIELDS_CHARACTERS = 10_000
 // Names are for display only; a path in an archive may be 64 KiB long.
 const NAME_CHARACTERS = 300
 
@@ -28,17 +28,17 @@ export async function open(
 }
 
 export async function read({ from, to }: Work['posts.read']['request']): Promise<readonly ReadItem[]> {
-  const until = performance.now() + MAX_MS
+  const deadline = performance.now() + MAX_MS
   if (cpuMs() - startedMs > maxMs)
     throw fail('import.too_complex', {
       reason: `takes more than ${Math.round(maxMs / 1000)} s of CPU time`,
     })
   const done: ReadItem[] = []
   let characters = 0
-  for (let n = from; n < to && performance.now() < until && characters < MAX_CHARACTERS; n++) {
+  for (let n = from; n < to && performance.now() < deadline && characters < MAX_CHARACTERS; n++) {
     report(n)
     const one = await readItem(items[n]!)
-    characters += 'post' in one ? one.post.content.length + MATTER_CHARACTERS : one.message.length
+    characters += 'post' in one ? one.post.content.length + FIELDS_CHARACTERS : one.message.length
     done.push(one)
   }
   return done

@@ -44,7 +44,7 @@ export interface ChildLimits {
 const DATA_KB = 2 * 2 ** 20
 // Limits that a process can only set for itself: no core dumps, RLIMIT_DATA, and first choice of the kernel's OOM killer.
 // Where `sh` can't set them, only the checked limits apply.
-const LIMITED = `ulimit -c 0; ulimit -d ${DATA_KB}; { echo 1000 > /proc/self/oom_score_adj; } 2>/dev/null; exec "$@"`
+const LIMIT_SCRIPT = `ulimit -c 0; ulimit -d ${DATA_KB}; { echo 1000 > /proc/self/oom_score_adj; } 2>/dev/null; exec "$@"`
 // Part of stderr kept for the log: V8 writes the reason first, then its stack.
 const STDERR_CHARACTERS = 3000
 const OUT_OF_MEMORY =
@@ -52,9 +52,9 @@ const OUT_OF_MEMORY =
 
 // Excludes all settings of the service, such as keys and the database URL.
 const env = (): NodeJS.ProcessEnv => {
-  const kept = ['PATH', 'LANG', 'TMPDIR', 'NODE_ENV'] as const
+  const allowed = ['PATH', 'LANG', 'TMPDIR', 'NODE_ENV'] as const
   const own = Object.fromEntries(
-    kept.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])),
+    allowed.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])),
   )
   const cache = childCodeFolder()
   if (cache !== null) own.NODE_COMPILE_CACHE = cache
@@ -72,7 +72,7 @@ export function startChild(options: SandboxOptions, sandbox: Sandbox, limits: Ch
     options.entry,
   ]
   const [file, ...args] =
-    process.platform === 'win32' ? command : ['/bin/sh', '-c', LIMITED, 'sh', ...command]
+    process.platform === 'win32' ? command : ['/bin/sh', '-c', LIMIT_SCRIPT, 'sh', ...command]
   const child = spawn(file!, args, {
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     serialization: 'advanced',
@@ -83,24 +83,24 @@ export function startChild(options: SandboxOptions, sandbox: Sandbox, limits: Ch
   return new RunningChild(child, limits)
 }
 
-interface Asked {
+interface PendingRequest {
   readonly limits: Limits
   /** Usage at the start of the request; null until it is sent, or if the platform doesn't report it. */
-  from: Usage | null
-  endsBy: number
+  startUsage: Usage | null
+  deadline: number
   at: number | null
   resolve(answer: unknown): void
   reject(error: Error): void
 }
 
-const WALL_TIMES = 20
+const WALL_PER_CPU = 20
 // Start timeout, for an extremely busy machine.
 const START_MS = 30_000
 
 class RunningChild implements Child {
   readonly #child: ChildProcess
   readonly #limits: ChildLimits
-  #asked: Asked | null = null
+  #pending: PendingRequest | null = null
   #lost: LossReason | null = null
   #stderr = ''
   readonly #started = Promise.withResolvers<void>()
@@ -131,7 +131,7 @@ class RunningChild implements Child {
   }
 
   get isBusy(): boolean {
-    return this.#asked !== null
+    return this.#pending !== null
   }
 
   usage(): Usage | null {
@@ -141,32 +141,40 @@ class RunningChild implements Child {
   ask(kind: string, request: unknown, limits: Limits): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#lost !== null) return reject(this.#lossOf(this.#lost, null))
-      if (this.#asked !== null)
+      if (this.#pending !== null)
         return reject(new Error('A child process got a request while another was running'))
       // Drops output of an earlier request.
       if (this.#hasStarted) this.#stderr = ''
-      this.#asked = { limits, from: null, endsBy: performance.now() + START_MS, at: null, resolve, reject }
+      this.#pending = {
+        limits,
+        startUsage: null,
+        deadline: performance.now() + START_MS,
+        at: null,
+        resolve,
+        reject,
+      }
       this.#child.channel?.ref()
       void this.#started.promise.then(() => this.#send(kind, request))
     })
   }
 
   #send(kind: string, request: unknown): void {
-    if (this.#asked === null) return
-    const { limits } = this.#asked
-    this.#asked.from = this.usage()
-    this.#asked.endsBy = performance.now() + (limits.wallMs ?? WALL_TIMES * limits.cpuMs)
+    if (this.#pending === null) return
+    const { limits } = this.#pending
+    this.#pending.startUsage = this.usage()
+    this.#pending.deadline = performance.now() + (limits.wallMs ?? WALL_PER_CPU * limits.cpuMs)
     // Ignores errors: a dead child emits `close`.
     this.#child.send({ kind, request }, () => {})
   }
 
   check(now: number): void {
-    const asked = this.#asked
+    const pending = this.#pending
     const usage = this.usage()
-    if (asked !== null && now > asked.endsBy) this.kill('time')
+    if (pending !== null && now > pending.deadline) this.kill('time')
     else if (usage === null) return
     else if (usage.rssBytes > this.#limits.rssBytes) this.kill('memory')
-    else if (asked?.from && usage.cpuMs - asked.from.cpuMs > asked.limits.cpuMs) this.kill('cpu')
+    else if (pending?.startUsage && usage.cpuMs - pending.startUsage.cpuMs > pending.limits.cpuMs)
+      this.kill('cpu')
   }
 
   kill(why: LossReason = 'crash'): void {
@@ -181,34 +189,34 @@ class RunningChild implements Child {
       this.#started.resolve()
       return
     }
-    const asked = this.#asked
-    if (asked === null) return
+    const pending = this.#pending
+    if (pending === null) return
     if (message.kind === 'at') {
-      asked.at = message.at
+      pending.at = message.at
       return
     }
     this.#settle()
-    if (message.kind === 'answer') asked.resolve(message.answer)
-    else if (message.kind === 'refused') asked.reject(storedFailure(message))
-    else asked.reject(new Error(`A child process failed: ${message.error}`))
+    if (message.kind === 'answer') pending.resolve(message.answer)
+    else if (message.kind === 'refused') pending.reject(storedFailure(message))
+    else pending.reject(new Error(`A child process failed: ${message.error}`))
   }
 
   #end(): void {
     this.#lost ??= OUT_OF_MEMORY.test(this.#stderr) ? 'memory' : 'crash'
-    const asked = this.#asked
+    const pending = this.#pending
     this.#settle()
-    asked?.reject(this.#lossOf(this.#lost, asked.at))
+    pending?.reject(this.#lossOf(this.#lost, pending.at))
   }
 
   /** `ChildLost` blames the input; a child that never started points to a lack of processes or a broken installation. */
   #lossOf(why: LossReason, at: number | null): Error {
-    const complaint = this.#stderr.trim()
-    if (this.#hasStarted) return new ChildLost(why, at, complaint)
-    return new Error(`A child process did not start: ${complaint}`)
+    const stderr = this.#stderr.trim()
+    if (this.#hasStarted) return new ChildLost(why, at, stderr)
+    return new Error(`A child process did not start: ${stderr}`)
   }
 
   #settle(): void {
-    this.#asked = null
+    this.#pending = null
     this.#child.channel?.unref()
   }
 }

@@ -43,14 +43,14 @@ const NAMESPACES = ['unshare', '--user', '--map-root-user', '--net', '--mount']
 
 /** Probes the available protections: the machine may forbid user namespaces, and a hidden folder may contain the code. */
 export function probeSandbox({ entry, hidden = [] }: SandboxOptions): Sandbox {
-  const covers = ['/bin/sh', '-c', HIDE, 'sh', ...hidden.map((path) => resolve(path)), '--']
-  const isolated = [...NAMESPACES, ...covers, ...UNPRIVILEGED, ...WITHOUT_CAPABILITIES]
-  if (works(isolated, entry)) return { isIsolated: true, isUnprivileged: true, command: isolated }
-  const isUnprivileged = works(UNPRIVILEGED, entry)
+  const hideCommand = ['/bin/sh', '-c', HIDE, 'sh', ...hidden.map((path) => resolve(path)), '--']
+  const isolated = [...NAMESPACES, ...hideCommand, ...UNPRIVILEGED, ...WITHOUT_CAPABILITIES]
+  if (canRun(isolated, entry)) return { isIsolated: true, isUnprivileged: true, command: isolated }
+  const isUnprivileged = canRun(UNPRIVILEGED, entry)
   return { isIsolated: false, isUnprivileged, command: isUnprivileged ? UNPRIVILEGED : [] }
 }
 
-function works([file, ...args]: readonly string[], entry: string): boolean {
+function canRun([file, ...args]: readonly string[], entry: string): boolean {
   if (process.platform !== 'linux') return false
   const check = ['/bin/sh', '-c', CHECK, process.execPath, entry, tmpdir()]
   const options = { cwd: '/', stdio: 'ignore', timeout: PROBE_MS } as const
@@ -67,15 +67,15 @@ export function permissionFlags({ entry, reads = [], writes = [] }: SandboxOptio
   const modules = join(ROOT, 'node_modules')
   const code = ['workers', 'tasks', 'sql', 'package.json'].map((name) => join(ROOT, name))
   const cache = childCodeFolder()
-  const written = [join(tmpdir(), 'tesseract-*'), ...(cache === null ? [] : [cache]), ...writes]
+  const writable = [join(tmpdir(), 'tesseract-*'), ...(cache === null ? [] : [cache]), ...writes]
   return [
     '--permission',
     '--allow-addons',
     '--allow-worker',
     '--disable-warning=SecurityWarning',
-    ...[...code, modules, realpathSync(modules), dirname(entry), ...reads, ...written].map(
+    ...[...code, modules, realpathSync(modules), dirname(entry), ...reads, ...writable].map(
       (path) => `--allow-fs-read=${path}`,
     ),
-    ...written.map((path) => `--allow-fs-write=${path}`),
+    ...writable.map((path) => `--allow-fs-write=${path}`),
   ]
 }

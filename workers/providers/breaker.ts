@@ -8,13 +8,13 @@ import type { Failure } from '../../sql/errors.ts'
 export interface Breaker {
   /**
    * Waits until the breaker admits a request.
-   * @throws the refusal with the time of the retry, if the wait exceeds `maxWaitMs`; the signal's reason.
+   * @throws the refusal with the time of the retry, if the wait exceeds `patienceMs`; the signal's reason.
    */
   enter(signal: AbortSignal): Promise<void>
   /** Records an answer of the provider, even if it is an error of the request. */
-  succeeded(): void
+  recordSuccess(): void
   /** Records a missing answer or a failure of the provider itself. */
-  failed(): void
+  recordFailure(): void
   /** Blocks requests for the time that the provider asked for. */
   pause(seconds: number): void
 }
@@ -47,28 +47,29 @@ export function createBreaker(
   options: Partial<BreakerOptions> = {},
 ): Breaker {
   const { failures, openMs, maxMs, patienceMs, now } = { ...DEFAULTS, ...options }
-  let failed = 0
-  let closedAt = 0
+  let failureCount = 0
+  let openUntil = 0
   let pausedUntil = 0
   return {
     enter: async (signal) => {
-      const until = now() + patienceMs
+      const deadline = now() + patienceMs
       for (;;) {
-        const at = Math.max(closedAt, pausedUntil)
-        if (at <= now()) break
-        if (at > until) throw refuse(Math.ceil((at - now()) / 1000))
-        await delay(at - now(), undefined, { signal }).catch(() => signal.throwIfAborted())
+        const readyAt = Math.max(openUntil, pausedUntil)
+        if (readyAt <= now()) break
+        if (readyAt > deadline) throw refuse(Math.ceil((readyAt - now()) / 1000))
+        await delay(readyAt - now(), undefined, { signal }).catch(() => signal.throwIfAborted())
       }
       // One request goes ahead as a probe. The others wait `openMs` and check again.
-      if (failed >= failures) closedAt = now() + openMs
+      if (failureCount >= failures) openUntil = now() + openMs
     },
-    succeeded: () => {
-      failed = 0
-      closedAt = 0
+    recordSuccess: () => {
+      failureCount = 0
+      openUntil = 0
     },
-    failed: () => {
-      failed++
-      if (failed >= failures) closedAt = now() + Math.min(openMs * 2 ** (failed - failures), maxMs)
+    recordFailure: () => {
+      failureCount++
+      if (failureCount >= failures)
+        openUntil = now() + Math.min(openMs * 2 ** (failureCount - failures), maxMs)
     },
     pause: (seconds) => {
       pausedUntil = Math.max(pausedUntil, now() + Math.min(seconds, LONGEST_PAUSE_SECONDS) * 1000)
@@ -77,7 +78,7 @@ export function createBreaker(
 }
 
 /** Seconds of a Retry-After header, a number or a date (RFC 9110, section 10.2.3); null if it is missing or invalid. */
-export function retryAfterOf(header: unknown, now = Date.now()): number | null {
+export function parseRetryAfter(header: unknown, now = Date.now()): number | null {
   if (typeof header !== 'string' || header === '') return null
   if (/^\d{1,9}$/.test(header)) return Number(header)
   const at = Date.parse(header)

@@ -12,14 +12,14 @@ export interface Call {
 }
 
 /** Ends the span of a call, with the error if the call failed. */
-export type EndCall = (error?: unknown) => void
+export type EndSpan = (error?: unknown) => void
 
-const ignored: EndCall = () => {}
+const noSpan: EndSpan = () => {}
 
 /** Starts a client span under the current attempt; does nothing if the attempt is not traced. */
-export function startCall({ provider, what, url, attributes }: Call): EndCall {
+export function startCall({ provider, what, url, attributes }: Call): EndSpan {
   const { record, traceParent } = currentOrigin() ?? {}
-  if (record == null || traceParent == null) return ignored
+  if (record == null || traceParent == null) return noSpan
   // As for spans of attempts: the wall clock gives the start, the monotonic clock the duration. `timeOrigin` dates from
   // the start of the thread; the wall clock may have moved by seconds since then.
   const startMs = Date.now()
@@ -32,7 +32,7 @@ export function startCall({ provider, what, url, attributes }: Call): EndCall {
       startMs,
       endMs: startMs + performance.now() - startedAt,
       attributes: { 'peer.service': provider, 'server.address': new URL(url).hostname, ...attributes },
-      error: error === undefined ? null : wordOf(error),
+      error: error === undefined ? null : errorLabel(error),
     })
 }
 
@@ -50,11 +50,11 @@ export async function recorded<T>(call: Call, work: () => Promise<T>): Promise<T
 }
 
 /** A short label for an error: its message may quote the request. */
-function wordOf(error: unknown): string {
+function errorLabel(error: unknown): string {
   if (error instanceof Failure) return error.code
   const { status, statusCode, responseCode, name } = error as Readonly<Record<string, unknown>>
-  const answered = status ?? statusCode ?? responseCode
-  if (typeof answered === 'number') return String(answered)
+  const httpStatus = status ?? statusCode ?? responseCode
+  if (typeof httpStatus === 'number') return String(httpStatus)
   if (name === 'AbortError' || name === 'TimeoutError') return name
   return networkError(error).code
 }

@@ -44,10 +44,10 @@ export function createProviders(
     readModelList,
     postWebhook: createWebhookPoster(settings),
   } satisfies Partial<Providers>
-  return (owner) => ({ ...shared, ...readersOf(settings, childrenFor(children, owner)) })
+  return (owner) => ({ ...shared, ...createReaders(settings, childrenFor(children, owner)) })
 }
 
-const readersOf = (
+const createReaders = (
   { visionProvider: vision, ocrLanguages, maxDocumentPages: maxPages }: Settings,
   children: Children,
 ): Pick<Providers, 'openPages' | 'drawPage' | 'readPosts' | 'analyze'> => ({

@@ -5,7 +5,7 @@ import type { LookupFunction } from 'node:net'
 const TIMEOUT_MS = 2000
 const TRIES = 2
 // After these errors the name may still be local to this machine: in its hosts file or under a search domain.
-const UNKNOWN = new Set(['ENOTFOUND', 'ENODATA', 'ECONNREFUSED'])
+const UNKNOWN_NAME_CODES = new Set(['ENOTFOUND', 'ENODATA', 'ECONNREFUSED'])
 
 /**
  * Creates a lookup for untrusted host names, which queries name servers directly. `dns.lookup` would occupy one of the two
@@ -20,24 +20,27 @@ export function createLookup(local: boolean, servers?: readonly string[]): Looku
     // One per lookup (0.1 ms): a resolver reads the machine's servers only once, and the network may change.
     const resolver = new promises.Resolver({ timeout: TIMEOUT_MS, tries: TRIES })
     if (servers !== undefined) resolver.setServers(servers)
-    const known = /(^|\.)localhost$/i.test(name) ? Promise.reject(UNASKED) : addressesOf(resolver, name)
-    known.then(
+    const addresses = /(^|\.)localhost$/i.test(name)
+      ? Promise.reject(LOCAL_NAME)
+      : resolveAddresses(resolver, name)
+    addresses.then(
       (found) =>
         options.all === true ? callback(null, found) : callback(null, found[0]!.address, found[0]!.family),
-      (error) => (local && UNKNOWN.has(error.code) ? lookup(name, options, callback) : callback(error, '')),
+      (error) =>
+        local && UNKNOWN_NAME_CODES.has(error.code) ? lookup(name, options, callback) : callback(error, ''),
     )
   }
 }
 
-const UNASKED = Object.assign(new Error('No name server is asked'), { code: 'ENOTFOUND' })
+const LOCAL_NAME = Object.assign(new Error('Local names are not queried in DNS'), { code: 'ENOTFOUND' })
 
-async function addressesOf(resolver: promises.Resolver, name: string): Promise<LookupAddress[]> {
-  const [four, six] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)])
+async function resolveAddresses(resolver: promises.Resolver, name: string): Promise<LookupAddress[]> {
+  const [ipv4, ipv6] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)])
   const found = [
-    ...(four.status === 'fulfilled' ? four.value.map((address) => ({ address, family: 4 })) : []),
-    ...(six.status === 'fulfilled' ? six.value.map((address) => ({ address, family: 6 })) : []),
+    ...(ipv4.status === 'fulfilled' ? ipv4.value.map((address) => ({ address, family: 4 })) : []),
+    ...(ipv6.status === 'fulfilled' ? ipv6.value.map((address) => ({ address, family: 6 })) : []),
   ]
   if (found.length > 0) return found
-  const reasons = [four, six].flatMap((each) => (each.status === 'rejected' ? [each.reason] : []))
-  throw reasons.find(({ code }) => !UNKNOWN.has(code)) ?? reasons[0] ?? UNASKED
+  const reasons = [ipv4, ipv6].flatMap((each) => (each.status === 'rejected' ? [each.reason] : []))
+  throw reasons.find(({ code }) => !UNKNOWN_NAME_CODES.has(code)) ?? reasons[0] ?? LOCAL_NAME
 }

@@ -1,7 +1,7 @@
-export type Waited<T> =
+export type WaitResult<T> =
   | { readonly kind: 'answer'; readonly value: T }
   | { readonly kind: 'error'; readonly error: unknown }
-  | { readonly kind: 'late' }
+  | { readonly kind: 'timeout' }
   | { readonly kind: 'aborted' }
 
 // Grace period of a running request after an abort: below the 2 s after which its thread is killed.
@@ -9,31 +9,31 @@ const GRACE_MS = 1000
 
 /**
  * Waits at most `limitMs` for an answer. After an abort it waits another second to learn the outcome of the request, or
- * not at all if `isOut` returns false: nothing was sent. Never rejects.
+ * not at all if `maybeSent` returns false: nothing was sent. Never rejects.
  */
 export async function waitFor<T>(
   answer: Promise<T>,
   limitMs: number,
   signal: AbortSignal,
-  isOut: () => boolean = () => true,
-): Promise<Waited<T>> {
+  maybeSent: () => boolean = () => true,
+): Promise<WaitResult<T>> {
   const done = new AbortController()
-  const after = (ms: number, kind: 'late' | 'aborted') =>
-    new Promise<Waited<T>>((resolve) => {
+  const after = (ms: number, kind: 'timeout' | 'aborted') =>
+    new Promise<WaitResult<T>>((resolve) => {
       const timer = setTimeout(() => resolve({ kind }), ms)
       done.signal.addEventListener('abort', () => clearTimeout(timer))
     })
-  const aborted = new Promise<Waited<T>>((resolve) => {
-    const begin = (): void => void after(isOut() ? GRACE_MS : 0, 'aborted').then(resolve)
+  const aborted = new Promise<WaitResult<T>>((resolve) => {
+    const begin = (): void => void after(maybeSent() ? GRACE_MS : 0, 'aborted').then(resolve)
     if (signal.aborted) begin()
     else signal.addEventListener('abort', begin, { signal: done.signal, once: true })
   })
   const answered = answer.then(
-    (value): Waited<T> => ({ kind: 'answer', value }),
-    (error: unknown): Waited<T> => ({ kind: 'error', error }),
+    (value): WaitResult<T> => ({ kind: 'answer', value }),
+    (error: unknown): WaitResult<T> => ({ kind: 'error', error }),
   )
   try {
-    return await Promise.race([answered, after(limitMs, 'late'), aborted])
+    return await Promise.race([answered, after(limitMs, 'timeout'), aborted])
   } finally {
     done.abort()
   }

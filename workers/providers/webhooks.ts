@@ -9,7 +9,7 @@ import { networkError, waitFor } from './wait.ts'
 /** Delivers webhooks, to public addresses only. */
 
 // Enough of a response to diagnose a failure.
-const KEPT_BYTES = 1024
+const MAX_BODY_BYTES = 1024
 // A receiver may keep an idle connection open forever.
 const IDLE_MS = 5000
 const HEADERS = { 'content-type': 'application/json', 'user-agent': 'Millrace-Webhooks/1' }
@@ -30,9 +30,9 @@ export function createWebhookPoster({ webhooks }: Pick<Settings, 'webhooks'>): P
     const problem = webhookUrlProblem(request.url, webhooks)
     if (problem !== null) return { ms: 0, status: null, body: null, error: `The URL ${problem}` }
     const end = startCall({ provider: 'webhook', what: 'deliver', url: request.url })
-    const ended = new AbortController()
-    const waited = await waitFor(post(request, senders, ended.signal), timeoutMs, signal)
-    ended.abort()
+    const closing = new AbortController()
+    const waited = await waitFor(post(request, senders, closing.signal), timeoutMs, signal)
+    closing.abort()
     const ms = Math.round(performance.now() - startedAt)
     if (waited.kind === 'answer') {
       end()
@@ -40,13 +40,13 @@ export function createWebhookPoster({ webhooks }: Pick<Settings, 'webhooks'>): P
     }
     const error = waited.kind === 'error' ? waited.error : new DOMException(waited.kind, 'TimeoutError')
     end(error)
-    const said =
-      waited.kind === 'late'
+    const reason =
+      waited.kind === 'timeout'
         ? `No answer within ${timeoutMs / 1000} s`
         : waited.kind === 'aborted'
           ? 'The attempt was cut short'
-          : reasonOf(waited.error)
-    return { ms, status: null, body: null, error: said }
+          : describeError(waited.error)
+    return { ms, status: null, body: null, error: reason }
   }
 }
 
@@ -96,17 +96,17 @@ function post(
     sent.on('error', reject).on('response', (response) => {
       const chunks: Buffer[] = []
       let length = 0
-      const done = (): void =>
+      const finish = (): void =>
         resolve({
           status: response.statusCode ?? 0,
-          body: Buffer.concat(chunks).subarray(0, KEPT_BYTES).toString().replaceAll('\0', ''),
+          body: Buffer.concat(chunks).subarray(0, MAX_BODY_BYTES).toString().replaceAll('\0', ''),
         })
-      response.on('error', done).on('end', done)
+      response.on('error', finish).on('end', finish)
       response.on('data', (chunk: Buffer) => {
-        if (length < KEPT_BYTES) chunks.push(chunk)
+        if (length < MAX_BODY_BYTES) chunks.push(chunk)
         length += chunk.length
-        if (length < KEPT_BYTES) return
-        done()
+        if (length < MAX_BODY_BYTES) return
+        finish()
         response.destroy()
       })
     })
@@ -115,7 +115,7 @@ function post(
 }
 
 /** The reason of a failed request, which reveals nothing about this machine's network. */
-function reasonOf(error: unknown): string {
+function describeError(error: unknown): string {
   if (error instanceof Error && / is not allowed\./.test(error.message))
     return 'Private addresses are not allowed'
   const { code } = networkError(error)

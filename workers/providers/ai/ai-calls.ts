@@ -1,9 +1,9 @@
 import { Failure, fail } from '../../../sql/errors.ts'
 import { type AiProvider, keyName } from '../../../tasks/ai/providers.ts'
 import type { Settings } from '../../../tasks/settings.ts'
-import { retryAfterOf } from '../breaker.ts'
+import { parseRetryAfter } from '../breaker.ts'
 import { networkError } from '../wait.ts'
-import { clientOf, type OpenAI } from './openai.ts'
+import { createClient, type OpenAI } from './openai.ts'
 
 /** Shared by all calls to AI providers: clients, limits and errors. */
 
@@ -16,12 +16,12 @@ export function createClients({ ai }: Pick<Settings, 'ai'>): (provider: AiProvid
   return async (provider) => {
     const { apiKey, baseUrl } = ai.endpoints[provider]
     if (apiKey === null) throw fail('ai.missing_key', { provider, setting: keyName(provider) })
-    const known = clients.get(provider)
-    if (known !== undefined) return known
+    const existing = clients.get(provider)
+    if (existing !== undefined) return existing
     // The job decides about retries: it knows what output is already visible, and how many attempts remain.
-    const made = clientOf({ apiKey, baseUrl }, ai.timeoutSeconds * 1000 + SLACK_MS, 0)
-    clients.set(provider, made)
-    return made
+    const created = createClient({ apiKey, baseUrl }, ai.timeoutSeconds * 1000 + SLACK_MS, 0)
+    clients.set(provider, created)
+    return created
   }
 }
 
@@ -30,9 +30,9 @@ export interface IdleTimeout {
   /** Aborts when the timeout expires. */
   readonly signal: AbortSignal
   /** The reason of the timeout; null before it expires. */
-  readonly late: string | null
-  heard(): void
-  end(): void
+  readonly reason: string | null
+  restart(): void
+  clear(): void
 }
 
 export function createIdleTimeout(seconds: number): IdleTimeout {
@@ -40,11 +40,11 @@ export function createIdleTimeout(seconds: number): IdleTimeout {
   const timer = setTimeout(() => abort.abort(), seconds * 1000)
   return {
     signal: abort.signal,
-    get late() {
+    get reason() {
       return abort.signal.aborted ? `it sent nothing for ${seconds} s` : null
     },
-    heard: () => timer.refresh(),
-    end: () => clearTimeout(timer),
+    restart: () => timer.refresh(),
+    clear: () => clearTimeout(timer),
   }
 }
 
@@ -52,22 +52,22 @@ export function createIdleTimeout(seconds: number): IdleTimeout {
  * Maximum size of an answer, in characters or bytes. The longest requested answer, a million tokens, has four to five
  * million characters. A day of speech has about one million, and its segment times another million.
  */
-export const MAX_ANSWER = 16 * 1024 * 1024
+export const MAX_ANSWER_SIZE = 16 * 1024 * 1024
 
-export const tooLarge = (): Failure => fail('ai.refused', { reason: 'its answer is too large' })
+export const answerTooLarge = (): Failure => fail('ai.refused', { reason: 'its answer is too large' })
 
 /**
  * Parses the JSON body of an answer; `heard` is called for each chunk.
- * @throws {@link tooLarge}; Unreadable.
+ * @throws {@link answerTooLarge}; Unreadable.
  */
-export async function wholeAnswer(response: Response, heard: () => void = () => {}): Promise<unknown> {
+export async function readJson(response: Response, onChunk: () => void = () => {}): Promise<unknown> {
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of response.body ?? []) {
-    heard()
+    onChunk()
     size += chunk.length
     // Leaving the loop cancels the download.
-    if (size > MAX_ANSWER) throw tooLarge()
+    if (size > MAX_ANSWER_SIZE) throw answerTooLarge()
     chunks.push(chunk)
   }
   try {
@@ -81,11 +81,13 @@ export async function wholeAnswer(response: Response, heard: () => void = () => 
  * The text of an answer or of a chunk, without reasoning and tool calls. Those have their own fields; Mistral's reasoning
  * models send a list of parts instead (docs.mistral.ai/capabilities/reasoning).
  */
-export function textOf(said: { readonly content?: unknown; readonly refusal?: unknown } | undefined): string {
-  const given = said?.content ?? said?.refusal
-  if (typeof given === 'string') return given
-  const parts: readonly { readonly type?: unknown; readonly text?: unknown }[] = Array.isArray(given)
-    ? given
+export function textOf(
+  message: { readonly content?: unknown; readonly refusal?: unknown } | undefined,
+): string {
+  const content = message?.content ?? message?.refusal
+  if (typeof content === 'string') return content
+  const parts: readonly { readonly type?: unknown; readonly text?: unknown }[] = Array.isArray(content)
+    ? content
     : []
   return parts
     .map((part) => (part?.type === 'text' && typeof part.text === 'string' ? part.text : ''))
@@ -97,58 +99,58 @@ export class Unreadable extends Error {}
 
 export const UNREADABLE = 'its answer could not be read'
 
-export interface CallEnd {
+export interface FailedCall {
   readonly provider: AiProvider
   /** True if part of the answer has already been passed on. */
-  readonly begun: boolean
-  readonly late: string | null
+  readonly hasOutput: boolean
+  readonly timeoutReason: string | null
   /** Explains a permanent refusal; null if only its status is known. */
-  readonly refusal?: (status: number, code: unknown) => string | null
+  readonly explainRefusal?: (status: number, code: unknown) => string | null
 }
 
 /**
  * Converts an error of the client into a failure. The failure never contains the provider's own words, which may quote
  * keys and messages.
  */
-export function callFailure(error: unknown, end: CallEnd): Failure {
+export function callFailure(error: unknown, call: FailedCall): Failure {
   if (error instanceof Failure) return error
-  const { reason, curable, retryAfter } = reasonOf(error, end)
-  if (end.begun) return fail('ai.interrupted', { reason }, { cause: error })
+  const { reason, canRetry, retryAfter } = describeError(error, call)
+  if (call.hasOutput) return fail('ai.interrupted', { reason }, { cause: error })
   const options = retryAfter === null ? {} : { retryAfter }
-  return fail(curable ? 'ai.failed' : 'ai.refused', { reason }, { cause: error, ...options })
+  return fail(canRetry ? 'ai.failed' : 'ai.refused', { reason }, { cause: error, ...options })
 }
 
 /** True if the same request may succeed later. */
-export const isPassing = (status: number): boolean =>
+export const isTransient = (status: number): boolean =>
   status === 408 || status === 409 || status === 429 || status >= 500
 
 interface Reason {
   readonly reason: string
   /** True if a retry can succeed. */
-  readonly curable: boolean
+  readonly canRetry: boolean
   readonly retryAfter: number | null
 }
 
-function reasonOf(error: unknown, { provider, late, refusal }: CallEnd): Reason {
-  const now = (reason: string): Reason => ({ reason, curable: true, retryAfter: null })
-  const good = (reason: string): Reason => ({ reason, curable: false, retryAfter: null })
-  if (late !== null) return now(late)
+function describeError(error: unknown, { provider, timeoutReason, explainRefusal }: FailedCall): Reason {
+  const transient = (reason: string): Reason => ({ reason, canRetry: true, retryAfter: null })
+  const permanent = (reason: string): Reason => ({ reason, canRetry: false, retryAfter: null })
+  if (timeoutReason !== null) return transient(timeoutReason)
   const { status, code, headers } = error as { status?: unknown; code?: unknown; headers?: unknown }
   if (typeof status === 'number') {
-    if (status === 401 || status === 403) return good(`it does not accept ${keyName(provider)}`)
-    const known = refusal?.(status, code) ?? null
-    if (known !== null) return good(known)
+    if (status === 401 || status === 403) return permanent(`it does not accept ${keyName(provider)}`)
+    const explained = explainRefusal?.(status, code) ?? null
+    if (explained !== null) return permanent(explained)
     if (status === 429) {
       const header = headers instanceof Headers ? headers.get('retry-after') : null
-      return { ...now('too many requests'), retryAfter: retryAfterOf(header) }
+      return { ...transient('too many requests'), retryAfter: parseRetryAfter(header) }
     }
-    return isPassing(status)
-      ? now(`HTTP status ${status}`)
-      : good(`it refused the request (HTTP status ${status})`)
+    return isTransient(status)
+      ? transient(`HTTP status ${status}`)
+      : permanent(`it refused the request (HTTP status ${status})`)
   }
-  if (error instanceof Unreadable) return now(error.message)
+  if (error instanceof Unreadable) return transient(error.message)
   const network = networkError(error)
-  return now(
+  return transient(
     network.code === 'no answer' ? 'the connection broke' : `the connection failed (${network.code})`,
   )
 }

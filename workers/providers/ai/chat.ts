@@ -3,17 +3,17 @@ import { PROVIDERS } from '../../../tasks/ai/providers.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { recorded } from '../call.ts'
 import {
+  answerTooLarge,
   callFailure,
   createClients,
   createIdleTimeout,
   type IdleTimeout,
-  isPassing,
-  MAX_ANSWER,
+  isTransient,
+  MAX_ANSWER_SIZE,
+  readJson,
   textOf,
-  tooLarge,
   UNREADABLE,
   Unreadable,
-  wholeAnswer,
 } from './ai-calls.ts'
 import type { OpenAI } from './openai.ts'
 
@@ -30,29 +30,34 @@ export function createChat({ ai }: Pick<Settings, 'ai'>): ChatModels {
         signal: AbortSignal.any([signal, idleTimeout.signal]),
         idleTimeout,
       }
-      let begun = false
-      const shown = (text: string): void => {
-        begun = true
+      let hasOutput = false
+      const emit = (text: string): void => {
+        hasOutput = true
         onText?.(text)
       }
       try {
-        return await recorded(callOf(question, client.baseURL), () =>
-          onText === undefined ? complete(call) : completeStreaming(call, shown),
+        return await recorded(describeCall(question, client.baseURL), () =>
+          onText === undefined ? complete(call) : completeStreaming(call, emit),
         )
       } catch (error) {
         signal.throwIfAborted()
         const { provider, model } = question
         // The client throws a SyntaxError for a chunk that is not JSON.
         const cause = error instanceof SyntaxError ? new Unreadable(UNREADABLE, { cause: error }) : error
-        throw callFailure(cause, { provider, begun, late: idleTimeout.late, refusal: refusalOf(model) })
+        throw callFailure(cause, {
+          provider,
+          hasOutput,
+          timeoutReason: idleTimeout.reason,
+          explainRefusal: explainRefusal(model),
+        })
       } finally {
-        idleTimeout.end()
+        idleTimeout.clear()
       }
     },
   }
 }
 
-const callOf = ({ provider, model }: Question, url: string) => ({
+const describeCall = ({ provider, model }: Question, url: string) => ({
   provider,
   what: 'chat',
   url,
@@ -81,7 +86,7 @@ function parametersOf({ provider, model, system, messages, temperature, maxToken
 async function complete({ client, question, signal }: Call): Promise<Completion> {
   const parameters = { ...parametersOf(question), stream: false } as const
   const response = await client.chat.completions.create(parameters, { signal }).asResponse()
-  const completion = (await wholeAnswer(response)) as OpenAI.ChatCompletion | null
+  const completion = (await readJson(response)) as OpenAI.ChatCompletion | null
   const choice = completion?.choices?.[0]
   if (choice === undefined) throw new Unreadable(UNREADABLE)
   const text = textOf(choice.message)
@@ -103,13 +108,13 @@ async function completeStreaming(call: Call, onText: (text: string) => void): Pr
   let finish = ''
   try {
     for await (const chunk of stream) {
-      idleTimeout.heard()
+      idleTimeout.restart()
       tokens = tokensOf(chunk.usage ?? groqUsage(chunk)) ?? tokens
       const choice = chunk.choices?.[0]
       const piece = textOf(choice?.delta)
       if (piece !== '') {
         text += piece
-        if (text.length > MAX_ANSWER) throw tooLarge()
+        if (text.length > MAX_ANSWER_SIZE) throw answerTooLarge()
         onText(piece)
       }
       if (choice?.finish_reason) finish = choice.finish_reason
@@ -149,12 +154,12 @@ function isCount(value: unknown): value is number {
 }
 
 /** Explains a refused chat; null if only its status is known. */
-const refusalOf =
+const explainRefusal =
   (model: string) =>
   (status: number, code: unknown): string | null => {
     if (status === 404) return `it has no model ${model}`
     if (status === 402 || code === 'insufficient_quota') return 'the quota of the account is exhausted'
-    if (status === 413 || (code === 'context_length_exceeded' && !isPassing(status)))
+    if (status === 413 || (code === 'context_length_exceeded' && !isTransient(status)))
       return 'the conversation is too long for the model'
     return null
   }

@@ -5,33 +5,35 @@ import { fail } from '../../../sql/errors.ts'
 import type { Embedded, Providers } from '../../../tasks/context.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { recorded } from '../call.ts'
-import { wholeAnswer } from './ai-calls.ts'
-import { clientOf, type OpenAI } from './openai.ts'
+import { readJson } from './ai-calls.ts'
+import { createClient, type OpenAI } from './openai.ts'
 
 /** Computes embeddings of texts. The only importer of `@xenova/transformers`. */
 
 // Small enough for a batch to finish within the abort grace period.
-const TEXTS_AT_ONCE = 16
+const LOCAL_BATCH_SIZE = 16
 // Delay before another try to load the model: its folder may exist by then, or the hub may be reachable.
 const RETRY_MS = 60_000
-const REMOTE_TEXTS = 64
+const REMOTE_BATCH_SIZE = 64
 // For calls of several batches: a failed batch loses all vectors and their cost. The retries wait 15 s in all, or the time
 // that the provider asks for. A search query, which a user waits for, is retried once.
-const MAX_REPEATS = 5
+const MAX_RETRIES = 5
 
 export function createEmbedder(settings: Settings): Providers['embed'] {
   const { embeddings, model } = settings.rag
   if (model === null) return () => Promise.resolve({ model: null, reason: 'RAG_EMBEDDINGS is lexical' })
-  return embeddings === 'openai' ? remote(settings, model) : local(settings, model)
+  return embeddings === 'openai'
+    ? createRemoteEmbedder(settings, model)
+    : createLocalEmbedder(settings, model)
 }
 
-function local(settings: Settings, model: string): Providers['embed'] {
+function createLocalEmbedder(settings: Settings, model: string): Providers['embed'] {
   let loading: Promise<FeatureExtractionPipeline> | null = null
   let failedAt = Number.NEGATIVE_INFINITY
   const unavailable: Embedded = { model: null, reason: `The model ${model} could not be loaded` }
   return async (texts, signal) => {
     if (loading === null && performance.now() - failedAt < RETRY_MS) return unavailable
-    loading ??= load(settings, model)
+    loading ??= loadModel(settings, model)
     let extract: FeatureExtractionPipeline
     try {
       extract = await loading
@@ -43,10 +45,10 @@ function local(settings: Settings, model: string): Providers['embed'] {
     const vectors: Float32Array[] = []
     let dimensions = 0
     // Without texts it embeds one anyway, to verify the model and get its dimensions.
-    const asked = texts.length === 0 ? ['a'] : texts
-    for (let from = 0; from < asked.length; from += TEXTS_AT_ONCE) {
+    const inputs = texts.length === 0 ? ['a'] : texts
+    for (let from = 0; from < inputs.length; from += LOCAL_BATCH_SIZE) {
       signal.throwIfAborted()
-      const batch = asked.slice(from, from + TEXTS_AT_ONCE)
+      const batch = inputs.slice(from, from + LOCAL_BATCH_SIZE)
       const output = await extract([...batch], { pooling: 'mean', normalize: true })
       dimensions = output.dims.at(-1)!
       const floats = output.data as Float32Array
@@ -57,36 +59,36 @@ function local(settings: Settings, model: string): Providers['embed'] {
 }
 
 /** Loads a model from the configured folder, or without one from the cache or the hub. */
-async function load({ rag, dataDir }: Settings, model: string): Promise<FeatureExtractionPipeline> {
+async function loadModel({ rag, dataDir }: Settings, model: string): Promise<FeatureExtractionPipeline> {
   const { pipeline, env } = await import('@xenova/transformers')
   env.cacheDir = resolve(dataDir, 'models')
   env.allowRemoteModels = rag.modelDir === undefined
   if (rag.modelDir !== undefined) env.localModelPath = resolve(rag.modelDir)
   // The quantized model ranks as well, at a quarter of the download. A folder may contain only the full model.
-  const small =
+  const isQuantized =
     rag.modelDir === undefined || existsSync(join(rag.modelDir, model, 'onnx', 'model_quantized.onnx'))
-  return pipeline('feature-extraction', model, { dtype: small ? 'q8' : 'fp32' })
+  return pipeline('feature-extraction', model, { dtype: isQuantized ? 'q8' : 'fp32' })
 }
 
-function remote({ ai }: Settings, model: string): Providers['embed'] {
+function createRemoteEmbedder({ ai }: Settings, model: string): Providers['embed'] {
   return async (texts, signal) => {
     const { apiKey, baseUrl } = ai.endpoints.openai
     if (apiKey === null) return { model: null, reason: 'OPENAI_API_KEY is not set' }
-    const client = await clientOf({ apiKey, baseUrl }, ai.timeoutSeconds * 1000, 1)
+    const client = await createClient({ apiKey, baseUrl }, ai.timeoutSeconds * 1000, 1)
     const vectors: Float32Array[] = []
-    const maxRetries = texts.length > REMOTE_TEXTS ? MAX_REPEATS : 1
+    const maxRetries = texts.length > REMOTE_BATCH_SIZE ? MAX_RETRIES : 1
     try {
-      for (let from = 0; from < texts.length; from += REMOTE_TEXTS) {
-        const input = texts.slice(from, from + REMOTE_TEXTS)
+      for (let from = 0; from < texts.length; from += REMOTE_BATCH_SIZE) {
+        const input = texts.slice(from, from + REMOTE_BATCH_SIZE)
         const answer = await recorded({ provider: 'openai', what: 'embeddings', url: baseUrl }, async () =>
-          wholeAnswer(
+          readJson(
             await client.embeddings
               .create({ model, input, encoding_format: 'float' }, { signal, maxRetries })
               .asResponse(),
           ),
         )
         const byIndex = [...(answer as OpenAI.CreateEmbeddingResponse).data].sort((a, b) => a.index - b.index)
-        vectors.push(...byIndex.map(({ embedding }) => normalized(embedding)))
+        vectors.push(...byIndex.map(({ embedding }) => normalize(embedding)))
       }
     } catch (error) {
       if (signal.aborted) throw error
@@ -100,7 +102,7 @@ function remote({ ai }: Settings, model: string): Providers['embed'] {
   }
 }
 
-function normalized(values: readonly number[]): Float32Array {
+function normalize(values: readonly number[]): Float32Array {
   const length = Math.hypot(...values) || 1
   return Float32Array.from(values, (value) => value / length)
 }

@@ -8,15 +8,15 @@ const LIMITS = { answerMs: 60_000, maxBytes: 64 * 1024 * 1024 }
 
 /** @throws fail('llm.list_failed') for outages, which a retry may cure; fail('llm.list_refused'); the signal's reason. */
 export async function readModelList(url: string, signal: AbortSignal, limits = LIMITS): Promise<string> {
-  const limited = AbortSignal.any([signal, AbortSignal.timeout(limits.answerMs)])
+  const withTimeout = AbortSignal.any([signal, AbortSignal.timeout(limits.answerMs)])
   try {
     return await recorded({ provider: 'models.dev', what: 'list', url }, () =>
-      fetchList(url, limited, limits.maxBytes),
+      fetchList(url, withTimeout, limits.maxBytes),
     )
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof Failure) throw error
-    const reason = limited.aborted ? 'no complete answer in time' : networkError(error).code
+    const reason = withTimeout.aborted ? 'no complete answer in time' : networkError(error).code
     throw fail('llm.list_failed', { reason })
   }
 }
@@ -30,10 +30,10 @@ async function fetchList(url: string, signal: AbortSignal, maxBytes: number): Pr
     await response.body?.cancel()
     throw fail('llm.list_failed', { reason: `HTTP status ${response.status}` })
   }
-  return textOf(response, maxBytes)
+  return readText(response, maxBytes)
 }
 
-async function textOf(response: Response, max: number): Promise<string> {
+async function readText(response: Response, max: number): Promise<string> {
   const chunks: Uint8Array[] = []
   let bytes = 0
   for await (const chunk of response.body ?? []) {

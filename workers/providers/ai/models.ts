@@ -1,11 +1,11 @@
 /** Vision models that transcribe pages. */
 import type { AiModel } from '../../../tasks/ai/settings.ts'
 import { recorded } from '../call.ts'
-import { textOf, Unreadable, wholeAnswer } from './ai-calls.ts'
-import { clientOf, type OpenAI } from './openai.ts'
+import { readJson, textOf, Unreadable } from './ai-calls.ts'
+import { createClient, type OpenAI } from './openai.ts'
 
 /** A model's answer to a request. */
-export interface Answered {
+export interface ModelAnswer {
   readonly text: string
   /** The model as a row shows it, e.g. `openai/gpt-4o-mini`. */
   readonly model: string
@@ -16,20 +16,20 @@ const TRANSCRIBE =
   'Answer with the text alone: no comments, no markup. Answer with nothing if the page has no text.'
 
 // Finish reasons of truncated answers: `length`, Mistral's `model_length`, `content_filter`.
-const CUT = /length|filter|error/
+const TRUNCATED = /length|filter|error/
 
 /** Asks a model for the text in an image. @throws if the request fails or times out, or the answer is cut off. */
 export async function transcribe(
   model: AiModel,
   png: Uint8Array,
   options: { readonly signal: AbortSignal; readonly timeoutMs: number },
-): Promise<Answered> {
+): Promise<ModelAnswer> {
   // One retry, for a broken connection: retries count against the time limit of the page.
-  const client = await clientOf(model, options.timeoutMs, 1)
+  const client = await createClient(model, options.timeoutMs, 1)
   // The client's own timeout ends with the headers of the answer.
   const signal = AbortSignal.any([options.signal, AbortSignal.timeout(2 * options.timeoutMs)])
   const url = `data:image/png;base64,${Buffer.from(png.buffer, png.byteOffset, png.byteLength).toString('base64')}`
-  const question = {
+  const request = {
     model: model.name,
     temperature: 0,
     messages: [
@@ -44,10 +44,10 @@ export async function transcribe(
   }
   const completion = (await recorded(
     { provider: model.provider, what: 'transcribe', url: model.baseUrl },
-    async () => wholeAnswer(await client.chat.completions.create(question, { signal }).asResponse()),
+    async () => readJson(await client.chat.completions.create(request, { signal }).asResponse()),
   )) as OpenAI.ChatCompletion
   const [choice] = completion.choices
-  if (CUT.test(choice?.finish_reason ?? '')) throw new Unreadable('its answer was cut off')
+  if (TRUNCATED.test(choice?.finish_reason ?? '')) throw new Unreadable('its answer was cut off')
   // Without `refusal`, which is not text of the page.
   const text = textOf({ content: choice?.message.content })
   return { text, model: `${model.provider}/${model.name}` }

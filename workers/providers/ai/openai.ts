@@ -4,7 +4,7 @@ import type { OpenAI } from 'openai'
 export type { OpenAI } from 'openai'
 
 /** @param timeoutMs until the headers of an answer; the body has no limit. */
-export async function clientOf(
+export async function createClient(
   { apiKey, baseUrl }: { readonly apiKey: string; readonly baseUrl: string },
   timeoutMs: number,
   maxRetries: number,

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import type { Comms, Domain, Domains, DomainWithRecords } from '../../../tasks/comms/ports.ts'
 import type { EmailSettings } from '../../../tasks/comms/settings.ts'
-import { createBreaker, retryAfterOf } from '../breaker.ts'
+import { createBreaker, parseRetryAfter } from '../breaker.ts'
 import { recorded } from '../call.ts'
 import { networkError, waitFor } from '../wait.ts'
 
@@ -42,7 +42,7 @@ const Refusal = z.object({ name: z.string().optional(), message: z.string().opti
 const MAX_PAGES = 10
 
 // The last three report DNS problems, but the provider still sends.
-const SENDING = new Set(['verified', 'partially_verified', 'partially_failed', 'temporary_failure'])
+const SENDING_STATUSES = new Set(['verified', 'partially_verified', 'partially_failed', 'temporary_failure'])
 
 interface Call {
   readonly method: 'GET' | 'POST'
@@ -53,17 +53,17 @@ interface Call {
 type Ask = <T>(call: Call, schema: z.ZodType<T>, signal: AbortSignal) => Promise<T>
 
 /** The API key has the permission to send, and no other. */
-class SendOnly extends Error {}
+class SendOnlyKey extends Error {}
 
 export function createDomains(
   settings: EmailSettings,
   limits = LIMITS,
 ): Pick<Comms, 'domains' | 'checkSender'> {
   if (settings.apiKey === null) return unconfigured
-  const ask = asker(settings.apiBaseUrl, settings.apiKey, limits)
-  const domains = domainsOf(ask)
+  const ask = createAsk(settings.apiBaseUrl, settings.apiKey, limits)
+  const domains = createDomainCalls(ask)
   const check =
-    settings.smtpUrl === 'outbox:' ? undefined : senderCheck((signal) => listAll(ask, signal), limits)
+    settings.smtpUrl === 'outbox:' ? undefined : createSenderCheck((signal) => listAll(ask, signal), limits)
   return { domains, checkSender: check ?? unconfigured.checkSender }
 }
 
@@ -73,15 +73,15 @@ const unconfigured: Pick<Comms, 'domains' | 'checkSender'> = {
   checkSender: () => Promise.resolve(),
 }
 
-function domainsOf(ask: Ask): Domains {
+function createDomainCalls(ask: Ask): Domains {
   const get = async (id: string, signal: AbortSignal): Promise<DomainWithRecords> =>
     withRecords(await ask({ method: 'GET', path: `/domains/${encodeURIComponent(id)}` }, WithRecords, signal))
   const find = async (name: string, signal: AbortSignal): Promise<Domain | undefined> =>
     (await listAll(ask, signal)).find((domain) => domain.name.toLowerCase() === name)
   return {
-    list: (signal) => explainingSendOnly(listAll(ask, signal)),
+    list: (signal) => explainSendOnlyKey(listAll(ask, signal)),
     add: (name, region, signal) =>
-      explainingSendOnly(
+      explainSendOnlyKey(
         (async () => {
           const known = await find(name, signal)
           if (known !== undefined) return get(known.id, signal)
@@ -90,7 +90,7 @@ function domainsOf(ask: Ask): Domains {
         })(),
       ),
     check: (name, signal) =>
-      explainingSendOnly(
+      explainSendOnlyKey(
         (async () => {
           const known = await find(name, signal)
           if (known === undefined) return null
@@ -102,12 +102,12 @@ function domainsOf(ask: Ask): Domains {
   }
 }
 
-/** Converts `SendOnly` into a refusal with an explanation. */
-async function explainingSendOnly<T>(answer: Promise<T>): Promise<T> {
+/** Converts `SendOnlyKey` into a refusal with an explanation. */
+async function explainSendOnlyKey<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer
   } catch (error) {
-    if (!(error instanceof SendOnly)) throw error
+    if (!(error instanceof SendOnlyKey)) throw error
     throw fail('domain.refused', {
       reason: 'the API key may only send; managing domains requires full access',
     })
@@ -120,7 +120,7 @@ async function listAll(ask: Ask, signal: AbortSignal): Promise<readonly Domain[]
     const last = all.at(-1)
     const path = `/domains?limit=100${last === undefined ? '' : `&after=${encodeURIComponent(last.id)}`}`
     const { data, has_more } = await ask({ method: 'GET', path }, Page, signal)
-    all.push(...data.map(plain))
+    all.push(...data.map(toDomain))
     if (has_more !== true || data.length === 0) break
   }
   return all
@@ -131,72 +131,75 @@ async function listAll(ask: Ask, signal: AbortSignal): Promise<readonly Domain[]
  * verified since. Checks are skipped while the list is unavailable or the key may only send, because the provider checks
  * senders, too.
  */
-function senderCheck(
+function createSenderCheck(
   list: (signal: AbortSignal) => Promise<readonly Domain[]>,
   limits: typeof LIMITS,
 ): Comms['checkSender'] {
-  let kept: {
+  let cached: {
     readonly names: ReadonlySet<string> | null
     readonly at: number
-    readonly forMs: number
+    readonly lifetimeMs: number
   } | null = null
-  let reading: Promise<void> | null = null
+  let refreshing: Promise<void> | null = null
   const read = async (): Promise<void> => {
     const names = await list(new AbortController().signal).then(
-      (all) => new Set(all.filter(({ status }) => SENDING.has(status)).map(({ name }) => name.toLowerCase())),
+      (all) =>
+        new Set(
+          all.filter(({ status }) => SENDING_STATUSES.has(status)).map(({ name }) => name.toLowerCase()),
+        ),
       () => null,
     )
-    kept = { names, at: performance.now(), forMs: names === null ? limits.silentMs : limits.freshMs }
+    cached = { names, at: performance.now(), lifetimeMs: names === null ? limits.silentMs : limits.freshMs }
   }
   const refresh = (): Promise<void> => {
-    reading ??= read().finally(() => {
-      reading = null
+    refreshing ??= read().finally(() => {
+      refreshing = null
     })
-    return reading
+    return refreshing
   }
   return async (address, signal) => {
     const domain = address.slice(address.lastIndexOf('@') + 1).toLowerCase()
     // The provider's own domain for tests.
     if (domain === 'resend.dev') return
-    const age = (): number => (kept === null ? Number.POSITIVE_INFINITY : performance.now() - kept.at)
-    const refused = (): boolean => kept?.names !== null && kept?.names.has(domain) === false
-    if (kept === null || age() > kept.forMs || (refused() && age() > limits.staleMs)) {
+    const age = (): number => (cached === null ? Number.POSITIVE_INFINITY : performance.now() - cached.at)
+    const isRefused = (): boolean => cached?.names !== null && cached?.names.has(domain) === false
+    if (cached === null || age() > cached.lifetimeMs || (isRefused() && age() > limits.staleMs)) {
       await waitFor(refresh(), limits.answerMs * MAX_PAGES, signal, () => false)
       signal.throwIfAborted()
     }
-    if (refused()) throw fail('email.sender_unverified', { domain })
+    if (isRefused()) throw fail('email.sender_unverified', { domain })
   }
 }
 
-function asker(base: string, key: string, limits: typeof LIMITS): Ask {
+function createAsk(base: string, key: string, limits: typeof LIMITS): Ask {
   const breaker = createBreaker(
-    (seconds) => failed(`no answer to recent requests; retry in ${seconds} s`, seconds),
+    (seconds) => apiFailure(`no answer to recent requests; retry in ${seconds} s`, seconds),
     limits,
   )
   return async (call, schema, signal) => {
     await breaker.enter(signal)
-    const limited = AbortSignal.any([signal, AbortSignal.timeout(limits.answerMs)])
+    const limitedSignal = AbortSignal.any([signal, AbortSignal.timeout(limits.answerMs)])
     const answer = await recorded({ provider: 'resend', what: `${call.method} /domains`, url: base }, () =>
-      fetched(base, key, call, limited),
+      fetchAnswer(base, key, call, limitedSignal),
     ).catch((error: unknown) => {
       signal.throwIfAborted()
-      breaker.failed()
-      const late = error instanceof Error && error.name === 'TimeoutError'
-      throw failed(late ? 'no answer in time' : networkError(error).code)
+      breaker.recordFailure()
+      const isTimeout = error instanceof Error && error.name === 'TimeoutError'
+      throw apiFailure(isTimeout ? 'no answer in time' : networkError(error).code)
     })
     if (answer.status >= 500) {
-      breaker.failed()
-      throw failed(`HTTP status ${answer.status}`)
+      breaker.recordFailure()
+      throw apiFailure(`HTTP status ${answer.status}`)
     }
-    breaker.succeeded()
+    breaker.recordSuccess()
     if (answer.status === 429) {
       const seconds = answer.retryAfter ?? 1
       breaker.pause(seconds)
-      throw failed('too many requests', seconds)
+      throw apiFailure('too many requests', seconds)
     }
     if (answer.status >= 300) throw refusalOf(answer.status, answer.body, key)
     const parsed = schema.safeParse(answer.body)
-    if (!parsed.success) throw failed('its answer could not be read')
+    if (!parsed.success) throw apiFailure('its answer could not be read')
     return parsed.data
   }
 }
@@ -207,7 +210,7 @@ interface Answer {
   readonly body: unknown
 }
 
-async function fetched(base: string, key: string, call: Call, signal: AbortSignal): Promise<Answer> {
+async function fetchAnswer(base: string, key: string, call: Call, signal: AbortSignal): Promise<Answer> {
   const response = await fetch(`${base}${call.path}`, {
     method: call.method,
     headers: {
@@ -226,34 +229,34 @@ async function fetched(base: string, key: string, call: Call, signal: AbortSigna
   } catch {
     // Not the API's JSON: only the status counts.
   }
-  return { status: response.status, retryAfter: retryAfterOf(response.headers.get('retry-after')), body }
+  return { status: response.status, retryAfter: parseRetryAfter(response.headers.get('retry-after')), body }
 }
 
 /** Quotes the provider, whose messages are about domains, on one line and without the key. */
 function refusalOf(status: number, body: unknown, key: string): Error {
   const { name, message } = Refusal.safeParse(body).data ?? {}
-  if (name === 'restricted_api_key') return new SendOnly()
+  if (name === 'restricted_api_key') return new SendOnlyKey()
   if (status === 401 || name === 'invalid_api_key' || name === 'missing_api_key')
     return fail('domain.refused', { reason: 'it does not accept the key' })
-  const words = (message ?? '')
+  const quote = (message ?? '')
     .replaceAll(key, '***')
     .replace(/[\s\p{Cc}]+/gu, ' ')
     .trim()
     .slice(0, 200)
-  return fail('domain.refused', { reason: words === '' ? `HTTP status ${status}` : words })
+  return fail('domain.refused', { reason: quote === '' ? `HTTP status ${status}` : quote })
 }
 
-function failed(reason: string, retryAfter?: number): Failure {
+function apiFailure(reason: string, retryAfter?: number): Failure {
   return fail('domain.failed', { reason }, retryAfter === undefined ? {} : { retryAfter })
 }
 
-function plain({ id, name, status, region, created_at }: z.output<typeof Listed>): Domain {
+function toDomain({ id, name, status, region, created_at }: z.output<typeof Listed>): Domain {
   return { id, name, status, region: region ?? null, created_at: created_at ?? null }
 }
 
 function withRecords({ records, ...domain }: z.output<typeof WithRecords>): DomainWithRecords {
   return {
-    ...plain(domain),
+    ...toDomain(domain),
     records: records.map(({ record, type, name, value, ttl, priority, status }) => ({
       purpose: record ?? null,
       type,

@@ -30,7 +30,7 @@ const nodemailer = () => require('nodemailer') as typeof import('nodemailer')
 // Below the timeouts of the sending tasks, so that the error names the silent server. The largest attachments take 346 s
 // at 2 Mbit/s.
 const LIMITS = { connectMs: 10_000, silentMs: 20_000, wholeMs: 90_000, patienceMs: 10_000 }
-const ATTACHED_BYTES_PER_MS = 262
+const MIN_BYTES_PER_MS = 262
 
 /** Creates a mailer; the first message opens the connection. */
 export function createMailer(
@@ -42,18 +42,18 @@ export function createMailer(
     return { repeatable: false, hand: () => Promise.reject(fail('email.not_configured')) }
   // Resend stores idempotency keys for 24 hours: https://resend.com/docs/dashboard/emails/idempotency-keys
   const resend = smtpUrl !== 'outbox:' && /(^|\.)resend\.com$/.test(new URL(smtpUrl).hostname)
-  const compose = composer(from, resend)
+  const compose = createComposer(from, resend)
   if (smtpUrl === 'outbox:')
-    return { repeatable: true, hand: outbox(join(settings.dataDir, 'outbox'), compose) }
-  return { repeatable: resend, hand: smtp(smtpUrl, compose, { ...LIMITS, ...limits }) }
+    return { repeatable: true, hand: createOutboxSender(join(settings.dataDir, 'outbox'), compose) }
+  return { repeatable: resend, hand: createSmtpSender(smtpUrl, compose, { ...LIMITS, ...limits }) }
 }
 
-type Hand = Mailer['hand']
-type Compose = (message: EmailMessage) => SendMailOptions & { readonly attachments: readonly Attached[] }
-type Attached = ReturnType<typeof attached>
+type SendMessage = Mailer['hand']
+type Compose = (message: EmailMessage) => SendMailOptions & { readonly attachments: readonly Attachment[] }
+type Attachment = ReturnType<typeof toAttachment>
 
 /** Composes a message deterministically: every attempt yields the same bytes. */
-function composer(sender: string, resend: boolean): Compose {
+function createComposer(sender: string, resend: boolean): Compose {
   return ({
     id,
     to,
@@ -76,7 +76,7 @@ function composer(sender: string, resend: boolean): Compose {
     ...(text === undefined ? {} : { text }),
     ...(html === undefined ? {} : { html }),
     ...(dateMs === undefined ? {} : { date: new Date(dateMs) }),
-    attachments: attachments.map(attached),
+    attachments: attachments.map(toAttachment),
     // Lets servers and mail clients recognize a duplicate.
     messageId: `<${id}@${from.slice(from.lastIndexOf('@') + 1)}>`,
     baseBoundary: id,
@@ -95,24 +95,24 @@ function composer(sender: string, resend: boolean): Compose {
  * Streams an attachment as the server reads it. An attached mail is sent as a plain file: a `message/*` part must not be
  * base64-encoded (RFC 2046, section 5.2.1).
  */
-function attached({ filename, mediaType, read }: EmailAttachment) {
+function toAttachment({ filename, mediaType, read }: EmailAttachment) {
   const type = mediaType.startsWith('message/') ? 'application/octet-stream' : mediaType
   return {
     filename,
     contentType: type.startsWith('text/') ? `${type}; charset=utf-8` : type,
     contentDisposition: 'attachment' as const,
     contentTransferEncoding: 'base64' as const,
-    content: Readable.from(copied(read()), { objectMode: false }),
+    content: Readable.from(copyPieces(read()), { objectMode: false }),
   }
 }
 
 /** Copies each piece: streams read ahead, and a piece is valid only until the next read. */
-async function* copied(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
+async function* copyPieces(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
   for await (const piece of pieces) yield Buffer.from(piece)
 }
 
 /** Closes streams that are still open, such as after a server rejected the message. */
-function release(attachments: readonly Attached[]): void {
+function closeStreams(attachments: readonly Attachment[]): void {
   for (const { content } of attachments) content.destroy()
 }
 
@@ -120,11 +120,11 @@ function release(attachments: readonly Attached[]): void {
 interface Gate {
   readonly request: Request
   /** True once the end is being sent: from then on the server may accept the message. */
-  passed: boolean
+  isPassed: boolean
   /** True once the sender has stopped waiting: the message must not pass. */
-  shut: boolean
+  isShut: boolean
   /** The recording of the request; null before it starts. */
-  begun: Promise<void> | null
+  recording: Promise<void> | null
   /** The error that stopped the message; undefined if none did. */
   refusal: unknown
 }
@@ -140,7 +140,7 @@ export function requiresTls(smtpUrl: string): boolean {
 }
 
 /** Creates the connection pool. A message with a gate is sent through it. */
-function transportTo(url: string, limits: typeof LIMITS): Transporter {
+function createTransport(url: string, limits: typeof LIMITS): Transporter {
   const transport = nodemailer().createTransport({
     url,
     ...(requiresTls(url) ? { requireTLS: true } : {}),
@@ -156,13 +156,13 @@ function transportTo(url: string, limits: typeof LIMITS): Transporter {
   transport.on('error', () => {})
   transport.use('stream', (mail, done) => {
     const { gate } = mail.data as { gate?: Gate }
-    if (gate !== undefined) mail.message.processFunc((content) => guarded(content as Readable, gate))
+    if (gate !== undefined) mail.message.processFunc((content) => guardEnd(content as Readable, gate))
     done()
   })
   return transport
 }
 
-function smtp(url: string, compose: Compose, limits: typeof LIMITS): Hand {
+function createSmtpSender(url: string, compose: Compose, limits: typeof LIMITS): SendMessage {
   let transport: Transporter | null = null
   const breaker = createBreaker((seconds) => {
     const reason = `no answer to recent requests; retry in ${seconds} s`
@@ -171,25 +171,26 @@ function smtp(url: string, compose: Compose, limits: typeof LIMITS): Hand {
   return async (message, request) => {
     request.signal.throwIfAborted()
     await breaker.enter(request.signal)
-    const gate: Gate = { request, passed: false, shut: false, begun: null, refusal: undefined }
+    const gate: Gate = { request, isPassed: false, isShut: false, recording: null, refusal: undefined }
     const composed = compose(message)
-    transport ??= transportTo(url, limits)
+    transport ??= createTransport(url, limits)
     const sent = recorded({ provider: 'smtp', what: 'send', url }, () =>
       sendMail(transport!, { ...composed, gate } as SendMailOptions),
     )
-    const wholeMs = limits.wholeMs + attachedBytes(message) / ATTACHED_BYTES_PER_MS
-    const waited = await waitFor(sent, wholeMs, request.signal, () => gate.passed)
-    release(composed.attachments)
+    const wholeMs = limits.wholeMs + sumAttachmentBytes(message) / MIN_BYTES_PER_MS
+    const waited = await waitFor(sent, wholeMs, request.signal, () => gate.isPassed)
+    closeStreams(composed.attachments)
     if (waited.kind === 'answer') {
-      breaker.succeeded()
-      return { kind: 'taken', providerId: null, status: 'sent', detail: partlyRefused(waited.value) }
+      breaker.recordSuccess()
+      return { kind: 'taken', providerId: null, status: 'sent', detail: describeRejected(waited.value) }
     }
-    gate.shut = true
+    gate.isShut = true
     // The recording must end first, so that the reported outcome is final.
-    await gate.begun?.catch(() => {})
-    if (waited.kind === 'error') return unansweredOf(waited.error, gate, breaker)
-    breaker.failed()
-    if (gate.passed) return { kind: 'unknown', reason: 'the server did not answer in time', answered: false }
+    await gate.recording?.catch(() => {})
+    if (waited.kind === 'error') return judgeError(waited.error, gate, breaker)
+    breaker.recordFailure()
+    if (gate.isPassed)
+      return { kind: 'unknown', reason: 'the server did not answer in time', answered: false }
     request.signal.throwIfAborted()
     throw fail('email.failed', { reason: 'no answer in time' })
   }
@@ -197,7 +198,7 @@ function smtp(url: string, compose: Compose, limits: typeof LIMITS): Hand {
 
 /** Connects, signs in and disconnects. @throws the error of the network or the server. */
 export async function verifyServer(url: string): Promise<void> {
-  const transport = transportTo(url, LIMITS)
+  const transport = createTransport(url, LIMITS)
   try {
     await transport.verify()
   } finally {
@@ -205,55 +206,55 @@ export async function verifyServer(url: string): Promise<void> {
   }
 }
 
-const attachedBytes = ({ attachments = [] }: EmailMessage): number =>
+const sumAttachmentBytes = ({ attachments = [] }: EmailMessage): number =>
   attachments.reduce((sum, { byteSize }) => sum + byteSize, 0)
 
-interface Sent {
+interface SendResult {
   readonly rejected?: readonly (string | { address: string })[]
 }
 
-async function sendMail(transport: Transporter, mail: SendMailOptions): Promise<Sent> {
-  return (await transport.sendMail(mail)) as Sent
+async function sendMail(transport: Transporter, mail: SendMailOptions): Promise<SendResult> {
+  return (await transport.sendMail(mail)) as SendResult
 }
 
 /**
  * Passes a message on, but its end only after `begin`: an SMTP server accepts a message with its last line (RFC 5321,
  * section 4.1.1.4). Before the server asks for the content, nodemailer reads nothing.
  */
-function guarded(content: Readable, gate: Gate): Readable {
+function guardEnd(content: Readable, gate: Gate): Readable {
   const lines = async function* (): AsyncGenerator<Buffer> {
     try {
       for await (const chunk of content) yield chunk as Buffer
       gate.request.signal.throwIfAborted()
-      if (gate.shut) throw new Error('It came too late')
-      gate.begun = gate.request.begin()
-      await gate.begun
-      if (gate.shut) throw new Error('It came too late')
-      gate.passed = true
+      if (gate.isShut) throw new Error('The sender has stopped waiting')
+      gate.recording = gate.request.begin()
+      await gate.recording
+      if (gate.isShut) throw new Error('The sender has stopped waiting')
+      gate.isPassed = true
     } catch (error) {
-      if (!gate.shut) gate.refusal = error
-      throw new Error('The message was held back')
+      if (!gate.isShut) gate.refusal = error
+      throw new Error('The message was not sent')
     }
   }
   return Readable.from(lines(), { objectMode: false })
 }
 
-function partlyRefused({ rejected = [] }: Sent): string | null {
+function describeRejected({ rejected = [] }: SendResult): string | null {
   if (rejected.length === 0) return null
   const addresses = rejected.map((one) => (typeof one === 'string' ? one : one.address))
   return `The mail server accepted the message, but not for ${addresses.join(', ')}`
 }
 
 /** Interprets an SMTP error. @throws if the server certainly did not accept the message. */
-function unansweredOf(error: unknown, gate: Gate, breaker: Breaker): Handed {
+function judgeError(error: unknown, gate: Gate, breaker: Breaker): Handed {
   if (gate.refusal !== undefined) throw gate.refusal
-  if (!gate.passed) gate.request.signal.throwIfAborted()
+  if (!gate.isPassed) gate.request.signal.throwIfAborted()
   const { code, responseCode } = error as { code?: string; responseCode?: number }
   // Only a 4xx or 5xx reply proves that the server did not accept the message (RFC 5321, section 4.2.1).
   const refused = responseCode !== undefined && responseCode >= 400
-  if (refused && responseCode !== 421) breaker.succeeded()
-  else breaker.failed()
-  if (gate.passed && !refused)
+  if (refused && responseCode !== 421) breaker.recordSuccess()
+  else breaker.recordFailure()
+  if (gate.isPassed && !refused)
     return { kind: 'unknown', reason: `the connection broke (${code ?? 'no answer'})`, answered: false }
   // The reason contains only the code: the server's text can contain addresses and account names.
   if (code === 'EAUTH' && (responseCode === undefined || responseCode >= 500))
@@ -265,21 +266,21 @@ function unansweredOf(error: unknown, gate: Gate, breaker: Breaker): Handed {
 }
 
 /** Writes one file per message, atomically; a resent message replaces its file. */
-function outbox(folder: string, compose: Compose): Hand {
+function createOutboxSender(folder: string, compose: Compose): SendMessage {
   return async (message, { begin }) => {
     const transport = nodemailer().createTransport({ streamTransport: true, newline: 'unix' })
     const composed = compose(message)
     await mkdir(folder, { recursive: true, mode: 0o700 })
     const file = join(folder, `${message.id.replace(/[^\w-]/g, '_')}.eml`)
-    const part = `${file}.${randomUUID()}.part`
+    const temporaryFile = `${file}.${randomUUID()}.part`
     try {
       const { message: content } = await transport.sendMail(composed as SendMailOptions)
-      await pipeline(content as Readable, createWriteStream(part, { mode: 0o600 }))
+      await pipeline(content as Readable, createWriteStream(temporaryFile, { mode: 0o600 }))
       await begin()
-      await rename(part, file)
+      await rename(temporaryFile, file)
     } finally {
-      release(composed.attachments)
-      await rm(part, { force: true })
+      closeStreams(composed.attachments)
+      await rm(temporaryFile, { force: true })
     }
     return { kind: 'taken', providerId: null, status: 'sent', detail: null }
   }

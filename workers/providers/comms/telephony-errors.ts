@@ -27,7 +27,7 @@ const REASONS: Readonly<Record<number, string>> = {
 }
 
 /** @param code null if the provider gave none. */
-export function reasonOf(status: number, code: number | null): string {
+export function explainError(status: number, code: number | null): string {
   if (code === null) return status === 401 ? REASONS[20003]! : `HTTP status ${status}`
   return `${REASONS[code] ?? `HTTP status ${status}`} (error ${code})`
 }

@@ -5,10 +5,10 @@ import { callbackUrl } from '../../../tasks/comms/callback.ts'
 import type { CallMessage, Comms, Found, Handed, Request, SmsMessage } from '../../../tasks/comms/ports.ts'
 import { missingForTelephony, type TelephonySettings } from '../../../tasks/comms/settings.ts'
 import type { Settings } from '../../../tasks/settings.ts'
-import { createBreaker, retryAfterOf } from '../breaker.ts'
+import { createBreaker, parseRetryAfter } from '../breaker.ts'
 import { recorded } from '../call.ts'
-import { networkError, type Waited, waitFor } from '../wait.ts'
-import { reasonOf } from './telephony-errors.ts'
+import { networkError, type WaitResult, waitFor } from '../wait.ts'
+import { explainError } from './telephony-errors.ts'
 
 /** Text messages and calls through Twilio, which has no idempotency keys. The only importer of its SDK. */
 export type Telephony = Pick<Comms, 'sms' | 'call' | 'findSms' | 'findCall' | 'looksMs'>
@@ -17,10 +17,10 @@ export type Telephony = Pick<Comms, 'sms' | 'call' | 'findSms' | 'findCall' | 'l
 // semaphore before `begin` records them.
 const LIMITS = { answerMs: 15_000, atOnce: 24, patienceMs: 10_000 }
 
-const LOOKS_MS = [0, 1000, 3000]
+const LOOKUP_DELAYS_MS = [0, 1000, 3000]
 
 // More than one number receives within the minutes that a lookup covers.
-const LISTED = 100
+const MAX_LISTED = 100
 
 /** Creates a client; the first request loads the SDK. */
 export function createTelephony(
@@ -30,34 +30,36 @@ export function createTelephony(
   const { telephony } = settings
   if (missingForTelephony(telephony).length > 0) return unconfigured
   const from = telephony.phoneNumber!
-  const { hand, list } = createLine(telephony, limits)
+  const { submit: hand, list } = createTwilioCalls(telephony, limits)
   const callback = (id: string): { statusCallback?: string } => {
     const url = callbackUrl(settings, id)
     return url === null ? {} : { statusCallback: url }
   }
   return {
-    looksMs: LOOKS_MS,
+    looksMs: LOOKUP_DELAYS_MS,
     sms: ({ id, to, body }: SmsMessage, request) =>
       hand(request, (api) => api.messages.create({ to, from, body, ...callback(id) })),
     call: ({ id, to, scriptUrl, timeout }: CallMessage, request) => {
-      const rings = timeout === undefined ? {} : { timeout }
-      return hand(request, (api) => api.calls.create({ to, from, url: scriptUrl, ...rings, ...callback(id) }))
+      const ringing = timeout === undefined ? {} : { timeout }
+      return hand(request, (api) =>
+        api.calls.create({ to, from, url: scriptUrl, ...ringing, ...callback(id) }),
+      )
     },
     findSms: async ({ to, body }, sinceMs, signal) =>
-      oldestFirst(
-        await list(signal, (api) => api.messages.list({ to, from, limit: LISTED })),
-        (one) => isSince(one.dateCreated, sinceMs) && sameText(one.body, body),
+      findOldestFirst(
+        await list(signal, (api) => api.messages.list({ to, from, limit: MAX_LISTED })),
+        (one) => isCreatedSince(one.dateCreated, sinceMs) && isSameText(one.body, body),
       ),
     findCall: async ({ to }, sinceMs, signal) =>
-      oldestFirst(await list(signal, (api) => api.calls.list({ to, from, limit: LISTED })), (one) =>
-        isSince(one.dateCreated, sinceMs),
+      findOldestFirst(await list(signal, (api) => api.calls.list({ to, from, limit: MAX_LISTED })), (one) =>
+        isCreatedSince(one.dateCreated, sinceMs),
       ),
   }
 }
 
-interface Line {
+interface TwilioCalls {
   /** Makes a request that sends a message or a call. @throws if the provider certainly did not accept it. */
-  hand(request: Request, create: (api: Twilio) => Promise<Created>): Promise<Handed>
+  submit(request: Request, create: (api: Twilio) => Promise<Created>): Promise<Handed>
   /** Makes a read-only request. @throws fail('telephony.failed') */
   list<T>(signal: AbortSignal, read: (api: Twilio) => Promise<T>): Promise<T>
 }
@@ -67,53 +69,55 @@ interface Created {
   readonly status: string
 }
 
-function createLine(settings: TelephonySettings, limits: typeof LIMITS): Line {
+function createTwilioCalls(settings: TelephonySettings, limits: typeof LIMITS): TwilioCalls {
   const breaker = createBreaker(
-    (seconds) => failed(`no answer to recent requests; retry in ${seconds} s`, seconds),
+    (seconds) => apiFailure(`no answer to recent requests; retry in ${seconds} s`, seconds),
     limits,
   )
   const semaphore = createSemaphore(limits.atOnce)
-  const line = { provider: 'twilio', url: settings.apiBaseUrl }
+  const span = { provider: 'twilio', url: settings.apiBaseUrl }
   let client: Promise<Twilio> | null = null
   const twilio = (): Promise<Twilio> => {
-    client ??= connect(settings, limits.answerMs)
+    client ??= createClient(settings, limits.answerMs)
     return client
   }
   return {
-    hand: (request, create) =>
+    submit: (request, create) =>
       semaphore.run(async () => {
         request.signal.throwIfAborted()
         await breaker.enter(request.signal)
         const api = await twilio()
         await request.begin()
         const waited = await waitFor(
-          recorded({ ...line, what: 'create' }, () => create(api)),
+          recorded({ ...span, what: 'create' }, () => create(api)),
           limits.answerMs,
           request.signal,
         )
-        return waited.kind === 'aborted' ? unknown('the attempt was cut short') : handedOf(waited, breaker)
+        return waited.kind === 'aborted'
+          ? unknownOutcome('the attempt was cut short')
+          : judgeOutcome(waited, breaker)
       }),
     list: (signal, read) =>
       semaphore.run(async () => {
         await breaker.enter(signal)
         const api = await twilio()
         const waited = await waitFor(
-          recorded({ ...line, what: 'list' }, () => read(api)),
+          recorded({ ...span, what: 'list' }, () => read(api)),
           limits.answerMs,
           signal,
         )
         if (waited.kind !== 'answer') {
-          breaker.failed()
-          throw failed(waited.kind === 'error' ? networkError(waited.error).code : 'no answer in time')
+          breaker.recordFailure()
+          throw apiFailure(waited.kind === 'error' ? networkError(waited.error).code : 'no answer in time')
         }
-        breaker.succeeded()
+        breaker.recordSuccess()
         return waited.value
       }),
   }
 }
 
 const unconfigured: Telephony = {
-  looksMs: LOOKS_MS,
+  looksMs: LOOKUP_DELAYS_MS,
   sms: () => Promise.reject(fail('telephony.not_configured')),
   call: () => Promise.reject(fail('telephony.not_configured')),
   findSms: () => Promise.reject(fail('telephony.not_configured')),
@@ -121,7 +125,7 @@ const unconfigured: Telephony = {
 }
 
 /** An error response of the provider. The SDK's own errors omit the headers. */
-class Answered extends Error {
+class ErrorResponse extends Error {
   readonly status: number
   readonly code: number | null
   readonly retryAfter: number | null
@@ -133,7 +137,7 @@ class Answered extends Error {
   }
 }
 
-async function connect(settings: TelephonySettings, answerMs: number): Promise<Twilio> {
+async function createClient(settings: TelephonySettings, answerMs: number): Promise<Twilio> {
   const { default: twilio } = await import('twilio')
   class HttpClient extends twilio.RequestClient {
     override async request<T>(options: Parameters<InstanceType<typeof twilio.RequestClient>['request']>[0]) {
@@ -142,10 +146,10 @@ async function connect(settings: TelephonySettings, answerMs: number): Promise<T
       if (answer.statusCode < 300) return answer
       const { code } = (answer.body ?? {}) as { code?: unknown }
       const headers = (answer.headers ?? {}) as Record<string, unknown>
-      throw new Answered(
+      throw new ErrorResponse(
         answer.statusCode,
         typeof code === 'number' ? code : null,
-        retryAfterOf(headers['retry-after']),
+        parseRetryAfter(headers['retry-after']),
       )
     }
   }
@@ -155,49 +159,52 @@ async function connect(settings: TelephonySettings, answerMs: number): Promise<T
 }
 
 /** @throws if the provider certainly did not accept the request. */
-function handedOf(waited: Waited<Created>, breaker: ReturnType<typeof createBreaker>): Handed {
+function judgeOutcome(waited: WaitResult<Created>, breaker: ReturnType<typeof createBreaker>): Handed {
   if (waited.kind === 'answer' && typeof waited.value.sid === 'string') {
-    breaker.succeeded()
+    breaker.recordSuccess()
     return { kind: 'taken', providerId: waited.value.sid, status: waited.value.status, detail: null }
   }
   const error = waited.kind === 'error' ? waited.error : null
-  if (error instanceof Answered && error.status < 500) {
-    breaker.succeeded()
+  if (error instanceof ErrorResponse && error.status < 500) {
+    breaker.recordSuccess()
     // Twilio did not process it: https://www.twilio.com/docs/api/errors/20429
     if (error.status === 429) {
       const seconds = error.retryAfter ?? 1
       breaker.pause(seconds)
-      throw failed('too many requests', seconds)
+      throw apiFailure('too many requests', seconds)
     }
-    throw fail('telephony.refused', { reason: reasonOf(error.status, error.code) })
+    throw fail('telephony.refused', { reason: explainError(error.status, error.code) })
   }
-  breaker.failed()
-  if (error instanceof Answered) return { ...unknown(`HTTP status ${error.status}`), answered: true }
+  breaker.recordFailure()
+  if (error instanceof ErrorResponse)
+    return { ...unknownOutcome(`HTTP status ${error.status}`), answered: true }
   if (error === null)
-    return unknown(waited.kind === 'late' ? 'it did not answer in time' : 'its answer could not be read')
+    return unknownOutcome(
+      waited.kind === 'timeout' ? 'it did not answer in time' : 'its answer could not be read',
+    )
   const { code, sent } = networkError(error)
-  if (!sent) throw failed(code)
-  return unknown(`the connection broke (${code})`)
+  if (!sent) throw apiFailure(code)
+  return unknownOutcome(`the connection broke (${code})`)
 }
 
-function unknown(reason: string): Handed & { kind: 'unknown' } {
+function unknownOutcome(reason: string): Handed & { kind: 'unknown' } {
   return { kind: 'unknown', reason, answered: false }
 }
 
-function failed(reason: string, retryAfter?: number): Failure {
+function apiFailure(reason: string, retryAfter?: number): Failure {
   return fail('telephony.failed', { reason }, retryAfter === undefined ? {} : { retryAfter })
 }
 
-function isSince(created: Date | undefined, sinceMs: number): boolean {
+function isCreatedSince(created: Date | undefined, sinceMs: number): boolean {
   return created !== undefined && created !== null && created.getTime() >= sinceMs
 }
 
 /** Trial accounts prepend a line to the text; leading and trailing white space may be lost. */
-function sameText(theirs: string | undefined, ours: string): boolean {
+function isSameText(theirs: string | undefined, ours: string): boolean {
   return theirs?.trim().endsWith(ours.trim()) ?? false
 }
 
-function oldestFirst<T extends { sid: string; status: string; dateCreated: Date }>(
+function findOldestFirst<T extends { sid: string; status: string; dateCreated: Date }>(
   all: readonly T[],
   matches: (one: T) => boolean,
 ): Found[] {

@@ -1,7 +1,7 @@
 /** Splits files into chunks for retrieval, in child processes. */
 import type { NewChunk } from '../../../sql/rag.ts'
 import type { Analyzable, Analyzed } from '../../../tasks/rag/analyze.ts'
-import { ChildLost, type Children, type Limits, onceMore } from '../../children/ports.ts'
+import { ChildLost, type Children, type Limits, retryAfterLoss } from '../../children/ports.ts'
 import { sendBytes } from '../../children/work.ts'
 
 // A file of 8 MiB takes two seconds.
@@ -30,7 +30,7 @@ export async function analyzeFile(
     }
   }
   try {
-    return await onceMore(once)
+    return await retryAfterLoss(once)
   } catch (error) {
     if (!(error instanceof ChildLost)) throw error
     return { reason: `it ${error.reason(limits)}` }

@@ -86,7 +86,7 @@ class DocumentReader implements PageReader {
       this.#children.keep(child)
       return null
     } catch (error) {
-      if (error instanceof ChildLost) return givenUp('Opening the document', error, this.#limits)
+      if (error instanceof ChildLost) return lostPage('Opening the document', error, this.#limits)
       throw error
     }
   }
@@ -99,7 +99,7 @@ class DocumentReader implements PageReader {
     if (!(Number.isInteger(page) && page >= 1 && page <= this.pageCount))
       return Promise.reject(new RangeError(`No page ${page} of ${this.pageCount}`))
     if (this.#signal.aborted) return Promise.reject(this.#signal.reason)
-    if (this.#lost >= MAX_LOST) return Promise.resolve(unreadPage(LEFT_OUT))
+    if (this.#lost >= MAX_LOST) return Promise.resolve(unreadPage(SKIPPED))
     const { promise, resolve, reject } = Promise.withResolvers<PageResult>()
     this.#waiting.push({ page, resolve, reject })
     // Waits for the other pages that the caller requests in the same turn of the event loop.
@@ -109,7 +109,7 @@ class DocumentReader implements PageReader {
   }
 
   async *attachment(index: number): AsyncGenerator<Uint8Array, void> {
-    const child = this.#children.takeIdle() ?? (await this.#another())
+    const child = this.#children.takeIdle() ?? (await this.#addChild())
     let isWhole = false
     try {
       for (let at = 0; !isWhole; ) {
@@ -142,7 +142,7 @@ class DocumentReader implements PageReader {
     }
     const { size, maxSize } = this.#children
     if (this.#waiting.length === 0 || size >= maxSize) return
-    if (size === 0 || this.#isWorthMore) return void this.#grow()
+    if (size === 0 || this.#paysOff) return void this.#grow()
     // `#readingMs` excludes running batches. If they still run at the timeout, reading has reached the opening time.
     this.#growing = setTimeout(() => {
       this.#readingMs = this.#openingMs
@@ -151,20 +151,20 @@ class DocumentReader implements PageReader {
   }
 
   /** True once reading has reached the opening time: before that, opening a second child costs more than it saves. */
-  get #isWorthMore(): boolean {
+  get #paysOff(): boolean {
     return this.#readingMs >= this.#openingMs
   }
 
   /** Number of waiting pages for the next child. */
   #batchSize(): number {
-    const shares = this.#isWorthMore ? this.#children.maxSize : this.#children.size
+    const shares = this.#paysOff ? this.#children.maxSize : this.#children.size
     const size = Math.max(MIN_BATCH, Math.ceil(this.#waiting.length / shares))
     const suspect = this.#waiting.slice(0, size).findIndex(({ isSuspect }) => isSuspect)
     if (!this.isFast || suspect === 0) return 1
     return suspect === -1 ? size : suspect
   }
 
-  async #another(): Promise<OpenedChild> {
+  async #addChild(): Promise<OpenedChild> {
     try {
       return await this.#children.add()
     } catch (error) {
@@ -185,7 +185,7 @@ class DocumentReader implements PageReader {
       if (this.#children.size > 0) return
       for (const requested of this.#waiting.splice(0)) {
         if (error instanceof ChildLost)
-          requested.resolve(givenUp('Opening the document', error, this.#limits))
+          requested.resolve(lostPage('Opening the document', error, this.#limits))
         else requested.reject(error)
       }
     }
@@ -219,25 +219,28 @@ class DocumentReader implements PageReader {
   /** Queues each page of a lost batch to be read by itself; retries or gives up a single page. */
   #onLost(error: ChildLost, batch: readonly RequestedPage[]): void {
     this.#lost++
-    const [culprit] = batch
+    const [single] = batch
     if (batch.length > 1) this.#waiting.unshift(...batch.map((one) => ({ ...one, isSuspect: true })))
-    else if (error.isSpent) culprit!.resolve(givenUp('Reading the page', error, this.#limits))
+    else if (error.isOverTime) single!.resolve(lostPage('Reading the page', error, this.#limits))
     // PDFium or state of earlier pages may have caused the crash.
-    else void this.#readAlone(culprit!, { withoutPdfium: true })
+    else void this.#readSeparately(single!, { withoutPdfium: true })
   }
 
   /** Reads a page in a new child; after a crash, again without PDFium. */
-  async #readAlone(requested: RequestedPage, how: { withoutPdfium: boolean; sight?: Sight }): Promise<void> {
-    this.#children.withoutPdfium ||= how.withoutPdfium
+  async #readSeparately(
+    requested: RequestedPage,
+    mode: { withoutPdfium: boolean; sight?: Sight },
+  ): Promise<void> {
+    this.#children.withoutPdfium ||= mode.withoutPdfium
     try {
-      const { lease } = await this.#children.openAlone(how.sight)
+      const { lease } = await this.#children.openExtra(mode.sight)
       const [page] = await this.#children.read(lease, [requested.page]).finally(() => lease.release())
       await this.#complete(page!, requested)
     } catch (error) {
       if (!(error instanceof ChildLost)) requested.reject(error)
-      else if (!how.withoutPdfium && !error.isSpent)
-        await this.#readAlone(requested, { ...how, withoutPdfium: true })
-      else requested.resolve(givenUp('Reading the page', error, this.#limits))
+      else if (!mode.withoutPdfium && !error.isOverTime)
+        await this.#readSeparately(requested, { ...mode, withoutPdfium: true })
+      else requested.resolve(lostPage('Reading the page', error, this.#limits))
     }
   }
 
@@ -249,14 +252,14 @@ class DocumentReader implements PageReader {
       if (byModel !== null) return requested.resolve(byModel)
       const { image } = page
       const resolve = (read: PageResult): void => requested.resolve({ ...read, image })
-      await this.#readAlone({ ...requested, resolve }, { withoutPdfium: false, sight: 'local' })
+      await this.#readSeparately({ ...requested, resolve }, { withoutPdfium: false, sight: 'local' })
     } catch (error) {
       requested.reject(error)
     }
   }
 }
 
-const LEFT_OUT = `The page was skipped because ${MAX_LOST} other pages could not be read`
+const SKIPPED = `The page was skipped because ${MAX_LOST} other pages could not be read`
 
-const givenUp = (what: string, error: ChildLost, limits: Limits): PageResult =>
+const lostPage = (what: string, error: ChildLost, limits: Limits): PageResult =>
   unreadPage(`${what} ${error.reason(limits)}`)

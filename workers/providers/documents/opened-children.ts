@@ -17,7 +17,7 @@ export interface DocumentOptions extends OpenPages {
 export const LIMITS: Limits = { cpuMs: 28_000 }
 // Time that a document keeps a child while others wait, and its minimum as a multiple of the opening time.
 const SLICE_MS = 2000
-const OPENING_TIMES = 10
+const SLICE_PER_OPENING = 10
 // A child waits this long for the next pages, which are requested once the previous ones are stored.
 const IDLE_MS = 250
 
@@ -91,7 +91,7 @@ export class OpenedChildren {
     return child
   }
 
-  /** Opens the document in another child for the caller; null if `ifFree` and no child is free. @throws as `openAlone`. */
+  /** Opens the document in another child for the caller; null if `ifFree` and no child is free. @throws as `openExtra`. */
   async add(): Promise<OpenedChild>
   async add(options: { readonly ifFree: boolean }): Promise<OpenedChild | null>
   async add({ ifFree } = { ifFree: false }): Promise<OpenedChild | null> {
@@ -112,7 +112,7 @@ export class OpenedChildren {
    * Opens the document in a child that does not count; the caller releases its lease.
    * @throws ChildLost if the document can't be opened.
    */
-  async openAlone(sight = this.#sight): Promise<OpenedChild> {
+  async openExtra(sight = this.#sight): Promise<OpenedChild> {
     return this.#openIn(await this.#lease(), sight)
   }
 
@@ -164,7 +164,7 @@ export class OpenedChildren {
   }
 
   #isDue({ lease, since, openingMs }: OpenedChild): boolean {
-    const sliceMs = this.#options.sliceMs ?? Math.max(SLICE_MS, OPENING_TIMES * openingMs)
+    const sliceMs = this.#options.sliceMs ?? Math.max(SLICE_MS, SLICE_PER_OPENING * openingMs)
     return lease.isDue && !this.#isAnimated && performance.now() - since > sliceMs
   }
 
@@ -186,7 +186,7 @@ export class OpenedChildren {
     } catch (error) {
       lease.release()
       this.#countLoss(error)
-      if (withoutPdfium || !(error instanceof ChildLost) || error.isSpent) throw error
+      if (withoutPdfium || !(error instanceof ChildLost) || error.isOverTime) throw error
       this.withoutPdfium = true
       return this.#openIn(await this.#lease(), sight)
     }

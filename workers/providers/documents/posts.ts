@@ -5,7 +5,13 @@ import type { ReadItem } from '../../../tasks/blog/items.ts'
 import { placeOf } from '../../../tasks/blog/place.ts'
 import { slugify } from '../../../tasks/blog/slugs.ts'
 import type { PostReader } from '../../../tasks/context.ts'
-import { type ChildLease, ChildLost, type Children, type Limits, onceMore } from '../../children/ports.ts'
+import {
+  type ChildLease,
+  ChildLost,
+  type Children,
+  type Limits,
+  retryAfterLoss,
+} from '../../children/ports.ts'
 import { sendBytes } from '../../children/work.ts'
 
 export interface PostOptions {
@@ -21,9 +27,9 @@ const LIMITS: Limits = { cpuMs: 5000 }
 // A blog of 10,000 posts takes half of this. A slower file would delay the imports of all users.
 const WHOLE_CPU_MS = 20_000
 // Posts that certainly caused the loss of a child: a file with more of them is rejected.
-const MAX_LOST = 3
+const MAX_UNREADABLE = 3
 // Limit on all lost children, including losses that the file may not have caused.
-const MAX_LOSSES = 2 * MAX_LOST + 2
+const MAX_LOSSES = 2 * MAX_UNREADABLE + 2
 // Time that a file keeps its child while others wait, in ms.
 const SLICE_MS = 2000
 
@@ -71,7 +77,7 @@ class PostFile {
   }
 
   open(): Promise<Opened> {
-    return onceMore(() => this.#openOnce()).catch((error) => {
+    return retryAfterLoss(() => this.#openOnce()).catch((error) => {
       throw error instanceof ChildLost ? this.tooComplex(error) : error
     })
   }
@@ -81,7 +87,7 @@ class PostFile {
   }
 
   /** The result for a post that cost children. */
-  unreadable(path: string, at: number, error: ChildLost): ReadItem {
+  unreadableItem(path: string, at: number, error: ChildLost): ReadItem {
     const reason = error.reason(this.limits)
     return this.#file.format === 'json'
       ? { slug: null, message: `Item ${at + 1}: it ${reason}` }
@@ -116,20 +122,21 @@ class PostFileReader implements PostReader {
   /** Reports a post that lost its child as unreadable; after a crash only if it crashes another child, too. */
   async *read(): ReturnType<PostReader['read']> {
     const { files } = this.#opened
-    const lost = new Map<number, ReadItem>()
+    const unreadable = new Map<number, ReadItem>()
     let [next, suspect, losses] = [0, -1, 0]
     while (next < files.length) {
-      const to = Math.min(...[...lost.keys()].filter((n) => n >= next), files.length)
-      const items = to === next ? [lost.get(next)!] : await this.#readFrom(next, to)
+      const to = Math.min(...[...unreadable.keys()].filter((n) => n >= next), files.length)
+      const items = to === next ? [unreadable.get(next)!] : await this.#readFrom(next, to)
       if (!(items instanceof ChildLost)) {
         for (const item of items) yield { file: files[next++]!, read: item }
-        if (this.#isOver()) await this.#reopen()
+        if (this.#isSliceOver()) await this.#reopen()
         continue
       }
       const at = items.at ?? next
-      const isCertain = at === suspect || items.isSpent
-      if (++losses > MAX_LOSSES || (isCertain && lost.size === MAX_LOST)) throw this.#source.tooComplex(items)
-      if (isCertain) lost.set(at, this.#source.unreadable(files[at]!, at, items))
+      const isCertain = at === suspect || items.isOverTime
+      if (++losses > MAX_LOSSES || (isCertain && unreadable.size === MAX_UNREADABLE))
+        throw this.#source.tooComplex(items)
+      if (isCertain) unreadable.set(at, this.#source.unreadableItem(files[at]!, at, items))
       suspect = at
       await this.#reopen()
     }
@@ -147,7 +154,7 @@ class PostFileReader implements PostReader {
   }
 
   /** True if others have waited long enough for the child. */
-  #isOver(): boolean {
+  #isSliceOver(): boolean {
     const { lease, since } = this.#opened
     return lease.isDue && performance.now() - since > SLICE_MS
   }

@@ -34,49 +34,51 @@ export function createPayments(
       }),
     createCheckout: (checkout, once) =>
       call('checkout.sessions.create', once.signal, (client) =>
-        openSession(client, checkout, once).catch(nullForCustomer),
+        openSession(client, checkout, once).catch(nullIfNoCustomer),
       ),
     expireCheckouts: (customer, signal) => expireCheckouts(call, customer, signal),
     createRefund: (refund, { key, signal }) =>
       call('refunds.create', signal, async ({ refunds }) => {
-        const made = await refunds.create(refundParams(refund), { idempotencyKey: key })
-        const answer = answered(made)
-        return isRepeated(made) ? { ...answer, at: made.created } : answer
+        const refunded = await refunds.create(refundParams(refund), { idempotencyKey: key })
+        const answer = withProviderTime(refunded)
+        return isReplay(refunded) ? { ...answer, at: refunded.created } : answer
       }),
     cancelSubscription: (id, { key, signal }) =>
       call('subscriptions.update', signal, async ({ subscriptions }) => {
         const once = { idempotencyKey: key }
         const changed = await subscriptions.update(id, { cancel_at_period_end: true }, once)
-        return answered(isRepeated(changed) ? await subscriptions.retrieve(id) : changed)
+        return withProviderTime(isReplay(changed) ? await subscriptions.retrieve(id) : changed)
       }),
-    runningSubscriptions: (customer, signal) => runningSubscriptions(call, customer, signal),
+    runningSubscriptions: (customer, signal) => listRunningSubscriptions(call, customer, signal),
     subscription: (id, signal) =>
       call('subscriptions.retrieve', signal, async ({ subscriptions }) => {
-        const found = await missingAs(null, subscriptions.retrieve(id))
-        return found === null ? null : answered(found)
+        const found = await nullIfMissing(subscriptions.retrieve(id))
+        return found === null ? null : withProviderTime(found)
       }),
     intentOf: (what, id, signal) =>
       call(what === 'invoice' ? 'invoicePayments.list' : 'checkout.sessions.retrieve', signal, (client) =>
-        missingAs(null, what === 'invoice' ? intentOfInvoice(client, id) : intentOfSession(client, id)),
+        nullIfMissing(what === 'invoice' ? readInvoiceIntent(client, id) : readSessionIntent(client, id)),
       ),
     refundsOf: (payment, signal) =>
       call('refunds.list', signal, async ({ refunds }) => {
-        const page = await missingAs(null, refunds.list({ ...payment, limit: 100 }))
-        return page === null ? { objects: [], at: 0 } : { objects: objects(page.data), at: answered(page).at }
+        const page = await nullIfMissing(refunds.list({ ...payment, limit: 100 }))
+        return page === null
+          ? { objects: [], at: 0 }
+          : { objects: asProviderObjects(page.data), at: withProviderTime(page).at }
       }),
     eventsSince: (seconds, types, signal) =>
-      pages((after) =>
+      listPages((after) =>
         call('events.list', signal, ({ events }) =>
           events.list({ created: { gte: seconds }, types: [...types], limit: 100, ...after }),
         ),
       ),
-    prices: (signal) => activePrices(call, signal),
+    prices: (signal) => listActivePrices(call, signal),
   }
 }
 
-type Ask = <T>(what: string, signal: AbortSignal, work: (stripe: Stripe) => Promise<T>) => Promise<T>
+type CallStripe = <T>(what: string, signal: AbortSignal, work: (stripe: Stripe) => Promise<T>) => Promise<T>
 
-function createCall(settings: Settings['payments'], timeoutMs: number): Ask {
+function createCall(settings: Settings['payments'], timeoutMs: number): CallStripe {
   let loaded: Promise<Stripe> | null = null
   const stripe = (): Promise<Stripe> => {
     loaded ??= connect(settings, timeoutMs)
@@ -85,8 +87,8 @@ function createCall(settings: Settings['payments'], timeoutMs: number): Ask {
   return async (what, signal, work) => {
     if (settings.secretKey === undefined) throw fail('payment.not_configured')
     const client = await stripe()
-    const asked = recorded({ provider: 'stripe', what, url: settings.apiBaseUrl }, () => work(client))
-    return untilAborted(signal, asked).catch((error) => {
+    const request = recorded({ provider: 'stripe', what, url: settings.apiBaseUrl }, () => work(client))
+    return rejectOnAbort(signal, request).catch((error) => {
       throw signal.aborted ? error : failureOf(error)
     })
   }
@@ -130,15 +132,15 @@ async function openSession(
 }
 
 /** Null if the error says that the customer does not exist (any more); rethrows any other error. */
-function nullForCustomer(error: Partial<Stripe.errors.StripeError>): null {
+function nullIfNoCustomer(error: Partial<Stripe.errors.StripeError>): null {
   if (error.code === 'resource_missing' && error.param === 'customer') return null
   throw error
 }
 
-async function expireCheckouts(call: Ask, customer: string, signal: AbortSignal): Promise<void> {
-  const open = pages((after) =>
+async function expireCheckouts(call: CallStripe, customer: string, signal: AbortSignal): Promise<void> {
+  const open = listPages((after) =>
     call('checkout.sessions.list', signal, ({ checkout }) =>
-      checkout.sessions.list({ customer, status: 'open', limit: 100, ...after }).catch(noneForCustomer),
+      checkout.sessions.list({ customer, status: 'open', limit: 100, ...after }).catch(emptyIfNoCustomer),
     ),
   )
   for await (const page of open)
@@ -146,12 +148,16 @@ async function expireCheckouts(call: Ask, customer: string, signal: AbortSignal)
       await call('checkout.sessions.expire', signal, ({ checkout }) => checkout.sessions.expire(String(id)))
 }
 
-async function runningSubscriptions(call: Ask, customer: string, signal: AbortSignal): Promise<string[]> {
+async function listRunningSubscriptions(
+  call: CallStripe,
+  customer: string,
+  signal: AbortSignal,
+): Promise<string[]> {
   const running: string[] = []
   // Stripe omits canceled subscriptions by default.
-  const listed = pages((after) =>
+  const listed = listPages((after) =>
     call('subscriptions.list', signal, ({ subscriptions }) =>
-      subscriptions.list({ customer, limit: 100, ...after }).catch(noneForCustomer),
+      subscriptions.list({ customer, limit: 100, ...after }).catch(emptyIfNoCustomer),
     ),
   )
   for await (const page of listed)
@@ -159,9 +165,9 @@ async function runningSubscriptions(call: Ask, customer: string, signal: AbortSi
   return running
 }
 
-async function activePrices(call: Ask, signal: AbortSignal): Promise<ProviderObject[]> {
+async function listActivePrices(call: CallStripe, signal: AbortSignal): Promise<ProviderObject[]> {
   const found: ProviderObject[] = []
-  const listed = pages((after) =>
+  const listed = listPages((after) =>
     call('prices.list', signal, ({ prices }) =>
       prices.list({ active: true, limit: 100, expand: ['data.product'], ...after }),
     ),
@@ -170,8 +176,8 @@ async function activePrices(call: Ask, signal: AbortSignal): Promise<ProviderObj
   return found.slice(0, MAX_PRICES)
 }
 
-function noneForCustomer(error: Partial<Stripe.errors.StripeError>): Page {
-  return nullForCustomer(error) ?? { data: [], has_more: false }
+function emptyIfNoCustomer(error: Partial<Stripe.errors.StripeError>): Page {
+  return nullIfNoCustomer(error) ?? { data: [], has_more: false }
 }
 
 function refundParams({ payment, amount, reason, metadata }: NewRefund): Stripe.RefundCreateParams {
@@ -179,101 +185,101 @@ function refundParams({ payment, amount, reason, metadata }: NewRefund): Stripe.
   return { ...payment, amount, metadata: { ...metadata }, ...named }
 }
 
-async function intentOfInvoice({ invoicePayments }: Stripe, id: string): Promise<string | null> {
+async function readInvoiceIntent({ invoicePayments }: Stripe, id: string): Promise<string | null> {
   const { data } = await invoicePayments.list({ invoice: id, limit: 100 })
   const paid = data.find(({ status }) => status === 'paid') ?? data[0]
   return idOf(paid?.payment.payment_intent)
 }
 
-async function intentOfSession({ checkout }: Stripe, id: string): Promise<string | null> {
+async function readSessionIntent({ checkout }: Stripe, id: string): Promise<string | null> {
   return idOf((await checkout.sessions.retrieve(id)).payment_intent)
 }
 
 type Page = { readonly data: readonly { readonly id: string }[]; readonly has_more: boolean }
 
-async function* pages(
+async function* listPages(
   list: (after: { starting_after?: string }) => Promise<Page>,
 ): AsyncGenerator<readonly ProviderObject[]> {
   for (let last: string | undefined; ; ) {
     const page = await list(last === undefined ? {} : { starting_after: last })
-    if (page.data.length > 0) yield objects(page.data)
+    if (page.data.length > 0) yield asProviderObjects(page.data)
     last = page.data.at(-1)?.id
     if (!page.has_more || last === undefined) return
   }
 }
 
-function objects(given: readonly object[]): ProviderObject[] {
+function asProviderObjects(given: readonly object[]): ProviderObject[] {
   return given as unknown as ProviderObject[]
 }
 
-type Responded = object & { lastResponse?: { headers?: Record<string, string> } }
+type StripeResponse = object & { lastResponse?: { headers?: Record<string, string> } }
 
 /**
  * True for the stored answer to an earlier request with the same key. Its state is old but its date is new: it would
  * overrule the events in between.
  */
-function isRepeated({ lastResponse }: Responded): boolean {
+function isReplay({ lastResponse }: StripeResponse): boolean {
   return lastResponse?.headers?.['idempotent-replayed'] === 'true'
 }
 
 /** Adds the time by the provider's clock, which also dates its events. */
-function answered(object: Responded): Answered {
+function withProviderTime(object: StripeResponse): Answered {
   const date = Date.parse(object.lastResponse?.headers?.date ?? '')
   const at = Math.floor((Number.isNaN(date) ? Date.now() : date) / 1000)
   return { object: object as unknown as ProviderObject, at }
 }
 
-async function missingAs<T, M>(missing: M, work: Promise<T>): Promise<T | M> {
+async function nullIfMissing<T>(work: Promise<T>): Promise<T | null> {
   try {
     return await work
   } catch (error) {
-    if ((error as { statusCode?: number }).statusCode === 404) return missing
+    if ((error as { statusCode?: number }).statusCode === 404) return null
     throw error
   }
 }
 
 /** Rejects on abort. The request itself continues: it can't be recalled. */
-async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+async function rejectOnAbort<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   signal.throwIfAborted()
-  const over = new AbortController()
+  const finished = new AbortController()
   const aborted = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { signal: over.signal })
+    signal.addEventListener('abort', () => reject(signal.reason), { signal: finished.signal })
   })
   try {
     return await Promise.race([work, aborted])
   } finally {
-    over.abort()
+    finished.abort()
   }
 }
 
 // Messages reach payers and callers. Stripe masks keys in them; we mask anything that looks like a key, too.
 const KEY_LIKE = /\b[sr]k_[a-z]*_?[\w*]+/g
-const LONGEST_MESSAGE = 500
+const MAX_MESSAGE_LENGTH = 500
 
 /** Converts an error of the SDK (https://docs.stripe.com/error-handling); returns an unknown error unchanged. */
 function failureOf(error: unknown): unknown {
   const { type, message, userMessage, statusCode } = error as Partial<Stripe.errors.StripeError>
-  const said = (typeof userMessage === 'string' && userMessage !== '' ? userMessage : (message ?? ''))
+  const text = (typeof userMessage === 'string' && userMessage !== '' ? userMessage : (message ?? ''))
     .replace(KEY_LIKE, '***')
-    .slice(0, LONGEST_MESSAGE)
-  const failed = (reason: string): Failure => fail('payment.failed', { reason }, { cause: error })
+    .slice(0, MAX_MESSAGE_LENGTH)
+  const callFailed = (reason: string): Failure => fail('payment.failed', { reason }, { cause: error })
   switch (type as string | undefined) {
     case 'StripeCardError':
-      return fail('payment.declined', { reason: said }, { cause: error })
+      return fail('payment.declined', { reason: text }, { cause: error })
     case 'StripeInvalidRequestError':
-      return fail('payment.rejected', { reason: said }, { cause: error })
+      return fail('payment.rejected', { reason: text }, { cause: error })
     case 'StripeAuthenticationError':
       return fail('payment.key', { reason: 'it is invalid or revoked' }, { cause: error })
     case 'StripePermissionError':
       return fail('payment.key', { reason: 'it lacks a permission' }, { cause: error })
     case 'StripeRateLimitError':
-      return failed('too many requests')
+      return callFailed('too many requests')
     case 'StripeConnectionError':
-      return failed('no answer')
+      return callFailed('no answer')
     // An earlier, different request used the same key, and its outcome is unknown.
     case 'StripeIdempotencyError':
     case 'StripeAPIError':
-      return failed(statusCode === undefined ? 'no answer' : `status ${statusCode}`)
+      return callFailed(statusCode === undefined ? 'no answer' : `status ${statusCode}`)
     default:
       return error
   }

@@ -1,6 +1,6 @@
 // Whisper's names of languages that differ from the English names in CLDR
 // (github.com/openai/whisper, whisper/tokenizer.py).
-const ITS_OWN: Readonly<Record<string, string>> = {
+const WHISPER_NAMES: Readonly<Record<string, string>> = {
   bengali: 'bn',
   'haitian creole': 'ht',
   maori: 'mi',
@@ -18,10 +18,10 @@ function codesByName(): ReadonlyMap<string, string> {
   const names = new Intl.DisplayNames(['en'], { type: 'language', fallback: 'none' })
   const letters = Array.from({ length: 26 }, (_, n) => String.fromCharCode(97 + n))
   const pairs = letters.flatMap((first) => letters.map((second) => first + second))
-  return new Map(pairs.flatMap((code) => nameOf(names, code).map((name) => [name, code] as const)))
+  return new Map(pairs.flatMap((code) => englishNames(names, code).map((name) => [name, code] as const)))
 }
 
-const nameOf = (names: Intl.DisplayNames, code: string): string[] => {
+const englishNames = (names: Intl.DisplayNames, code: string): string[] => {
   // A deprecated code has the same name as its replacement, which must win.
   if (Intl.getCanonicalLocales(code)[0] !== code) return []
   const name = names.of(code)
@@ -29,9 +29,9 @@ const nameOf = (names: Intl.DisplayNames, code: string): string[] => {
 }
 
 /** The ISO 639 code of a provider's language, given as a code or an English name (Whisper); null if it is unknown. */
-export function languageCode(named: string | null | undefined): string | null {
-  const name = (named ?? '').trim().toLowerCase()
+export function languageCode(language: string | null | undefined): string | null {
+  const name = (language ?? '').trim().toLowerCase()
   if (/^[a-z]{2,3}$/.test(name)) return name
   codes ??= codesByName()
-  return ITS_OWN[name] ?? codes.get(name) ?? null
+  return WHISPER_NAMES[name] ?? codes.get(name) ?? null
 }

@@ -3,7 +3,7 @@ import type { Speech } from '../../../sql/voice.ts'
 import { isAiProvider } from '../../../tasks/ai/providers.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import type { Speaker } from '../../../tasks/voice/ports.ts'
-import { callFailure, createClients, createIdleTimeout, Unreadable, wholeAnswer } from '../ai/ai-calls.ts'
+import { callFailure, createClients, createIdleTimeout, readJson, Unreadable } from '../ai/ai-calls.ts'
 import type { OpenAI } from '../ai/openai.ts'
 import { startCall } from '../call.ts'
 
@@ -16,32 +16,36 @@ export function createSpeaker({ ai }: Pick<Settings, 'ai'>): Speaker {
       if (!isAiProvider(provider)) throw fail('voice.provider_missing')
       const client = await clientFor(provider)
       const idleTimeout = createIdleTimeout(ai.timeoutSeconds)
-      const end = startCall({ provider, what: 'speech', url: client.baseURL })
-      let begun = false
+      const endSpan = startCall({ provider, what: 'speech', url: client.baseURL })
+      let hasOutput = false
       let failure: unknown
       try {
-        for await (const piece of piecesOf(client, speech, AbortSignal.any([signal, idleTimeout.signal]))) {
-          idleTimeout.heard()
+        for await (const piece of streamAudio(
+          client,
+          speech,
+          AbortSignal.any([signal, idleTimeout.signal]),
+        )) {
+          idleTimeout.restart()
           if (piece.length === 0) continue
-          begun = true
+          hasOutput = true
           yield piece
         }
-        if (!begun) throw new Unreadable('it sent nothing')
+        if (!hasOutput) throw new Unreadable('it sent nothing')
       } catch (error) {
         failure = error
         signal.throwIfAborted()
-        throw callFailure(error, { provider, begun, late: idleTimeout.late })
+        throw callFailure(error, { provider, hasOutput, timeoutReason: idleTimeout.reason })
       } finally {
-        end(failure)
-        idleTimeout.end()
+        endSpan(failure)
+        idleTimeout.clear()
       }
     },
   }
 }
 
-async function* piecesOf(client: OpenAI, speech: Speech, signal: AbortSignal): AsyncIterable<Uint8Array> {
+async function* streamAudio(client: OpenAI, speech: Speech, signal: AbortSignal): AsyncIterable<Uint8Array> {
   if (speech.provider === 'mistral') {
-    yield await voxtral(client, speech, signal)
+    yield await speakWithMistral(client, speech, signal)
     return
   }
   const { model, voice, text, speed } = speech
@@ -56,14 +60,14 @@ async function* piecesOf(client: OpenAI, speech: Speech, signal: AbortSignal): A
 }
 
 /** Mistral returns JSON with base64 audio, and has no speed parameter (docs.mistral.ai/studio/audio/text-to-speech). */
-async function voxtral(
+async function speakWithMistral(
   client: OpenAI,
   { model, voice, text }: Speech,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
   const body = { model, input: text, voice_id: voice, response_format: 'mp3', stream: false }
   const response = await client.post('/audio/speech', { body, signal }).asResponse()
-  const answer = (await wholeAnswer(response)) as { readonly audio_data?: unknown } | null
+  const answer = (await readJson(response)) as { readonly audio_data?: unknown } | null
   if (typeof answer?.audio_data !== 'string') throw new Unreadable('its answer is not audio')
   return Buffer.from(answer.audio_data, 'base64')
 }

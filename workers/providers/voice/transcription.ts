@@ -4,15 +4,15 @@ import type { Settings } from '../../../tasks/settings.ts'
 import type { Heard, Recording, Transcriber, Transcript } from '../../../tasks/voice/ports.ts'
 import { type Recognition, recognitionOf } from '../../../tasks/voice/recognition.ts'
 import {
+  answerTooLarge,
   callFailure,
   createClients,
   createIdleTimeout,
   type IdleTimeout,
-  MAX_ANSWER,
-  tooLarge,
+  MAX_ANSWER_SIZE,
+  readJson,
   UNREADABLE,
   Unreadable,
-  wholeAnswer,
 } from '../ai/ai-calls.ts'
 import { type OpenAI, streamingFile } from '../ai/openai.ts'
 import { recorded } from '../call.ts'
@@ -36,15 +36,15 @@ export function createTranscriber({ ai }: Pick<Settings, 'ai'>): Transcriber {
       const idleTimeout = createIdleTimeout(
         ai.timeoutSeconds * (recognition.streams ? 1 : WHOLE_ANSWER_FACTOR),
       )
-      const over = new AbortController()
-      const ending = AbortSignal.any([signal, idleTimeout.signal, over.signal])
-      const source = createSource(recording.pieces, idleTimeout.heard, ending)
+      const finished = new AbortController()
+      const callSignal = AbortSignal.any([signal, idleTimeout.signal, finished.signal])
+      const source = createSource(recording.pieces, idleTimeout.restart, callSignal)
       const call: Call = {
         client,
         recording: { ...recording, pieces: source.pieces },
         recognition,
         idleTimeout,
-        options: { signal: ending, timeout: CLIENT_TIMEOUT_MS },
+        options: { signal: callSignal, timeout: CLIENT_TIMEOUT_MS },
       }
       try {
         const transcript = await recorded(
@@ -60,10 +60,10 @@ export function createTranscriber({ ai }: Pick<Settings, 'ai'>): Transcriber {
       } catch (error) {
         signal.throwIfAborted()
         if (source.failure !== null) throw source.failure.error
-        return failureOf(error, recording, idleTimeout.late)
+        return failureOf(error, recording, idleTimeout.reason)
       } finally {
-        idleTimeout.end()
-        over.abort()
+        idleTimeout.clear()
+        finished.abort()
       }
     },
   }
@@ -83,14 +83,14 @@ interface Source {
   readonly failure: { readonly error: unknown } | null
 }
 
-function createSource(pieces: AsyncIterable<Uint8Array>, sent: () => void, ending: AbortSignal): Source {
+function createSource(pieces: AsyncIterable<Uint8Array>, onSend: () => void, signal: AbortSignal): Source {
   let failure: Source['failure'] = null
   async function* read(): AsyncGenerator<Uint8Array> {
     try {
       for await (const piece of pieces) {
         // Node reads a request body to its end even after an early refusal.
-        if (ending.aborted) break
-        sent()
+        if (signal.aborted) break
+        onSend()
         // A copy: Node may still be sending a piece when the next one overwrites its memory.
         yield Uint8Array.from(piece)
       }
@@ -98,7 +98,7 @@ function createSource(pieces: AsyncIterable<Uint8Array>, sent: () => void, endin
       failure = { error }
     }
     // Throws instead of returning: the provider would take a normal end for a complete file.
-    if (failure !== null || ending.aborted) throw new Error('Not all of the recording was sent')
+    if (failure !== null || signal.aborted) throw new Error('The recording was not sent completely')
   }
   return {
     pieces: read(),
@@ -111,46 +111,52 @@ function createSource(pieces: AsyncIterable<Uint8Array>, sent: () => void, endin
 type Fields = Omit<OpenAI.Audio.TranscriptionCreateParams, 'stream' | 'file'>
 
 /** The form fields besides the file. */
-function fieldsOf({ recording: { model, language, prompt }, recognition: { format } }: Call): Fields {
-  const spoken = language === null ? {} : { language }
-  const options = prompt === null ? {} : { prompt }
-  if (format === 'json') return { model, response_format: format, ...spoken, ...options }
+function formFields({ recording: { model, language, prompt }, recognition: { format } }: Call): Fields {
+  const languageField = language === null ? {} : { language }
+  const promptField = prompt === null ? {} : { prompt }
+  if (format === 'json') return { model, response_format: format, ...languageField, ...promptField }
   if (format === 'verbose_json')
-    return { model, response_format: format, timestamp_granularities: ['segment'], ...spoken, ...options }
+    return {
+      model,
+      response_format: format,
+      timestamp_granularities: ['segment'],
+      ...languageField,
+      ...promptField,
+    }
   // Diarizing models refuse recordings longer than 30 s without a strategy.
   if (format === 'diarized_json')
-    return { model, response_format: format, chunking_strategy: 'auto', ...spoken }
+    return { model, response_format: format, chunking_strategy: 'auto', ...languageField }
   // Mistral's field is not a list, and excludes `language`
   // (docs.mistral.ai/studio/audio/speech-to-text/transcribe-files).
   const times = { timestamp_granularities: 'segment' } as object
-  return { model, ...(language === null ? times : spoken) }
+  return { model, ...(language === null ? times : languageField) }
 }
 
 /** The file comes last, so that a provider knows all fields when the file arrives. */
-async function bodyOf(call: Call): Promise<Fields & { file: Awaited<ReturnType<typeof streamingFile>> }> {
+async function createForm(call: Call): Promise<Fields & { file: Awaited<ReturnType<typeof streamingFile>> }> {
   const { fileName, mediaType, pieces } = call.recording
-  return { ...fieldsOf(call), file: await streamingFile(pieces, fileName, mediaType) }
+  return { ...formFields(call), file: await streamingFile(pieces, fileName, mediaType) }
 }
 
 async function transcribeWhole(call: Call): Promise<Transcript> {
   const { client, idleTimeout, options } = call
-  const response = await client.audio.transcriptions.create(await bodyOf(call), options).asResponse()
-  return transcriptOf(await wholeAnswer(response, idleTimeout.heard))
+  const response = await client.audio.transcriptions.create(await createForm(call), options).asResponse()
+  return parseTranscript(await readJson(response, idleTimeout.restart))
 }
 
 async function transcribeStreaming(call: Call, onText: (text: string) => void): Promise<Transcript> {
   const { client, idleTimeout, options } = call
-  const fields = await bodyOf(call)
+  const fields = await createForm(call)
   const stream = await client.audio.transcriptions.create({ stream: true, ...fields }, options)
   const segments: unknown[] = []
   let size = 0
   for await (const event of stream) {
-    idleTimeout.heard()
-    if (event.type === 'transcript.text.done') return transcriptOf({ segments, ...event })
+    idleTimeout.restart()
+    if (event.type === 'transcript.text.done') return parseTranscript({ segments, ...event })
     if (event.type === 'transcript.text.segment') segments.push(event)
     const text = event.type === 'transcript.text.delta' ? event.delta : event.text
     size += String(text).length
-    if (size > MAX_ANSWER) throw tooLarge()
+    if (size > MAX_ANSWER_SIZE) throw answerTooLarge()
     if (event.type === 'transcript.text.delta') onText(String(text))
   }
   // A connection that closes midway looks like the end of the stream.
@@ -188,7 +194,7 @@ const Answer = z.object({
     .nullish(),
 })
 
-function transcriptOf(answer: unknown): Transcript {
+function parseTranscript(answer: unknown): Transcript {
   const read = Answer.safeParse(answer)
   if (!read.success) throw new Unreadable(UNREADABLE, { cause: read.error })
   const { text, language, languages, segments, usage } = read.data
@@ -222,10 +228,10 @@ const UNDECODABLE =
   /\b(audio|file|media)\b.*\b(decod|corrupt|unsupported|not supported)|support the format you|invalid file format|valid media file/i
 
 /** Converts an error of the client, and determines whether the request was certainly free. */
-function failureOf(error: unknown, { provider, model }: Recording, late: string | null): Heard {
+function failureOf(error: unknown, { provider, model }: Recording, timeoutReason: string | null): Heard {
   // Providers charge neither for refused requests nor for those that were never sent.
   const { status, message } = error as { status?: unknown; message?: unknown }
-  const isFree = typeof status === 'number' || (late === null && !networkError(error).sent)
+  const isFree = typeof status === 'number' || (timeoutReason === null && !networkError(error).sent)
   const isRefusal = status === 400 || status === 415 || status === 422
   if (isRefusal && UNDECODABLE.test(String(message))) {
     const failure = fail('voice.audio_undecodable', {}, { cause: error })
@@ -234,13 +240,18 @@ function failureOf(error: unknown, { provider, model }: Recording, late: string 
   if (error instanceof Failure) return { kind: 'failure', failure: error, isFree: false }
   // The client throws a SyntaxError for a chunk that is not JSON.
   const cause = error instanceof SyntaxError ? new Unreadable(UNREADABLE, { cause: error }) : error
-  // `begun: false`: an interrupted transcript is discarded, so that a retry is safe.
-  const end = { provider, begun: false, late, refusal: refusalOf(model, String(message)) }
-  return { kind: 'failure', failure: callFailure(cause, end), isFree }
+  // `hasOutput: false`: an interrupted transcript is discarded, so that a retry is safe.
+  const call = {
+    provider,
+    hasOutput: false,
+    timeoutReason,
+    explainRefusal: explainRefusal(model, String(message)),
+  }
+  return { kind: 'failure', failure: callFailure(cause, call), isFree }
 }
 
 /** Explains a refused recording; null if only its status is known. */
-const refusalOf =
+const explainRefusal =
   (model: string, message: string) =>
   (status: number, code: unknown): string | null => {
     if (status === 404) return `it has no model ${model}`
