@@ -8,7 +8,7 @@ import { doesHang, type Mode } from '../standins/http.ts'
 import { KEY, type ResendStandIn, resendDomain, resendServer, SEND_ONLY } from '../standins/resend.ts'
 
 // Generous for a busy machine; tests of hanging servers use the shorter limit.
-const LIMITS = { answerMs: 10_000, freshMs: 300_000, staleMs: 5000, silentMs: 30_000, patienceMs: 0 }
+const LIMITS = { answerMs: 10_000, freshMs: 300_000, staleMs: 5000, retryMs: 30_000, maxWaitMs: 0 }
 const HANGING = { ...LIMITS, answerMs: 300 }
 const servers: ResendStandIn[] = []
 after(async () => {
@@ -145,7 +145,7 @@ describe('what the provider may say instead', () => {
     t.mock.timers.enable({ apis: ['Date'], now: Date.now() })
     const { server, domains } = await account({}, 'cut before')
     for (let n = 0; n < 5; n++) await expectFailure(domains.list(signal))
-    assert.match((await expectFailure(domains.list(signal))).detail, /next request can be made in 5 s$/)
+    assert.match((await expectFailure(domains.list(signal))).detail, /retry in 5 s$/)
     assert.equal(server.asked.length, 5)
   })
 

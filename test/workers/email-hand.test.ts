@@ -14,7 +14,7 @@ import { until } from '../until.ts'
 /** Handing over a mail has three outcomes: accepted, certainly not accepted, or unknown. */
 
 // Generous for a busy machine; tests of hanging servers use the shorter limit.
-const LIMITS = { connectMs: 10_000, silentMs: 10_000, patienceMs: 0 }
+const LIMITS = { connectMs: 10_000, silentMs: 10_000, maxWaitMs: 0 }
 const HANGING = { ...LIMITS, silentMs: 1000 }
 const servers: MailStandIn[] = []
 after(async () => {
@@ -130,7 +130,7 @@ describe('a mail that is handed over', () => {
 describe('a mail whose attempt ends while its request is being recorded', () => {
   for (const [what, limits, reason] of [
     ['by an abort', {}, /^stopping$/],
-    ['by its time limit', { wholeMs: 300 }, /no answer in time/],
+    ['by its time limit', { totalMs: 300 }, /no answer in time/],
   ] as const) {
     test(`${what} is not taken once that was said`, async () => {
       const { server, mailer } = await openMailer('take', limits)

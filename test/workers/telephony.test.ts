@@ -12,7 +12,7 @@ import { until } from '../until.ts'
 const TO = '+491711234567'
 const ID = '018f0000-0000-7000-8000-000000000001'
 // Generous for a busy machine; tests of hanging servers use the shorter limit.
-const LIMITS = { answerMs: 10_000, atOnce: 4, patienceMs: 0 }
+const LIMITS = { answerMs: 10_000, concurrency: 4, maxWaitMs: 0 }
 const HANGING = { ...LIMITS, answerMs: 300 }
 
 const servers: TwilioStandIn[] = []
@@ -246,7 +246,7 @@ describe('a provider that is down', () => {
       {},
       {
         ...LIMITS,
-        patienceMs: 5000,
+        maxWaitMs: 5000,
       },
     )
     const since = Date.now()
@@ -266,7 +266,7 @@ describe('a provider that is down', () => {
     const { server, telephony } = await openTelephony(
       'hang after',
       {},
-      { ...LIMITS, answerMs: 60_000, atOnce: 2 },
+      { ...LIMITS, answerMs: 60_000, concurrency: 2 },
     )
     const abort = new AbortController()
     const requests = Array.from({ length: 5 }, () => request(abort.signal))

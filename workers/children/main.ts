@@ -1,4 +1,4 @@
-/** The entry of a child process. */
+/** Entry point of a child process. */
 import { keepCode } from '../../tasks/code-cache.ts'
 
 keepCode()

@@ -6,7 +6,7 @@ import { type Child, type ChildLimits, startChild } from './process.ts'
 import { probeSandbox, type Sandbox, type SandboxOptions } from './sandbox.ts'
 import type { Work } from './work.ts'
 
-/** The children of a worker process. */
+/** The child processes of a worker process. */
 export interface ChildPool extends Children {
   /** Number of processes. */
   readonly size: number
@@ -22,7 +22,7 @@ export interface ChildPoolOptions extends Partial<SandboxOptions> {
   readonly onLoss?: () => void
   /** Number of children that work concurrently; default one per core. */
   readonly places?: number
-  /** A module that calls `serveWork`, as an absolute path; default is the one with all work. */
+  /** Absolute path of a module that calls `serveWork`; default `main.ts`. */
   readonly entry?: string
   readonly limits?: ChildLimits
   /** Lifetime of an idle child, in ms. */
@@ -63,7 +63,7 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
 class FairChildPool implements ChildPool {
   readonly #log: Log
   readonly #onLoss: (() => void) | undefined
-  readonly #places: number
+  readonly #concurrency: number
   readonly #checkMs: number
   readonly #processes: ChildProcesses
   // Including children that are being released.
@@ -77,7 +77,7 @@ class FairChildPool implements ChildPool {
   constructor(options: ChildPoolOptions) {
     this.#log = options.log
     this.#onLoss = options.onLoss
-    this.#places = options.places ?? availableParallelism()
+    this.#concurrency = options.places ?? availableParallelism()
     this.#checkMs = options.checkMs ?? 100
     this.#processes = new ChildProcesses(options)
   }
@@ -195,7 +195,7 @@ class FairChildPool implements ChildPool {
 
   #isFree({ owner, urgent }: Demand): boolean {
     const extra = !urgent && this.#busyFor(owner) === 0 ? 1 : 0
-    const max = this.#places + extra
+    const max = this.#concurrency + extra
     const sameKind = [...this.#busy.values()].filter((one) => one.urgent === urgent).length
     if (this.#busy.size > max || sameKind >= max) return false
     return urgent || this.#busy.size === 0 || this.rssBytes < MAX_BYTES

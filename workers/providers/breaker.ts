@@ -8,7 +8,7 @@ import type { Failure } from '../../sql/errors.ts'
 export interface Breaker {
   /**
    * Waits until the breaker admits a request.
-   * @throws the refusal with the time of the retry, if the wait exceeds `patienceMs`; the signal's reason.
+   * @throws the refusal with the time of the retry, if the wait exceeds `maxWaitMs`; the signal's reason.
    */
   enter(signal: AbortSignal): Promise<void>
   /** Records an answer of the provider, even if it is an error of the request. */
@@ -26,7 +26,7 @@ export interface BreakerOptions {
   readonly openMs: number
   readonly maxMs: number
   /** Longest wait before a refusal, in ms: a refusal costs the job one of its few attempts. */
-  readonly patienceMs: number
+  readonly maxWaitMs: number
   readonly now: () => number
 }
 
@@ -34,7 +34,7 @@ const DEFAULTS: BreakerOptions = {
   failures: 5,
   openMs: 5000,
   maxMs: 60_000,
-  patienceMs: 10_000,
+  maxWaitMs: 10_000,
   now: () => Date.now(),
 }
 
@@ -46,13 +46,13 @@ export function createBreaker(
   refuse: (seconds: number) => Failure,
   options: Partial<BreakerOptions> = {},
 ): Breaker {
-  const { failures, openMs, maxMs, patienceMs, now } = { ...DEFAULTS, ...options }
+  const { failures, openMs, maxMs, maxWaitMs, now } = { ...DEFAULTS, ...options }
   let failureCount = 0
   let openUntil = 0
   let pausedUntil = 0
   return {
     enter: async (signal) => {
-      const deadline = now() + patienceMs
+      const deadline = now() + maxWaitMs
       for (;;) {
         const readyAt = Math.max(openUntil, pausedUntil)
         if (readyAt <= now()) break

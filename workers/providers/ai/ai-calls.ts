@@ -25,7 +25,7 @@ export function createClients({ ai }: Pick<Settings, 'ai'>): (provider: AiProvid
   }
 }
 
-/** Limits the silence of a provider. */
+/** Limits the time between two chunks of an answer. */
 export interface IdleTimeout {
   /** Aborts when the timeout expires. */
   readonly signal: AbortSignal
@@ -57,7 +57,7 @@ export const MAX_ANSWER_SIZE = 16 * 1024 * 1024
 export const answerTooLarge = (): Failure => fail('ai.refused', { reason: 'its answer is too large' })
 
 /**
- * Parses the JSON body of an answer; `heard` is called for each chunk.
+ * Parses the JSON body of an answer; calls `onChunk` for each chunk.
  * @throws {@link answerTooLarge}; Unreadable.
  */
 export async function readJson(response: Response, onChunk: () => void = () => {}): Promise<unknown> {

@@ -3,7 +3,7 @@ import type { OpenAI } from 'openai'
 
 export type { OpenAI } from 'openai'
 
-/** @param timeoutMs until the headers of an answer; the body has no limit. */
+/** @param timeoutMs limits the wait for the headers of an answer; the body has no limit. */
 export async function createClient(
   { apiKey, baseUrl }: { readonly apiKey: string; readonly baseUrl: string },
   timeoutMs: number,

@@ -11,7 +11,7 @@ import { networkError, waitFor } from '../wait.ts'
  * (https://resend.com/docs/api-reference/domains/list-domains).
  */
 
-const LIMITS = { answerMs: 10_000, freshMs: 300_000, staleMs: 5_000, silentMs: 30_000, patienceMs: 2000 }
+const LIMITS = { answerMs: 10_000, freshMs: 300_000, staleMs: 5_000, retryMs: 30_000, maxWaitMs: 2000 }
 
 const Listed = z.object({
   id: z.string(),
@@ -149,7 +149,7 @@ function createSenderCheck(
         ),
       () => null,
     )
-    cached = { names, at: performance.now(), lifetimeMs: names === null ? limits.silentMs : limits.freshMs }
+    cached = { names, at: performance.now(), lifetimeMs: names === null ? limits.retryMs : limits.freshMs }
   }
   const refresh = (): Promise<void> => {
     refreshing ??= read().finally(() => {

@@ -29,7 +29,7 @@ const nodemailer = () => require('nodemailer') as typeof import('nodemailer')
 
 // Below the timeouts of the sending tasks, so that the error names the silent server. The largest attachments take 346 s
 // at 2 Mbit/s.
-const LIMITS = { connectMs: 10_000, silentMs: 20_000, wholeMs: 90_000, patienceMs: 10_000 }
+const LIMITS = { connectMs: 10_000, silentMs: 20_000, totalMs: 90_000, maxWaitMs: 10_000 }
 const MIN_BYTES_PER_MS = 262
 
 /** Creates a mailer; the first message opens the connection. */
@@ -177,8 +177,8 @@ function createSmtpSender(url: string, compose: Compose, limits: typeof LIMITS):
     const sent = recorded({ provider: 'smtp', what: 'send', url }, () =>
       sendMail(transport!, { ...composed, gate } as SendMailOptions),
     )
-    const wholeMs = limits.wholeMs + sumAttachmentBytes(message) / MIN_BYTES_PER_MS
-    const waited = await waitFor(sent, wholeMs, request.signal, () => gate.isPassed)
+    const totalMs = limits.totalMs + sumAttachmentBytes(message) / MIN_BYTES_PER_MS
+    const waited = await waitFor(sent, totalMs, request.signal, () => gate.isPassed)
     closeStreams(composed.attachments)
     if (waited.kind === 'answer') {
       breaker.recordSuccess()

@@ -15,11 +15,11 @@ export type Telephony = Pick<Comms, 'sms' | 'call' | 'findSms' | 'findCall' | 'l
 
 // Twilio answers within two seconds. 24 concurrent requests are far below the limit of an account. Requests wait for the
 // semaphore before `begin` records them.
-const LIMITS = { answerMs: 15_000, atOnce: 24, patienceMs: 10_000 }
+const LIMITS = { answerMs: 15_000, concurrency: 24, maxWaitMs: 10_000 }
 
 const LOOKUP_DELAYS_MS = [0, 1000, 3000]
 
-// More than one number receives within the minutes that a lookup covers.
+// Exceeds the number of messages to one recipient within the minutes of a lookup.
 const MAX_LISTED = 100
 
 /** Creates a client; the first request loads the SDK. */
@@ -74,7 +74,7 @@ function createTwilioCalls(settings: TelephonySettings, limits: typeof LIMITS): 
     (seconds) => apiFailure(`no answer to recent requests; retry in ${seconds} s`, seconds),
     limits,
   )
-  const semaphore = createSemaphore(limits.atOnce)
+  const semaphore = createSemaphore(limits.concurrency)
   const span = { provider: 'twilio', url: settings.apiBaseUrl }
   let client: Promise<Twilio> | null = null
   const twilio = (): Promise<Twilio> => {

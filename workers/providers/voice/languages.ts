@@ -22,7 +22,7 @@ function codesByName(): ReadonlyMap<string, string> {
 }
 
 const englishNames = (names: Intl.DisplayNames, code: string): string[] => {
-  // A deprecated code has the same name as its replacement, which must win.
+  // Skips deprecated codes: each has the same name as its replacement.
   if (Intl.getCanonicalLocales(code)[0] !== code) return []
   const name = names.of(code)
   return name === undefined ? [] : [name.toLowerCase()]
