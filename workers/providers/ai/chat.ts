@@ -1,7 +1,7 @@
 import type { ChatModels, Completion, Question, Tokens } from '../../../tasks/ai/ports.ts'
 import { PROVIDERS } from '../../../tasks/ai/providers.ts'
 import type { Settings } from '../../../tasks/settings.ts'
-import { recorded } from '../call.ts'
+import { type Call as ProviderCall, recorded } from '../call.ts'
 import {
   answerTooLarge,
   callFailure,
@@ -57,7 +57,7 @@ export function createChat({ ai }: Pick<Settings, 'ai'>): ChatModels {
   }
 }
 
-const describeCall = ({ provider, model }: Question, url: string) => ({
+const describeCall = ({ provider, model }: Question, url: string): ProviderCall => ({
   provider,
   what: 'chat',
   url,

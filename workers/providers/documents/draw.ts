@@ -14,14 +14,14 @@ export async function drawPage(
   try {
     await sendBytes(lease, bytes)
     // PDFium renders no stored images.
-    const request = {
+    const request: Work['document.open']['request'] = {
       mediaType,
       password,
       sight: 'none',
       languages: undefined,
       withoutPdfium: true,
       maxPages,
-    } as const
+    }
     await lease.ask('document.open', request, limits)
     return await lease.ask('document.draw', page, limits)
   } catch (error) {

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os'
 import type { AttachmentInfo, OpenPages } from '../../../tasks/context.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { type ChildLease, ChildLost, type Children, type Limits } from '../../children/ports.ts'
-import { type ReadPage, type Sight, sendBytes } from '../../children/work.ts'
+import { type ReadPage, type Sight, sendBytes, type Work } from '../../children/work.ts'
 
 export interface DocumentOptions extends OpenPages {
   readonly vision: Settings['visionProvider']
@@ -179,7 +179,14 @@ export class OpenedChildren {
     try {
       await sendBytes(lease, await this.#document())
       const { mediaType, password = null, languages, maxPages } = this.#options
-      const request = { mediaType, password, sight, languages, withoutPdfium, maxPages }
+      const request: Work['document.open']['request'] = {
+        mediaType,
+        password,
+        sight,
+        languages,
+        withoutPdfium,
+        maxPages,
+      }
       const { cpuMs, ...opened } = await lease.ask('document.open', request, this.limits)
       this.cpuMs += cpuMs
       return { lease, ...opened, since, openingMs: performance.now() - since }
