@@ -14,9 +14,8 @@ const problems = async (): Promise<string[]> => {
 
 test('what asks first is told that it is not known yet, and who asks later what was found out', async () => {
   const first = await Promise.all(Array.from({ length: 20 }, problems))
-  for (const one of first)
-    assert.deepEqual(one, ['The model has not been checked yet; it is being checked now'])
-  const found = 'The model is being loaded, or no worker serves the queue rag_model'
+  for (const one of first) assert.deepEqual(one, ['The model has not been checked yet; a check is running'])
+  const found = 'The model is loading, or no worker serves the queue rag_model'
   await until('it is found out', async () => (await problems())[0] === found)
   assert.deepEqual(await query(`select count(*)::int as jobs from job where queue = 'rag_model'`), [
     { jobs: 1 },

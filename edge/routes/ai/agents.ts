@@ -10,8 +10,8 @@ export const agentRoutes = [
     method: 'get',
     path: '/agents',
     summary: 'List agents',
-    description: `Returns at most 1000 agents, ordered by slug. A null model_id stands for the current model; an agent \
-that sets no temperature or max_tokens has those of the deployment.`,
+    description: `Returns at most 1000 agents, ordered by slug. A null model_id stands for the current model. An agent \
+without its own temperature or max_tokens uses those of the settings.`,
     response: z.array(Agent),
     handle: async ({ edge }) => {
       const { temperature, maxTokens } = edge.settings.ai
@@ -23,9 +23,9 @@ that sets no temperature or max_tokens has those of the deployment.`,
     method: 'patch',
     path: '/agents/:slug',
     summary: 'Update an agent',
-    description: `Changes only the given fields, from the next turn on in every process. model_id names a model of the \
-current provider, or of another one prefixed with its name, such as \`anthropic/claude-haiku-4-5\`; null stands for \
-the current model.`,
+    description: `Changes only the given fields, in every process from the next turn on. model_id names a model of the \
+current provider, or one of another provider with a prefix, such as \`anthropic/claude-haiku-4-5\`. null stands for the \
+current model.`,
     auth: 'operator',
     params: z.object({ slug: z.string() }),
     body: AgentChanges,

@@ -25,21 +25,21 @@ const ERRORS = [
   'rag.busy',
 ] as const
 
-const TURNS = `Omit conversation_id to start a conversation, titled with the first 50 characters of the message. A \
-signed-in caller is their own user_id, and only admins may name another; a caller without a credential is whoever they \
-name, \`api-user\` by default. The message is stored before the model is called. With \`rag_collection\`, the best \
-chunks of that collection (\`rag_top_k\`, 5 by default) are passed to the model and listed in \`rag_sources\` of the \
-response; an API key needs the scope to read collections for it. Turns of one conversation run one after the other.`
+const TURNS = `Omit conversation_id to start a conversation, titled with the first 50 characters of the message. \
+Accounts use their own user_id; only admins may use another. Callers without a credential may use any user_id, by \
+default \`api-user\`. The message is stored before the model is called. With \`rag_collection\`, the model receives the \
+best chunks of that collection (\`rag_top_k\`, 5 by default), and \`rag_sources\` of the response lists them. An API \
+key then needs the scope to read collections. Turns of one conversation run one after the other.`
 
 const STREAM = `Sends server-sent events: \`connect\` with conversation_id, message_id and job_id; a \`chunk\` for \
-each piece; \`final\` with the full answer; \`complete\`; or \`error\` with detail. On \`restart\`, discard all \
-earlier chunks: the turn has started over. Every event has an id; send it as \`Last-Event-ID\` to resume here or at \
-\`GET /ai/chat/stream/{message_id}\`, on any process, without starting another turn. Closing the stream does not stop \
-the turn; \`DELETE /jobs/{job_id}\` does, and keeps what was received so far.`
+each piece; \`final\` with the full answer, then \`complete\`; or \`error\` with detail. On \`restart\`, discard all \
+earlier chunks: the turn has started over. To resume, send the id of the last event as \`Last-Event-ID\`, here or to \
+\`GET /ai/chat/stream/{message_id}\`. Any process resumes the turn, without starting another one. Closing the stream \
+does not stop the turn. \`DELETE /jobs/{job_id}\` stops it and keeps the text received so far.`
 
 const STREAM_EXAMPLE = exampleStream()
 
-/** Asking a question and getting the answer. */
+/** Sends a message, and returns or streams the answer. */
 export const chatRoutes = [
   route({
     method: 'post',
@@ -80,9 +80,9 @@ export const chatRoutes = [
   route({
     method: 'get',
     path: '/chat/stream',
-    summary: 'Send a message in the query and stream the answer, for EventSource',
+    summary: 'Send a message from an EventSource',
     spends: true,
-    description: `${TURNS} ${STREAM}`,
+    description: `Takes the message from the query, for the \`EventSource\` of browsers. ${TURNS} ${STREAM}`,
     query: ChatQuery,
     produces: 'text/event-stream',
     example: STREAM_EXAMPLE,
@@ -94,8 +94,8 @@ export const chatRoutes = [
   route({
     method: 'get',
     path: '/chat/stream/:message_id',
-    summary: 'Stream an answer from its beginning or after `Last-Event-ID`',
-    description: STREAM,
+    summary: 'Stream an existing answer',
+    description: `Starts at the beginning, or after \`Last-Event-ID\`. ${STREAM}`,
     params: StreamParams,
     query: ByUser,
     produces: 'text/event-stream',
@@ -116,7 +116,7 @@ interface Asking {
   readonly request: EdgeRequest
 }
 
-/** The stream of the turn that was started; a reader who comes back with an event id of ours starts none. */
+/** Streams the turn that the request starts; a request with one of our event ids resumes its turn instead. */
 function following<I extends Asking>(userIdOf: (input: I) => string | undefined): Follow<I> {
   const who = (input: I): Who => whoOf(input.caller, userIdOf(input))
   return {

@@ -27,8 +27,9 @@ export const conversationRoutes = [
   route({
     method: 'get',
     path: '/conversations',
-    summary: 'List the conversations of a user, the one that changed last first, unless `sort` is given',
-    description: '`updated_at` is the `last_activity` of a conversation.',
+    summary: 'List the conversations of a user',
+    description:
+      'Sorted by latest change unless `sort` is given. `updated_at` is the `last_activity` of a conversation.',
     query: z.object({
       user_id: UserId.optional(),
       ...span('Changed last'),
@@ -42,7 +43,7 @@ export const conversationRoutes = [
     handle: async ({ query, caller, reader, request }) => {
       const { user_id, from = null, to = null, sort = LATEST, cursor = null, limit } = query
       const { userId, ownerId, all } = whoOf(caller, user_id)
-      // Who may see everybody's sees also those that nobody owns, unless they are the one who is named.
+      // Admins who name another user also see that user's conversations without an owner.
       const others = all && userId !== String(ownerId)
       const whose = others ? ([accountIdOf(userId), true] as const) : ([ownerId, ownerId === null] as const)
       const values = [userId, ...whose, from, to, cursor, 0, limit] as const
@@ -54,8 +55,8 @@ export const conversationRoutes = [
     method: 'get',
     path: '/conversations/:conversation_id',
     summary: 'Get a conversation with its messages',
-    description: `Returns the newest messages, oldest first; \`next\` leads to older ones. An answer that failed or was \
-stopped has the text received until then; one without any text is left out.`,
+    description: `Returns the newest messages, oldest first; \`next\` leads to older ones. A failed or stopped answer has \
+the text received so far, and is omitted if it has none.`,
     params: ConversationParams,
     query: ByUser.extend({
       limit: count({ min: 1, max: 1000, fallback: 200 }),
@@ -77,7 +78,7 @@ stopped has the text received until then; one without any text is left out.`,
   route({
     method: 'patch',
     path: '/conversations/:conversation_id',
-    summary: 'Change the title of a conversation',
+    summary: 'Rename a conversation',
     params: ConversationParams,
     query: ByUser,
     body: z
@@ -116,7 +117,7 @@ stopped has the text received until then; one without any text is left out.`,
     handle: async ({ params: { conversation_id: id }, query, caller, edge, transaction }) => {
       await assertTheirs(edge, caller, query.user_id, id)
       return transaction(async (tx) => {
-        // Locks jobs before rows, in the same order as when turns end.
+        // Same lock order as at the end of a turn: jobs before rows.
         const stopped = await tx.any(stopTurns(id))
         await tx.run(deleteConversation(id))
         tx.afterCommit(() => {

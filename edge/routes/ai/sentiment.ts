@@ -31,9 +31,9 @@ export const sentimentRoutes = [
     method: 'get',
     path: '/sentiment/stats',
     summary: 'Get sentiment statistics of conversations',
-    description: `With \`AI_SENTIMENT_ENABLED\`, a model scores conversations every 15 minutes, once they have been \
-quiet for five. Scores range from -1 to 1; \`recent_negatives\` has the ten latest that are negative or frustrated. An \
-account sees its own, an admin all.`,
+    description: `With \`AI_SENTIMENT_ENABLED\`, a model scores conversations every 15 minutes, after five minutes \
+without a message. Scores range from -1 to 1. \`recent_negatives\` has the ten latest negative or frustrated \
+conversations. Accounts see their own conversations; admins see all.`,
     response: Sentiment,
     reads: 'statistics',
     handle: async ({ caller, edge, reader }) => {

@@ -35,7 +35,7 @@ export const ChatRequest = z
   .meta({ id: 'ChatRequest' })
 export type ChatRequest = z.output<typeof ChatRequest>
 
-/** The same in a query, where an empty conversation_id counts as absent. */
+/** A chat request as query parameters; an empty conversation_id counts as absent. */
 export const ChatQuery = z.object({
   ...chatFields,
   rag_top_k: count({ min: 1, max: MAX_CHUNKS, fallback: DEFAULT_CHUNKS }),
@@ -82,7 +82,7 @@ export const Conversation = z
         role: z.enum(['user', 'assistant']),
         content: z.string(),
         timestamp: Timestamp,
-        /** `failed` and `stopped`: the content is what was received until then. */
+        /** If `failed` or `stopped`, the content is the text received so far. */
         status: z.enum(['complete', 'failed', 'stopped']),
       }),
     ),

@@ -12,7 +12,7 @@ const SERVICE = 'ai'
 const Health = z
   .strictObject({
     service: z.string(),
-    /** `error`: the state can't be read now. */
+    /** `error` if the database state cannot be read. */
     status: z.enum(['healthy', 'unhealthy', 'error']),
     enabled: z.boolean(),
     provider: z.string(),
@@ -34,14 +34,14 @@ export const healthRoute = route({
   method: 'get',
   path: '/health',
   summary: 'Get the health of the AI service',
-  description: `provider and model are those that answer by default. \`unhealthy\`: disabled, not configured, or its \
-default agent is inactive; \`error\`: the state cannot be read now. Does not call the provider.`,
+  description: `provider and model answer by default. \`unhealthy\`: the service is disabled or not configured, or its \
+default agent is inactive. \`error\`: the state cannot be read from the database. Does not call the provider.`,
   response: Health,
   reads: 'statistics',
   handle: async ({ edge, reader }) => {
     const { ai } = edge.settings
     const text = await reader.text(readAiState, [DEFAULT_AGENT]).catch((error) => {
-      edge.log.warn({ err: error }, 'The state of the AI service could not be read')
+      edge.log.warn({ err: error }, 'Reading the AI service state failed')
       return null
     })
     const state = text === null ? null : State.parse(JSON.parse(text))
@@ -80,7 +80,7 @@ const Version = z
 export const versionRoute = route({
   method: 'get',
   path: '/version',
-  summary: 'Get the version and features of the AI service',
+  summary: 'Get version and features of the AI service',
   auth: 'public',
   response: Version,
   handle: () => ({

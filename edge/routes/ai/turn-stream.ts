@@ -7,12 +7,12 @@ import { isTerminal, type JobEvent } from '../../streams/job-event.ts'
 import { frameText, type SseFrame, type SseStream, type StreamSource } from '../../streams/sse.ts'
 
 /**
- * The stream of a turn: `connect`, a `chunk` for each piece, `final` with the full answer and `complete`, or `error`. A
- * `restart` voids what came before it. An id is the answer's id plus the number of the job's event, so that it alone
- * says where to resume, whichever path it is sent to.
+ * The stream of a turn: `connect`, a `chunk` for each piece, then `final` with the full answer and `complete`, or `error`.
+ * A `restart` voids all earlier chunks. An event id has the answer's id and the number of the job's event. It suffices to
+ * resume the stream on every path.
  */
 
-/** A reader's position: in which answer, and after which event. */
+/** A client's position: the answer, and the last event that the client has received. */
 export interface Position {
   readonly messageId: string
   readonly seq: number
@@ -20,20 +20,20 @@ export interface Position {
 
 const POSITION = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.(\d{1,9})$/
 
-/** Parses a Last-Event-ID; null if it is not one of ours. */
+/** Parses a Last-Event-ID; null if it has another format. */
 export function positionOf(lastEventId: string): Position | null {
   const [, messageId, seq] = POSITION.exec(lastEventId) ?? []
   return messageId === undefined ? null : { messageId, seq: Number(seq) }
 }
 
-// Greater than any event number: a reader who has seen it has seen the end of a turn whose job is gone.
+// The event number of `final` in turns whose job is pruned; greater than all numbers of real events.
 const KEPT_SEQ = 900_000_000
 
-/** Follows a turn from its beginning, or after an event that the reader has seen. */
+/** Streams a turn after the event number `after`; null starts at the beginning. */
 export function followTurn(hub: Hub, turn: TurnState, after: number | null): StreamSource {
   const { seq } = turn
   if (seq === null) return keptTurn(turn, after)
-  // An event that does not exist yet was not seen here: waiting for the one after it could take forever.
+  // Ignores numbers of events that do not exist yet: waiting for the next one could take forever.
   const last = after !== null && after > seq + 1 ? null : after
   if (turn.ended === true && last !== null && last >= seq) {
     if (turn.status !== 'complete' || last > seq) return 'ended'
@@ -60,7 +60,7 @@ function follow(hub: Hub, turn: TurnState, last: number | null, stream: SseStrea
   }
   if (last === null) stream.send([connectFrame(turn)])
   stop = hub.watchJob(turn.job_id, cursor, push)
-  // Everything that a slow reader missed is in the table.
+  // After backpressure, the watch first reads the missed events from the table.
   stream.onWritable(() => {
     stop()
     stop = hub.watchJob(turn.job_id, cursor, push)
@@ -68,7 +68,7 @@ function follow(hub: Hub, turn: TurnState, last: number | null, stream: SseStrea
   return () => stop()
 }
 
-/** A turn whose job is no longer kept, but whose answer is. */
+/** Streams the stored answer of a turn whose job is pruned. */
 function keptTurn(turn: TurnState, after: number | null): StreamSource {
   if (after !== null && after >= KEPT_SEQ + 1) return 'ended'
   const frames = after === null ? [connectFrame(turn)] : []
@@ -110,7 +110,7 @@ function frame({ message_id }: TurnState, event: string, seq: number, data: obje
   return { event, id: `${message_id}.${seq}`, data: JSON.stringify(data) }
 }
 
-/** The failure of a turn whose job is no longer kept: the row has its text but not its code. */
+/** The failure of a turn whose job is pruned: the row has its detail but not its code. */
 function keptFailure({ error_detail }: TurnState): Pick<Failure, 'code' | 'detail'> {
   return error_detail === null ? fail('turn.stopped') : { code: 'turn.failed', detail: error_detail }
 }
@@ -148,7 +148,7 @@ function completeFrame(turn: TurnState, seq: number): SseFrame {
   return frame(turn, 'complete', seq + 1, { status: 'completed' })
 }
 
-/** A short stream for the reference, made by the code that makes the real ones. */
+/** A short stream for the API reference, built by the code of real streams. */
 export function exampleStream(): string {
   const turn: TurnState = {
     message_id: '01a20118-fbcc-738c-80ed-00058e0e401d',

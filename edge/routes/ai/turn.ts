@@ -24,7 +24,7 @@ import { viewerOf } from '../rag/access.ts'
 import { accountIdOf, isTheirs, type Who, whoOf } from './callers.ts'
 import { type ChatRequest, DEFAULT_CHUNKS } from './shapes.ts'
 
-/** Starting turns, and finding them again. */
+/** Starts turns, and finds them by answer or job. */
 
 export const DEFAULT_AGENT = 'assistant'
 const TITLE_CHARACTERS = 50
@@ -44,7 +44,7 @@ interface TurnInput {
   readonly requestId: string
 }
 
-/** Stores a question with the job that answers it. @throws what is wrong before a model is called. */
+/** Stores a question with the job that answers it. @throws all refusals that need no model call. */
 export async function beginTurn(
   input: TurnInput,
   request: ChatRequest,
@@ -66,7 +66,7 @@ export async function beginTurn(
     stream,
     ...drawingOf(request, viewerOf(caller)),
   }
-  // Locks the actor before rows, in the same order as when turns end.
+  // Same lock order as at the end of a turn: the actor before rows.
   const { ownerId } = caller
   const ref = await enqueue(tx, chat, payload, { ownerId, requestId, settings: edge.settings })
   const { message } = request
@@ -81,19 +81,19 @@ export async function beginTurn(
   return ref
 }
 
-/** The collection for an answer to draw on, as payload of the job. */
+/** The job payload for an answer that uses a collection; empty without one. */
 function drawingOf({ rag_collection, rag_top_k = DEFAULT_CHUNKS }: ChatRequest, { seesAll }: Viewer) {
   if (rag_collection === undefined) return {}
   return { rag: { collection: rag_collection, top_k: rag_top_k, sees_all: seesAll } }
 }
 
-/** The same for a streamed answer, where the response is not the job's result. */
+/** Like {@link beginTurn}, for a streamed answer: the response is not the job's result. */
 export async function beginStream(input: TurnInput, request: ChatRequest): Promise<JobRef<undefined>> {
   const { jobId, joined } = await beginTurn(input, request, true)
   return { jobId, joined, result: z.undefined() }
 }
 
-/** The model that answers, and the existing conversation. @throws the refusal. */
+/** Checks that a turn may start. Returns its model, and its conversation, which is null if new. @throws the refusal. */
 async function admitted(
   { edge, tx, caller }: TurnInput,
   who: Who,
@@ -122,7 +122,7 @@ async function admitted(
   return { model, conversation }
 }
 
-/** The owner of a new conversation: one that an admin starts for an account belongs to that account. */
+/** The owner of a new conversation: the caller, or the account for which an admin starts it. */
 async function ownership(tx: Queries, caller: Caller, { userId, all }: Who): Promise<Whose> {
   if (!all || userId === String(caller.ownerId)) return { user_id: userId, owner_id: caller.ownerId }
   const named = accountIdOf(userId)
@@ -130,7 +130,7 @@ async function ownership(tx: Queries, caller: Caller, { userId, all }: Who): Pro
   return { user_id: userId, owner_id: account?.id ?? null }
 }
 
-/** The turn of an answer, or of a job, if it is the caller's. @throws fail('turn.missing'), fail('conversation.denied') */
+/** Finds the turn of an answer or a job. @throws fail('turn.missing'), fail('conversation.denied') */
 export async function turnFor(
   { reader }: Edge,
   who: Who,

@@ -5,9 +5,9 @@ import { count, Moment, Timestamp } from '../../pipeline/schemas.ts'
 import { UserId, whoOf } from './callers.ts'
 
 const Count = z.int().min(0)
-/** Of speech that was transcribed. */
+/** Seconds of transcribed speech. */
 const Seconds = z.number().min(0)
-/** US dollars; null where nothing in it has a known price. */
+/** US dollars; null if no request in it has a known price. */
 const Cost = z.number().min(0).nullable()
 
 const Usage = z
@@ -56,10 +56,10 @@ export const usageRoutes = [
     path: '/usage/stats',
     summary: 'Get usage and cost statistics of models',
     description: `Covers start_time (inclusive) to end_time (exclusive); a time without a zone is UTC. Costs are \
-exact, in US dollars, at the price of the day; null where no price is known. Sums leave out \`unpriced_requests\`. \
-Tokens are those that the provider reported, or else counted here and marked \`estimated\`. \`audio_seconds\` are those \
-of transcriptions; one that was cut off, and may have been charged all the same, is \`estimated\`, without a cost. percentage is the share of \
-requests. An admin sees all users or the one named, an account its own usage.`,
+exact, in US dollars, at the price of the day; null if no price is known. Sums exclude \`unpriced_requests\`. The provider \
+reports the tokens; otherwise the service counts them and marks them \`estimated\`. \`audio_seconds\` are the seconds of \
+transcribed speech. An interrupted transcription, which may have been charged, is \`estimated\` and has no cost. \
+\`percentage\` is the share of requests. Admins see the usage of all users or of one; accounts see their own.`,
     query: z.object({
       user_id: UserId.optional(),
       start_time: Moment.optional(),
@@ -72,7 +72,7 @@ requests. An admin sees all users or the one named, an account its own usage.`,
     handle: async ({ query, caller, reader }) => {
       const { start_time: from = null, end_time: to = null, recent_limit: recent } = query
       const who = whoOf(caller, query.user_id)
-      // Without a user_id it covers everybody, for callers who may see everybody.
+      // Without a user_id, admins and callers without an account get the usage of all users.
       const everybody = !who.named && (who.all || who.ownerId === null)
       const text = everybody
         ? await reader.text(readUsage, [from, to, recent])

@@ -1,7 +1,7 @@
 import { type ArchiveFile, archive } from '../../../tasks/archive.ts'
 import { type PostMatter, toMarkdown } from '../../../tasks/blog/markdown.ts'
 
-/** Packs posts, each given as JSON text, into an archive of Markdown files. */
+/** Packs posts, each given as JSON text, into a zip archive of Markdown files. */
 export const archiveOfPosts = (posts: AsyncIterable<string>): AsyncGenerator<Uint8Array> =>
   archive(filesOf(posts))
 
@@ -12,6 +12,6 @@ async function* filesOf(posts: AsyncIterable<string>): AsyncGenerator<ArchiveFil
   }
 }
 
-// Within the years that an archive can represent.
+// A zip archive has MS-DOS dates from 1980 on, and Unix times until 2038.
 const [EARLIEST, LATEST] = [Date.UTC(1980, 0, 2), Date.UTC(2038, 0, 1)]
 const packable = (at: string): Date => new Date(Math.min(Math.max(Date.parse(at), EARLIEST), LATEST))

@@ -6,13 +6,13 @@ import type { Header } from '../../http/reply.ts'
 import { route } from '../../pipeline/route.ts'
 import { Exported, Status } from './shapes.ts'
 
-/** All posts as they are stored, in the form that the import reads. */
+/** Exports all posts as stored, in formats that the import reads. */
 export const exportRoute = route({
   method: 'get',
   path: '/export',
-  summary: 'Export all posts as Markdown files in a zip archive or as one JSON array',
-  description:
-    'Posts are in the order in which they were written. Importing either format into an empty blog reproduces the same export.',
+  summary: 'Export all posts',
+  description: `Returns a zip archive of Markdown files, or one JSON array, with posts in the order of their creation. \
+Importing either format into an empty blog reproduces the same export.`,
   auth: 'editor',
   query: z.object({
     format: z.enum(['markdown', 'json']).default('markdown'),
@@ -34,7 +34,7 @@ export const exportRoute = route({
     }
     const posts = allPosts(reader, query.status_filter ?? null)
     const pieces = zip ? (await import('./archive.ts')).archiveOfPosts(posts) : arrayOf(posts)
-    // Before the head, so that an immediate failure can still be answered with its status.
+    // Read before the head is sent, so that an immediate failure still gets its status.
     const first = await pieces.next()
     const writer = responder.chunks(head(200, headers))
     try {
@@ -50,7 +50,7 @@ export const exportRoute = route({
   },
 })
 
-/** Every post as JSON text, a few at a time. */
+/** Yields every post as JSON text, and reads a few at a time. */
 async function* allPosts(reader: Reads, status: PostStatus | null): AsyncGenerator<string> {
   for (let after = 0; ; ) {
     const posts = (await reader.texts(exportedAfter, [after, status])).map(exportedOf)

@@ -19,12 +19,12 @@ import { readMultipart } from '../../uploads.ts'
 
 const ImportForm = z.strictObject({ file: z.string().meta({ format: 'binary' }) }).meta({ id: 'BlogImport' })
 
-/** A file of posts in the database, waiting for its job. */
+/** An uploaded file of posts, stored in the database for its job. */
 interface Upload extends Received {
   readonly id: number
 }
 
-// So a file is a few dozen rows, however small the pieces in which it arrives.
+// Small network chunks are merged, so that a file takes only a few dozen rows.
 const ROW_BYTES = 256 * 1024
 
 const FORMATS: Readonly<Record<string, UploadFormat>> = {
@@ -37,11 +37,11 @@ const FORMATS: Readonly<Record<string, UploadFormat>> = {
 export const importRoute = route({
   method: 'post',
   path: '/import',
-  summary: 'Import posts from a Markdown file, a zip archive of such files, or a JSON array',
-  description: `Front matter may be YAML, TOML or JSON, with the keys of Jekyll, Hugo, Astro, Eleventy, Zola, Hexo, \
-Pelican and Ghost. \`on_conflict\` says what to do with a post whose slug exists; with \`fail\` the first one aborts \
-the whole import. Posts that cannot be read are counted and listed in \`errors\` (the first 1000), and the others are \
-imported. The import is one transaction.`,
+  summary: 'Import posts',
+  description: `Takes a Markdown file, a zip archive of such files, or a JSON array. Front matter may be YAML, TOML or \
+JSON, with the keys of Jekyll, Hugo, Astro, Eleventy, Zola, Hexo, Pelican and Ghost. \`on_conflict\` decides about posts \
+whose slug exists; with \`fail\`, the first one aborts the whole import. Unreadable posts are counted and listed in \
+\`errors\` (the first 1000); all others are imported. The import is one transaction.`,
   auth: 'editor',
   query: z.object({ on_conflict: z.enum(ON_CONFLICT).default('skip') }),
   body: ImportForm,
@@ -70,7 +70,7 @@ imported. The import is one transaction.`,
   },
 })
 
-/** Streams the file into the database; a file that cannot be imported is removed. */
+/** Streams the file into the database, and deletes it if it is refused. */
 async function receive(edge: Edge, request: EdgeRequest): Promise<Upload> {
   let upload: { readonly id: number; readonly fingerprint: Uint8Array } | null = null
   const discard = async (): Promise<unknown> => upload && edge.db.run(discardUpload(upload.id))
@@ -116,7 +116,7 @@ async function store(
   return hash.digest()
 }
 
-/** Passes UTF-8 text through. @throws fail('import.encoding') at the first byte that is not. */
+/** Passes UTF-8 text through. @throws fail('import.encoding') at the first invalid byte. */
 async function* utf8Only(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const check = (chunk?: Uint8Array): void => {

@@ -38,13 +38,13 @@ const Changes = Given.extend({ title: FIELDS.title.nullish() }).meta({ id: 'Blog
 
 const SLUG = 'A slug in any script is converted to lower-case ASCII letters, digits and hyphens.'
 
-/** Editing posts. */
+/** Routes that change posts. */
 export const postRoutes = [
   route({
     method: 'post',
     path: '/posts',
-    summary: 'Create a post as a draft',
-    description: `${SLUG} Without one, it is derived from the title. A slug that is taken is refused either way.`,
+    summary: 'Create a draft post',
+    description: `${SLUG} If omitted, it is derived from the title. A slug in use is refused in both cases.`,
     auth: 'editor',
     body: Given,
     bodyBytes: BODY_BYTES,
@@ -115,7 +115,8 @@ URL.`,
   route({
     method: 'post',
     path: '/posts/:post/archive',
-    summary: 'Archive a post, which hides it from the public until it is published again',
+    summary: 'Archive a post',
+    description: 'Hides the post from the public until it is published again.',
     auth: 'editor',
     params: PostParams,
     response: Post,
@@ -148,7 +149,7 @@ async function moved(
   return verbatim((await tx.one(post(id))).json)
 }
 
-/** A given slug in the form in which it is stored. */
+/** Converts a slug to its stored form. @throws fail('request.invalid') */
 function normalized(given: string): string {
   const slug = slugify(given)
   if (slug === '') throw invalid('body', 'slug', 'must have a letter or a digit', 'invalid_format')
@@ -157,7 +158,7 @@ function normalized(given: string): string {
   return slug
 }
 
-/** The ids of tags. @throws fail('request.invalid') when one does not exist. */
+/** Finds the ids of tags. @throws fail('request.invalid') if one does not exist. */
 async function idsOf(tx: Queries, slugs: readonly string[]): Promise<number[]> {
   const tags = await tx.any(tagsOf(slugs))
   const unknown = slugs.filter((slug) => !tags.some((tag) => tag.slug === slug))
@@ -174,7 +175,7 @@ async function insertAs(tx: Queries, slug: string, draft: Omit<NewPost, 'slug'>)
   return made.id
 }
 
-/** Drops absent fields, and those where null means unchanged. */
+/** Drops absent fields, and fields in which null means unchanged. */
 function defined(changes: Omit<z.output<typeof Changes>, 'tag_slugs' | 'slug'>) {
   const kept = Object.entries(changes).filter(
     ([name, value]) => value !== undefined && !(value === null && (name === 'title' || name === 'content')),

@@ -17,7 +17,7 @@ import { numbered, pageValues } from '../../pipeline/lists.ts'
 import { route, verbatim } from '../../pipeline/route.ts'
 import { found, PAGES, Post, PostList, SlugParams, Status, TagList, TagSlug } from './shapes.ts'
 
-/** What everybody may read, and the lists for editors. */
+/** Public reads, and the list of all posts for editors. */
 export const readRoutes = [
   route({
     method: 'get',
@@ -54,7 +54,8 @@ export const readRoutes = [
   route({
     method: 'get',
     path: '/admin/posts',
-    summary: 'List all posts, including drafts and archived ones, newest first',
+    summary: 'List all posts, newest first',
+    description: 'Includes drafts and archived posts.',
     query: z.object({
       ...numbered([POST_ORDER, TAGGED_ORDER], PAGES),
       tag: TagSlug.optional(),

@@ -51,7 +51,7 @@ const text = (max: number) =>
     .meta({ maxLength: max })
 const named = (max: number) => text(max).trim().min(1)
 
-/** The fields of a post that an editor sets, and their lengths. */
+/** Fields of a post that an editor sets, with their limits. */
 export const FIELDS = {
   title: named(LIMITS.title),
   slug: named(LIMITS.slug),
@@ -60,23 +60,25 @@ export const FIELDS = {
   tag_slugs: z.array(text(LIMITS.tag_slug)).max(LIMITS.tags),
   seo_title: text(LIMITS.seo_title),
   seo_description: text(LIMITS.seo_description),
-  hero_image_url: text(LIMITS.hero_image_url).refine(isPicture, PICTURE).describe(`A picture: ${PICTURE}`),
+  hero_image_url: text(LIMITS.hero_image_url)
+    .refine(isPicture, PICTURE)
+    .describe(`URL of a picture: ${PICTURE}`),
 }
 export const TAG_FIELDS = { name: named(LIMITS.tag_name), slug: named(LIMITS.tag_slug) }
 
-// A million characters, each written as an escaped surrogate pair of 12 bytes, plus the rest of the body.
+// A million characters, each an escaped surrogate pair of 12 bytes, plus the other fields.
 export const BODY_BYTES = 16 * 1024 * 1024
 
-/** The sizes of a page of posts. */
+/** Maximum and default number of posts on a page. */
 export const PAGES = { max: 100, fallback: 20 }
 export const TagSlug = z.string().max(LIMITS.tag_slug)
 
-// One name for both, because the reference cannot have two names for one place of a path.
+// Both are named `post`: the API reference allows only one parameter name for a path segment.
 export const SlugParams = z.object({ post: z.string().max(LIMITS.slug).describe('Slug of the post') })
 export const PostParams = z.object({ post: LongRowId })
 export const TagParams = z.object({ tag_id: LongRowId })
 
-/** A post as it is stored, or 404. */
+/** Answers with a post as stored. @throws fail('post.missing') if `text` is null. */
 export function found<T>(text: string | null): Answer<T> {
   if (text === null) throw fail('post.missing')
   return verbatim<T>(text)

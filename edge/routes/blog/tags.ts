@@ -11,7 +11,7 @@ import { invalid } from '../../pipeline/input.ts'
 import { type Input, json, route } from '../../pipeline/route.ts'
 import { TAG_FIELDS, Tag, TagParams } from './shapes.ts'
 
-/** Editing tags. */
+/** Routes that change tags. */
 export const tagRoutes = [
   route({
     method: 'post',
@@ -34,8 +34,9 @@ export const tagRoutes = [
   route({
     method: 'put',
     path: '/tags/:tag_id',
-    summary: 'Update a tag; null or absent fields stay unchanged',
-    description: `The change shows in the tag's first ${RETAG_BATCH} posts at once, and a job brings it into the others.`,
+    summary: 'Update a tag',
+    description: `null or absent fields stay unchanged. The first ${RETAG_BATCH} posts of the tag show the change \
+immediately; a job updates the others.`,
     auth: 'editor',
     params: TagParams,
     body: z
@@ -58,8 +59,8 @@ export const tagRoutes = [
   route({
     method: 'delete',
     path: '/tags/:tag_id',
-    summary: 'Delete a tag and remove it from all posts',
-    description: `Its first ${RETAG_BATCH} posts lose it at once, and a job removes it from the others.`,
+    summary: 'Delete a tag',
+    description: `Removes the tag from its first ${RETAG_BATCH} posts immediately; a job removes it from the others.`,
     auth: 'editor',
     params: TagParams,
     errors: ['tag.missing'],
@@ -72,7 +73,7 @@ export const tagRoutes = [
   }),
 ]
 
-/** Applies a change of a tag to its first posts, and adds a job for the others if there are any. */
+/** Applies the change of a tag to its first posts, and enqueues a job for the others, if any. */
 async function showInPosts(
   tx: Queries,
   { params, edge, caller, requestId }: Input<z.output<typeof TagParams>, unknown, unknown, Caller>,

@@ -5,13 +5,13 @@ import { route } from '../../pipeline/route.ts'
 import { DocumentParams } from './shapes.ts'
 import { contentHeaders } from './upload.ts'
 
-/** The bytes of a document as they were stored. */
+/** Serves the stored bytes of a document. */
 export const contentRoute = route({
   method: 'get',
   path: '/:id/content',
   summary: 'Download the stored bytes of a document',
   description:
-    'Supports `Range`, `If-None-Match` and `If-Range`. Only types that browsers show safely are served inline.',
+    'Supports `Range`, `If-None-Match` and `If-Range`. Only types that browsers display safely are served inline.',
   params: DocumentParams,
   produces: '*/*',
   alsoAnswers: SERVED_ANSWERS,

@@ -23,7 +23,7 @@ import { Answer, json, route } from '../../pipeline/route.ts'
 import { option } from '../../pipeline/schemas.ts'
 import { DocumentParams, Page, PageParams, PageWithText } from './shapes.ts'
 
-// PDF 2.0 takes 127 bytes of UTF-8 (ISO 32000-2, 7.6.4.3.3).
+// PDF 2.0 allows 127 bytes of UTF-8 (ISO 32000-2, 7.6.4.3.3).
 const MAX_PASSWORD_CHARACTERS = 127
 
 const Opening = z
@@ -32,19 +32,20 @@ const Opening = z
   })
   .meta({ id: 'DocumentExtraction' })
 
-/** Extracting the text of a document's pages, and reading the results. */
+/** Extracts the text of a document's pages, and serves the results. */
 export const pageRoutes = [
   route({
     method: 'post',
     path: '/:id/extract',
-    summary: 'Extract the text of the pages of a document',
-    description:
-      'Skips pages that were already read unless `force` is true. While an extraction of the document is under way, a request joins it; a forced request joins only a forced one, one with a `language` only one with the same, and otherwise runs after it. `password` opens an encrypted PDF. The one that opened it is kept, encrypted, and serves later extractions and the images of its pages.',
+    summary: 'Extract the text of a document',
+    description: `Skips pages that were already read unless \`force\` is true. A request joins an unfinished extraction of \
+the document. With \`force\` it joins only a forced one, and with \`language\` or \`password\` only one with the same \
+value; otherwise it runs afterwards. \`password\` opens an encrypted PDF. A correct password is stored encrypted, and later extractions and page images use it.`,
     params: DocumentParams,
     query: z.object({
       force: option(),
       language: Languages.optional().meta({
-        description: 'The languages of words in pictures, e.g. `deu+fra`; default `OCR_LANGUAGES`',
+        description: 'Languages of the OCR, e.g. `deu+fra`; default: `OCR_LANGUAGES`',
       }),
     }),
     body: Opening.optional(),
@@ -75,7 +76,8 @@ export const pageRoutes = [
   route({
     method: 'get',
     path: '/:id/extraction',
-    summary: 'Get the extraction under way, if there is one',
+    summary: 'Get the unfinished extraction of a document',
+    description: '`job_id` is null if there is none.',
     params: DocumentParams,
     response: z.strictObject({ job_id: z.uuid().nullable() }),
     errors: ['document.missing'],
@@ -160,7 +162,7 @@ interface Wanted {
 
 const PENDING_SECONDS = 5
 
-/** Has a page drawn that was never requested before, and waits for it; concurrent requests wait for the same job. */
+/** Enqueues a job that draws the image of a page, and waits for it. Concurrent requests share the job. */
 async function drawn(
   edge: Edge,
   { id, number, requestId, ownerId }: Wanted,
@@ -175,7 +177,7 @@ async function drawn(
   if (end.status !== 'done') throw jobFailure(end)
   const found = await look()
   if (found === null) throw fail('document.page_missing')
-  // An extraction has read the page anew meanwhile.
+  // An extraction has replaced the page in the meantime.
   if (found.image === null && found.drawable)
     throw fail('document.image_pending', {}, { retryAfter: PENDING_SECONDS })
   if (found.image === null) throw fail('document.image_missing')

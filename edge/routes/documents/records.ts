@@ -38,13 +38,13 @@ const Changes = z
 
 const Tags = z.array(z.strictObject({ label: z.string(), count: z.int() })).meta({ id: 'DocumentTags' })
 
-/** The record of a document, and its tags. */
+/** Records of documents, and their tags. */
 export const recordRoutes = [
   route({
     method: 'get',
     path: '/tags',
-    summary: 'List the tags of all documents, including superseded ones, most used first',
-    description: 'Returns at most 1000.',
+    summary: 'List document tags, most used first',
+    description: 'Counts superseded documents, too. Returns at most 1000 tags.',
     response: Tags,
     reads: 'list',
     handle: async ({ caller, reader }) => json((await reader.text(readTags, [caller.ownerId]))!),
@@ -54,8 +54,8 @@ export const recordRoutes = [
     method: 'post',
     path: '/bulk',
     summary: 'Tag, delete or extract up to 1,000 documents',
-    description: `One job with progress does it for one document after the other. Its result counts those that are as asked for now, \
-also if they were before, and says why the others were refused.`,
+    description: `One job with progress processes the documents one after the other. Its result counts the documents in \
+the requested state, including unchanged ones, and lists the refused documents with the reason.`,
     body: BulkAction,
     response: BulkResult.meta({ id: 'DocumentsBulkResult' }),
     sideEffect: true,
@@ -100,9 +100,9 @@ document disappears from the default list.`,
   route({
     method: 'delete',
     path: '/:id',
-    summary: 'Move a document to the trash, or delete it permanently',
-    description: `Cancels a running or waiting extraction of the document. The document can be restored for \
-\`TRASH_DAYS\`, unless \`permanent\` is true: then it is gone at once, from the trash too.`,
+    summary: 'Delete a document',
+    description: `Moves the document to the trash, from which it can be restored for \`TRASH_DAYS\`. With \`permanent\`, \
+deletes it immediately, also from the trash. Cancels an unfinished extraction of the document.`,
     params: DocumentParams,
     query: z.object({ permanent: option() }),
     errors: ['document.missing', 'document.protected'],
@@ -125,8 +125,8 @@ document disappears from the default list.`,
     method: 'post',
     path: '/:id/restore',
     summary: 'Restore a document from the trash',
-    description:
-      'It comes back with its pages and tags, and supersedes what it did before, unless that was deleted or another document supersedes it by now.',
+    description: `Restores its pages and tags. The document also supersedes its earlier predecessor again, unless that \
+one was deleted or has another successor.`,
     params: DocumentParams,
     response: Document,
     errors: ['document.missing', 'document.stored_again'],
@@ -135,7 +135,7 @@ document disappears from the default list.`,
       transaction(async (tx) => {
         const trashed = await tx.maybeOne(trashedDigest(params.id, caller.ownerId))
         if (trashed === null) throw fail('document.missing')
-        // An upload of the same bytes comes before it, or finds the restored document.
+        // Serializes with uploads of the same bytes: a later upload finds the restored document.
         await tx.run(lockDigest(Buffer.from(trashed.sha256)))
         if ((await tx.maybeOne(restoreDocument(params.id, caller.ownerId))) === null)
           throw fail('document.missing')
@@ -147,7 +147,8 @@ document disappears from the default list.`,
   route({
     method: 'post',
     path: '/:id/tags',
-    summary: 'Add a tag to a document, unless it already has it',
+    summary: 'Add a tag to a document',
+    description: 'Changes nothing if the document already has the tag.',
     params: DocumentParams,
     body: z.strictObject({ label: Label }).meta({ id: 'DocumentTag' }),
     response: Document,
@@ -183,7 +184,7 @@ interface By {
   readonly requestId: string
 }
 
-/** Changes a document, and has the collections follow that it may be in. @throws fail('document.missing'). */
+/** Changes a document, and refreshes the collections that may contain it. @throws fail('document.missing') */
 function changed<T>(by: By, id: number, change: Query<T>): Promise<T> {
   return by.edge.db.transaction(async (tx) => {
     const row = await tx.maybeOne(change)
@@ -199,12 +200,12 @@ const jobOf = ({ edge, caller, requestId }: By) => ({
   settings: edge.settings,
 })
 
-/** The document as it is now; 404 if it has been deleted meanwhile. */
+/** Answers with the current document. @throws fail('document.missing') if it has been deleted in the meantime. */
 async function now(edge: Edge, id: number, owner: number | null): Promise<Answer<z.input<typeof Document>>> {
   return found(await edge.reader.text(readDocument, [id, owner]))
 }
 
-/** Drops keys that were not given: an absent key leaves its field unchanged, null clears it. */
+/** Drops absent keys, which leave their fields unchanged; null clears a field. */
 function changesOf<T extends object>(body: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)) as never
 }

@@ -25,14 +25,14 @@ export const Document = z
     protected: z.boolean(),
     supersedes_id: z.int().nullable(),
     superseded_by_id: z.int().nullable(),
-    attached_to_id: z.int().nullable().describe('The mail that it came with'),
+    attached_to_id: z.int().nullable().describe('Id of the mail that it was attached to'),
     tags: z.array(z.string()),
     created_at: Timestamp,
     updated_at: Timestamp.nullable(),
-    hits: z.array(Hit).optional().meta({ description: 'Only of a search with `hits`: pages that match' }),
+    hits: z.array(Hit).optional().meta({ description: 'Matching pages; only for a search with `hits`' }),
     deleted_at: Timestamp.optional().meta({ description: 'Only in the trash' }),
     expires_at: Timestamp.optional().meta({
-      description: 'Only in the trash: until then the document can be restored',
+      description: 'Only in the trash: time until which the document can be restored',
     }),
   })
   .meta({ id: 'Document' })
@@ -55,7 +55,7 @@ export const Page = z
   .meta({ id: 'DocumentPage' })
 export const PageWithText = Page.extend({ text: z.string() }).meta({ id: 'DocumentPageWithText' })
 
-/** The metadata that an owner sets. */
+/** Metadata that the owner can set. */
 export const METADATA = {
   title: z.string().trim().min(1).max(300),
   kind: z.string().trim().min(1).max(32),
@@ -67,7 +67,7 @@ export const METADATA = {
 export const DocumentParams = z.object({ id: LongRowId })
 export const PageParams = z.object({ id: LongRowId, number: RowId })
 
-/** A document as it is stored, or 404. */
+/** Answers with a document as stored. @throws fail('document.missing') if `text` is null. */
 export function found<T>(text: string | null): Answer<T> {
   if (text === null) throw fail('document.missing')
   return verbatim<T>(text)

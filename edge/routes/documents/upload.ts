@@ -13,7 +13,7 @@ import { METADATA } from './shapes.ts'
 
 const Fields = z.object({ ...METADATA, source: z.string().trim().min(1).max(100) }).partial()
 
-/** Streams a file into the store, then makes it a document; if that fails, nothing is left of it. */
+/** Streams a file into the store, then creates its document. A failure discards the stored bytes. */
 export async function upload({
   caller,
   edge,
@@ -53,11 +53,11 @@ export async function upload({
   }
 }
 
-/** The title of a document without one is the name of its file. */
+/** The title of a document: the given one, or else its file name. */
 export const titleOf = (given: string | undefined, fileName: string): string =>
   given ?? (fileName === '' ? 'Untitled' : fileName)
 
-// Types that a browser shows without running anything in them. Everything else is offered as a download.
+// Types that browsers display without running active content. All other types are served as downloads.
 const INLINE = new Set([
   'application/pdf',
   'image/png',
@@ -68,7 +68,7 @@ const INLINE = new Set([
   'text/plain',
 ])
 
-/** Headers for stored bytes: never sniffed, and inline only where that is safe. */
+/** Headers of stored bytes: sandboxed, and inline only for safe types. */
 export function contentHeaders(content: { media_type: string; title: string }): Header[] {
   const disposition = INLINE.has(content.media_type) ? 'inline' : 'attachment'
   const name = titledFile(content.title, content.media_type)

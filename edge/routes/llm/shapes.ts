@@ -48,9 +48,9 @@ export const Model = z
 const Rates = {
   input_price: Dollars,
   output_price: Dollars,
-  /** Null: the same as other input. */
+  /** Null if cached input costs the same as other input. */
   cache_read_price: Dollars,
-  /** Null: the same as other output. */
+  /** Null if reasoning costs the same as other output. */
   reasoning_price: Dollars,
 }
 
@@ -62,7 +62,7 @@ export const Prices = z
       cache_write_price: Dollars,
       input_audio_price: Dollars,
       output_audio_price: Dollars,
-      /** Prices of requests with more than `over` tokens of input. */
+      /** Prices of requests with more than `over` input tokens. */
       tiers: z.array(z.strictObject({ over: z.int(), ...Rates })),
     }),
   )

@@ -22,14 +22,15 @@ const Checkout = z
   })
   .meta({ id: 'Checkout' })
 
-/** Buying: the catalog, and the provider's checkout page. */
+/** The price catalog, and checkout sessions. */
 export const checkoutRoutes = [
   route({
     method: 'post',
     path: '/checkout',
-    summary: 'Create a checkout session, a page of the payment provider on which the caller pays',
-    description: `Afterwards the provider redirects to \`success_url\` or \`cancel_url\`, else to those of the \
-settings, else to pages of ours. It replaces \`{CHECKOUT_SESSION_ID}\` in them.`,
+    summary: 'Create a checkout session',
+    description: `The caller pays on a page of the payment provider, which then redirects to \`success_url\` or \
+\`cancel_url\`. They default to the URLs of the settings, or else to pages of this service. The provider replaces \
+\`{CHECKOUT_SESSION_ID}\` in them.`,
     body: Checkout,
     response: CheckoutSession,
     errors: PROVIDER_ERRORS,
@@ -52,8 +53,8 @@ settings, else to pages of ours. It replaces \`{CHECKOUT_SESSION_ID}\` in them.`
   route({
     method: 'get',
     path: '/catalog',
-    summary: 'List what can be bought: the active prices of the payment provider',
-    description: 'Returns at most 1000.',
+    summary: 'List the active prices',
+    description: 'Returns at most 1000 prices of the payment provider.',
     response: Catalog,
     errors: PROVIDER_ERRORS,
     alwaysWaits: true,
@@ -64,7 +65,7 @@ settings, else to pages of ours. It replaces \`{CHECKOUT_SESSION_ID}\` in them.`
   }),
 ]
 
-/** Where the provider redirects to: the URL of the request, else of the settings, else a page of ours. */
+/** The URL to which the provider redirects: of the request, else of the settings, else a page of this service. */
 export function redirect(
   { payments, publicBaseUrl }: Pick<Settings, 'payments' | 'publicBaseUrl'>,
   which: 'success' | 'cancel',
@@ -72,6 +73,6 @@ export function redirect(
 ): string {
   const page = which === 'success' ? '/payment/success?session_id={CHECKOUT_SESSION_ID}' : '/payment/cancel'
   const url = given ?? (which === 'success' ? payments.successUrl : payments.cancelUrl) ?? page
-  // As text: a URL object would escape the braces of the placeholder.
+  // Concatenated, because a URL object would escape the braces of the placeholder.
   return url.startsWith('/') ? `${publicBaseUrl}${url}` : url
 }

@@ -8,8 +8,8 @@ export const disputeRoutes = [
   route({
     method: 'get',
     path: '/disputes',
-    summary: 'List the disputes of the caller’s payments, newest first',
-    description: `\`open\` stands for ${OPEN_DISPUTES.join(', ')}.`,
+    summary: 'List payment disputes, newest first',
+    description: `Lists disputes of the caller's payments. \`open\` stands for ${OPEN_DISPUTES.join(', ')}.`,
     query: z.object({
       ...numbered(DISPUTE_ORDER, PAGES),
       status: z.enum(['open', ...DISPUTE_STATUSES]).optional(),

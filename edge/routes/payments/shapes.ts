@@ -6,9 +6,9 @@ import { Paged } from '../../pipeline/lists.ts'
 import { type Answer, json } from '../../pipeline/route.ts'
 import { LongRowId, Timestamp } from '../../pipeline/schemas.ts'
 
-/** Requests and responses of the payment routes that are not those of their jobs. */
+/** Requests and responses of the payment routes; those of their jobs are in `tasks/payments/shapes.ts`. */
 
-/** The sizes of a page. */
+/** Maximum and default size of a page. */
 export const PAGES = { max: 200, fallback: 20 }
 
 export const TransactionList = z
@@ -95,7 +95,7 @@ export const RevenueSeries = z
 
 export const RowParams = z.object({ id: LongRowId })
 
-/** JSON that PostgreSQL built, or 404. */
+/** Answers with JSON built by PostgreSQL. @throws fail(missing) if `text` is null. */
 export function found<T>(text: string | null, missing: ErrorCode): Answer<T> {
   if (text === null) throw fail(missing)
   return json<T>(text)
@@ -106,7 +106,7 @@ export function requireProvider({ payments }: Settings): void {
   if (payments.secretKey === undefined) throw fail('payment.not_configured')
 }
 
-/** The errors with which every job that calls the provider can end. */
+/** Errors that every job with a call to the provider can have. */
 export const PROVIDER_ERRORS = [
   'payment.not_configured',
   'payment.rejected',

@@ -1,19 +1,19 @@
 import { fail } from '../../../sql/errors.ts'
 
-// How old a signed event may be: an intercepted event cannot be replayed after that.
+// Maximum age of a signed event, after which an intercepted one cannot be replayed.
 const TOLERANCE_SECONDS = 300
 
 let loaded: Promise<typeof import('stripe').Stripe.webhooks> | null = null
 
-// The provider sends one for each of its secrets, and has two while one is rolled.
+// The provider sends one signature for each active secret: two during a rotation.
 const MAX_SIGNATURES = 10
 
 /**
- * The event in a body, if the provider has recently signed these very bytes
- * (https://docs.stripe.com/webhooks/signature). While a secret is rolled, the provider signs with both the old and the
- * new one, and only one of them may be known here: one signature of one secret suffices. The first event loads the SDK.
+ * Parses an event after verifying that the provider has recently signed exactly these bytes
+ * (https://docs.stripe.com/webhooks/signature). One valid signature suffices: during a rotation, the provider signs with
+ * both secrets, and the settings may have only one. The first event loads the SDK.
  *
- * @param now ms since 1970.
+ * @param now Unix time in ms.
  * @throws fail('payment.payload')
  */
 export async function verifiedEvent(

@@ -36,8 +36,8 @@ export const subscriptionRoutes = [
   route({
     method: 'post',
     path: '/subscriptions/:id/cancel',
-    summary: 'Cancel a subscription at the end of the paid period',
-    description: 'The subscription stays as it is until then. Cancelling it again has no effect.',
+    summary: 'Cancel a subscription',
+    description: 'It ends with the paid period, and does not change until then. A repeat has no effect.',
     params: RowParams,
     response: Cancellation,
     errors: ['subscription.missing', 'subscription.canceled', ...PROVIDER_ERRORS],

@@ -8,9 +8,9 @@ export const summaryRoutes = [
   route({
     method: 'get',
     path: '/status',
-    summary: 'Get the payment status and the totals of the caller’s payments',
-    description: `Revenue is payments less refunds, in the currency of most payments; \`per_currency\` lists all. \
-Amounts are in the smallest unit of their currency.`,
+    summary: 'Get payment status and totals',
+    description: `Totals cover the caller's payments. Revenue is payments less refunds, in the currency of most payments; \
+\`per_currency\` lists all currencies. Amounts are in the smallest unit of their currency.`,
     response: Summary,
     reads: 'statistics',
     handle: async ({ caller, edge, reader }) => {
@@ -23,7 +23,7 @@ Amounts are in the smallest unit of their currency.`,
   route({
     method: 'get',
     path: '/revenue-timeseries',
-    summary: 'Get the revenue of each of the last days',
+    summary: 'Get daily revenue',
     description: `Days are in UTC and end with today; days without revenue are included. A refund counts on the day of \
 its payment.`,
     query: z.object({

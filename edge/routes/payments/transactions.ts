@@ -21,7 +21,7 @@ const MAX_AMOUNT = 999_999_999_999
 const Refund = z
   .strictObject({
     amount: z.int().min(1).max(MAX_AMOUNT).optional(),
-    // The provider keeps at most this much of a note.
+    // The provider stores at most 500 characters.
     reason: z.string().trim().min(1).max(500).optional(),
   })
   .meta({ id: 'RefundRequest' })
@@ -33,7 +33,8 @@ export const transactionRoutes = [
   route({
     method: 'get',
     path: '/transactions',
-    summary: 'List the transactions of the caller, newest first, unless `sort` is given',
+    summary: 'List the transactions of the caller',
+    description: 'Sorted newest first unless `sort` is given.',
     query: z
       .object({
         ...numbered(Object.values(TRANSACTION_ORDERS), PAGES),
@@ -68,9 +69,9 @@ export const transactionRoutes = [
   route({
     method: 'post',
     path: '/refund/:id',
-    summary: 'Refund a payment or a part of it',
-    description: `Without an amount, refunds all that is left. The reason is \`requested_by_customer\`, \`duplicate\`, \
-\`fraudulent\`, or a note. Returns the refund, which is a transaction of its own.`,
+    summary: 'Refund a payment fully or partially',
+    description: `Without an amount, refunds the remaining amount. The reason is \`requested_by_customer\`, \
+\`duplicate\`, \`fraudulent\`, or a note. Returns the refund, which is a separate transaction.`,
     params: RowParams,
     body: Refund.default({}),
     response: Transaction,

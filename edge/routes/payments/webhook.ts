@@ -8,25 +8,25 @@ import { eventBytes, RECEIVED, Received } from '../../pipeline/provider-events.t
 import { Answer, route } from '../../pipeline/route.ts'
 import { verifiedEvent } from './signature.ts'
 
-// How long a request waits for its job, so that what the provider or its user reads next is already there.
+// A request waits this long for its job, so that a read after it usually sees the event applied.
 const WAIT_MS = 2000
 
 const EventBody = z.looseObject({ id: z.string(), type: z.string() }).meta({ id: 'ProviderEvent' })
 
-/** Receives the provider's events. Whatever is wrong with a request, the error is the same. */
+/** Receives the provider's events. All invalid requests get the same error. */
 export const webhook = route({
   method: 'post',
   path: '/webhook',
   auth: 'public',
   summary: 'Receive an event of the payment provider',
-  description: `Requires the provider's signature in the header \`Stripe-Signature\`, at most 300 s old. An event is \
-stored once, however often it arrives, and applied before the response or soon after. Types: \
-${[...EVENT_TYPES].join(', ')}; any other is acknowledged and ignored.`,
+  description: `Requires the provider's signature in the header \`Stripe-Signature\`, at most 300 s old. Stores each event \
+once, and applies it before the response or soon after. Types: ${[...EVENT_TYPES].join(', ')}. All other types are \
+acknowledged and ignored.`,
   body: EventBody,
   bodyType: 'bytes',
   response: Received,
   errors: ['payment.payload', 'payment.webhook_not_configured', 'internal', 'database.down'],
-  repeatable: 'an event is recognised by its id',
+  repeatable: 'an event is stored once, by its id',
   raw: async ({ edge, request, requestId, responder }) => {
     const event = readEvent(await signedEvent(edge, request))
     if (event === null) throw fail('payment.payload')
@@ -46,7 +46,7 @@ async function signedEvent(edge: Edge, request: EdgeRequest): Promise<unknown> {
   return verifiedEvent(body, request.header('stripe-signature'), secrets, edge.pulse.now())
 }
 
-/** Waits briefly for the job. If it has failed, the error makes the provider send the event again. */
+/** Waits briefly for the job. If it fails, the error makes the provider redeliver the event. */
 async function waitUntilApplied(
   edge: Edge,
   jobId: string,

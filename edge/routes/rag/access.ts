@@ -2,12 +2,12 @@ import type { Viewer } from '../../../sql/rag/reads.ts'
 import { type Caller, requireRole, roleFor } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 
-/** Who may do what with a collection: that depends on what it has, which no declaration of a route knows. */
+/** Access checks that depend on the kind of a collection, so that a route cannot declare them. */
 
-/** Who looks at collections. Admins, and everybody where there is no authentication, see those of all. */
+/** The caller as a viewer of collections. Admins, and all callers under `AUTH_LEVEL=none`, see all collections. */
 export const viewerOf = ({ ownerId, role }: Caller): Viewer => ({ ownerId, seesAll: role === 'admin' })
 
-/** @throws fail('auth.forbidden') for a caller who may not index files, nor delete collections of them. */
+/** @throws fail('auth.forbidden') if the caller may not index files or delete collections of files. */
 export function requireOperator({ settings }: Edge, caller: Caller): void {
   const role = settings.openAreas.has('rag') ? null : roleFor('operator', settings)
   const refusal = role === null ? null : requireRole(caller, role)

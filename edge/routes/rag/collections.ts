@@ -34,8 +34,8 @@ export const collectionRoutes = [
   route({
     method: 'get',
     path: '/collections',
-    summary: 'List the names of the collections',
-    description: 'Of collections of documents, only their owner and admins see any, here and everywhere.',
+    summary: 'List collection names',
+    description: 'On all routes, only the owner and admins see a collection of documents.',
     query: z.object({ limit, cursor: cursor(COLLECTION_ORDER) }),
     response: z.array(z.string()).meta({ id: 'RagCollections' }),
     reads: 'list',
@@ -49,7 +49,7 @@ export const collectionRoutes = [
     method: 'get',
     path: '/collections/:name',
     summary: 'Get a collection',
-    description: '`metadata` is what the last run was requested with.',
+    description: '`metadata` has the request of the last indexing run.',
     params: CollectionParams,
     response: Collection,
     errors: ['rag.missing'],
@@ -61,7 +61,7 @@ export const collectionRoutes = [
     method: 'get',
     path: '/collections/:name/files',
     summary: 'List the files of a collection',
-    description: 'Of a document, the source is `documents/ID`. The totals count all of them.',
+    description: 'The source of a document is `documents/ID`. The totals count the files of all pages.',
     params: CollectionParams,
     query: z.object({ limit, cursor: cursor(FILE_ORDER) }),
     response: Files,
@@ -76,8 +76,8 @@ export const collectionRoutes = [
     path: '/collections/:name',
     summary: 'Delete a collection',
     description:
-      'The collection is gone at once; a job then removes its rows. A run that is indexing it ends without effect. ' +
-      'Collections of files are deleted by those who may index files.',
+      'Hides the collection immediately; a job then deletes its rows. A run that is indexing it has no effect. ' +
+      'Only callers who may index files can delete collections of files.',
     params: CollectionParams,
     response: Deleted,
     errors: ['rag.missing', 'auth.forbidden'],

@@ -16,10 +16,9 @@ export const healthRoute = route({
   method: 'get',
   path: '/health',
   summary: 'Get the health and configuration of retrieval',
-  description: `\`active_embeddings\` is what searches use at present. If the model of the settings is unavailable, it \
-is \`lexical\` (words only), the status is \`degraded\`, and \`validation_errors\` has the reason. The response is \
-immediate, with the last known state of the model; if that is older than 10 s, the model is checked again in the \
-background.`,
+  description: `\`active_embeddings\` names the embeddings that searches use now. If the configured model is unavailable, \
+it is \`lexical\` (words only), the status is \`degraded\`, and \`validation_errors\` has the reason. The response has the \
+last known state of the model, without delay. If it is older than 10 s, a check starts in the background.`,
   response: Health,
   reads: 'statistics',
   handle: async ({ edge, caller, requestId, reader }) => {
@@ -39,7 +38,7 @@ background.`,
   },
 })
 
-/** Why there are no embeddings although the settings want some; null when all is well. */
+/** The reason why the configured embeddings are unavailable; null if they are available. */
 function problemOf(edge: Edge, asking: Asking): string | null {
   const { embeddings } = edge.settings.rag
   if (embeddings === 'lexical') return null

@@ -10,19 +10,18 @@ import { IndexRequest, IndexResult } from './shapes.ts'
 export const indexRoute = route({
   method: 'post',
   path: '/index',
-  summary: 'Index the files below a path, or documents, into a collection',
-  description: `\`path\` is relative to \`RAG_ROOT\`, or absolute and inside it. New and changed files are read, \
-unchanged ones stay, and those that no longer exist are removed; files from other paths stay too. Nothing of a run is \
-visible until all of it is swapped in. Without \`extensions\`, text, Markdown, code, HTML and PDF are read. \
-\`exclude_patterns\` use the syntax of .gitignore; dependencies, secrets and names that begin with a dot are always \
-excluded. \`documents_added\` counts the files read in this run; \`skipped\` lists those that could not be read, with \
-the reason (the first 100).
+  summary: 'Index files or documents into a collection',
+  description: `\`path\` is relative to \`RAG_ROOT\`, or absolute and inside it. A run reads new and changed files below \
+it, keeps unchanged ones and removes those that no longer exist; files from other paths stay. All changes of a run become \
+visible together. Without \`extensions\`, it reads text, Markdown, code, HTML and PDF. \`exclude_patterns\` use the \
+.gitignore syntax; dependencies, secrets and names that begin with a dot are always excluded. \`documents_added\` counts \
+the files read in this run. \`skipped\` lists the first 100 unreadable files, with the reason.
 
-With \`documents\` instead of \`path\`, the pages of the caller's documents are indexed: those with the tag, of the kind, \
-among the ids and matching the search (the best 1000), as far as these are given; superseded ones only among \`ids\`. Only \
-the owner and admins see the collection. It follows its documents by itself: within seconds after one is read, changed, \
-deleted or restored. Another request for it replaces what it has. An API key needs the scope to read documents for it. \
-Only admins index files, unless the area is open or \`AUTH_LEVEL\` is \`basic\`.`,
+With \`documents\` instead of \`path\`, a run indexes pages of the caller's documents that match all given filters: \`tag\`, \
+\`kind\`, \`ids\` and \`search\` (the best 1000). Superseded documents match only among \`ids\`. Only the owner and admins \
+see the collection. It is updated within seconds after a document is read, changed, deleted or restored. Another request \
+replaces its selection. An API key needs the scope to read documents. Only admins index files, unless the area is open or \
+\`AUTH_LEVEL\` is \`basic\`.`,
   body: IndexRequest,
   response: IndexResult,
   errors: [

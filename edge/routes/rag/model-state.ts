@@ -2,26 +2,29 @@ import type { EmbedResult } from '../../../tasks/rag/embed.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { type Asking, embeddedBy } from './question.ts'
 
-/** The known state of the model that embeds questions. A check takes a job, which never ends if no worker serves it. */
+/** The last known state of the model that embeds questions. A check is a job, which never ends if no worker serves it. */
 
 interface Known {
-  /** Why there are no embeddings; null when all is well. */
+  /** The reason why the model is unavailable; null if it is available. */
   problem: string | null
-  /** When it was last checked; -Infinity if never. */
+  /** Time of the last check, by `performance.now()`; -Infinity if there was none. */
   at: number
   looking: boolean
 }
 
 const FRESH_MS = 10_000
-// A model that is in memory or unavailable answers in milliseconds; one that is being loaded takes longer.
+// A model that is loaded or unavailable answers in milliseconds; loading takes longer.
 const PROBE_MS = 3000
 
-const UNKNOWN = 'The model has not been checked yet; it is being checked now'
-const SILENT = 'The model is being loaded, or no worker serves the queue rag_model'
+const UNKNOWN = 'The model has not been checked yet; a check is running'
+const SILENT = 'The model is loading, or no worker serves the queue rag_model'
 
 const states = new WeakMap<Edge, Known>()
 
-/** The last known problem of the model. If it is not fresh, it is checked in the background, for the next caller. */
+/**
+ * The last known problem of the model; null if it is available. If the state is stale, starts a check in the background,
+ * for the next caller.
+ */
 export function modelProblem(edge: Edge, asking: Asking): string | null {
   let known = states.get(edge)
   if (known === undefined) {
@@ -39,8 +42,8 @@ async function look(edge: Edge, known: Known, asking: Asking): Promise<void> {
     known.problem = problemOf(await embeddedBy(edge, undefined, asking, PROBE_MS))
     known.at = performance.now()
   } catch (error) {
-    // Keeps the last known state; the next caller tries again.
-    edge.log.warn({ err: error }, 'The embedding model could not be checked')
+    // Keeps the last known state; the next caller retries.
+    edge.log.warn({ err: error }, 'Embedding model check failed')
   } finally {
     known.looking = false
   }

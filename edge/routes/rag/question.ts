@@ -3,15 +3,15 @@ import type { QueryVector, Search, SearchHit } from '../../../tasks/rag/searcher
 import { enqueue } from '../../../tasks/task.ts'
 import type { Edge } from '../../pipeline/context.ts'
 
-/** The caller, for the job that is needed. */
+/** The owner and the request of the job. */
 export interface Asking {
   readonly ownerId: number | null
   readonly requestId: string
 }
 
 /**
- * Has a job embed a question or, without one, only load the model; null when the job fails or does not end in time. A
- * search then uses words only.
+ * Embeds a question in a job, which only loads the model if `text` is undefined. Returns null if the job fails or takes
+ * longer than `waitMs`; a search then uses words only.
  */
 export async function embeddedBy(
   edge: Edge,
@@ -29,18 +29,18 @@ export async function embeddedBy(
   edge.publisher.notify(jobId)
   const end = await edge.hub.terminal(jobId, waitMs)
   if (end === null || end.status !== 'done') {
-    edge.log.warn({ jobId, requestId, status: end?.status }, 'A question was not embedded')
+    edge.log.warn({ jobId, requestId, status: end?.status }, 'Query embedding failed')
     return null
   }
   return EmbedResult.parse((JSON.parse(end.frame) as { result: unknown }).result)
 }
 
-// Embedding takes milliseconds; a full or unserved queue must not delay a search for longer.
+// Embedding takes milliseconds. A full or unserved queue must not delay a search beyond this limit.
 const QUESTION_MS = 5000
 
 /**
- * The chunks of a collection that best answer a question: by words, and by meaning where the collection has vectors.
- * @throws fail('rag.missing'), fail('rag.busy').
+ * Finds the chunks of a collection that best answer a question: by words and, if the collection has vectors, by meaning.
+ * @throws fail('rag.missing'), fail('rag.busy')
  */
 export async function ask(
   edge: Edge,
@@ -51,7 +51,7 @@ export async function ask(
   return edge.retrieval.search({ ...question, vector })
 }
 
-/** The question as a vector of a collection's model; null if it has no vectors, or the model is unavailable. */
+/** Embeds a question for a collection; null if the collection has no vectors of the current model, or embedding fails. */
 async function vectorOf(
   edge: Edge,
   question: Omit<Search, 'vector'>,

@@ -6,12 +6,12 @@ import { SearchRequest, SearchResult } from './shapes.ts'
 export const searchRoute = route({
   method: 'post',
   path: '/search',
-  summary: 'Search a collection for the chunks that best answer a query',
-  description: `Searches by words (BM25 with stemming and feedback) and, if the collection has vectors, by meaning; \
-reciprocal rank fusion merges the two lists. For a query with a phrase in quotation marks, only chunks that contain it \
-are returned, if there are any; of more than 8 phrases the first 8 count. \`filter_metadata\` filters before ranking, by source, file_name, extension, format, \
-chunk_index, start_line, end_line, page, heading, and of documents by document_id; the file_name of a document is its title. \
-\`metadata.signals\` of a result says what found it.`,
+  summary: 'Search a collection',
+  description: `Returns the chunks that best answer a query. Searches by words (BM25 with stemming and feedback) and, if \
+the collection has vectors, by meaning; reciprocal rank fusion merges the two lists. A phrase in quotation marks limits the \
+results to chunks that contain it, if there are any; only the first 8 phrases count. \`filter_metadata\` filters before \
+ranking, by source, file_name, extension, format, chunk_index, start_line, end_line, page or heading, and documents also by \
+document_id. The file_name of a document is its title. \`metadata.signals\` of a result names the signals that found it.`,
   body: SearchRequest,
   response: SearchResult,
   errors: ['rag.missing', 'rag.busy'],

@@ -3,7 +3,7 @@ import { IndexResult as Indexed } from '../../../tasks/rag/index-result.ts'
 import { Next } from '../../pipeline/lists.ts'
 import { Timestamp } from '../../pipeline/schemas.ts'
 
-/** A name that is used in paths: one line without slashes. */
+/** The name of a collection, which is part of paths: one line without slashes. */
 export const CollectionName = z
   .string()
   .trim()
@@ -21,7 +21,7 @@ const Documents = z
     ids: z.array(z.int().min(1)).min(1).max(1000).optional(),
     search: z.string().min(1).max(500).regex(/\S/, 'must not be blank').optional(),
   })
-  .meta({ id: 'RagDocuments', description: 'Documents of the caller that are all of this' })
+  .meta({ id: 'RagDocuments', description: 'Documents of the caller that match all given filters' })
 
 export const IndexRequest = z
   .strictObject({
@@ -35,13 +35,13 @@ export const IndexRequest = z
     exclude_patterns: z.array(z.string().min(1).max(500)).max(200).default([]),
   })
   .refine(({ path, documents }) => (path === undefined) !== (documents === undefined), {
-    error: 'either this or documents is required',
+    error: 'either path or documents is required, not both',
     path: ['path'],
   })
   .refine(
     ({ documents, extensions, exclude_patterns }) =>
       documents === undefined || extensions.length + exclude_patterns.length === 0,
-    { error: 'extensions and exclude_patterns are for a path', path: ['documents'] },
+    { error: 'extensions and exclude_patterns require path', path: ['documents'] },
   )
   .meta({
     id: 'RagIndexRequest',

@@ -6,11 +6,11 @@ import { jobFailure } from '../../pipeline/responders.ts'
 import type { Hub } from '../../streams/hub.ts'
 import { isTerminal, type JobEvent } from '../../streams/job-event.ts'
 
-/** The pieces of a preview, from the table: those already there, and those that a job is storing. */
+/** Reads a preview from the table in pieces: a stored preview, or one that a job is still storing. */
 
 export interface Place {
   readonly digest: Buffer
-  /** Empty until the first piece. */
+  /** Generation of the stored pieces; empty until the first piece. */
   generation: string
 }
 
@@ -29,12 +29,13 @@ export async function* stored(
   }
 }
 
-/** News of a job. */
+/** The progress of a job that stores pieces. */
 export interface News {
-  /** Resolves when there was an event since the last call. @throws fail('request.incomplete') when the client left. */
+  /** Resolves after an event since the last call. @throws fail('request.incomplete') if the client has disconnected. */
   changed(): Promise<void>
-  /** The generation of the stored pieces; null before the first. */
+  /** Generation of the stored pieces; null until the first piece. */
   readonly generation: string | null
+  /** The terminal event; null until the job ends. */
   readonly end: JobEvent | null
   stop(): void
 }
@@ -72,15 +73,15 @@ export function watch(hub: Hub, jobId: string, signal: AbortSignal): News {
 }
 
 /**
- * The pieces of a preview while its job stores them. A new attempt makes different bytes, so a response that has sent
- * some of the previous one cannot continue.
+ * Yields the pieces of a preview while its job stores them. Each attempt produces different bytes, so a response that has
+ * sent pieces of an earlier attempt cannot continue.
  */
 export async function* speaking(edge: Edge, place: Place, news: News): AsyncGenerator<Uint8Array> {
   const { digest } = place
   let at = 0
   for (;;) {
     await news.changed()
-    // A job that has ended has stored all of its pieces.
+    // An ended job has stored all pieces.
     const { end, generation } = news
     if (at > 0 && generation !== place.generation) throw interrupted()
     if (end !== null) break
@@ -100,7 +101,7 @@ export async function* speaking(edge: Edge, place: Place, news: News): AsyncGene
   yield* stored(edge, place, at, whole.byte_size - at)
 }
 
-const interrupted = () => fail('ai.interrupted', { reason: 'it was started over' })
+const interrupted = () => fail('ai.interrupted', { reason: 'the generation started over' })
 
 export async function* after<T>(first: IteratorResult<T>, rest: AsyncGenerator<T>): AsyncGenerator<T> {
   if (first.done !== true) yield first.value

@@ -25,9 +25,9 @@ const common = {
   ],
 } as const
 
-const HOW = `The model defaults to that of the settings if it speaks with the voice, or else to the voice's first; the \
-speed to that of the settings. A preview is stored and returned again without calling the provider. A new one is \
-streamed as the provider sends it; concurrent requests for it get the same bytes.`
+const HOW = `The model defaults to that of the settings if it supports the voice, or else to the first model of the voice. \
+The speed defaults to that of the settings. A stored preview is returned without a call to the provider. A new one is \
+streamed as the provider sends it; concurrent requests get the same bytes.`
 
 /** Previews of voices. */
 export const previewRoutes = [
@@ -36,13 +36,13 @@ export const previewRoutes = [
     method: 'post',
     path: '/preview',
     summary: 'Generate a preview of a voice',
-    description: `${HOW} \`Prefer: respond-async\` asks for the job as \`background\` does.`,
+    description: `${HOW} \`Prefer: respond-async\` has the same effect as \`background\`.`,
     query: z.object({
       background: z.string().optional().meta({ type: 'boolean', description: BACKGROUND }),
       callback_url: z.string().optional().meta({ format: 'uri', maxLength: 2000, description: CALLBACK_URL }),
     }),
     body: PreviewRequest,
-    alsoAnswers: { 202: 'The job that generates it, if requested or if it takes long: `{job_id}`' },
+    alsoAnswers: { 202: 'The job of the preview, if requested or if it takes long: `{job_id}`' },
     repeatable: 'a preview is stored and returned again',
     raw: async ({ body, ...asked }) => {
       const background = wantsBackground(asked.request)
@@ -58,13 +58,14 @@ export const previewRoutes = [
     ...common,
     method: 'get',
     path: '/preview/:voice_id',
-    summary: 'Generate a preview of a voice for a browser',
+    summary: 'Generate a voice preview in a browser',
     spends: true,
-    description: `${HOW} Supports \`If-None-Match\`, \`Range\` and \`If-Range\`; a part of a new preview is sent once all of it is there. HEAD generates nothing.`,
+    description: `${HOW} Supports \`If-None-Match\`, \`Range\` and \`If-Range\`. A range of a new preview is sent once the \
+whole preview is stored. HEAD generates nothing.`,
     params: z.object({ voice_id: z.string() }),
     query: PreviewQuery,
     alsoAnswers: {
-      202: 'The job that generates it, if it takes long: `{job_id}`',
+      202: 'The job of the preview, if it takes long: `{job_id}`',
       ...SERVED_ANSWERS,
     },
     raw: async ({ params, query, ...asked }) => {
@@ -85,7 +86,7 @@ interface How {
   readonly model?: string | undefined
 }
 
-/** What to speak, and its stored preview, if any. @throws as {@link speechOf} does. */
+/** Resolves the requested speech and its stored preview, which is null if there is none. @throws see {@link speechOf} */
 async function lookUp(
   { edge, request, requestId, responder, head }: Omit<Want, 'speech'>,
   voiceId: string,
@@ -103,7 +104,7 @@ async function lookUp(
   return { want, digest, kept: await edge.db.maybeOne(findPreview(digest)) }
 }
 
-/** @throws fail('voice.voice_missing'), fail('voice.unknown') for a model that does not speak with the voice. */
+/** @throws fail('voice.voice_missing'), or fail('voice.unknown') if the model does not support the voice. */
 async function speechOf({ db }: Edge, voiceId: string, how: How): Promise<Speech> {
   const voice = VOICES.find(({ id }) => id === voiceId)
   if (voice === undefined) throw fail('voice.voice_missing')

@@ -9,7 +9,7 @@ import { changedSettings, DEFAULT_VOICE_SETTINGS } from '../../../tasks/voice/se
 import { route } from '../../pipeline/route.ts'
 import { VoiceSettings, VoiceSettingsChange } from './shapes.ts'
 
-/** The voice settings, which are the same for everybody. */
+/** The voice settings, which all users share. */
 export const voiceSettingsRoutes = [
   route({
     method: 'get',
@@ -22,9 +22,10 @@ export const voiceSettingsRoutes = [
   route({
     method: 'post',
     path: '/settings',
-    summary: 'Update the voice settings; absent fields stay unchanged',
-    description: `Ids are those of the catalog. Changing only a provider also sets its first model and voice. The \
-settings are the same for everybody: under rbac only admins may change them, unless the area is open.`,
+    summary: 'Update the voice settings',
+    description: `Changes only the given fields; ids are those of the catalog. Changing only a provider also sets its \
+first model and voice. All users share the settings: with \`AUTH_LEVEL\` \`rbac\`, only admins may change them, unless the \
+area is open.`,
     auth: 'operator',
     body: VoiceSettingsChange,
     response: VoiceSettings,

@@ -7,7 +7,7 @@ const Provider = z
     requires_api_key: z.boolean(),
     api_key_env_var: z.string(),
     is_local: z.boolean(),
-    /** Its key is set. */
+    /** True if its API key is set. */
     configured: z.boolean(),
   })
   .meta({ id: 'VoiceProvider' })
@@ -20,7 +20,7 @@ export const Model = z
     name: z.string(),
     provider_id: z.string(),
     quality: z.enum(['standard', 'high']),
-    /** When its provider switches it off, if announced. */
+    /** Date on which the provider shuts it down; null if none is announced. */
     retires_on: z.iso.date().nullable(),
   })
   .meta({ id: 'VoiceModel' })
@@ -39,7 +39,7 @@ export const Voice = z
   .meta({ id: 'Voice' })
 
 const Id = z.string().min(1).max(100)
-/** ISO 639-1, or 639-3 where that has none. */
+/** ISO 639-1 code; ISO 639-3 for languages without one. */
 const Language = z.string().regex(/^[a-z]{2,3}$/, 'must be a language code such as en')
 
 const Speed = z.number().min(0.25).max(4)
@@ -53,7 +53,7 @@ export const VoiceSettings = z
     tts_speed: Speed,
     stt_provider: Id,
     stt_model: Id,
-    /** Null: detected. */
+    /** Null to detect the language. */
     stt_language: Language.nullable(),
   })
   .meta({ id: 'VoiceSettings' })
@@ -74,7 +74,7 @@ export const PreviewRequest = z
   .strictObject({ voice_id: Id, text: Text.optional(), speed: Speed.optional(), model: Id.optional() })
   .meta({ id: 'PreviewRequest' })
 
-/** The same in a query string, where the speed is text. */
+/** A preview request as query parameters. */
 export const PreviewQuery = z.object({
   text: Text.optional(),
   speed: z
@@ -91,7 +91,7 @@ const Prompt = z.string().trim().min(1).max(4000)
 
 const hearing = { model: Id.optional(), language: Language.optional(), prompt: Prompt.optional() }
 
-/** The fields that a form may have beside its file. */
+/** Optional form fields of an upload, next to its file. */
 export const UploadFields = z.object(hearing)
 export type Hearing = z.output<typeof UploadFields>
 

@@ -14,8 +14,8 @@ import { Answer } from '../../pipeline/route.ts'
 import { after, speaking, stored, watch } from './pieces.ts'
 
 /**
- * Responds with speech that is stored, or that a job is storing piece by piece. The pieces are read from the table; the
- * job's events only say when to look.
+ * Responds with speech that is stored, or that a job is still storing. The pieces come from the table; the job's events
+ * only tell when to read.
  */
 
 /** A request for speech. */
@@ -28,20 +28,20 @@ export interface Want {
   readonly speech: Speech
 }
 
-/** @throws fail('ai.missing_key') unless the provider can be called. */
+/** @throws fail('ai.missing_key') if the API key of the provider is not set. */
 export function requireKey({ edge, speech: { provider } }: Want): void {
   if (!isAiProvider(provider)) throw fail('voice.provider_missing')
   if (edge.settings.ai.endpoints[provider].apiKey === null)
     throw fail('ai.missing_key', { provider, setting: keyName(provider) })
 }
 
-// Bytes of two generations differ, and so do their tags.
+// The tag includes the generation, because each generation has different bytes.
 const etagOf = (digest: Buffer, generation: string): string =>
   `"${digest.toString('hex', 0, 16)}-${generation}"`
 
 const HEADERS: readonly Header[] = [['content-type', 'audio/mpeg']]
 
-/** Sends a stored preview, see `sendContent`. */
+/** Sends a stored preview; see `sendContent`. */
 export function answerStored(
   want: Want,
   digest: Buffer,
@@ -55,7 +55,7 @@ export function answerStored(
   })
 }
 
-/** Starts the job that speaks, or joins it, and sends the pieces as they arrive. */
+/** Starts or joins the job of a preview, and sends the pieces as they arrive. */
 export async function answerLive(
   want: Want,
   digest: Buffer,
@@ -72,10 +72,10 @@ export async function answerLive(
   try {
     const place = { digest, generation: '' }
     const live = speaking(edge, place, news)
-    // Resolves without an event when the time is up, the client has left, or this process is stopping.
+    // Resolves to null on a timeout, after a disconnect of the client, or if this process is stopping.
     const patience = edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, gone.signal)
     const first = live.next()
-    // It is awaited only if it arrives in time.
+    // Prevents an unhandled rejection: after a timeout, nothing awaits it.
     first.catch(() => {})
     const inTime = await Promise.race([
       first.then(() => true),
@@ -94,7 +94,7 @@ export async function answerLive(
   }
 }
 
-/** Waits until all of it is spoken, and sends the requested part: some players first request two bytes. */
+/** Waits until the whole preview is stored, then sends the requested range. Some players first request two bytes. */
 export async function answerPart(want: Want, digest: Buffer): Promise<Answer<unknown> | undefined> {
   requireKey(want)
   const { edge, responder } = want
@@ -109,7 +109,7 @@ export async function answerPart(want: Want, digest: Buffer): Promise<Answer<unk
   return answerStored(want, digest, kept)
 }
 
-/** Whether a request is for a part, and not for everything from the first byte on. */
+/** True if the request has a range other than the whole preview. */
 export function wantsPart({ request }: Want): boolean {
   return /^bytes=(?!0*-$)/.test(request.header('range').trim())
 }
@@ -119,7 +119,7 @@ async function begin(
   digest: Buffer,
   callback: Callback | null = null,
 ): Promise<string> {
-  // The job has no owner: all who want the same preview share it.
+  // The job has no owner, because all requests for the same preview share it.
   const options = { ownerId: null, requestId, settings: edge.settings }
   const { jobId } = await edge.db.transaction(async (tx) => {
     await tx.run(wantPreview(digest, speech))

@@ -23,9 +23,9 @@ import { titleOf } from '../documents/upload.ts'
 import { settingsNow } from './settings.ts'
 import { type Hearing, TranscriptionRequest, UploadFields } from './shapes.ts'
 
-/** Starting transcriptions. */
+/** Receives recordings and starts their transcription. */
 
-/** How a recording is transcribed. */
+/** The model and the options of a transcription. */
 interface Choice {
   readonly provider: AiProvider
   readonly model: string
@@ -33,7 +33,10 @@ interface Choice {
   readonly prompt: string | null
 }
 
-/** What to transcribe: a file that has arrived, with the blob that it replaces if the store has lost that, or a document. */
+/**
+ * The recording: an uploaded file or a document. `lost` is the blob of an earlier upload of the same bytes that the store
+ * has lost; null if there is none.
+ */
 type Source =
   | { readonly upload: StoredUpload<Hearing>; readonly lost: number | null }
   | { readonly documentId: number }
@@ -49,7 +52,7 @@ interface Receiving {
   readonly caller: Caller
 }
 
-/** Reads a form with a file, or JSON that names a document. @throws what is wrong before a provider is called. */
+/** Reads a form with a file, or JSON with a document id. @throws all refusals that need no call to a provider. */
 export function receiveRecording(input: Receiving): Promise<ReceivedRecording> {
   const type = input.request.header('content-type')
   if (/^multipart\/form-data\s*(;|$)/i.test(type)) return receiveUpload(input)
@@ -85,7 +88,7 @@ async function receiveNamed({ edge, request, caller }: Receiving): Promise<Recei
   return { choice, source: { documentId }, fingerprint: bytes, discard: async () => {} }
 }
 
-/** What a request does not say is as the voice settings say. */
+/** Completes the fields of a request from the voice settings, and validates them. @throws the refusal. */
 async function chosen({ db, settings: { ai } }: Edge, { model, language, prompt }: Hearing): Promise<Choice> {
   const { stt_model, stt_language } = await settingsNow(db)
   const id = model ?? stt_model
@@ -107,7 +110,7 @@ interface Beginning {
   readonly received: ReceivedRecording
 }
 
-/** Stores a transcription with the job that makes it, or joins the one under way. */
+/** Stores a transcription with its job, or joins an unfinished one. */
 export async function beginTranscription(input: Beginning): Promise<JobRef<Transcription>> {
   const { edge, tx, caller, requestId, received } = input
   const { ownerId } = caller
@@ -122,7 +125,7 @@ export async function beginTranscription(input: Beginning): Promise<JobRef<Trans
     language,
     prompt_sha256: prompt === null ? null : createHash('sha256').update(prompt).digest('hex'),
   }
-  // Locks the actor before rows, in the same order as when the job ends.
+  // Same lock order as at the end of the job: the actor before rows.
   const options = { ownerId, requestId, settings: edge.settings }
   const ref = await enqueue(tx, transcribe, payload, options)
   const { jobId } = ref
@@ -131,7 +134,7 @@ export async function beginTranscription(input: Beginning): Promise<JobRef<Trans
   return ref
 }
 
-/** The document to transcribe: one that is there, or that the file becomes. @throws the refusal. */
+/** Finds the document to transcribe, or creates it from the uploaded file. @throws the refusal. */
 async function documentOf({
   edge,
   tx,
@@ -157,7 +160,7 @@ async function documentOf({
     { ownerId, title, kind: 'audio', mediaType },
     edge.settings.quotas,
   )
-  // The owner may have the same bytes already.
+  // The upload is unused if the owner already has the same bytes.
   tx.afterCommit(() => void discardUnused(edge.blobs, edge.log, blob))
   return id
 }

@@ -18,21 +18,21 @@ import { beginTranscription, receiveRecording } from './transcribing.ts'
 
 const params = z.object({ transcription_id: Id })
 
-/** Recordings as text. They are of documents, so their callers have accounts, even where the area is open. */
+/** Transcriptions of recordings. Recordings are documents, so callers need an account, even in an open area. */
 export const transcriptionRoutes = [
   route({
     method: 'post',
     path: '/transcriptions',
     summary: 'Transcribe a recording',
-    description: `For accounts only, even where the area is open. Takes a form with the \`file\`, which becomes a \
-document of the kind \`audio\`, or JSON with the \`document_id\` of one of the caller's; an API key needs the scope to \
-write or to read documents for it. FLAC, MP3, MP4, MPEG, M4A, Ogg, WAV and WebM of at most 25 MiB are taken, known by \
-their bytes. Without a \`model\` or a \`language\`, those of the voice settings count; without any language, it is \
-detected. A \`prompt\` has the names and words to expect. Whisper's models give \`segments\` and the language, \
-\`gpt-4o-transcribe-diarize\` segments with speakers, Mistral's segments unless the language is given, and \
-\`gpt-transcribe\` the language. While OpenAI's other models listen, the stream of the job has a \`chunk\` for each \
-piece of the text; on \`restart\`, discard all earlier ones. A request for what is under way, with the same model, \
-language and prompt, joins it.`,
+    description: `For accounts only, even in an open area. Takes a form with the \`file\`, which becomes a document of the \
+kind \`audio\`, or JSON with the \`document_id\` of a document of the caller. An API key needs the scope to write \
+documents for a file, or to read them for an id. Accepts FLAC, MP3, MP4, MPEG, M4A, Ogg, WAV and WebM of at most 25 MiB, \
+detected by their bytes. \`model\` and \`language\` default to the voice settings; without any language, the model detects \
+it. \`prompt\` lists names and words to expect. Whisper models return \`segments\` and the language, \
+\`gpt-4o-transcribe-diarize\` segments with speakers, \`gpt-transcribe\` the language, and Mistral models segments unless \
+the language is given. With OpenAI models other than Whisper, the stream of the job has a \`chunk\` for each piece of the \
+text; on \`restart\`, discard all earlier chunks. A request with the same recording, model, language and prompt joins an \
+unfinished one.`,
     auth: 'user',
     body: TranscriptionUpload,
     bodyType: 'multipart',
@@ -63,7 +63,7 @@ language and prompt, joins it.`,
     method: 'get',
     path: '/transcriptions',
     summary: 'List transcriptions without their text, newest first',
-    description: 'Those of the caller; for admins those of all.',
+    description: 'Lists those of the caller; for admins, those of all users.',
     auth: 'user',
     query: z.object({
       limit: count({ min: 1, max: 200, fallback: 50 }),
@@ -98,14 +98,14 @@ language and prompt, joins it.`,
     method: 'delete',
     path: '/transcriptions/:transcription_id',
     summary: 'Delete a transcription',
-    description: 'Stops its job. The document and the usage stay.',
+    description: 'Cancels its job. The document and the usage stay.',
     auth: 'user',
     params,
     errors: ['voice.transcription_missing'],
     handle: ({ params: { transcription_id: id }, caller, edge, transaction }) =>
       transaction(async (tx) => {
         const { ownerId, seesAll } = viewerOf(caller)
-        // Locks the job before the row, in the same order as when it ends.
+        // Same lock order as at the end of the job: the job before the row.
         const stopped = await tx.maybeOne(stopTranscription(id, ownerId, seesAll))
         if ((await tx.maybeOne(deleteTranscription(id, ownerId, seesAll))) === null)
           throw fail('voice.transcription_missing')
