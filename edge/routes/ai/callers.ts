@@ -3,14 +3,14 @@ import { fail } from '../../../sql/errors.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 
 /** The user that a caller acts for. An account's user_id is its id; a caller without a credential may use any user_id. */
-export interface Who {
+export interface ActingUser {
   readonly userId: string
   /** The account that must own a conversation; null if it must have no owner. */
   readonly ownerId: number | null
   /** True if the caller may access all conversations: an admin, or any caller under `AUTH_LEVEL=none`. */
-  readonly all: boolean
+  readonly seesAll: boolean
   /** True if the request has a user_id. */
-  readonly named: boolean
+  readonly isNamed: boolean
 }
 
 const DEFAULT_USER = 'api-user'
@@ -18,13 +18,13 @@ const DEFAULT_USER = 'api-user'
 export const UserId = z.string().trim().min(1).max(255)
 
 /** @throws fail('ai.not_yours') if an account that is not an admin names another user. */
-export function whoOf(caller: Caller, userId: string | undefined): Who {
-  const named = userId !== undefined
-  const all = caller.role === 'admin'
-  if (caller.ownerId === null) return { userId: userId ?? DEFAULT_USER, ownerId: null, all, named }
+export function actingUser(caller: Caller, userId: string | undefined): ActingUser {
+  const isNamed = userId !== undefined
+  const seesAll = caller.role === 'admin'
+  if (caller.ownerId === null) return { userId: userId ?? DEFAULT_USER, ownerId: null, seesAll, isNamed }
   const own = String(caller.ownerId)
-  if (userId !== undefined && userId !== own && !all) throw fail('ai.not_yours')
-  return { userId: userId ?? own, ownerId: caller.ownerId, all, named }
+  if (userId !== undefined && userId !== own && !seesAll) throw fail('ai.not_yours')
+  return { userId: userId ?? own, ownerId: caller.ownerId, seesAll, isNamed }
 }
 
 /** The account id that a user_id may stand for; null if it has another format. */
@@ -35,11 +35,11 @@ export const accountIdOf = (userId: string): number | null =>
  * True if the caller may access a conversation. The user_id of an account does not open conversations that the account
  * owns.
  */
-export function isTheirs(
-  who: Who,
+export function mayAccess(
+  user: ActingUser,
   conversation: { readonly user_id: string; readonly owner_id: number | null },
 ): boolean {
   // A signed-in admin who names no user may access every conversation.
-  if (who.all) return who.userId === conversation.user_id || (!who.named && who.ownerId !== null)
-  return who.userId === conversation.user_id && who.ownerId === conversation.owner_id
+  if (user.seesAll) return user.userId === conversation.user_id || (!user.isNamed && user.ownerId !== null)
+  return user.userId === conversation.user_id && user.ownerId === conversation.owner_id
 }

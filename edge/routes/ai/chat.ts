@@ -4,10 +4,10 @@ import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { type Follow, route } from '../../pipeline/route.ts'
 import type { StreamSource } from '../../streams/sse.ts'
-import { type Who, whoOf } from './callers.ts'
+import { type ActingUser, actingUser } from './callers.ts'
 import { ByUser, ChatQuery, ChatRequest, ChatResponse, StreamParams } from './shapes.ts'
-import { beginStream, beginTurn, turnFor } from './turn.ts'
-import { exampleStream, followTurn, positionOf } from './turn-stream.ts'
+import { beginStreamedTurn, beginTurn, findTurn } from './turn.ts'
+import { exampleStream, followTurn, parsePosition } from './turn-stream.ts'
 
 const ERRORS = [
   'ai.not_yours',
@@ -73,8 +73,8 @@ export const chatRoutes = [
     example: STREAM_EXAMPLE,
     errors: ERRORS,
     sideEffect: true,
-    job: ({ body, ...input }) => beginStream(input, body),
-    follow: following(({ body }: Asking & { body: ChatRequest }) => body.user_id),
+    job: ({ body, ...input }) => beginStreamedTurn(input, body),
+    follow: followTurnOf(({ body }: StreamInput & { body: ChatRequest }) => body.user_id),
   }),
 
   route({
@@ -87,8 +87,8 @@ export const chatRoutes = [
     produces: 'text/event-stream',
     example: STREAM_EXAMPLE,
     errors: ERRORS,
-    job: ({ query, ...input }) => beginStream(input, query),
-    follow: following(({ query }: Asking & { query: ChatRequest }) => query.user_id),
+    job: ({ query, ...input }) => beginStreamedTurn(input, query),
+    follow: followTurnOf(({ query }: StreamInput & { query: ChatRequest }) => query.user_id),
   }),
 
   route({
@@ -103,30 +103,30 @@ export const chatRoutes = [
     errors: ['ai.not_yours', 'turn.missing', 'conversation.denied'],
     stream: async ({ params, query, request, caller, edge }) => {
       const { message_id: messageId } = params
-      const position = positionOf(request.header('last-event-id'))
-      const turn = await turnFor(edge, whoOf(caller, query.user_id), { messageId })
+      const position = parsePosition(request.header('last-event-id'))
+      const turn = await findTurn(edge, actingUser(caller, query.user_id), { messageId })
       return followTurn(edge.hub, turn, position?.messageId === messageId ? position.seq : null)
     },
   }),
 ]
 
-interface Asking {
+interface StreamInput {
   readonly edge: Edge
   readonly caller: Caller
   readonly request: EdgeRequest
 }
 
 /** Streams the turn that the request starts; a request with one of our event ids resumes its turn instead. */
-function following<I extends Asking>(userIdOf: (input: I) => string | undefined): Follow<I> {
-  const who = (input: I): Who => whoOf(input.caller, userIdOf(input))
+function followTurnOf<I extends StreamInput>(userIdOf: (input: I) => string | undefined): Follow<I> {
+  const user = (input: I): ActingUser => actingUser(input.caller, userIdOf(input))
   return {
     resume: async (input): Promise<StreamSource | null> => {
-      const position = positionOf(input.request.header('last-event-id'))
+      const position = parsePosition(input.request.header('last-event-id'))
       if (position === null) return null
-      const turn = await turnFor(input.edge, who(input), { messageId: position.messageId })
+      const turn = await findTurn(input.edge, user(input), { messageId: position.messageId })
       return followTurn(input.edge.hub, turn, position.seq)
     },
     open: async (input, jobId) =>
-      followTurn(input.edge.hub, await turnFor(input.edge, who(input), { jobId }), null),
+      followTurn(input.edge.hub, await findTurn(input.edge, user(input), { jobId }), null),
   }
 }

@@ -15,7 +15,7 @@ import type { Edge } from '../../pipeline/context.ts'
 import { array, cursor, sortedBy, span } from '../../pipeline/lists.ts'
 import { type Answer, json, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
-import { accountIdOf, isTheirs, UserId, whoOf } from './callers.ts'
+import { accountIdOf, actingUser, mayAccess, UserId } from './callers.ts'
 import { ByUser, Conversation, ConversationParams, ConversationSummary } from './shapes.ts'
 
 const REFUSALS = ['ai.not_yours', 'conversation.missing', 'conversation.denied'] as const
@@ -42,11 +42,13 @@ export const conversationRoutes = [
     reads: 'list',
     handle: async ({ query, caller, reader, request }) => {
       const { user_id, from = null, to = null, sort = LATEST, cursor = null, limit } = query
-      const { userId, ownerId, all } = whoOf(caller, user_id)
+      const { userId, ownerId, seesAll } = actingUser(caller, user_id)
       // Admins who name another user also see that user's conversations without an owner.
-      const others = all && userId !== String(ownerId)
-      const whose = others ? ([accountIdOf(userId), true] as const) : ([ownerId, ownerId === null] as const)
-      const values = [userId, ...whose, from, to, cursor, 0, limit] as const
+      const isForOther = seesAll && userId !== String(ownerId)
+      const ownership = isForOther
+        ? ([accountIdOf(userId), true] as const)
+        : ([ownerId, ownerId === null] as const)
+      const values = [userId, ...ownership, from, to, cursor, 0, limit] as const
       return array((await reader.text(readConversations[sort.column][sort.direction], values))!, request)
     },
   }),
@@ -68,7 +70,7 @@ the text received so far, and is omitted if it has none.`,
     handle: async ({ params: { conversation_id: id }, query, caller, edge, reader }) => {
       const [text] = await Promise.all([
         reader.text(readConversation, [id, query.cursor ?? null, 0, query.limit]),
-        assertTheirs(edge, caller, query.user_id, id),
+        requireAccess(edge, caller, query.user_id, id),
       ])
       if (text === null) throw fail('conversation.missing')
       return json(text)
@@ -99,7 +101,7 @@ the text received so far, and is omitted if it has none.`,
       caller,
       edge,
     }): Promise<Answer<z.input<typeof ConversationSummary>>> => {
-      await assertTheirs(edge, caller, query.user_id, id)
+      await requireAccess(edge, caller, query.user_id, id)
       const renamed = await edge.db.maybeOne(renameConversation(id, body.title))
       if (renamed === null) throw fail('conversation.missing')
       return json(renamed.json)
@@ -115,7 +117,7 @@ the text received so far, and is omitted if it has none.`,
     query: ByUser,
     errors: REFUSALS,
     handle: async ({ params: { conversation_id: id }, query, caller, edge, transaction }) => {
-      await assertTheirs(edge, caller, query.user_id, id)
+      await requireAccess(edge, caller, query.user_id, id)
       return transaction(async (tx) => {
         // Same lock order as at the end of a turn: jobs before rows.
         const stopped = await tx.any(stopTurns(id))
@@ -130,14 +132,14 @@ the text received so far, and is omitted if it has none.`,
 ]
 
 /** @throws fail('conversation.missing'), fail('conversation.denied'), fail('ai.not_yours') */
-async function assertTheirs(
+async function requireAccess(
   { reader }: Edge,
   caller: Caller,
   userId: string | undefined,
   id: string,
 ): Promise<void> {
-  const who = whoOf(caller, userId)
+  const user = actingUser(caller, userId)
   const text = await reader.text(readConversationOwner, [id])
   if (text === null) throw fail('conversation.missing')
-  if (!isTheirs(who, JSON.parse(text) as Parameters<typeof isTheirs>[1])) throw fail('conversation.denied')
+  if (!mayAccess(user, JSON.parse(text) as Parameters<typeof mayAccess>[1])) throw fail('conversation.denied')
 }

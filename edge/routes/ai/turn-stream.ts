@@ -13,7 +13,7 @@ import { frameText, type SseFrame, type SseStream, type StreamSource } from '../
  */
 
 /** A client's position: the answer, and the last event that the client has received. */
-export interface Position {
+export interface StreamPosition {
   readonly messageId: string
   readonly seq: number
 }
@@ -21,18 +21,18 @@ export interface Position {
 const POSITION = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.(\d{1,9})$/
 
 /** Parses a Last-Event-ID; null if it has another format. */
-export function positionOf(lastEventId: string): Position | null {
+export function parsePosition(lastEventId: string): StreamPosition | null {
   const [, messageId, seq] = POSITION.exec(lastEventId) ?? []
   return messageId === undefined ? null : { messageId, seq: Number(seq) }
 }
 
 // The event number of `final` in turns whose job is pruned; greater than all numbers of real events.
-const KEPT_SEQ = 900_000_000
+const STORED_SEQ = 900_000_000
 
 /** Streams a turn after the event number `after`; null starts at the beginning. */
 export function followTurn(hub: Hub, turn: TurnState, after: number | null): StreamSource {
   const { seq } = turn
-  if (seq === null) return keptTurn(turn, after)
+  if (seq === null) return streamStoredTurn(turn, after)
   // Ignores numbers of events that do not exist yet: waiting for the next one could take forever.
   const last = after !== null && after > seq + 1 ? null : after
   if (turn.ended === true && last !== null && last >= seq) {
@@ -69,16 +69,16 @@ function follow(hub: Hub, turn: TurnState, last: number | null, stream: SseStrea
 }
 
 /** Streams the stored answer of a turn whose job is pruned. */
-function keptTurn(turn: TurnState, after: number | null): StreamSource {
-  if (after !== null && after >= KEPT_SEQ + 1) return 'ended'
+function streamStoredTurn(turn: TurnState, after: number | null): StreamSource {
+  if (after !== null && after >= STORED_SEQ + 1) return 'ended'
   const frames = after === null ? [connectFrame(turn)] : []
   if (turn.status === 'complete') {
     const { message_id, conversation_id, content, provider, model } = turn
     const response_time_ms = turn.response_time_ms ?? 0
     const timestamp = turn.settled_at ?? ''
     const result = { message_id, conversation_id, content, response_time_ms, provider, model, timestamp }
-    frames.push(finalFrame(turn, KEPT_SEQ, result), completeFrame(turn, KEPT_SEQ))
-  } else frames.push(errorFrame(turn, KEPT_SEQ + 1, keptFailure(turn)))
+    frames.push(finalFrame(turn, STORED_SEQ, result), completeFrame(turn, STORED_SEQ))
+  } else frames.push(errorFrame(turn, STORED_SEQ + 1, storedFailure(turn)))
   return { open: (stream) => finish(stream, frames) }
 }
 
@@ -111,7 +111,7 @@ function frame({ message_id }: TurnState, event: string, seq: number, data: obje
 }
 
 /** The failure of a turn whose job is pruned: the row has its detail but not its code. */
-function keptFailure({ error_detail }: TurnState): Pick<Failure, 'code' | 'detail'> {
+function storedFailure({ error_detail }: TurnState): Pick<Failure, 'code' | 'detail'> {
   return error_detail === null ? fail('turn.stopped') : { code: 'turn.failed', detail: error_detail }
 }
 

@@ -21,7 +21,7 @@ import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { requireScope } from '../../pipeline/scopes.ts'
 import { viewerOf } from '../rag/access.ts'
-import { accountIdOf, isTheirs, type Who, whoOf } from './callers.ts'
+import { type ActingUser, accountIdOf, actingUser, mayAccess } from './callers.ts'
 import { type ChatRequest, DEFAULT_CHUNKS } from './shapes.ts'
 
 /** Starts turns, and finds them by answer or job. */
@@ -29,12 +29,12 @@ import { type ChatRequest, DEFAULT_CHUNKS } from './shapes.ts'
 export const DEFAULT_AGENT = 'assistant'
 const TITLE_CHARACTERS = 50
 
-const Whose = z.object({ user_id: z.string(), owner_id: z.number().nullable() })
-type Whose = z.output<typeof Whose>
+const ConversationOwner = z.object({ user_id: z.string(), owner_id: z.number().nullable() })
+type ConversationOwner = z.output<typeof ConversationOwner>
 const Start = z.object({
   agent: z.object({ model_id: z.string().nullable(), is_active: z.boolean() }).nullable(),
   chosen: z.object({ vendor: z.string(), model_id: z.string() }).nullable(),
-  conversation: Whose.nullable(),
+  conversation: ConversationOwner.nullable(),
 })
 
 interface TurnInput {
@@ -51,20 +51,20 @@ export async function beginTurn(
   stream: boolean,
 ): Promise<JobRef<ChatResult>> {
   const { edge, tx, caller, requestId } = input
-  const who = whoOf(caller, request.user_id)
-  const { model, conversation } = await admitted(input, who, request)
+  const user = actingUser(caller, request.user_id)
+  const { model, conversation } = await checkTurn(input, user, request)
   const existing = request.conversation_id ?? null
   const conversationId = existing ?? uuidv7()
   const answerId = uuidv7()
-  const whose = conversation ?? (await ownership(tx, caller, who))
+  const owner = conversation ?? (await newConversationOwner(tx, caller, user))
   const payload = {
     message_id: answerId,
     conversation_id: conversationId,
-    ...whose,
+    ...owner,
     agent_slug: request.agent_slug ?? DEFAULT_AGENT,
     ...model,
     stream,
-    ...drawingOf(request, viewerOf(caller)),
+    ...ragPayload(request, viewerOf(caller)),
   }
   // Same lock order as at the end of a turn: the actor before rows.
   const { ownerId } = caller
@@ -72,7 +72,7 @@ export async function beginTurn(
   const { message } = request
   const turn = { conversationId, jobId: ref.jobId, questionId: uuidv7(), answerId, message, ...model }
   const title = [...message].slice(0, TITLE_CHARACTERS).join('')
-  const { user_id: userId, owner_id } = whose
+  const { user_id: userId, owner_id } = owner
   const stored = await tx.any(
     existing === null ? insertFirstTurn(turn, { userId, ownerId: owner_id, title }) : insertTurn(turn),
   )
@@ -82,23 +82,23 @@ export async function beginTurn(
 }
 
 /** The job payload for an answer that uses a collection; empty without one. */
-function drawingOf({ rag_collection, rag_top_k = DEFAULT_CHUNKS }: ChatRequest, { seesAll }: Viewer) {
+function ragPayload({ rag_collection, rag_top_k = DEFAULT_CHUNKS }: ChatRequest, { seesAll }: Viewer) {
   if (rag_collection === undefined) return {}
   return { rag: { collection: rag_collection, top_k: rag_top_k, sees_all: seesAll } }
 }
 
 /** Like {@link beginTurn}, for a streamed answer: the response is not the job's result. */
-export async function beginStream(input: TurnInput, request: ChatRequest): Promise<JobRef<undefined>> {
+export async function beginStreamedTurn(input: TurnInput, request: ChatRequest): Promise<JobRef<undefined>> {
   const { jobId, joined } = await beginTurn(input, request, true)
   return { jobId, joined, result: z.undefined() }
 }
 
 /** Checks that a turn may start. Returns its model, and its conversation, which is null if new. @throws the refusal. */
-async function admitted(
+async function checkTurn(
   { edge, tx, caller }: TurnInput,
-  who: Who,
+  user: ActingUser,
   { agent_slug, conversation_id = null, rag_collection }: ChatRequest,
-): Promise<{ model: ModelRef; conversation: Whose | null }> {
+): Promise<{ model: ModelRef; conversation: ConversationOwner | null }> {
   const { ai } = edge.settings
   if (!ai.enabled) throw fail('ai.disabled')
   const slug = agent_slug ?? DEFAULT_AGENT
@@ -108,7 +108,7 @@ async function admitted(
   if (!agent.is_active) throw agent_slug === undefined ? fail('agent.none', { slug }) : fail('agent.inactive')
   if (conversation_id !== null) {
     if (conversation === null) throw fail('conversation.unknown')
-    if (!isTheirs(who, conversation)) throw fail('conversation.denied')
+    if (!mayAccess(user, conversation)) throw fail('conversation.denied')
   }
   if (rag_collection !== undefined) {
     requireScope(caller, 'rag', 'read')
@@ -123,17 +123,21 @@ async function admitted(
 }
 
 /** The owner of a new conversation: the caller, or the account for which an admin starts it. */
-async function ownership(tx: Queries, caller: Caller, { userId, all }: Who): Promise<Whose> {
-  if (!all || userId === String(caller.ownerId)) return { user_id: userId, owner_id: caller.ownerId }
+async function newConversationOwner(
+  tx: Queries,
+  caller: Caller,
+  { userId, seesAll }: ActingUser,
+): Promise<ConversationOwner> {
+  if (!seesAll || userId === String(caller.ownerId)) return { user_id: userId, owner_id: caller.ownerId }
   const named = accountIdOf(userId)
   const account = named === null ? null : await tx.maybeOne(accountNamed(named))
   return { user_id: userId, owner_id: account?.id ?? null }
 }
 
 /** Finds the turn of an answer or a job. @throws fail('turn.missing'), fail('conversation.denied') */
-export async function turnFor(
+export async function findTurn(
   { reader }: Edge,
-  who: Who,
+  user: ActingUser,
   by: { readonly messageId: string } | { readonly jobId: string },
 ): Promise<TurnState> {
   const text = await ('jobId' in by
@@ -141,6 +145,6 @@ export async function turnFor(
     : reader.text(readTurn, [by.messageId]))
   if (text === null) throw fail('turn.missing')
   const turn = TurnState.parse(JSON.parse(text))
-  if (!isTheirs(who, turn)) throw fail('conversation.denied')
+  if (!mayAccess(user, turn)) throw fail('conversation.denied')
   return turn
 }

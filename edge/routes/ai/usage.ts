@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { readUsage, readUsageOf } from '../../../sql/ai/usage.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { count, Moment, Timestamp } from '../../pipeline/schemas.ts'
-import { UserId, whoOf } from './callers.ts'
+import { actingUser, UserId } from './callers.ts'
 
 const Count = z.int().min(0)
 /** Seconds of transcribed speech. */
@@ -71,12 +71,12 @@ transcribed speech. An interrupted transcription, which may have been charged, i
     reads: 'statistics',
     handle: async ({ query, caller, reader }) => {
       const { start_time: from = null, end_time: to = null, recent_limit: recent } = query
-      const who = whoOf(caller, query.user_id)
+      const user = actingUser(caller, query.user_id)
       // Without a user_id, admins and callers without an account get the usage of all users.
-      const everybody = !who.named && (who.all || who.ownerId === null)
-      const text = everybody
+      const isForAll = !user.isNamed && (user.seesAll || user.ownerId === null)
+      const text = isForAll
         ? await reader.text(readUsage, [from, to, recent])
-        : await reader.text(readUsageOf, [from, to, recent, who.userId, who.ownerId, who.all])
+        : await reader.text(readUsageOf, [from, to, recent, user.userId, user.ownerId, user.seesAll])
       return json(text!)
     },
   }),

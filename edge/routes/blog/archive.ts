@@ -2,16 +2,16 @@ import { type ArchiveFile, archive } from '../../../tasks/archive.ts'
 import { type PostMatter, toMarkdown } from '../../../tasks/blog/markdown.ts'
 
 /** Packs posts, each given as JSON text, into a zip archive of Markdown files. */
-export const archiveOfPosts = (posts: AsyncIterable<string>): AsyncGenerator<Uint8Array> =>
-  archive(filesOf(posts))
+export const archivePosts = (posts: AsyncIterable<string>): AsyncGenerator<Uint8Array> =>
+  archive(markdownFiles(posts))
 
-async function* filesOf(posts: AsyncIterable<string>): AsyncGenerator<ArchiveFile> {
+async function* markdownFiles(posts: AsyncIterable<string>): AsyncGenerator<ArchiveFile> {
   for await (const text of posts) {
     const post = JSON.parse(text) as PostMatter & { content: string; updated_at: string }
-    yield { name: `${post.slug}.md`, content: toMarkdown(post), changed: packable(post.updated_at) }
+    yield { name: `${post.slug}.md`, content: toMarkdown(post), changed: clampTime(post.updated_at) }
   }
 }
 
 // A zip archive has MS-DOS dates from 1980 on, and Unix times until 2038.
 const [EARLIEST, LATEST] = [Date.UTC(1980, 0, 2), Date.UTC(2038, 0, 1)]
-const packable = (at: string): Date => new Date(Math.min(Math.max(Date.parse(at), EARLIEST), LATEST))
+const clampTime = (at: string): Date => new Date(Math.min(Math.max(Date.parse(at), EARLIEST), LATEST))

@@ -32,8 +32,8 @@ Importing either format into an empty blog reproduces the same export.`,
       responder.send({ ...head(200, headers), head: true })
       return undefined
     }
-    const posts = allPosts(reader, query.status_filter ?? null)
-    const pieces = zip ? (await import('./archive.ts')).archiveOfPosts(posts) : arrayOf(posts)
+    const posts = readAllPosts(reader, query.status_filter ?? null)
+    const pieces = zip ? (await import('./archive.ts')).archivePosts(posts) : jsonArray(posts)
     // Read before the head is sent, so that an immediate failure still gets its status.
     const first = await pieces.next()
     const writer = responder.chunks(head(200, headers))
@@ -51,7 +51,7 @@ Importing either format into an empty blog reproduces the same export.`,
 })
 
 /** Yields every post as JSON text, and reads a few at a time. */
-async function* allPosts(reader: Reads, status: PostStatus | null): AsyncGenerator<string> {
+async function* readAllPosts(reader: Reads, status: PostStatus | null): AsyncGenerator<string> {
   for (let after = 0; ; ) {
     const posts = (await reader.texts(exportedAfter, [after, status])).map(exportedOf)
     if (posts.length === 0) return
@@ -60,7 +60,7 @@ async function* allPosts(reader: Reads, status: PostStatus | null): AsyncGenerat
   }
 }
 
-async function* arrayOf(posts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
+async function* jsonArray(posts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
   let before = '['
   for await (const text of posts) {
     yield Buffer.from(`${before}${text}`)

@@ -85,7 +85,7 @@ async function receive(edge: Edge, request: EdgeRequest): Promise<Upload> {
         upload = { id, fingerprint: Buffer.alloc(0) }
         upload = {
           id,
-          fingerprint: await store(edge, id, fileName, format === 'zip' ? chunks : utf8Only(chunks)),
+          fingerprint: await storeFile(edge, id, fileName, format === 'zip' ? chunks : requireUtf8(chunks)),
         }
       },
     })
@@ -101,7 +101,7 @@ async function receive(edge: Edge, request: EdgeRequest): Promise<Upload> {
 }
 
 /** Stores the bytes as they arrive; returns a digest of the name and the bytes. */
-async function store(
+async function storeFile(
   edge: Edge,
   id: number,
   fileName: string,
@@ -117,7 +117,7 @@ async function store(
 }
 
 /** Passes UTF-8 text through. @throws fail('import.encoding') at the first invalid byte. */
-async function* utf8Only(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* requireUtf8(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const check = (chunk?: Uint8Array): void => {
     try {

@@ -22,7 +22,7 @@ import { BODY_BYTES, FIELDS, Post, PostParams } from './shapes.ts'
 
 type PostAnswer = Answer<z.input<typeof Post>>
 
-const Given = z
+const NewPostBody = z
   .strictObject({
     title: FIELDS.title,
     slug: FIELDS.slug.nullish(),
@@ -34,7 +34,7 @@ const Given = z
     hero_image_url: FIELDS.hero_image_url.nullish(),
   })
   .meta({ id: 'BlogPostCreate' })
-const Changes = Given.extend({ title: FIELDS.title.nullish() }).meta({ id: 'BlogPostUpdate' })
+const Changes = NewPostBody.extend({ title: FIELDS.title.nullish() }).meta({ id: 'BlogPostUpdate' })
 
 const SLUG = 'A slug in any script is converted to lower-case ASCII letters, digits and hyphens.'
 
@@ -46,7 +46,7 @@ export const postRoutes = [
     summary: 'Create a draft post',
     description: `${SLUG} If omitted, it is derived from the title. A slug in use is refused in both cases.`,
     auth: 'editor',
-    body: Given,
+    body: NewPostBody,
     bodyBytes: BODY_BYTES,
     response: Post,
     status: 201,
@@ -66,8 +66,8 @@ export const postRoutes = [
         authorName: publicName(name),
       }
       return transaction(async (tx) => {
-        const tagIds = tags ? await idsOf(tx, tags) : []
-        const id = await insertAs(tx, slug ? normalized(slug) : slugOfTitle(title), draft)
+        const tagIds = tags ? await findTagIds(tx, tags) : []
+        const id = await insertDraft(tx, slug ? normalizeSlug(slug) : slugOfTitle(title), draft)
         if (tagIds.length > 0) await tx.run(setTags(id, tagIds))
         return verbatim((await tx.one(post(id))).json)
       })
@@ -88,9 +88,9 @@ URL.`,
     response: Post,
     errors: ['post.missing', 'post.slug_taken'],
     handle: async ({ params: { post: id }, body: { tag_slugs: tags, slug, ...rest }, transaction }) => {
-      const changes = { ...defined(rest), ...(slug ? { slug: normalized(slug) } : {}) }
+      const changes = { ...givenChanges(rest), ...(slug ? { slug: normalizeSlug(slug) } : {}) }
       return transaction(async (tx) => {
-        const tagIds = tags ? await idsOf(tx, tags) : null
+        const tagIds = tags ? await findTagIds(tx, tags) : null
         if ((await tx.maybeOne(lockPost(id))) === null) throw fail('post.missing')
         if (Object.keys(changes).length > 0 || tagIds !== null) await tx.maybeOne(updatePost(id, changes))
         if (tagIds !== null) await tx.run(setTags(id, tagIds))
@@ -109,7 +109,7 @@ URL.`,
     response: Post,
     errors: ['post.missing'],
     sideEffect: true,
-    handle: ({ params, transaction }) => transaction((tx) => moved(tx, params.post, publishPost)),
+    handle: ({ params, transaction }) => transaction((tx) => changeStatus(tx, params.post, publishPost)),
   }),
 
   route({
@@ -122,7 +122,7 @@ URL.`,
     response: Post,
     errors: ['post.missing'],
     sideEffect: true,
-    handle: ({ params, transaction }) => transaction((tx) => moved(tx, params.post, archivePost)),
+    handle: ({ params, transaction }) => transaction((tx) => changeStatus(tx, params.post, archivePost)),
   }),
 
   route({
@@ -140,7 +140,7 @@ URL.`,
   }),
 ]
 
-async function moved(
+async function changeStatus(
   tx: Queries,
   id: number,
   move: (id: number) => Query<{ id: number }>,
@@ -150,7 +150,7 @@ async function moved(
 }
 
 /** Converts a slug to its stored form. @throws fail('request.invalid') */
-function normalized(given: string): string {
+function normalizeSlug(given: string): string {
   const slug = slugify(given)
   if (slug === '') throw invalid('body', 'slug', 'must have a letter or a digit', 'invalid_format')
   if (slug.length > LIMITS.slug)
@@ -159,7 +159,7 @@ function normalized(given: string): string {
 }
 
 /** Finds the ids of tags. @throws fail('request.invalid') if one does not exist. */
-async function idsOf(tx: Queries, slugs: readonly string[]): Promise<number[]> {
+async function findTagIds(tx: Queries, slugs: readonly string[]): Promise<number[]> {
   const tags = await tx.any(tagsOf(slugs))
   const unknown = slugs.filter((slug) => !tags.some((tag) => tag.slug === slug))
   if (unknown.length > 0) {
@@ -169,14 +169,14 @@ async function idsOf(tx: Queries, slugs: readonly string[]): Promise<number[]> {
   return tags.map(({ id }) => id)
 }
 
-async function insertAs(tx: Queries, slug: string, draft: Omit<NewPost, 'slug'>): Promise<number> {
+async function insertDraft(tx: Queries, slug: string, draft: Omit<NewPost, 'slug'>): Promise<number> {
   const made = await tx.maybeOne(insertPost({ ...draft, slug }))
   if (made === null) throw fail('post.slug_taken')
   return made.id
 }
 
 /** Drops absent fields, and fields in which null means unchanged. */
-function defined(changes: Omit<z.output<typeof Changes>, 'tag_slugs' | 'slug'>) {
+function givenChanges(changes: Omit<z.output<typeof Changes>, 'tag_slugs' | 'slug'>) {
   const kept = Object.entries(changes).filter(
     ([name, value]) => value !== undefined && !(value === null && (name === 'title' || name === 'content')),
   )

@@ -15,7 +15,7 @@ import {
 } from '../../../sql/blog.ts'
 import { numbered, pageValues } from '../../pipeline/lists.ts'
 import { route, verbatim } from '../../pipeline/route.ts'
-import { found, PAGES, Post, PostList, SlugParams, Status, TagList, TagSlug } from './shapes.ts'
+import { answerPost, PAGES, Post, PostList, SlugParams, Status, TagList, TagSlug } from './shapes.ts'
 
 /** Public reads, and the list of all posts for editors. */
 export const readRoutes = [
@@ -48,7 +48,7 @@ export const readRoutes = [
     params: SlugParams,
     response: Post,
     errors: ['post.missing'],
-    handle: async ({ params, edge }) => found(await edge.reader.text(readPublishedPost, [params.post])),
+    handle: async ({ params, edge }) => answerPost(await edge.reader.text(readPublishedPost, [params.post])),
   }),
 
   route({

@@ -44,27 +44,27 @@ export const Exported = Post.omit({ id: true, author_id: true, tags: true })
   .meta({ id: 'ExportedPost' })
 
 /** A text of at most `max` characters. */
-const text = (max: number) =>
+const boundedText = (max: number) =>
   z
     .string()
     .refine((given) => !isLonger(given, max), `must have at most ${max} characters`)
     .meta({ maxLength: max })
-const named = (max: number) => text(max).trim().min(1)
+const requiredText = (max: number) => boundedText(max).trim().min(1)
 
 /** Fields of a post that an editor sets, with their limits. */
 export const FIELDS = {
-  title: named(LIMITS.title),
-  slug: named(LIMITS.slug),
-  content: text(LIMITS.content),
-  excerpt: text(LIMITS.excerpt),
-  tag_slugs: z.array(text(LIMITS.tag_slug)).max(LIMITS.tags),
-  seo_title: text(LIMITS.seo_title),
-  seo_description: text(LIMITS.seo_description),
-  hero_image_url: text(LIMITS.hero_image_url)
+  title: requiredText(LIMITS.title),
+  slug: requiredText(LIMITS.slug),
+  content: boundedText(LIMITS.content),
+  excerpt: boundedText(LIMITS.excerpt),
+  tag_slugs: z.array(boundedText(LIMITS.tag_slug)).max(LIMITS.tags),
+  seo_title: boundedText(LIMITS.seo_title),
+  seo_description: boundedText(LIMITS.seo_description),
+  hero_image_url: boundedText(LIMITS.hero_image_url)
     .refine(isPicture, PICTURE)
     .describe(`URL of a picture: ${PICTURE}`),
 }
-export const TAG_FIELDS = { name: named(LIMITS.tag_name), slug: named(LIMITS.tag_slug) }
+export const TAG_FIELDS = { name: requiredText(LIMITS.tag_name), slug: requiredText(LIMITS.tag_slug) }
 
 // A million characters, each an escaped surrogate pair of 12 bytes, plus the other fields.
 export const BODY_BYTES = 16 * 1024 * 1024
@@ -79,7 +79,7 @@ export const PostParams = z.object({ post: LongRowId })
 export const TagParams = z.object({ tag_id: LongRowId })
 
 /** Answers with a post as stored. @throws fail('post.missing') if `text` is null. */
-export function found<T>(text: string | null): Answer<T> {
+export function answerPost<T>(text: string | null): Answer<T> {
   if (text === null) throw fail('post.missing')
   return verbatim<T>(text)
 }

@@ -26,7 +26,7 @@ export const tagRoutes = [
     errors: ['tag.name_taken', 'tag.slug_taken'],
     sideEffect: true,
     handle: ({ body: { name, slug }, transaction }) => {
-      const tag = insertTag(name, slug ? normalized(slug) : slugOfTag(name))
+      const tag = insertTag(name, slug ? normalizeSlug(slug) : slugOfTag(name))
       return transaction(async (tx) => json((await tx.one(tag)).json))
     },
   }),
@@ -46,11 +46,11 @@ immediately; a job updates the others.`,
     errors: ['tag.missing', 'tag.name_taken', 'tag.slug_taken'],
     handle: (input) => {
       const { name, slug } = input.body
-      const change = updateTag(input.params.tag_id, name ?? null, slug ? normalized(slug) : null)
+      const change = updateTag(input.params.tag_id, name ?? null, slug ? normalizeSlug(slug) : null)
       return input.transaction(async (tx) => {
         const changed = await tx.maybeOne(change)
         if (changed === null) throw fail('tag.missing')
-        await showInPosts(tx, input)
+        await updatePosts(tx, input)
         return json(changed.json)
       })
     },
@@ -67,14 +67,14 @@ immediately; a job updates the others.`,
     handle: (input) =>
       input.transaction(async (tx) => {
         if ((await tx.run(hideTag(input.params.tag_id))) === 0) throw fail('tag.missing')
-        await showInPosts(tx, input)
+        await updatePosts(tx, input)
         return undefined
       }),
   }),
 ]
 
 /** Applies the change of a tag to its first posts, and enqueues a job for the others, if any. */
-async function showInPosts(
+async function updatePosts(
   tx: Queries,
   { params, edge, caller, requestId }: Input<z.output<typeof TagParams>, unknown, unknown, Caller>,
 ): Promise<void> {
@@ -84,7 +84,7 @@ async function showInPosts(
   await enqueue(tx, retag, {}, { ownerId, requestId, settings: edge.settings })
 }
 
-function normalized(given: string): string {
+function normalizeSlug(given: string): string {
   const slug = slugify(given)
   if (slug === '') throw invalid('body', 'slug', 'must have a letter or a digit', 'invalid_format')
   if (slug.length > LIMITS.tag_slug)

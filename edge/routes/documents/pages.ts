@@ -26,7 +26,7 @@ import { DocumentParams, Page, PageParams, PageWithText } from './shapes.ts'
 // PDF 2.0 allows 127 bytes of UTF-8 (ISO 32000-2, 7.6.4.3.3).
 const MAX_PASSWORD_CHARACTERS = 127
 
-const Opening = z
+const ExtractionRequest = z
   .strictObject({
     password: z.string().min(1).max(MAX_PASSWORD_CHARACTERS).optional(),
   })
@@ -39,8 +39,9 @@ export const pageRoutes = [
     path: '/:id/extract',
     summary: 'Extract the text of a document',
     description: `Skips pages that were already read unless \`force\` is true. A request joins an unfinished extraction of \
-the document. With \`force\` it joins only a forced one, and with \`language\` or \`password\` only one with the same \
-value; otherwise it runs afterwards. \`password\` opens an encrypted PDF. A correct password is stored encrypted, and later extractions and page images use it.`,
+the document. With \`force\` it joins only a forced one, with \`language\` only one with the same language, and with \
+\`password\` none; otherwise it runs afterwards. \`password\` opens an encrypted PDF. A correct password is stored \
+encrypted, and later extractions and page images use it.`,
     params: DocumentParams,
     query: z.object({
       force: option(),
@@ -48,7 +49,7 @@ value; otherwise it runs afterwards. \`password\` opens an encrypted PDF. A corr
         description: 'Languages of the OCR, e.g. `deu+fra`; default: `OCR_LANGUAGES`',
       }),
     }),
-    body: Opening.optional(),
+    body: ExtractionRequest.optional(),
     response: ExtractCounts.meta({ id: 'ExtractCounts' }),
     errors: [
       'document.missing',
@@ -127,8 +128,8 @@ value; otherwise it runs afterwards. \`password\` opens an encrypted PDF. A corr
     alsoAnswers: { 304: 'The client already has this image' },
     errors: ['document.page_missing', 'document.image_missing', 'document.image_pending'],
     raw: async ({ params, caller, edge, request, requestId, responder, head }) => {
-      const look = () => edge.db.maybeOne(pageImage(params.id, caller.ownerId, params.number))
-      const found = await look()
+      const readImage = () => edge.db.maybeOne(pageImage(params.id, caller.ownerId, params.number))
+      const found = await readImage()
       if (found === null) throw fail('document.page_missing')
       const etag = `"${found.etag}"`
       const headers: Header[] = [
@@ -137,11 +138,16 @@ value; otherwise it runs afterwards. \`password\` opens an encrypted PDF. A corr
       ]
       if (!found.drawable) throw fail('document.image_missing')
       if (matchesEtag(request.header('if-none-match'), etag)) return new Answer({ status: 304, headers })
-      const gone = new AbortController()
-      responder.onClose(() => gone.abort())
+      const disconnect = new AbortController()
+      responder.onClose(() => disconnect.abort())
       const image =
         found.image ??
-        (await drawn(edge, { ...params, requestId, ownerId: caller.ownerId }, look, gone.signal))
+        (await drawPage(
+          edge,
+          { ...params, requestId, ownerId: caller.ownerId },
+          readImage,
+          disconnect.signal,
+        ))
       if (responder.done) return undefined
       responder.send({
         ...head(200, [['content-type', 'image/png'], ...headers]),
@@ -153,33 +159,33 @@ value; otherwise it runs afterwards. \`password\` opens an encrypted PDF. A corr
   }),
 ]
 
-interface Wanted {
+interface PageRequest {
   readonly id: number
   readonly number: number
   readonly requestId: string
   readonly ownerId: number | null
 }
 
-const PENDING_SECONDS = 5
+const RETRY_AFTER_SECONDS = 5
 
 /** Enqueues a job that draws the image of a page, and waits for it. Concurrent requests share the job. */
-async function drawn(
+async function drawPage(
   edge: Edge,
-  { id, number, requestId, ownerId }: Wanted,
-  look: () => Promise<{ readonly image: Uint8Array | null; readonly drawable: boolean } | null>,
+  { id, number, requestId, ownerId }: PageRequest,
+  readImage: () => Promise<{ readonly image: Uint8Array | null; readonly drawable: boolean } | null>,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
   const options = { ownerId, requestId, settings: edge.settings }
   const [added] = await edge.enqueuer.add(specsOf(draw, [{ documentId: id, page: number }], options))
   const jobId = added!.job_id
   const end = await edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, signal)
-  if (end === null) throw fail('document.image_pending', {}, { retryAfter: PENDING_SECONDS })
+  if (end === null) throw fail('document.image_pending', {}, { retryAfter: RETRY_AFTER_SECONDS })
   if (end.status !== 'done') throw jobFailure(end)
-  const found = await look()
+  const found = await readImage()
   if (found === null) throw fail('document.page_missing')
   // An extraction has replaced the page in the meantime.
   if (found.image === null && found.drawable)
-    throw fail('document.image_pending', {}, { retryAfter: PENDING_SECONDS })
+    throw fail('document.image_pending', {}, { retryAfter: RETRY_AFTER_SECONDS })
   if (found.image === null) throw fail('document.image_missing')
   return found.image
 }

@@ -20,7 +20,7 @@ import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { type Answer, json, route } from '../../pipeline/route.ts'
 import { option } from '../../pipeline/schemas.ts'
-import { Document, DocumentParams, found, METADATA } from './shapes.ts'
+import { answerDocument, Document, DocumentParams, METADATA } from './shapes.ts'
 
 const { title, kind, document_date, note, channel } = METADATA
 
@@ -70,7 +70,7 @@ the requested state, including unchanged ones, and lists the refused documents w
     response: Document,
     errors: ['document.missing'],
     handle: async ({ params, caller, edge }) =>
-      found(await edge.reader.text(readDocument, [params.id, caller.ownerId])),
+      answerDocument(await edge.reader.text(readDocument, [params.id, caller.ownerId])),
   }),
 
   route({
@@ -90,10 +90,10 @@ document disappears from the default list.`,
       'document.supersedes_circle',
     ],
     handle: async ({ params, body, caller, edge, requestId }) => {
-      const nothing = Object.values(body).every((value) => value === undefined)
-      const change = updateDocument(params.id, caller.ownerId, changesOf(body))
-      if (!nothing) await changed({ edge, caller, requestId }, params.id, change)
-      return now(edge, params.id, caller.ownerId)
+      const isEmpty = Object.values(body).every((value) => value === undefined)
+      const change = updateDocument(params.id, caller.ownerId, givenChanges(body))
+      if (!isEmpty) await changeDocument({ edge, caller, requestId }, params.id, change)
+      return answerCurrent(edge, params.id, caller.ownerId)
     },
   }),
 
@@ -113,7 +113,7 @@ deletes it immediately, also from the trash. Cancels an unfinished extraction of
         const document = await tx.maybeOne(deleteDocuments([params.id], caller.ownerId, trashDays))
         if (document === null) throw fail('document.missing')
         if (document.protected) throw fail('document.protected')
-        await refreshCollections(tx, [params.id], jobOf({ edge, caller, requestId }))
+        await refreshCollections(tx, [params.id], jobOptions({ edge, caller, requestId }))
         tx.afterCommit(() => {
           for (const { id } of jobs) edge.publisher.notify(id)
         })
@@ -139,8 +139,8 @@ one was deleted or has another successor.`,
         await tx.run(lockDigest(Buffer.from(trashed.sha256)))
         if ((await tx.maybeOne(restoreDocument(params.id, caller.ownerId))) === null)
           throw fail('document.missing')
-        await refreshCollections(tx, [params.id], jobOf({ edge, caller, requestId }))
-        return found(await readWithin(tx, readDocument, [params.id, caller.ownerId]))
+        await refreshCollections(tx, [params.id], jobOptions({ edge, caller, requestId }))
+        return answerDocument(await readWithin(tx, readDocument, [params.id, caller.ownerId]))
       }),
   }),
 
@@ -156,9 +156,9 @@ one was deleted or has another successor.`,
     repeatable: 'adding an existing tag changes nothing',
     handle: async ({ params, body, caller, edge, requestId }) => {
       const change = addTag([params.id], caller.ownerId, body.label)
-      const { had, full } = await changed({ edge, caller, requestId }, params.id, change)
+      const { had, full } = await changeDocument({ edge, caller, requestId }, params.id, change)
       if (full && !had) throw fail('document.tags_full')
-      return now(edge, params.id, caller.ownerId)
+      return answerCurrent(edge, params.id, caller.ownerId)
     },
   }),
 
@@ -171,41 +171,45 @@ one was deleted or has another successor.`,
     errors: ['document.missing', 'document.tag_missing'],
     handle: async ({ params, caller, edge, requestId }) => {
       const change = removeTag([params.id], caller.ownerId, params.label)
-      const { had } = await changed({ edge, caller, requestId }, params.id, change)
+      const { had } = await changeDocument({ edge, caller, requestId }, params.id, change)
       if (!had) throw fail('document.tag_missing')
-      return now(edge, params.id, caller.ownerId)
+      return answerCurrent(edge, params.id, caller.ownerId)
     },
   }),
 ]
 
-interface By {
+interface Actor {
   readonly edge: Edge
   readonly caller: Caller
   readonly requestId: string
 }
 
 /** Changes a document, and refreshes the collections that may contain it. @throws fail('document.missing') */
-function changed<T>(by: By, id: number, change: Query<T>): Promise<T> {
+function changeDocument<T>(by: Actor, id: number, change: Query<T>): Promise<T> {
   return by.edge.db.transaction(async (tx) => {
     const row = await tx.maybeOne(change)
     if (row === null) throw fail('document.missing')
-    await refreshCollections(tx, [id], jobOf(by))
+    await refreshCollections(tx, [id], jobOptions(by))
     return row
   })
 }
 
-const jobOf = ({ edge, caller, requestId }: By) => ({
+const jobOptions = ({ edge, caller, requestId }: Actor) => ({
   ownerId: caller.ownerId,
   requestId,
   settings: edge.settings,
 })
 
 /** Answers with the current document. @throws fail('document.missing') if it has been deleted in the meantime. */
-async function now(edge: Edge, id: number, owner: number | null): Promise<Answer<z.input<typeof Document>>> {
-  return found(await edge.reader.text(readDocument, [id, owner]))
+async function answerCurrent(
+  edge: Edge,
+  id: number,
+  owner: number | null,
+): Promise<Answer<z.input<typeof Document>>> {
+  return answerDocument(await edge.reader.text(readDocument, [id, owner]))
 }
 
 /** Drops absent keys, which leave their fields unchanged; null clears a field. */
-function changesOf<T extends object>(body: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+function givenChanges<T extends object>(body: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)) as never
 }

@@ -68,7 +68,7 @@ export const DocumentParams = z.object({ id: LongRowId })
 export const PageParams = z.object({ id: LongRowId, number: RowId })
 
 /** Answers with a document as stored. @throws fail('document.missing') if `text` is null. */
-export function found<T>(text: string | null): Answer<T> {
+export function answerDocument<T>(text: string | null): Answer<T> {
   if (text === null) throw fail('document.missing')
   return verbatim<T>(text)
 }

@@ -5,7 +5,7 @@ import { sync } from '../../../tasks/llm/sync.ts'
 import { Timestamp } from '../../pipeline/schemas.ts'
 
 /** US dollars per million tokens; null if unknown. */
-const Dollars = z.number().min(0).nullable()
+const TokenPrice = z.number().min(0).nullable()
 
 export const CatalogStatus = z
   .strictObject({
@@ -37,8 +37,8 @@ export const Model = z
     title: z.string(),
     context_window: z.int(),
     max_output: z.int(),
-    input_price: Dollars,
-    output_price: Dollars,
+    input_price: TokenPrice,
+    output_price: TokenPrice,
     released_on: z.iso.date().nullable(),
     modalities: z.array(z.enum(MODALITIES)),
     disabled: z.boolean(),
@@ -46,12 +46,12 @@ export const Model = z
   .meta({ id: 'CatalogModel' })
 
 const Rates = {
-  input_price: Dollars,
-  output_price: Dollars,
+  input_price: TokenPrice,
+  output_price: TokenPrice,
   /** Null if cached input costs the same as other input. */
-  cache_read_price: Dollars,
+  cache_read_price: TokenPrice,
   /** Null if reasoning costs the same as other output. */
-  reasoning_price: Dollars,
+  reasoning_price: TokenPrice,
 }
 
 export const Prices = z
@@ -59,9 +59,9 @@ export const Prices = z
     z.strictObject({
       valid_from: z.iso.date(),
       ...Rates,
-      cache_write_price: Dollars,
-      input_audio_price: Dollars,
-      output_audio_price: Dollars,
+      cache_write_price: TokenPrice,
+      input_audio_price: TokenPrice,
+      output_audio_price: TokenPrice,
       /** Prices of requests with more than `over` input tokens. */
       tiers: z.array(z.strictObject({ over: z.int(), ...Rates })),
     }),
@@ -75,8 +75,8 @@ export const Current = z
     temperature: z.number(),
     max_tokens: z.int(),
     context_window: z.int().nullable(),
-    input_price: Dollars,
-    output_price: Dollars,
+    input_price: TokenPrice,
+    output_price: TokenPrice,
     modalities: z.array(z.enum(MODALITIES)),
     chosen: z.boolean(),
   })

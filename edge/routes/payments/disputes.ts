@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { DISPUTE_ORDER, OPEN_DISPUTES, readDispute, readDisputes, scopeOf } from '../../../sql/payments.ts'
 import { numbered, pageValues } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
-import { DISPUTE_STATUSES, Dispute, DisputeList, found, PAGES, RowParams } from './shapes.ts'
+import { answerRow, DISPUTE_STATUSES, Dispute, DisputeList, PAGES, RowParams } from './shapes.ts'
 
 export const disputeRoutes = [
   route({
@@ -31,7 +31,7 @@ export const disputeRoutes = [
     errors: ['dispute.missing'],
     handle: async ({ params, caller, edge }) => {
       const statement = readDispute[scopeOf(caller.ownerId)]
-      return found(await edge.reader.text(statement, [caller.ownerId, params.id]), 'dispute.missing')
+      return answerRow(await edge.reader.text(statement, [caller.ownerId, params.id]), 'dispute.missing')
     },
   }),
 ]

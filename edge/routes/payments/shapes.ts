@@ -96,7 +96,7 @@ export const RevenueSeries = z
 export const RowParams = z.object({ id: LongRowId })
 
 /** Answers with JSON built by PostgreSQL. @throws fail(missing) if `text` is null. */
-export function found<T>(text: string | null, missing: ErrorCode): Answer<T> {
+export function answerRow<T>(text: string | null, missing: ErrorCode): Answer<T> {
   if (text === null) throw fail(missing)
   return json<T>(text)
 }

@@ -3,7 +3,7 @@ import { fail } from '../../../sql/errors.ts'
 // Maximum age of a signed event, after which an intercepted one cannot be replayed.
 const TOLERANCE_SECONDS = 300
 
-let loaded: Promise<typeof import('stripe').Stripe.webhooks> | null = null
+let webhooksLoaded: Promise<typeof import('stripe').Stripe.webhooks> | null = null
 
 // The provider sends one signature for each active secret: two during a rotation.
 const MAX_SIGNATURES = 10
@@ -16,16 +16,16 @@ const MAX_SIGNATURES = 10
  * @param now Unix time in ms.
  * @throws fail('payment.payload')
  */
-export async function verifiedEvent(
+export async function verifyEvent(
   body: Uint8Array,
   header: string,
   secrets: readonly string[],
   now: number,
 ): Promise<unknown> {
-  loaded ??= import('stripe').then(({ Stripe }) => Stripe.webhooks)
-  const webhooks = await loaded
+  webhooksLoaded ??= import('stripe').then(({ Stripe }) => Stripe.webhooks)
+  const webhooks = await webhooksLoaded
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
-  const bounded = withFewSignatures(header)
+  const bounded = limitSignatures(header)
   let refusal: unknown
   for (const secret of secrets) {
     try {
@@ -37,7 +37,7 @@ export async function verifiedEvent(
   throw fail('payment.payload', {}, { cause: refusal })
 }
 
-function withFewSignatures(header: string): string {
+function limitSignatures(header: string): string {
   let left = MAX_SIGNATURES
   return header
     .split(',')

@@ -13,7 +13,7 @@ import { Transaction } from '../../../tasks/payments/shapes.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { numbered, pageValues, sortedBy, span, spanInOrder } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
-import { found, PAGES, PROVIDER_ERRORS, RowParams, requireProvider, TransactionList } from './shapes.ts'
+import { answerRow, PAGES, PROVIDER_ERRORS, RowParams, requireProvider, TransactionList } from './shapes.ts'
 
 // The provider's maximum; no payment is larger.
 const MAX_AMOUNT = 999_999_999_999
@@ -62,7 +62,7 @@ export const transactionRoutes = [
     errors: ['transaction.missing'],
     handle: async ({ params, caller, edge }) => {
       const statement = readTransaction[scopeOf(caller.ownerId)]
-      return found(await edge.reader.text(statement, [caller.ownerId, params.id]), 'transaction.missing')
+      return answerRow(await edge.reader.text(statement, [caller.ownerId, params.id]), 'transaction.missing')
     },
   }),
 

@@ -6,7 +6,7 @@ import type { EdgeRequest, Responder } from '../../http/server.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { eventBytes, RECEIVED, Received } from '../../pipeline/provider-events.ts'
 import { Answer, route } from '../../pipeline/route.ts'
-import { verifiedEvent } from './signature.ts'
+import { verifyEvent } from './signature.ts'
 
 // A request waits this long for its job, so that a read after it usually sees the event applied.
 const WAIT_MS = 2000
@@ -28,7 +28,7 @@ acknowledged and ignored.`,
   errors: ['payment.payload', 'payment.webhook_not_configured', 'internal', 'database.down'],
   repeatable: 'an event is stored once, by its id',
   raw: async ({ edge, request, requestId, responder }) => {
-    const event = readEvent(await signedEvent(edge, request))
+    const event = readEvent(await readSignedEvent(edge, request))
     if (event === null) throw fail('payment.payload')
     if (EVENT_TYPES.has(event.type)) {
       const options = { ownerId: null, requestId, settings: edge.settings }
@@ -39,11 +39,11 @@ acknowledged and ignored.`,
   },
 })
 
-async function signedEvent(edge: Edge, request: EdgeRequest): Promise<unknown> {
+async function readSignedEvent(edge: Edge, request: EdgeRequest): Promise<unknown> {
   const secrets = edge.settings.payments.webhookSecrets
   if (secrets.length === 0) throw fail('payment.webhook_not_configured')
   const body = await eventBytes(edge, request, 'payment.payload')
-  return verifiedEvent(body, request.header('stripe-signature'), secrets, edge.pulse.now())
+  return verifyEvent(body, request.header('stripe-signature'), secrets, edge.pulse.now())
 }
 
 /** Waits briefly for the job. If it fails, the error makes the provider redeliver the event. */
@@ -54,8 +54,8 @@ async function waitUntilApplied(
   responder: Responder,
 ): Promise<void> {
   edge.publisher.notify(jobId)
-  const gone = new AbortController()
-  responder.onClose(() => gone.abort())
-  const end = await edge.hub.terminal(jobId, WAIT_MS, gone.signal)
+  const disconnect = new AbortController()
+  responder.onClose(() => disconnect.abort())
+  const end = await edge.hub.terminal(jobId, WAIT_MS, disconnect.signal)
   if (end !== null && end.status !== 'done') throw fail('internal', { requestId })
 }

@@ -20,12 +20,12 @@ import { count } from '../../pipeline/schemas.ts'
 import { requireOperator, viewerOf } from './access.ts'
 import { Collection, CollectionParams, Deleted, Files } from './shapes.ts'
 
-function found<T>(text: string | null): Answer<T> {
+function answerCollection<T>(text: string | null): Answer<T> {
   if (text === null) throw fail('rag.missing')
   return json(text)
 }
 
-const named = ({ name }: { readonly name: string }, caller: Caller) =>
+const collectionValues = ({ name }: { readonly name: string }, caller: Caller) =>
   [name, ...viewedBy(viewerOf(caller))] as const
 
 const limit = count({ min: 1, max: 1000, fallback: 1000 })
@@ -54,7 +54,7 @@ export const collectionRoutes = [
     response: Collection,
     errors: ['rag.missing'],
     handle: async ({ params, caller, edge }) =>
-      found(await edge.reader.text(readCollection, named(params, caller))),
+      answerCollection(await edge.reader.text(readCollection, collectionValues(params, caller))),
   }),
 
   route({
@@ -68,7 +68,14 @@ export const collectionRoutes = [
     errors: ['rag.missing'],
     reads: 'list',
     handle: async ({ params, query, caller, reader }) =>
-      found(await reader.text(readFiles, [...named(params, caller), query.cursor ?? null, 0, query.limit])),
+      answerCollection(
+        await reader.text(readFiles, [
+          ...collectionValues(params, caller),
+          query.cursor ?? null,
+          0,
+          query.limit,
+        ]),
+      ),
   }),
 
   route({
@@ -83,7 +90,7 @@ export const collectionRoutes = [
     errors: ['rag.missing', 'auth.forbidden'],
     handle: ({ params, edge, caller, requestId, transaction }) =>
       transaction(async (tx) => {
-        const kind = await readWithin(tx, readKind, named(params, caller))
+        const kind = await readWithin(tx, readKind, collectionValues(params, caller))
         if (kind === null) throw fail('rag.missing')
         const { id, of_documents } = JSON.parse(kind) as { id: number; of_documents: boolean }
         if (!of_documents) requireOperator(edge, caller)

@@ -4,7 +4,7 @@ import { enqueue } from '../../../tasks/task.ts'
 import type { Edge } from '../../pipeline/context.ts'
 
 /** The owner and the request of the job. */
-export interface Asking {
+export interface JobOrigin {
   readonly ownerId: number | null
   readonly requestId: string
 }
@@ -13,10 +13,10 @@ export interface Asking {
  * Embeds a question in a job, which only loads the model if `text` is undefined. Returns null if the job fails or takes
  * longer than `waitMs`; a search then uses words only.
  */
-export async function embeddedBy(
+export async function embedQuestion(
   edge: Edge,
   text: string | undefined,
-  { ownerId, requestId }: Asking,
+  { ownerId, requestId }: JobOrigin,
   waitMs: number,
 ): Promise<EmbedResult | null> {
   const { jobId } = await edge.db.transaction((tx) =>
@@ -27,40 +27,40 @@ export async function embeddedBy(
     }),
   )
   edge.publisher.notify(jobId)
-  const end = await edge.hub.terminal(jobId, waitMs)
-  if (end === null || end.status !== 'done') {
-    edge.log.warn({ jobId, requestId, status: end?.status }, 'Query embedding failed')
+  const outcome = await edge.hub.terminal(jobId, waitMs)
+  if (outcome === null || outcome.status !== 'done') {
+    edge.log.warn({ jobId, requestId, status: outcome?.status }, 'Query embedding failed')
     return null
   }
-  return EmbedResult.parse((JSON.parse(end.frame) as { result: unknown }).result)
+  return EmbedResult.parse((JSON.parse(outcome.frame) as { result: unknown }).result)
 }
 
 // Embedding takes milliseconds. A full or unserved queue must not delay a search beyond this limit.
-const QUESTION_MS = 5000
+const EMBED_TIMEOUT_MS = 5000
 
 /**
  * Finds the chunks of a collection that best answer a question: by words and, if the collection has vectors, by meaning.
  * @throws fail('rag.missing'), fail('rag.busy')
  */
-export async function ask(
+export async function searchCollection(
   edge: Edge,
   question: Omit<Search, 'vector'>,
-  asking: Asking,
+  origin: JobOrigin,
 ): Promise<readonly SearchHit[]> {
-  const vector = await vectorOf(edge, question, asking)
+  const vector = await questionVector(edge, question, origin)
   return edge.retrieval.search({ ...question, vector })
 }
 
 /** Embeds a question for a collection; null if the collection has no vectors of the current model, or embedding fails. */
-async function vectorOf(
+async function questionVector(
   edge: Edge,
   question: Omit<Search, 'vector'>,
-  asking: Asking,
+  origin: JobOrigin,
 ): Promise<QueryVector | null> {
   const { model, embeddings } = edge.settings.rag
   if (embeddings === 'lexical') return null
-  const of = await edge.retrieval.modelOf(question)
-  if (of === null || of !== model) return null
-  const result = await embeddedBy(edge, question.query, asking, QUESTION_MS)
+  const collectionModel = await edge.retrieval.modelOf(question)
+  if (collectionModel === null || collectionModel !== model) return null
+  const result = await embedQuestion(edge, question.query, origin, EMBED_TIMEOUT_MS)
   return result === null ? null : queryVectorOf(result)
 }

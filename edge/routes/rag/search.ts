@@ -1,6 +1,6 @@
 import { route } from '../../pipeline/route.ts'
 import { viewerOf } from './access.ts'
-import { ask } from './question.ts'
+import { searchCollection } from './question.ts'
 import { SearchRequest, SearchResult } from './shapes.ts'
 
 export const searchRoute = route({
@@ -25,7 +25,7 @@ document_id. The file_name of a document is its title. \`metadata.signals\` of a
       topK: body.top_k,
       filter: body.filter_metadata ?? null,
     }
-    const results = await ask(edge, question, { ownerId: caller.ownerId, requestId })
+    const results = await searchCollection(edge, question, { ownerId: caller.ownerId, requestId })
     return {
       query: body.query,
       collection_name: body.collection_name,

@@ -11,7 +11,7 @@ import {
   type VoiceProvider,
 } from '../../../tasks/voice/catalog.ts'
 import { route } from '../../pipeline/route.ts'
-import { settingsNow } from './settings.ts'
+import { readVoiceSettings } from './settings.ts'
 import { Model, Providers, Summary, Voice } from './shapes.ts'
 
 const params = z.object({ provider_id: z.string() })
@@ -23,7 +23,7 @@ export const voiceCatalogRoutes = [
     path: '/catalog/tts/providers',
     summary: 'List speech synthesis providers',
     response: Providers,
-    handle: ({ edge }) => TTS_PROVIDERS.map(withState(edge.settings)),
+    handle: ({ edge }) => TTS_PROVIDERS.map(withKeyState(edge.settings)),
   }),
 
   route({
@@ -33,7 +33,7 @@ export const voiceCatalogRoutes = [
     params,
     response: z.array(Model),
     errors: ['voice.provider_missing'],
-    handle: ({ params }) => ofProvider(TTS_MODELS, known(TTS_PROVIDERS, params.provider_id)),
+    handle: ({ params }) => ofProvider(TTS_MODELS, requireProvider(TTS_PROVIDERS, params.provider_id)),
   }),
 
   route({
@@ -43,7 +43,7 @@ export const voiceCatalogRoutes = [
     params,
     response: z.array(Voice),
     errors: ['voice.provider_missing'],
-    handle: ({ params }) => voicesOf(known(TTS_PROVIDERS, params.provider_id)),
+    handle: ({ params }) => voicesOf(requireProvider(TTS_PROVIDERS, params.provider_id)),
   }),
 
   route({
@@ -51,7 +51,7 @@ export const voiceCatalogRoutes = [
     path: '/catalog/stt/providers',
     summary: 'List speech recognition providers',
     response: Providers,
-    handle: ({ edge }) => STT_PROVIDERS.map(withState(edge.settings)),
+    handle: ({ edge }) => STT_PROVIDERS.map(withKeyState(edge.settings)),
   }),
 
   route({
@@ -61,7 +61,7 @@ export const voiceCatalogRoutes = [
     params,
     response: z.array(Model),
     errors: ['voice.provider_missing'],
-    handle: ({ params }) => ofProvider(STT_MODELS, known(STT_PROVIDERS, params.provider_id)),
+    handle: ({ params }) => ofProvider(STT_MODELS, requireProvider(STT_PROVIDERS, params.provider_id)),
   }),
 
   route({
@@ -71,31 +71,31 @@ export const voiceCatalogRoutes = [
     response: Summary,
     handle: async ({ edge }) => ({
       tts: {
-        providers: TTS_PROVIDERS.map(withState(edge.settings)).map((provider) => ({
+        providers: TTS_PROVIDERS.map(withKeyState(edge.settings)).map((provider) => ({
           ...provider,
           models: ofProvider(TTS_MODELS, provider.id),
           voices: voicesOf(provider.id),
         })),
       },
       stt: {
-        providers: STT_PROVIDERS.map(withState(edge.settings)).map((provider) => ({
+        providers: STT_PROVIDERS.map(withKeyState(edge.settings)).map((provider) => ({
           ...provider,
           models: ofProvider(STT_MODELS, provider.id),
         })),
       },
-      settings: await settingsNow(edge.db),
+      settings: await readVoiceSettings(edge.db),
     }),
   }),
 ]
 
-const withState =
+const withKeyState =
   ({ ai }: Settings) =>
   (provider: VoiceProvider) => ({ ...provider, configured: ai.endpoints[provider.id].apiKey !== null })
 
 const voicesOf = (id: string) =>
   ofProvider(VOICES, id).map(({ models, ...voice }) => ({ ...voice, models: [...models] }))
 
-function known(providers: readonly VoiceProvider[], id: string): string {
+function requireProvider(providers: readonly VoiceProvider[], id: string): string {
   if (providers.some((one) => one.id === id)) return id
   throw fail('voice.provider_missing')
 }

@@ -8,9 +8,16 @@ import { parseCallback } from '../../pipeline/callbacks.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { BACKGROUND, CALLBACK_URL, wantsBackground } from '../../pipeline/input.ts'
 import { route } from '../../pipeline/route.ts'
-import { settingsNow } from './settings.ts'
+import {
+  answerLive,
+  answerRange,
+  answerStored,
+  requestsRange,
+  requireKey,
+  type SpeechRequest,
+} from './preview-answers.ts'
+import { readVoiceSettings } from './settings.ts'
 import { PreviewQuery, PreviewRequest } from './shapes.ts'
-import { answerLive, answerPart, answerStored, requireKey, type Want, wantsPart } from './speaking.ts'
 
 const common = {
   produces: 'audio/mpeg',
@@ -25,9 +32,9 @@ const common = {
   ],
 } as const
 
-const HOW = `The model defaults to that of the settings if it supports the voice, or else to the first model of the voice. \
-The speed defaults to that of the settings. A stored preview is returned without a call to the provider. A new one is \
-streamed as the provider sends it; concurrent requests get the same bytes.`
+const GENERATION = `The model defaults to that of the settings if it supports the voice, or else to the first model of \
+the voice. The speed defaults to that of the settings. A stored preview is returned without a call to the provider. A new \
+one is streamed as the provider sends it; concurrent requests get the same bytes.`
 
 /** Previews of voices. */
 export const previewRoutes = [
@@ -36,7 +43,7 @@ export const previewRoutes = [
     method: 'post',
     path: '/preview',
     summary: 'Generate a preview of a voice',
-    description: `${HOW} \`Prefer: respond-async\` has the same effect as \`background\`.`,
+    description: `${GENERATION} \`Prefer: respond-async\` has the same effect as \`background\`.`,
     query: z.object({
       background: z.string().optional().meta({ type: 'boolean', description: BACKGROUND }),
       callback_url: z.string().optional().meta({ format: 'uri', maxLength: 2000, description: CALLBACK_URL }),
@@ -47,10 +54,10 @@ export const previewRoutes = [
     raw: async ({ body, ...asked }) => {
       const background = wantsBackground(asked.request)
       const callback = parseCallback(asked, background)
-      const { voice_id, ...how } = body
-      const { want, digest, kept } = await lookUp(asked, voice_id, how)
-      if (kept !== null) return answerStored(want, digest, kept)
-      return answerLive(want, digest, background, callback)
+      const { voice_id, ...options } = body
+      const { speechRequest, digest, storedPreview } = await findSpeech(asked, voice_id, options)
+      if (storedPreview !== null) return answerStored(speechRequest, digest, storedPreview)
+      return answerLive(speechRequest, digest, background, callback)
     },
   }),
 
@@ -60,8 +67,8 @@ export const previewRoutes = [
     path: '/preview/:voice_id',
     summary: 'Generate a voice preview in a browser',
     spends: true,
-    description: `${HOW} Supports \`If-None-Match\`, \`Range\` and \`If-Range\`. A range of a new preview is sent once the \
-whole preview is stored. HEAD generates nothing.`,
+    description: `${GENERATION} Supports \`If-None-Match\`, \`Range\` and \`If-Range\`. A range of a new preview is sent \
+once the whole preview is stored. HEAD generates nothing.`,
     params: z.object({ voice_id: z.string() }),
     query: PreviewQuery,
     alsoAnswers: {
@@ -69,57 +76,62 @@ whole preview is stored. HEAD generates nothing.`,
       ...SERVED_ANSWERS,
     },
     raw: async ({ params, query, ...asked }) => {
-      const { want, digest, kept } = await lookUp(asked, params.voice_id, query)
-      if (kept !== null) return answerStored(want, digest, kept)
-      if (want.request.method !== 'HEAD')
-        return wantsPart(want) ? answerPart(want, digest) : answerLive(want, digest, false)
-      requireKey(want)
-      want.responder.send({ ...want.head(200, [['content-type', 'audio/mpeg']]), head: true })
+      const { speechRequest, digest, storedPreview } = await findSpeech(asked, params.voice_id, query)
+      if (storedPreview !== null) return answerStored(speechRequest, digest, storedPreview)
+      if (speechRequest.request.method !== 'HEAD')
+        return requestsRange(speechRequest)
+          ? answerRange(speechRequest, digest)
+          : answerLive(speechRequest, digest, false)
+      requireKey(speechRequest)
+      speechRequest.responder.send({
+        ...speechRequest.head(200, [['content-type', 'audio/mpeg']]),
+        head: true,
+      })
       return undefined
     },
   }),
 ]
 
-interface How {
+interface SpeechOptions {
   readonly text?: string | undefined
   readonly speed?: number | undefined
   readonly model?: string | undefined
 }
 
-/** Resolves the requested speech and its stored preview, which is null if there is none. @throws see {@link speechOf} */
-async function lookUp(
-  { edge, request, requestId, responder, head }: Omit<Want, 'speech'>,
+/** Resolves the requested speech and its stored preview, which is null if there is none. @throws see {@link resolveSpeech} */
+async function findSpeech(
+  { edge, request, requestId, responder, head }: Omit<SpeechRequest, 'speech'>,
   voiceId: string,
-  how: How,
+  options: SpeechOptions,
 ) {
-  const want: Want = {
+  const speechRequest: SpeechRequest = {
     edge,
     request,
     requestId,
     responder,
     head,
-    speech: await speechOf(edge, voiceId, how),
+    speech: await resolveSpeech(edge, voiceId, options),
   }
-  const digest = digestOf(want.speech)
-  return { want, digest, kept: await edge.db.maybeOne(findPreview(digest)) }
+  const digest = digestOf(speechRequest.speech)
+  return { speechRequest, digest, storedPreview: await edge.db.maybeOne(findPreview(digest)) }
 }
 
 /** @throws fail('voice.voice_missing'), or fail('voice.unknown') if the model does not support the voice. */
-async function speechOf({ db }: Edge, voiceId: string, how: How): Promise<Speech> {
+async function resolveSpeech({ db }: Edge, voiceId: string, options: SpeechOptions): Promise<Speech> {
   const voice = VOICES.find(({ id }) => id === voiceId)
   if (voice === undefined) throw fail('voice.voice_missing')
-  const settings = await settingsNow(db)
+  const settings = await readVoiceSettings(db)
   return {
     provider: voice.provider_id,
-    model: modelOf(voice, how.model, settings.tts_model),
+    model: chooseModel(voice, options.model, settings.tts_model),
     voice: voice.id,
-    speed: how.speed ?? settings.tts_speed,
-    text: how.text ?? voice.preview_text,
+    speed: options.speed ?? settings.tts_speed,
+    text: options.text ?? voice.preview_text,
   }
 }
 
-function modelOf({ models }: Voice, wanted: string | undefined, usual: string): string {
-  if (wanted === undefined) return models.includes(usual) ? usual : models[0]!
+function chooseModel({ models }: Voice, wanted: string | undefined, fallback: string): string {
+  if (wanted === undefined) return models.includes(fallback) ? fallback : models[0]!
   if (models.includes(wanted)) return wanted
   throw fail('voice.unknown', { field: 'model', id: wanted, known: models.join(', ') })
 }

@@ -16,7 +16,7 @@ export const voiceSettingsRoutes = [
     path: '/settings',
     summary: 'Get the voice settings',
     response: VoiceSettings,
-    handle: ({ edge }) => settingsNow(edge.db),
+    handle: ({ edge }) => readVoiceSettings(edge.db),
   }),
 
   route({
@@ -35,13 +35,13 @@ area is open.`,
       transaction(async (tx) => {
         await tx.run(lockVoiceSettings())
         const change = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined))
-        const after = changedSettings(await settingsNow(tx), change)
+        const after = changedSettings(await readVoiceSettings(tx), change)
         await tx.run(storeVoiceSettings(after, caller.ownerId))
         return after
       }),
   }),
 ]
 
-export async function settingsNow(db: Queries): Promise<Stored> {
+export async function readVoiceSettings(db: Queries): Promise<Stored> {
   return (await db.maybeOne(storedVoiceSettings())) ?? DEFAULT_VOICE_SETTINGS
 }

@@ -89,16 +89,16 @@ export const PreviewQuery = z.object({
 
 const Prompt = z.string().trim().min(1).max(4000)
 
-const hearing = { model: Id.optional(), language: Language.optional(), prompt: Prompt.optional() }
+const recognitionFields = { model: Id.optional(), language: Language.optional(), prompt: Prompt.optional() }
 
 /** Optional form fields of an upload, next to its file. */
-export const UploadFields = z.object(hearing)
-export type Hearing = z.output<typeof UploadFields>
+export const UploadFields = z.object(recognitionFields)
+export type RecognitionFields = z.output<typeof UploadFields>
 
 export const TranscriptionUpload = z
-  .strictObject({ file: z.string().meta({ format: 'binary' }), ...hearing })
+  .strictObject({ file: z.string().meta({ format: 'binary' }), ...recognitionFields })
   .meta({ id: 'TranscriptionUpload' })
 
 export const TranscriptionRequest = z
-  .strictObject({ document_id: z.int().min(1), ...hearing })
+  .strictObject({ document_id: z.int().min(1), ...recognitionFields })
   .meta({ id: 'TranscriptionRequest' })

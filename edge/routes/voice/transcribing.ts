@@ -20,13 +20,13 @@ import type { AnyRoute, Received } from '../../pipeline/route.ts'
 import { requireScope } from '../../pipeline/scopes.ts'
 import { type StoredUpload, storeUpload } from '../../uploads/store.ts'
 import { titleOf } from '../documents/upload.ts'
-import { settingsNow } from './settings.ts'
-import { type Hearing, TranscriptionRequest, UploadFields } from './shapes.ts'
+import { readVoiceSettings } from './settings.ts'
+import { type RecognitionFields, TranscriptionRequest, UploadFields } from './shapes.ts'
 
 /** Receives recordings and starts their transcription. */
 
 /** The model and the options of a transcription. */
-interface Choice {
+interface RecognitionChoice {
   readonly provider: AiProvider
   readonly model: string
   readonly language: string | null
@@ -38,30 +38,30 @@ interface Choice {
  * has lost; null if there is none.
  */
 type Source =
-  | { readonly upload: StoredUpload<Hearing>; readonly lost: number | null }
+  | { readonly upload: StoredUpload<RecognitionFields>; readonly lost: number | null }
   | { readonly documentId: number }
 
 interface ReceivedRecording extends Received {
-  readonly choice: Choice
+  readonly choice: RecognitionChoice
   readonly source: Source
 }
 
-interface Receiving {
+interface ReceiveInput {
   readonly edge: Edge
   readonly request: EdgeRequest
   readonly caller: Caller
 }
 
 /** Reads a form with a file, or JSON with a document id. @throws all refusals that need no call to a provider. */
-export function receiveRecording(input: Receiving): Promise<ReceivedRecording> {
+export function receiveRecording(input: ReceiveInput): Promise<ReceivedRecording> {
   const type = input.request.header('content-type')
   if (/^multipart\/form-data\s*(;|$)/i.test(type)) return receiveUpload(input)
   if (type !== '' && !/^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(type))
     throw fail('request.media_type', { expected: 'multipart/form-data or application/json' })
-  return receiveNamed(input)
+  return receiveDocumentId(input)
 }
 
-async function receiveUpload({ edge, request, caller }: Receiving): Promise<ReceivedRecording> {
+async function receiveUpload({ edge, request, caller }: ReceiveInput): Promise<ReceivedRecording> {
   requireScope(caller, 'documents', 'write')
   const maxBytes = Math.min(edge.settings.maxUploadBytes, MAX_AUDIO_BYTES)
   const upload = await storeUpload(edge, request, { fields: UploadFields, maxBytes })
@@ -69,7 +69,7 @@ async function receiveUpload({ edge, request, caller }: Receiving): Promise<Rece
   const discard = (): Promise<void> => discardUnused(edge.blobs, edge.log, blob)
   try {
     if (audioName(mediaType) === null) throw fail('voice.not_audio', { type: mediaType })
-    const choice = await chosen(edge, fields)
+    const choice = await chooseRecognition(edge, fields)
     const lost = await lostTwin(edge.db, edge.blobs, blob)
     const fingerprint = Buffer.concat([blob.sha256, Buffer.from(JSON.stringify([fields, file]))])
     return { choice, source: { upload, lost }, fingerprint, discard }
@@ -79,18 +79,21 @@ async function receiveUpload({ edge, request, caller }: Receiving): Promise<Rece
   }
 }
 
-async function receiveNamed({ edge, request, caller }: Receiving): Promise<ReceivedRecording> {
+async function receiveDocumentId({ edge, request, caller }: ReceiveInput): Promise<ReceivedRecording> {
   requireScope(caller, 'documents', 'read')
   const route = { body: TranscriptionRequest } as Pick<AnyRoute, 'body'> as AnyRoute
   const { value, bytes } = await parseBody(route, request, jsonBytes(edge.settings))
   const { document_id: documentId, ...fields } = value as z.output<typeof TranscriptionRequest>
-  const choice = await chosen(edge, fields)
+  const choice = await chooseRecognition(edge, fields)
   return { choice, source: { documentId }, fingerprint: bytes, discard: async () => {} }
 }
 
 /** Completes the fields of a request from the voice settings, and validates them. @throws the refusal. */
-async function chosen({ db, settings: { ai } }: Edge, { model, language, prompt }: Hearing): Promise<Choice> {
-  const { stt_model, stt_language } = await settingsNow(db)
+async function chooseRecognition(
+  { db, settings: { ai } }: Edge,
+  { model, language, prompt }: RecognitionFields,
+): Promise<RecognitionChoice> {
+  const { stt_model, stt_language } = await readVoiceSettings(db)
   const id = model ?? stt_model
   const provider = STT_MODELS.find((one) => one.id === id)?.provider_id
   if (provider === undefined)
@@ -102,7 +105,7 @@ async function chosen({ db, settings: { ai } }: Edge, { model, language, prompt 
   return { provider, model: id, language: language ?? stt_language, prompt: prompt ?? null }
 }
 
-interface Beginning {
+interface BeginInput {
   readonly edge: Edge
   readonly tx: Transaction
   readonly caller: Caller
@@ -111,11 +114,11 @@ interface Beginning {
 }
 
 /** Stores a transcription with its job, or joins an unfinished one. */
-export async function beginTranscription(input: Beginning): Promise<JobRef<Transcription>> {
+export async function beginTranscription(input: BeginInput): Promise<JobRef<Transcription>> {
   const { edge, tx, caller, requestId, received } = input
   const { ownerId } = caller
   const { provider, model, language, prompt } = received.choice
-  const documentId = await documentOf(input)
+  const documentId = await resolveDocument(input)
   const id = uuidv7()
   const payload = {
     transcription_id: id,
@@ -135,12 +138,12 @@ export async function beginTranscription(input: Beginning): Promise<JobRef<Trans
 }
 
 /** Finds the document to transcribe, or creates it from the uploaded file. @throws the refusal. */
-async function documentOf({
+async function resolveDocument({
   edge,
   tx,
   caller: { ownerId },
   received: { source },
-}: Beginning): Promise<number> {
+}: BeginInput): Promise<number> {
   if ('documentId' in source) {
     const { documentId } = source
     const content = await tx.maybeOne(documentContent(documentId, ownerId))

@@ -11,7 +11,7 @@ import type { ChunkWriter, EdgeRequest, ReplyHead, Responder } from '../../http/
 import type { Edge } from '../../pipeline/context.ts'
 import { jobFailure } from '../../pipeline/responders.ts'
 import { Answer } from '../../pipeline/route.ts'
-import { after, speaking, stored, watch } from './pieces.ts'
+import { prepend, readLive, readStored, watchStoring } from './preview-pieces.ts'
 
 /**
  * Responds with speech that is stored, or that a job is still storing. The pieces come from the table; the job's events
@@ -19,7 +19,7 @@ import { after, speaking, stored, watch } from './pieces.ts'
  */
 
 /** A request for speech. */
-export interface Want {
+export interface SpeechRequest {
   readonly edge: Edge
   readonly request: EdgeRequest
   readonly requestId: string
@@ -29,7 +29,7 @@ export interface Want {
 }
 
 /** @throws fail('ai.missing_key') if the API key of the provider is not set. */
-export function requireKey({ edge, speech: { provider } }: Want): void {
+export function requireKey({ edge, speech: { provider } }: SpeechRequest): void {
   if (!isAiProvider(provider)) throw fail('voice.provider_missing')
   if (edge.settings.ai.endpoints[provider].apiKey === null)
     throw fail('ai.missing_key', { provider, setting: keyName(provider) })
@@ -43,79 +43,82 @@ const HEADERS: readonly Header[] = [['content-type', 'audio/mpeg']]
 
 /** Sends a stored preview; see `sendContent`. */
 export function answerStored(
-  want: Want,
+  speechRequest: SpeechRequest,
   digest: Buffer,
   { generation, byte_size }: Preview,
 ): Promise<Answer<unknown> | undefined> {
-  return sendContent(want, {
+  return sendContent(speechRequest, {
     etag: etagOf(digest, generation),
     byteSize: byte_size,
     headers: HEADERS,
-    read: (from, length) => stored(want.edge, { digest, generation }, from, length),
+    read: (from, length) => readStored(speechRequest.edge, { digest, generation }, from, length),
   })
 }
 
 /** Starts or joins the job of a preview, and sends the pieces as they arrive. */
 export async function answerLive(
-  want: Want,
+  speechRequest: SpeechRequest,
   digest: Buffer,
   background: boolean,
   callback: Callback | null = null,
 ): Promise<Answer<unknown> | undefined> {
-  requireKey(want)
-  const { edge, responder, head } = want
-  const jobId = await begin(want, digest, callback)
+  requireKey(speechRequest)
+  const { edge, responder, head } = speechRequest
+  const jobId = await enqueuePreview(speechRequest, digest, callback)
   if (background) return accepted(jobId)
-  const gone = new AbortController()
-  responder.onClose(() => gone.abort())
-  const news = watch(edge.hub, jobId, gone.signal)
+  const disconnect = new AbortController()
+  responder.onClose(() => disconnect.abort())
+  const job = watchStoring(edge.hub, jobId, disconnect.signal)
   try {
-    const place = { digest, generation: '' }
-    const live = speaking(edge, place, news)
+    const pieces = { digest, generation: '' }
+    const live = readLive(edge, pieces, job)
     // Resolves to null on a timeout, after a disconnect of the client, or if this process is stopping.
-    const patience = edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, gone.signal)
+    const terminal = edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, disconnect.signal)
     const first = live.next()
     // Prevents an unhandled rejection: after a timeout, nothing awaits it.
     first.catch(() => {})
-    const inTime = await Promise.race([
+    const isInTime = await Promise.race([
       first.then(() => true),
-      patience.then((end) => (end === null ? false : first.then(() => true))),
+      terminal.then((end) => (end === null ? false : first.then(() => true))),
     ])
-    if (!inTime) return accepted(jobId)
+    if (!isInTime) return accepted(jobId)
     let writer: ChunkWriter | undefined
-    await sendPieces(after(await first, live), () => {
-      writer = responder.chunks(head(200, [...cachingHeaders(etagOf(digest, place.generation)), ...HEADERS]))
+    await sendPieces(prepend(await first, live), () => {
+      writer = responder.chunks(head(200, [...cachingHeaders(etagOf(digest, pieces.generation)), ...HEADERS]))
       return writer
     })
     writer?.end()
     return undefined
   } finally {
-    news.stop()
+    job.stop()
   }
 }
 
 /** Waits until the whole preview is stored, then sends the requested range. Some players first request two bytes. */
-export async function answerPart(want: Want, digest: Buffer): Promise<Answer<unknown> | undefined> {
-  requireKey(want)
-  const { edge, responder } = want
-  const jobId = await begin(want, digest)
-  const gone = new AbortController()
-  responder.onClose(() => gone.abort())
-  const end = await edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, gone.signal)
+export async function answerRange(
+  speechRequest: SpeechRequest,
+  digest: Buffer,
+): Promise<Answer<unknown> | undefined> {
+  requireKey(speechRequest)
+  const { edge, responder } = speechRequest
+  const jobId = await enqueuePreview(speechRequest, digest)
+  const disconnect = new AbortController()
+  responder.onClose(() => disconnect.abort())
+  const end = await edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, disconnect.signal)
   if (end === null) return accepted(jobId)
   if (end.status !== 'done') throw jobFailure(end)
-  const kept = await edge.db.maybeOne(findPreview(digest))
-  if (kept === null) throw fail('voice.preview_missing')
-  return answerStored(want, digest, kept)
+  const storedPreview = await edge.db.maybeOne(findPreview(digest))
+  if (storedPreview === null) throw fail('voice.preview_missing')
+  return answerStored(speechRequest, digest, storedPreview)
 }
 
 /** True if the request has a range other than the whole preview. */
-export function wantsPart({ request }: Want): boolean {
+export function requestsRange({ request }: SpeechRequest): boolean {
   return /^bytes=(?!0*-$)/.test(request.header('range').trim())
 }
 
-async function begin(
-  { edge, requestId, speech }: Want,
+async function enqueuePreview(
+  { edge, requestId, speech }: SpeechRequest,
   digest: Buffer,
   callback: Callback | null = null,
 ): Promise<string> {

@@ -8,15 +8,15 @@ import { isTerminal, type JobEvent } from '../../streams/job-event.ts'
 
 /** Reads a preview from the table in pieces: a stored preview, or one that a job is still storing. */
 
-export interface Place {
+export interface StoredPieces {
   readonly digest: Buffer
   /** Generation of the stored pieces; empty until the first piece. */
   generation: string
 }
 
-export async function* stored(
+export async function* readStored(
   { db }: Edge,
-  { digest, generation }: Place,
+  { digest, generation }: StoredPieces,
   from: number,
   length: number,
 ): AsyncGenerator<Uint8Array> {
@@ -30,17 +30,17 @@ export async function* stored(
 }
 
 /** The progress of a job that stores pieces. */
-export interface News {
+export interface StoringJob {
   /** Resolves after an event since the last call. @throws fail('request.incomplete') if the client has disconnected. */
-  changed(): Promise<void>
+  nextChange(): Promise<void>
   /** Generation of the stored pieces; null until the first piece. */
   readonly generation: string | null
   /** The terminal event; null until the job ends. */
-  readonly end: JobEvent | null
+  readonly terminalEvent: JobEvent | null
   stop(): void
 }
 
-export function watch(hub: Hub, jobId: string, signal: AbortSignal): News {
+export function watchStoring(hub: Hub, jobId: string, signal: AbortSignal): StoringJob {
   let generation: string | null = null
   let end: JobEvent | null = null
   let isNew = false
@@ -54,7 +54,7 @@ export function watch(hub: Hub, jobId: string, signal: AbortSignal): News {
   })
   signal.addEventListener('abort', () => wake())
   return {
-    changed: async () => {
+    nextChange: async () => {
       if (!isNew && !signal.aborted)
         await new Promise<void>((resolve) => {
           wake = resolve
@@ -65,7 +65,7 @@ export function watch(hub: Hub, jobId: string, signal: AbortSignal): News {
     get generation() {
       return generation
     },
-    get end() {
+    get terminalEvent() {
       return end
     },
     stop,
@@ -76,17 +76,21 @@ export function watch(hub: Hub, jobId: string, signal: AbortSignal): News {
  * Yields the pieces of a preview while its job stores them. Each attempt produces different bytes, so a response that has
  * sent pieces of an earlier attempt cannot continue.
  */
-export async function* speaking(edge: Edge, place: Place, news: News): AsyncGenerator<Uint8Array> {
-  const { digest } = place
+export async function* readLive(
+  edge: Edge,
+  pieces: StoredPieces,
+  job: StoringJob,
+): AsyncGenerator<Uint8Array> {
+  const { digest } = pieces
   let at = 0
   for (;;) {
-    await news.changed()
+    await job.nextChange()
     // An ended job has stored all pieces.
-    const { end, generation } = news
-    if (at > 0 && generation !== place.generation) throw interrupted()
+    const { terminalEvent: end, generation } = job
+    if (at > 0 && generation !== pieces.generation) throw interruptedError()
     if (end !== null) break
     if (generation === null) continue
-    place.generation = generation
+    pieces.generation = generation
     for (;;) {
       const chunk = await edge.db.maybeOne(previewChunk(digest, generation, at))
       if (chunk === null) break
@@ -94,16 +98,16 @@ export async function* speaking(edge: Edge, place: Place, news: News): AsyncGene
       yield chunk.bytes
     }
   }
-  if (news.end!.status !== 'done') throw jobFailure(news.end!)
+  if (job.terminalEvent!.status !== 'done') throw jobFailure(job.terminalEvent!)
   const whole = await edge.db.maybeOne(findPreview(digest))
-  if (whole === null || (at > 0 && whole.generation !== place.generation)) throw interrupted()
-  place.generation = whole.generation
-  yield* stored(edge, place, at, whole.byte_size - at)
+  if (whole === null || (at > 0 && whole.generation !== pieces.generation)) throw interruptedError()
+  pieces.generation = whole.generation
+  yield* readStored(edge, pieces, at, whole.byte_size - at)
 }
 
-const interrupted = () => fail('ai.interrupted', { reason: 'the generation started over' })
+const interruptedError = () => fail('ai.interrupted', { reason: 'the generation started over' })
 
-export async function* after<T>(first: IteratorResult<T>, rest: AsyncGenerator<T>): AsyncGenerator<T> {
+export async function* prepend<T>(first: IteratorResult<T>, rest: AsyncGenerator<T>): AsyncGenerator<T> {
   if (first.done !== true) yield first.value
   yield* rest
 }
